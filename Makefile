@@ -1,0 +1,46 @@
+# Everything a fresh machine needs: Python 3.10+, pip and make.
+#   make demo    the whole job once, with the simulated controller
+#   make test    lint, types, tests
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PACKAGE_FILES := setup.py setup.cfg pyproject.toml package.xml $(shell find config launch resource -type f -not -name '*.pyc')
+STAMP := $(VENV)/.ready
+TEST ?= test
+
+.PHONY: setup demo test lint types tests bench docs clean
+
+setup: $(STAMP)
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.requirements: requirements.txt requirements-dev.txt | $(BIN)/python
+	$(BIN)/python -m pip install --disable-pip-version-check -q -r requirements.txt -r requirements-dev.txt
+	@touch $@
+
+# The stamp depends on what is copied into share/; the modules themselves are linked.
+$(STAMP): $(VENV)/.requirements $(PACKAGE_FILES)
+	$(BIN)/python -m pip install --disable-pip-version-check -q --no-deps --no-build-isolation -e .
+	@touch $@
+
+demo: setup
+	@$(BIN)/ur_energy demo -o demo_output
+
+test: lint types tests
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: setup
+	$(BIN)/mypy
+
+tests: setup
+	$(BIN)/python -m pytest $(TEST)
+
+bench: setup
+	$(BIN)/python -m test.benchmarks
+
+clean:
+	rm -rf $(VENV) build demo_output *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

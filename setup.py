@@ -1,0 +1,91 @@
+"""ament_python package: `colcon build` in a ROS 2 workspace, `pip install .` anywhere else."""
+
+from pathlib import Path
+
+from setuptools import find_packages, setup
+from setuptools.command.bdist_wheel import bdist_wheel
+from setuptools.command.editable_wheel import editable_wheel
+
+PACKAGE = "ur_energy_model"
+SCRIPTS = {
+    "ur_energy": "ur_energy_model.cli.main:main",
+    "logger_node": "ur_energy_model.nodes.logger:main",
+    "identification_node": "ur_energy_model.nodes.identification:main",
+    "estimator_node": "ur_energy_model.nodes.estimator:main",
+    "simulated_robot_node": "ur_energy_model.nodes.simulated_robot:main",
+}
+
+
+def shared_files() -> list[tuple[str, list[str]]]:
+    """Files under share/, where ROS tools and the package itself look for them."""
+    entries = [
+        ("share/ament_index/resource_index/packages", [f"resource/{PACKAGE}"]),
+        (f"share/{PACKAGE}", ["package.xml"]),
+    ]
+    for root in ("config", "launch"):
+        folders = [Path(root), *sorted(path for path in Path(root).rglob("*") if path.is_dir())]
+        for folder in folders:
+            files = sorted(
+                str(path) for path in folder.iterdir() if path.is_file() and path.suffix != ".pyc"
+            )
+            if files and folder.name != "__pycache__":
+                entries.append((f"share/{PACKAGE}/{folder.as_posix()}", files))
+    return entries
+
+
+def add_node_executables(command: bdist_wheel | editable_wheel) -> None:
+    """Put lib/<package>/<node> into wheels, where `ros2 run` and launch_ros look.
+
+    colcon does this through setup.cfg's install_scripts, which pip ignores; pip writes the
+    scripts to bin/, so the wheel carries forwarders to them.
+    """
+    build = Path("build") / "node_executables"
+    build.mkdir(parents=True, exist_ok=True)
+    for name in SCRIPTS:
+        forwarder = build / name
+        forwarder.write_text(f'#!/bin/sh\nexec "$(dirname "$0")/../../bin/{name}" "$@"\n')
+        forwarder.chmod(0o755)
+    files = [str(build / name) for name in SCRIPTS]
+    command.distribution.data_files.append((f"lib/{PACKAGE}", files))
+
+
+class Wheel(bdist_wheel):
+    def run(self) -> None:
+        add_node_executables(self)
+        super().run()
+
+
+class EditableWheel(editable_wheel):
+    def run(self) -> None:
+        add_node_executables(self)
+        self.distribution.has_data = lambda: True  # setuptools asks, but never says yes itself
+        super().run()
+
+
+setup(
+    name=PACKAGE,
+    version="0.1.0",
+    description="Electro-mechanical identification and live energy of Universal Robots arms",
+    license="Apache-2.0",
+    packages=find_packages(include=[PACKAGE, f"{PACKAGE}.*"]),
+    package_data={PACKAGE: ["py.typed"], f"{PACKAGE}.report": ["assets/*"]},
+    data_files=shared_files(),
+    python_requires=">=3.10",
+    install_requires=["setuptools"],
+    extras_require={
+        "all": [
+            "matplotlib",
+            "numpy",
+            "pin",
+            "pyyaml",
+            "rich",
+            "rosbags",
+            "scipy",
+            "ur-rtde",
+            "zstandard",
+        ],
+    },
+    entry_points={"console_scripts": [f"{name} = {target}" for name, target in SCRIPTS.items()]},
+    cmdclass={"bdist_wheel": Wheel, "editable_wheel": EditableWheel},
+    zip_safe=False,
+)

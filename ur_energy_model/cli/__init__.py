@@ -1,0 +1,1 @@
+"""The ur_energy command."""

@@ -1,0 +1,56 @@
+"""The `ur_energy` command: the table of its subcommands, and how errors become exit codes."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+
+from ur_energy_model import __version__
+from ur_energy_model.errors import UrEnergyError
+
+DONE, REFUSED, USAGE, INTERRUPTED = 0, 1, 2, 130
+
+GROUPS: tuple[str, ...] = (
+    "bags", "record", "identify", "estimate", "predict", "inspect", "payload",
+    "base_parameters", "excite", "protocol", "simulate", "report", "demo", "completion",
+)  # fmt: skip
+"""Modules of this room; each adds its subcommands with `register(subparsers)`."""
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The whole command-line grammar."""
+    parser = argparse.ArgumentParser(
+        prog="ur_energy",
+        description="Energy of Universal Robots arms: record, identify, estimate. "
+        "Read-only unless a motion is asked for by name.",
+    )
+    parser.add_argument("--version", action="version", version=f"ur_energy {__version__}")
+    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for group in GROUPS:
+        importlib.import_module(f"ur_energy_model.cli.{group}").register(subparsers)
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a subcommand; the exit code is 0 done, 1 refused input, 2 usage, 130 Ctrl-C."""
+    options = build_parser().parse_args(arguments)
+    try:
+        code: int = options.run(options)
+        sys.stdout.flush()
+        return code
+    except UrEnergyError as error:
+        print(f"ur_energy {options.command}: {error}", file=sys.stderr)
+        return REFUSED
+    except KeyboardInterrupt:
+        print(f"ur_energy {options.command}: stopped", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:  # the reader of a pipe has left, as `| head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return DONE
+
+
+if __name__ == "__main__":
+    sys.exit(main())

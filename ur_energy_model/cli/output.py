@@ -1,0 +1,97 @@
+"""What the subcommands print: JSON, tables of 80 columns, progress on stderr."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from rich import box
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+WIDTH = 80
+
+
+def add_json_option(parser: argparse.ArgumentParser) -> None:
+    """`--json`, on every subcommand that prints figures."""
+    parser.add_argument(
+        "--json", action="store_true", help="print one JSON object on stdout and nothing else"
+    )
+
+
+def print_json(value: Any) -> None:
+    """One JSON document on stdout; arrays become lists, NaN and infinity null."""
+    print(json.dumps(_plain(value), allow_nan=False))
+
+
+def note(text: str) -> None:
+    """A line for the user on stderr: what happened, what to do next."""
+    Console(stderr=True, highlight=False, soft_wrap=True).print(text, markup=False)
+
+
+def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    """A table on stdout, numbers to four significant digits, first column to the left."""
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, width=WIDTH)
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, title_style="bold")
+    for i, column in enumerate(columns):
+        table.add_column(column, justify="left" if i == 0 else "right")
+    for row in rows:
+        table.add_row(*(_cell(value) for value in row))
+    console.print(table)
+
+
+class ProgressReport:
+    """Progress of one piece of work; a no-op bar where stderr is not a terminal."""
+
+    def __init__(self, progress: Progress, task: Any) -> None:
+        self._progress, self._task = progress, task
+
+    def __call__(self, fraction: float, text: str | None = None) -> None:
+        """Report a fraction done (0 to 1), and what is being done."""
+        self._progress.update(self._task, completed=fraction)
+        if text is not None:
+            self._progress.update(self._task, description=text)
+
+
+@contextmanager
+def progress(text: str) -> Iterator[ProgressReport]:
+    """A progress bar on stderr (a line of text where it is not a terminal)."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        note(f"{text} ...")
+    bar = Progress(
+        TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(),
+        TimeRemainingColumn(), console=console, transient=True, disable=not console.is_terminal,
+    )  # fmt: skip
+    with bar:
+        yield ProgressReport(bar, bar.add_task(text, total=1.0))
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, float | np.floating):
+        return "-" if not math.isfinite(value) else f"{value:.4g}"
+    return str(value)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, np.ndarray):
+        return _plain(value.tolist())
+    if isinstance(value, np.generic):
+        return _plain(value.item())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

@@ -1,0 +1,1 @@
+"""From a wish to a bag: exciting trajectories, checked and executed."""

@@ -1,0 +1,1 @@
+"""What the arm is: rigid bodies, drives, friction and energy."""

@@ -1,0 +1,222 @@
+"""Rigid-body dynamics of an arm over whole arrays, with pinocchio.
+
+Joint-side torques of the links and the payload alone; motor and reducer inertia, friction and
+drives are added by the other modules of this room. Each array function costs one C++ call per
+sample into preallocated memory (about 2 us for six joints, 4 us for a regressor).
+
+Inertial parameters of a body follow METHODS 7: mass, first moments and the tensor about the
+frame origin, in pinocchio's order (m, mcx, mcy, mcz, Ixx, Ixy, Iyy, Ixz, Iyz, Izz).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pinocchio as pin
+from numpy.typing import NDArray
+
+from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.model.setup import Payload, Setup
+
+Array = NDArray[np.float64]
+
+
+class ArmDynamics:
+    """Inverse dynamics, regressors and kinematics of one arm in one setup.
+
+    Args:
+        robot: the arm, n joints.
+        setup: mounting and payload; upright and unloaded by default.
+    """
+
+    def __init__(self, robot: RobotDescription, setup: Setup | None = None) -> None:
+        self.robot = robot
+        self.setup = Setup() if setup is None else setup
+        self.model, self._link_frames = _build(robot)
+        self.bare = self.model.copy()
+        """The pinocchio model without payload."""
+        payload = self.setup.payload
+        if payload.mass or payload.inertia.any():
+            self.model.appendBodyToJoint(
+                self.dof,
+                pin.Inertia(payload.mass, payload.center_of_mass, payload.inertia),
+                self._link_frames[-1],
+            )
+        self.model.gravity = pin.Motion(np.asarray(self.setup.gravity, float), np.zeros(3))
+        self.data = self.model.createData()
+
+    @property
+    def dof(self) -> int:
+        """Number of moving joints n."""
+        return self.robot.dof
+
+    def inverse_dynamics(self, q: Array, qd: Array, qdd: Array) -> Array:
+        """Joint torques [samples, n], N m, of links and payload (recursive Newton-Euler).
+
+        Args:
+            q: joint positions [samples, n], rad.
+            qd: joint velocities [samples, n], rad/s.
+            qdd: joint accelerations [samples, n], rad/s^2.
+        """
+        return self._rnea(self.model, q, qd, qdd)
+
+    def gravity_torque(self, q: Array) -> Array:
+        """Joint torques at rest [samples, n], N m."""
+        zero = np.zeros_like(q)
+        return self.inverse_dynamics(q, zero, zero)
+
+    def forward_dynamics(self, q: Array, qd: Array, torque: Array) -> Array:
+        """Joint accelerations [samples, n], rad/s^2, under joint torques [samples, n], N m."""
+        out = np.empty_like(q)
+        model, data = self.model, self.data
+        for i in range(len(q)):
+            out[i] = pin.aba(model, data, q[i], qd[i], torque[i])
+        return out
+
+    def regressor(self, q: Array, qd: Array, qdd: Array) -> Array:
+        """Joint torque regressor Y [samples, n, 10 n]: torque = Y @ parameters.
+
+        Columns are the inertial parameters of the n moving bodies, each about the origin and in
+        the axes of its own link frame (DH frame of the last link rigidly moved by the joint).
+        The payload, where there is one, belongs to the last body's parameters.
+        """
+        out = np.empty((len(q), self.dof, 10 * self.dof))
+        model, data = self.model, self.data
+        for i in range(len(q)):
+            out[i] = pin.computeJointTorqueRegressor(model, data, q[i], qd[i], qdd[i])
+        blocks = out.reshape(len(q), self.dof, self.dof, 10)
+        for body, frame in enumerate(self._link_frames):
+            blocks[:, :, body] = blocks[:, :, body] @ parameter_transform(frame)
+        return out
+
+    def parameters(self) -> Array:
+        """Nominal inertial parameters [10 n] that belong to `regressor` (payload included)."""
+        return np.concatenate(
+            [
+                np.linalg.solve(
+                    parameter_transform(frame), self.model.inertias[body + 1].toDynamicParameters()
+                )
+                for body, frame in enumerate(self._link_frames)
+            ]
+        )
+
+    def payload_regressor(self, q: Array, qd: Array, qdd: Array) -> Array:
+        """Torque regressor of a body on the flange [samples, n, 10], flange axes and origin."""
+        return self.regressor(q, qd, qdd)[:, :, -10:]
+
+    def gravity_regressor(self, q: Array) -> Array:
+        """G [samples, n, 3] with G @ gravity = joint torques at rest, payload included."""
+        zero = np.zeros_like(q)
+        model = self.model.copy()
+        out = np.empty((len(q), self.dof, 3))
+        for axis in range(3):
+            model.gravity = pin.Motion(np.eye(3)[axis], np.zeros(3))
+            out[:, :, axis] = self._rnea(model, q, zero, zero)
+        return out
+
+    def flange_pose(self, q: Array) -> Array:
+        """Pose of the flange in the base frame [samples, 4, 4] (translation in m)."""
+        out = np.empty((len(q), 4, 4))
+        for i in range(len(q)):
+            pin.forwardKinematics(self.model, self.data, q[i])
+            out[i] = (self.data.oMi[self.dof] * self._link_frames[-1]).homogeneous
+        return out
+
+    def flange_speed(self, q: Array, qd: Array) -> Array:
+        """Linear velocity of the flange in base axes [samples, 3], m/s."""
+        out = np.empty((len(q), 3))
+        flange = self._link_frames[-1]
+        for i in range(len(q)):
+            pin.forwardKinematics(self.model, self.data, q[i], qd[i])
+            rotation = self.data.oMi[self.dof].rotation
+            motion = self.data.v[self.dof]
+            out[i] = rotation @ (motion.linear + np.cross(motion.angular, flange.translation))
+        return out
+
+    def _rnea(self, model: pin.Model, q: Array, qd: Array, qdd: Array) -> Array:
+        out = np.empty((len(q), self.dof))
+        data = model.createData()
+        for i in range(len(q)):
+            out[i] = pin.rnea(model, data, q[i], qd[i], qdd[i])
+        return out
+
+
+def parameter_transform(frame: pin.SE3) -> Array:
+    """T [10, 10] with parameters in the parent axes = T @ parameters in the axes of `frame`.
+
+    The map of rigid-body parameters under a change of frame is linear; its columns are found
+    from the unit parameters.
+    """
+    rotation, offset = frame.rotation, frame.translation
+    out = np.empty((10, 10))
+    for k, unit in enumerate(np.eye(10)):
+        mass, first = unit[0], rotation @ unit[1:4]
+        tensor = rotation @ tensor_of(unit[4:]) @ rotation.T
+        # Parallel axes about the new origin, linear in (m, mc, I) with the old origin at offset.
+        cross = np.outer(offset, first) + np.outer(first, offset)
+        shift = 2 * (offset @ first) * np.eye(3) - cross
+        own = mass * ((offset @ offset) * np.eye(3) - np.outer(offset, offset))
+        total = tensor + shift + own
+        out[:, k] = np.concatenate([[mass], first + mass * offset, entries_of(total)])
+    return out
+
+
+def tensor_of(entries: Array) -> Array:
+    """Symmetric tensor [3, 3] from pinocchio's order (xx, xy, yy, xz, yz, zz)."""
+    xx, xy, yy, xz, yz, zz = entries
+    return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+
+
+def entries_of(tensor: Array) -> Array:
+    """Entries [6] in pinocchio's order of a symmetric tensor [3, 3]."""
+    return np.array([
+        tensor[0, 0], tensor[0, 1], tensor[1, 1], tensor[0, 2], tensor[1, 2], tensor[2, 2]
+    ])  # fmt: skip
+
+
+def payload_of(parameters: Array) -> Payload:
+    """Payload from its ten parameters in the flange frame (mass must be positive)."""
+    mass = float(parameters[0])
+    center = parameters[1:4] / mass
+    about_origin = tensor_of(parameters[4:])
+    inertia = about_origin - mass * ((center @ center) * np.eye(3) - np.outer(center, center))
+    return Payload(mass, center, inertia)
+
+
+def _build(robot: RobotDescription) -> tuple[pin.Model, list[pin.SE3]]:
+    """Pinocchio model and, per moving body, the pose of its link frame in its joint frame."""
+    model = pin.Model()
+    model.name = robot.name
+    parent, placement = 0, pin.SE3.Identity()
+    frames: list[pin.SE3] = []
+    moving = 0
+    for link in range(len(robot.d)):
+        along = _translate(0.0, 0.0, robot.d[link])
+        across = _translate(robot.a[link], 0.0, 0.0) * _rotate("x", robot.alpha[link])
+        offset = _rotate("z", robot.theta[link])
+        if robot.convention == "standard":
+            before, after = pin.SE3.Identity(), offset * along * across
+        else:
+            before, after = across, offset * along
+        placement = placement * before
+        inertia = pin.Inertia(robot.mass[link], robot.center_of_mass[link], robot.inertia[link])
+        if robot.fixed[link]:
+            placement = placement * after
+            if parent:
+                model.appendBodyToJoint(parent, inertia, placement)
+                frames[-1] = placement
+            continue
+        name = robot.joint_names[moving]
+        parent = model.addJoint(parent, pin.JointModelRZ(), placement, name)
+        model.appendBodyToJoint(parent, inertia, after)
+        frames.append(after)
+        placement = after
+        moving += 1
+    return model, frames
+
+
+def _translate(x: float, y: float, z: float) -> pin.SE3:
+    return pin.SE3(np.eye(3), np.array([x, y, z]))
+
+
+def _rotate(axis: str, angle: float) -> pin.SE3:
+    return pin.SE3(pin.utils.rotate(axis, angle), np.zeros(3))

@@ -1,0 +1,1 @@
+"""The ROS 2 nodes; only this room knows ROS."""

@@ -1,0 +1,1 @@
+"""The arm on the desk: a simulated controller with known truth."""

@@ -1,0 +1,1 @@
+"""What the robot says, moving and at rest."""

@@ -1,0 +1,229 @@
+"""Telemetry: a column store over time, with gaps and the robot's clock."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ur_energy_model.errors import MissingFieldError
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Gap:
+    """Samples that the controller made and the recording lacks.
+
+    Attributes:
+        index: index of the first sample after the gap.
+        start: controller time of the last sample before the gap [s].
+        end: controller time of the first sample after the gap [s]; smaller than start where
+            the controller restarted.
+        missing: number of samples missing, estimated from the nominal period (0 if unknowable).
+        cause: why, where it is known ("skipped", "connection lost", "controller restarted", ...).
+    """
+
+    index: int
+    start: float
+    end: float
+    missing: int
+    cause: str = "unknown"
+
+
+@dataclass(frozen=True)
+class RecordingInfo:
+    """What made a recording.
+
+    Attributes:
+        source: file, bag or address the samples came from (for error messages).
+        robot: robot description name such as "ur5e", None if unknown.
+        serial: serial number of the arm, None if unknown.
+        controller_version: software version such as "5.11.1.108318", None if unknown.
+        rate: nominal sample rate [Hz], None if the time base is irregular or unknown.
+        gravity: configured gravity vector in the base frame [m/s^2], None if unknown.
+        payload_mass: configured payload [kg], None if unknown.
+        payload_center_of_mass: its centre of mass in the flange frame [m], None if unknown.
+        simulated: True where a simulated controller made the samples.
+        extra: further key-value pairs, kept as text.
+    """
+
+    source: str = "memory"
+    robot: str | None = None
+    serial: str | None = None
+    controller_version: str | None = None
+    rate: float | None = None
+    gravity: tuple[float, float, float] | None = None
+    payload_mass: float | None = None
+    payload_center_of_mass: tuple[float, float, float] | None = None
+    simulated: bool = False
+    extra: Mapping[str, str] = field(default_factory=dict)
+
+
+def find_gaps(time: Array, period: float | None = None) -> tuple[Gap, ...]:
+    """Gaps in a series of controller timestamps.
+
+    Args:
+        time: controller timestamps [n], s.
+        period: nominal sample period [s]; None takes the larger of the median and the mean step,
+            which is robust where a recorder stored samples at irregular multiples of the tick.
+
+    Returns:
+        One Gap per step longer than 1.5 nominal periods (2.5 where the period had to be
+        guessed), and one per step that does not go forward (a restarted controller).
+    """
+    steps = np.diff(time)
+    if steps.size == 0:
+        return ()
+    forward = steps[steps > 0]
+    guessed = period is None
+    if period is None:
+        period = float(max(np.median(forward), np.mean(forward))) if forward.size else 1.0
+    limit = (2.5 if guessed else 1.5) * period
+    places = np.flatnonzero((steps > limit) | (steps <= 0))
+    return tuple(
+        Gap(
+            index=int(i) + 1,
+            start=float(time[i]),
+            end=float(time[i + 1]),
+            missing=max(0, round(steps[i] / period) - 1),
+            cause="skipped" if steps[i] > 0 else "controller restarted",
+        )
+        for i in places
+    )
+
+
+@dataclass(frozen=True)
+class Telemetry:
+    """Samples of one recording or stream; one sample is one RTDE packet.
+
+    Attributes:
+        time: controller timestamps [n], s.
+        columns: values by RTDE field name, float64, [n] or [n, width].
+        info: what made the recording.
+        gaps: missing stretches, in order.
+        stamp: host time of each sample mapped from the controller clock [n], ns since the
+            epoch (int64), or None where it was not recorded.
+    """
+
+    time: Array
+    columns: Mapping[str, Array]
+    info: RecordingInfo = RecordingInfo()
+    gaps: tuple[Gap, ...] = ()
+    stamp: NDArray[np.int64] | None = None
+
+    def __post_init__(self) -> None:
+        n = len(self.time)
+        for name, values in self.columns.items():
+            if len(values) != n:
+                raise ValueError(f"column {name} has {len(values)} samples, time has {n}")
+
+    def __len__(self) -> int:
+        return len(self.time)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.columns
+
+    def __getitem__(self, name: str) -> Array:
+        """Values of a field, [n] or [n, width].
+
+        Raises:
+            MissingFieldError: the recording does not have it.
+        """
+        self.require(name)
+        return self.columns[name]
+
+    def require(self, *names: str, purpose: str = "this step") -> None:
+        """Check that fields are present.
+
+        Raises:
+            MissingFieldError: names the first one that is not, and what needs it.
+        """
+        for name in names:
+            if name not in self.columns:
+                raise MissingFieldError(
+                    self.info.source,
+                    f"field is missing, and {purpose} needs it",
+                    "record again with this field (ur_energy record does by default)",
+                    field=name,
+                )
+
+    @property
+    def duration(self) -> float:
+        """Time covered by samples, gaps left out [s]."""
+        if len(self.time) < 2:
+            return 0.0
+        return float(sum(self.time[s.stop - 1] - self.time[s.start] for s in self.segments()))
+
+    @property
+    def lost(self) -> int:
+        """Number of samples that the gaps account for."""
+        return sum(gap.missing for gap in self.gaps)
+
+    def segments(self) -> Iterator[slice]:
+        """Stretches without gaps, in order."""
+        edges = [0, *(gap.index for gap in self.gaps), len(self.time)]
+        for start, stop in pairwise(edges):
+            if stop > start:
+                yield slice(start, stop)
+
+    def cut(self, part: slice) -> Telemetry:
+        """A contiguous part (step 1), gaps renumbered; arrays are views."""
+        start, stop, step = part.indices(len(self.time))
+        if step != 1:
+            raise ValueError("cut takes contiguous parts only")
+        gaps = tuple(
+            replace(gap, index=gap.index - start) for gap in self.gaps if start < gap.index < stop
+        )
+        return Telemetry(
+            time=self.time[start:stop],
+            columns={name: values[start:stop] for name, values in self.columns.items()},
+            info=self.info,
+            gaps=gaps,
+            stamp=None if self.stamp is None else self.stamp[start:stop],
+        )
+
+
+def concatenate(parts: Sequence[Telemetry], *, cause: str | None = None) -> Telemetry:
+    """Join batches of one recording, in order, with the fields that all of them have.
+
+    Args:
+        parts: at least one.
+        cause: name a gap of this cause between the parts; None for batches of one stream, whose
+            gaps are found from the clock (at the rate of the first part's info).
+    """
+    first = parts[0]
+    if len(parts) == 1:
+        return first
+    names = [name for name in first.columns if all(name in part for part in parts)]
+    time = np.concatenate([part.time for part in parts])
+    offsets = np.cumsum([0, *(len(part) for part in parts)])
+    gaps = [
+        replace(gap, index=gap.index + int(offset))
+        for part, offset in zip(parts, offsets, strict=False)
+        for gap in part.gaps
+    ]
+    known = {gap.index for gap in gaps}
+    rate = first.info.rate
+    joints = {int(offset) for offset in offsets[1:-1]}
+    for gap in find_gaps(time, None if rate is None else 1.0 / rate):
+        if gap.index in joints and gap.index not in known:
+            gaps.append(gap if cause is None else replace(gap, cause=cause))
+            known.add(gap.index)
+    if cause is not None:
+        gaps.extend(
+            Gap(index, float(time[index - 1]), float(time[index]), 0, cause)
+            for index in joints
+            if index not in known and 0 < index < len(time)
+        )
+    stamps = [part.stamp for part in parts if part.stamp is not None]
+    return Telemetry(
+        time=time,
+        columns={name: np.concatenate([part.columns[name] for part in parts]) for name in names},
+        info=first.info,
+        gaps=tuple(sorted(gaps, key=lambda gap: gap.index)),
+        stamp=np.concatenate(stamps) if len(stamps) == len(parts) else None,
+    )
