@@ -8,7 +8,7 @@ None means that the controller family never has it.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, cast
 
 Version = tuple[int, ...]
 ValueKind = Literal[
@@ -84,9 +84,9 @@ _TABLE: tuple[Field, ...] = (
     Field("actual_robot_voltage", "DOUBLE", "V", "robot bus voltage (48 V nominal)"),
     Field("actual_robot_current", "DOUBLE", "A", "robot bus current"),
     _since_5_23(Field("actual_robot_energy_consumed", "DOUBLE", "J",
-                      "controller's counter of consumed energy; the unit is undocumented, joule assumed")),
+                      "controller's counter of consumed energy; undocumented unit, J assumed")),
     _since_5_23(Field("actual_robot_braking_energy_dissipated", "DOUBLE", "J",
-                      "controller's counter of braking energy; the unit is undocumented, joule assumed")),
+                      "controller's counter of braking energy; undocumented unit, J assumed")),
     Field("actual_tool_accelerometer", "VECTOR3D", "m/s^2", "tool accelerometer"),
     Field("actual_TCP_pose", "VECTOR6D", "m, rad", "measured tool pose (rotation vector)"),
     Field("actual_TCP_speed", "VECTOR6D", "m/s, rad/s", "measured tool speed"),
@@ -123,7 +123,7 @@ _TABLE: tuple[Field, ...] = (
     Field("output_bit_registers0_to_31", "UINT32", "", "output bit registers 0 to 31"),
     Field("output_bit_registers32_to_63", "UINT32", "", "output bit registers 32 to 63"),
     *(
-        Field(f"output_{kind}_register_{i}", rtde, "", f"output {kind} register {i}",
+        Field(f"output_{kind}_register_{i}", cast(ValueKind, rtde), "", f"output {kind} register {i}",
               since=(5, 0, 0) if i < 24 else (5, 3, 0),
               since_cb3=(3, 0, 0) if i < 24 else (3, 9, 0))
         for kind, rtde in (("int", "INT32"), ("double", "DOUBLE"))
