@@ -123,7 +123,8 @@ _TABLE: tuple[Field, ...] = (
     Field("output_bit_registers0_to_31", "UINT32", "", "output bit registers 0 to 31"),
     Field("output_bit_registers32_to_63", "UINT32", "", "output bit registers 32 to 63"),
     *(
-        Field(f"output_{kind}_register_{i}", cast(ValueKind, rtde), "", f"output {kind} register {i}",
+        Field(f"output_{kind}_register_{i}", cast("ValueKind", rtde), "",
+              f"output {kind} register {i}",
               since=(5, 0, 0) if i < 24 else (5, 3, 0),
               since_cb3=(3, 0, 0) if i < 24 else (3, 9, 0))
         for kind, rtde in (("int", "INT32"), ("double", "DOUBLE"))
