@@ -12,8 +12,13 @@ TEST ?= test
 
 setup: $(STAMP)
 
+# Without the venv module (Debian packages it apart), virtualenv does the same from PyPI.
 $(BIN)/python:
-	$(PYTHON) -m venv $(VENV)
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 12))' || \
+	  { echo "Python 3.10 to 3.12 is needed: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	@$(PYTHON) -m venv $(VENV) 2>/dev/null || { rm -rf $(VENV) && \
+	  $(PYTHON) -m pip install -q --target build/virtualenv virtualenv && \
+	  PYTHONPATH=build/virtualenv $(PYTHON) -m virtualenv -q $(VENV); }
 
 $(VENV)/.requirements: requirements.txt requirements-dev.txt | $(BIN)/python
 	$(BIN)/python -m pip install --disable-pip-version-check -q -r requirements.txt -r requirements-dev.txt
