@@ -53,6 +53,10 @@ class ModelFileError(InputError):
     """A model.yaml that cannot be used as it is."""
 
 
+class TrajectoryFileError(InputError):
+    """A trajectory file that cannot be used as it is."""
+
+
 class IdentificationError(UrEnergyError):
     """Data that was read, but from which the requested parameters cannot be identified."""
 

@@ -1,0 +1,235 @@
+"""Finite Fourier series as joint trajectories, and the YAML file that holds one.
+
+Raviola et al., RAAD 2021, sec. 2.2: with the base frequency w = 2 pi / period, joint by joint,
+
+    q(t) = q0 + sum over l = 1..L of a_l sin(w l t) - b_l cos(w l t).
+
+The series has the period of its base frequency, so velocity and acceleration vanish at both ends
+where they vanish at t = 0: sum l a_l = 0 and sum l^2 b_l = 0, one linear condition on each half
+of the coefficients. `rest_basis` spans the coefficients that meet them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+from numpy.typing import NDArray
+from scipy.linalg import block_diag, null_space
+
+from ur_energy_model.errors import TrajectoryFileError
+
+Array = NDArray[np.float64]
+
+SCHEMA = 1
+TYPE = "fourier_trajectory"
+_REQUIRED = ("schema", "type", "robot", "period", "repetitions", "q0", "a", "b")
+_OPTIONAL = ("design",)
+_REST_TOLERANCE = 1e-6
+_HEADER = """\
+# Joint trajectory as a finite Fourier series (Raviola et al., RAAD 2021, sec. 2.2):
+#   q(t) = q0 + sum over l = 1..L of a[l] sin(2 pi l t / period) - b[l] cos(2 pi l t / period)
+# t from 0 to period * repetitions; one row of a and b a joint, one column a harmonic.
+# period s, q0, a, b rad; velocity and acceleration are zero at both ends.
+"""
+
+
+def series(time: Array, harmonics: int, period: float) -> tuple[Array, Array, Array]:
+    """Values of the basis functions of one joint and their first two time derivatives.
+
+    Args:
+        time: instants [samples], s.
+        harmonics: number of harmonics L.
+        period: of the first harmonic [s].
+
+    Returns:
+        Three arrays [samples, 1 + 2 L]: multiplied with the coefficients (q0, a_1..a_L, b_1..b_L)
+        they give position, velocity and acceleration.
+    """
+    frequency = 2 * np.pi / period * np.arange(1, harmonics + 1)
+    angle = np.outer(time, frequency)
+    sin, cos = np.sin(angle), np.cos(angle)
+    one = np.ones((len(angle), 1))
+    return (
+        np.hstack([one, sin, -cos]),
+        np.hstack([0 * one, frequency * cos, frequency * sin]),
+        np.hstack([0 * one, -(frequency**2) * sin, frequency**2 * cos]),
+    )
+
+
+def rest_basis(harmonics: int) -> Array:
+    """Coefficients (q0, a_1..a_L, b_1..b_L) that begin and end at rest, as columns.
+
+    Returns:
+        [1 + 2 L, 2 L - 1], orthonormal: q0 free, a in the null space of (1..L), b in that of
+        (1..L^2), so that velocity and acceleration at both ends are zero.
+
+    Raises:
+        ValueError: fewer than two harmonics cannot rest at both ends.
+    """
+    if harmonics < 2:
+        raise ValueError("a Fourier trajectory needs at least two harmonics to end at rest")
+    order = np.arange(1, harmonics + 1, dtype=float)
+    halves = [null_space(row[None, :]) for row in (order, order**2)]
+    return np.asarray(block_diag(np.ones((1, 1)), *halves))
+
+
+@dataclass(frozen=True)
+class FourierTrajectory:
+    """A periodic joint trajectory that starts and ends at rest.
+
+    Attributes:
+        robot: name of the arm it was made for.
+        period: of the first harmonic [s].
+        repetitions: periods that one run lasts.
+        q0: constant part [n], rad.
+        a: sine coefficients [n, harmonics], rad.
+        b: coefficients of minus cosine [n, harmonics], rad.
+        design: how it was made and what was found by the checks, kept as it stands in the file.
+    """
+
+    robot: str
+    period: float
+    repetitions: int
+    q0: Array
+    a: Array
+    b: Array
+    design: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def dof(self) -> int:
+        """Number of joints n."""
+        return len(self.q0)
+
+    @property
+    def harmonics(self) -> int:
+        """Number of harmonics L."""
+        return int(self.a.shape[1])
+
+    @property
+    def duration(self) -> float:
+        """Time of all repetitions [s]."""
+        return self.period * self.repetitions
+
+    @property
+    def coefficients(self) -> Array:
+        """Coefficients (q0, a, b) as `series` takes them [1 + 2 L, n]."""
+        return np.vstack([self.q0, self.a.T, self.b.T])
+
+    @property
+    def start(self) -> Array:
+        """Position at both ends [n], rad."""
+        return np.asarray(self.q0 - self.b.sum(axis=1))
+
+    def at(self, time: Array | float) -> tuple[Array, Array, Array]:
+        """Position, velocity, acceleration [samples, n] in rad, rad/s, rad/s^2.
+
+        Args:
+            time: instants [samples], s; the arm rests at `start` before 0 and after `duration`.
+        """
+        instants = np.atleast_1d(np.asarray(time, dtype=float))
+        inside = np.clip(instants, 0.0, self.duration)
+        position, velocity, acceleration = series(inside, self.harmonics, self.period)
+        moving = (inside == instants)[:, None]
+        return (
+            position @ self.coefficients,
+            moving * (velocity @ self.coefficients),
+            moving * (acceleration @ self.coefficients),
+        )
+
+    def sample(self, rate: float, *, repetitions: int | None = None) -> tuple[Array, ...]:
+        """Time [samples], position, velocity, acceleration [samples, n] at a fixed rate [Hz].
+
+        Both ends are included; `repetitions` overrides how many periods are sampled.
+        """
+        duration = self.period * (self.repetitions if repetitions is None else repetitions)
+        time = np.linspace(0.0, duration, max(2, round(duration * rate) + 1))
+        return time, *self.at(time)
+
+
+def save_trajectory(path: str | Path, trajectory: FourierTrajectory) -> None:
+    """Write a trajectory as YAML; every coefficient keeps all its digits."""
+    content: dict[str, Any] = {
+        "schema": SCHEMA,
+        "type": TYPE,
+        "robot": trajectory.robot,
+        "period": float(trajectory.period),
+        "repetitions": int(trajectory.repetitions),
+        "q0": trajectory.q0.tolist(),
+        "a": trajectory.a.tolist(),
+        "b": trajectory.b.tolist(),
+    }
+    if trajectory.design:
+        content["design"] = dict(trajectory.design)
+    text = yaml.safe_dump(content, sort_keys=False, default_flow_style=None, width=1000)
+    target = Path(path)
+    partial = target.with_name(target.name + ".part")
+    partial.write_text(_HEADER + text, encoding="utf-8")
+    partial.replace(target)
+
+
+def load_trajectory(path: str | Path) -> FourierTrajectory:
+    """Read a trajectory file.
+
+    Raises:
+        TrajectoryFileError: unreadable, unknown or missing keys, wrong shapes, values that are
+            not finite, or ends that are not at rest.
+    """
+    path = Path(path)
+    remedy = "design it again with 'ur_energy excite'"
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise TrajectoryFileError(path, f"cannot be read ({error})", "check the path") from error
+    except yaml.YAMLError as error:
+        raise TrajectoryFileError(path, f"is not YAML ({error})", "mend the line named") from error
+    if not isinstance(content, Mapping) or content.get("type") != TYPE:
+        raise TrajectoryFileError(path, f"is not of type {TYPE}", remedy)
+    for key in content:
+        if key not in (*_REQUIRED, *_OPTIONAL):
+            raise TrajectoryFileError(path, "is not a key of this file", "remove it", field=key)
+    for key in _REQUIRED:
+        if key not in content:
+            raise TrajectoryFileError(path, "is missing", remedy, field=key)
+    if content["schema"] != SCHEMA:
+        raise TrajectoryFileError(path, f"is not {SCHEMA}", remedy, field="schema")
+    q0 = _numbers(path, content, "q0", 1)
+    a, b = (_numbers(path, content, key, 2) for key in ("a", "b"))
+    if a.shape != b.shape or len(a) != len(q0) or a.shape[1] < 2:
+        raise TrajectoryFileError(
+            path, f"shapes {q0.shape}, {a.shape}, {b.shape} do not belong together", remedy,
+            field="q0, a, b",
+        )  # fmt: skip
+    period, repetitions = content["period"], content["repetitions"]
+    if not isinstance(period, int | float) or not 0 < period < np.inf:
+        raise TrajectoryFileError(path, "must be a positive time in s", remedy, field="period")
+    if not isinstance(repetitions, int) or repetitions < 1:
+        raise TrajectoryFileError(path, "must be 1 or more", remedy, field="repetitions")
+    order = np.arange(1, a.shape[1] + 1)
+    if max(np.abs(a @ order).max(), np.abs(b @ order**2).max()) > _REST_TOLERANCE:
+        raise TrajectoryFileError(path, "does not start and end at rest", remedy, field="a, b")
+    design = content.get("design") or {}
+    if not isinstance(design, Mapping):
+        raise TrajectoryFileError(path, "must be a mapping", remedy, field="design")
+    return FourierTrajectory(
+        str(content["robot"]), float(period), repetitions, q0, a, b, dict(design)
+    )
+
+
+def _numbers(path: Path, content: Mapping[str, Any], key: str, dimensions: int) -> Array:
+    """Finite array of this many dimensions."""
+    try:
+        values = np.array(content[key], dtype=float)
+    except (TypeError, ValueError) as error:
+        raise TrajectoryFileError(
+            path, "must hold numbers, rows of equal length", "mend it", field=key
+        ) from error
+    if values.ndim != dimensions or values.size == 0 or not np.isfinite(values).all():
+        raise TrajectoryFileError(
+            path, f"must be a finite array of {dimensions} dimension(s)", "mend it", field=key
+        )
+    return values
