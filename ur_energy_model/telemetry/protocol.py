@@ -24,6 +24,9 @@ PROTOCOL_VERSIONS = (2, 1)
 HEADER = struct.Struct(">HB")
 MAX_FRAME = 0xFFFF
 NOT_FOUND, IN_USE = "NOT_FOUND", "IN_USE"
+SIMULATED_SERIAL_PREFIX = "2000000"
+"""Serial numbers of simulated arms begin with it; a real one begins with its year of manufacture,
+and none was made in 2000."""
 
 _NUMBER: dict[ValueKind, str] = {
     "BOOL": "u1", "UINT8": "u1", "UINT32": ">u4", "UINT64": ">u8", "INT32": ">i4",
