@@ -1,0 +1,379 @@
+"""Friction laws as plain descriptions, linear in their parameters, and friction with values.
+
+A law is a list of terms; a term is a function of the operating point, and its parameter is the
+motor-side torque per unit of that function. So every law is fitted by linear least squares, and
+the few constants that enter nonlinearly (smoothing speed, Stribeck speed, reference temperature)
+are the law's shape, found by a bounded outer search.
+
+Laws: power-flow Coulomb (Clochiatti et al., Robotica 2024, eq. 10-18), Coulomb-viscous with tanh
+(Raviola et al., RAAD 2021), with sign (Machines 2024, 12(9), 595), Stribeck, load-dependent,
+velocity-polynomial and temperature-dependent ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+Shape = Mapping[str, "float | Array"]
+
+SMOOTHING = 1e-3
+"""Speed below which Coulomb friction is smoothed, joint side [rad/s]."""
+REFERENCE_TEMPERATURE = 35.0
+"""Temperature at which temperature-dependent laws state their parameters [degC]."""
+
+
+@dataclass(frozen=True)
+class OperatingPoint:
+    """What friction may depend on: one joint's samples, or k joints' [samples, k].
+
+    Attributes:
+        speed: joint side [samples] or [samples, k], rad/s.
+        load: torque at the joint without friction, joint side, same shape, N m.
+        gear_ratio: motor turns per joint turn, scalar or [k].
+        temperature: of the joint, anything that broadcasts with speed, degC; None if unknown.
+        temperature_model: a, b, c, d of a*exp(b*T) + c*exp(d*T), [4] or [4, k]; None if unknown.
+    """
+
+    speed: Array
+    load: Array
+    gear_ratio: float | Array
+    temperature: Array | float | None = None
+    temperature_model: Array | None = None
+
+
+Term = Callable[[OperatingPoint, Shape], Array]
+
+
+@dataclass(frozen=True)
+class FrictionLaw:
+    """One friction law.
+
+    Attributes:
+        name: as `--friction` and the model file spell it.
+        terms: parameter name -> function of operating point and shape, [samples].
+        shape: shape constant -> (lowest, default, highest); equal bounds mean fixed.
+        uses_temperature: True where joint temperature enters.
+        description: what it says, in one line.
+    """
+
+    name: str
+    terms: Mapping[str, Term]
+    shape: Mapping[str, tuple[float, float, float]]
+    description: str
+    uses_temperature: bool = False
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """Names of the linear parameters, in regressor order."""
+        return tuple(self.terms)
+
+    @property
+    def default_shape(self) -> dict[str, float]:
+        """The shape constants' default values."""
+        return {name: default for name, (_, default, _) in self.shape.items()}
+
+    def regressor(self, point: OperatingPoint, shape: Shape) -> Array:
+        """Motor-side friction torque per unit parameter, [samples, ..., parameters]."""
+        return np.stack([term(point, shape) for term in self.terms.values()], axis=-1)
+
+
+@dataclass(frozen=True)
+class Friction:
+    """A friction law with values.
+
+    Attributes:
+        law: the law.
+        parameters: values by parameter name, motor side (units: PARAMETER_UNITS).
+        shape: the law's shape constants.
+        temperature_model: a, b, c, d of the manufacturer-style model where the law uses it.
+        temperature_range: joint temperatures the law was fitted on [degC], None if unknown;
+            outside of it the nearest end holds.
+    """
+
+    law: FrictionLaw
+    parameters: Mapping[str, float]
+    shape: Mapping[str, float] = field(default_factory=dict)
+    temperature_model: tuple[float, float, float, float] | None = None
+    temperature_range: tuple[float, float] | None = None
+
+    @property
+    def values(self) -> Array:
+        """Parameter values in regressor order [parameters]."""
+        return np.array([self.parameters[name] for name in self.law.parameters])
+
+    @property
+    def all_shape(self) -> dict[str, float]:
+        """Shape constants, defaults where the file says nothing."""
+        return {**self.law.default_shape, **self.shape}
+
+    @property
+    def coulomb(self) -> tuple[float | None, float | None]:
+        """Coulomb friction by power flow, to the load and back, motor side [N m].
+
+        A symmetric law has the same value both ways; None where the law has none.
+        """
+        symmetric = self.parameters.get("coulomb")
+        return (
+            self.parameters.get("coulomb_direct", symmetric),
+            self.parameters.get("coulomb_reverse", symmetric),
+        )
+
+
+class FrictionBank:
+    """The frictions of n joints, evaluated together: joints of one law in one array pass.
+
+    Args:
+        frictions: of the joints, in order.
+        gear_ratio: motor turns per joint turn [n].
+    """
+
+    def __init__(self, frictions: Sequence[Friction], gear_ratio: Array) -> None:
+        self.dof = len(frictions)
+        self._groups: list[_Group] = []
+        for law in dict.fromkeys(friction.law.name for friction in frictions):
+            joints = [j for j, friction in enumerate(frictions) if friction.law.name == law]
+            self._groups.append(_Group.of(joints, [frictions[j] for j in joints], gear_ratio))
+
+    def torque(self, speed: Array, load: Array, temperature: Array | None = None) -> Array:
+        """Motor-side friction torque [samples, n], N m; positive against positive speed.
+
+        Args:
+            speed: joint side [samples, n], rad/s.
+            load: joint torque without friction [samples, n], N m.
+            temperature: [n] or [samples, n], degC; the middle of the fitted range where None.
+        """
+        out = np.empty_like(speed)
+        for group in self._groups:
+            terms = group.regressor(speed, load, temperature)
+            out[:, group.joints] = (terms * group.values).sum(axis=-1)
+        return out
+
+    def regressors(
+        self, speed: Array, load: Array, temperature: Array | None = None
+    ) -> list[Array]:
+        """Friction torque per unit parameter, [samples, parameters] for each joint."""
+        out: list[Array] = [np.empty(0)] * self.dof
+        for group in self._groups:
+            terms = group.regressor(speed, load, temperature)
+            for k, joint in enumerate(group.joints):
+                out[joint] = terms[:, k]
+        return out
+
+
+@dataclass(frozen=True)
+class _Group:
+    """Joints with the same law."""
+
+    joints: list[int]
+    law: FrictionLaw
+    values: Array
+    shape: dict[str, Array]
+    gear_ratio: Array
+    temperature_model: Array | None
+    low: Array
+    high: Array
+
+    @classmethod
+    def of(cls, joints: list[int], frictions: Sequence[Friction], gear_ratio: Array) -> _Group:
+        law = frictions[0].law
+        models = [friction.temperature_model for friction in frictions]
+        ranges = [friction.temperature_range or (-np.inf, np.inf) for friction in frictions]
+        return cls(
+            joints=joints,
+            law=law,
+            values=np.array([friction.values for friction in frictions]),
+            shape={
+                name: np.array([friction.all_shape[name] for friction in frictions])
+                for name in law.shape
+            },
+            gear_ratio=gear_ratio[joints],
+            temperature_model=None if None in models else np.array(models).T,
+            low=np.array([low for low, _ in ranges]),
+            high=np.array([high for _, high in ranges]),
+        )
+
+    def regressor(self, speed: Array, load: Array, temperature: Array | None) -> Array:
+        """Terms [samples, joints of the group, parameters]."""
+        warmth = self._temperature(temperature) if self.law.uses_temperature else None
+        point = OperatingPoint(
+            speed[:, self.joints], load[:, self.joints], self.gear_ratio,
+            warmth, self.temperature_model,
+        )  # fmt: skip
+        return self.law.regressor(point, self.shape)
+
+    def _temperature(self, temperature: Array | None) -> Array | None:
+        """Temperatures kept in the fitted range; its middle where unknown, None without one."""
+        bounded = np.isfinite(self.low).all() and np.isfinite(self.high).all()
+        middle = (self.low + self.high) / 2 if bounded else None
+        if temperature is None:
+            return middle
+        known = np.asarray(temperature, dtype=float)[..., self.joints]
+        if middle is not None:
+            known = np.where(np.isnan(known), middle, known)
+        return np.asarray(np.clip(known, self.low, self.high))
+
+
+def _sign(point: OperatingPoint, shape: Shape) -> Array:
+    return np.asarray(np.sign(point.speed))
+
+
+def _coulomb(point: OperatingPoint, shape: Shape) -> Array:
+    return np.asarray(np.tanh(point.speed / shape["smoothing"]))
+
+
+def _direct(point: OperatingPoint, shape: Shape) -> Array:
+    return np.where(point.speed * point.load > 0, _coulomb(point, shape), 0.0)
+
+
+def _reverse(point: OperatingPoint, shape: Shape) -> Array:
+    return np.where(point.speed * point.load > 0, 0.0, _coulomb(point, shape))
+
+
+def _viscous(point: OperatingPoint, shape: Shape) -> Array:
+    return point.gear_ratio * point.speed
+
+
+def _signed_square(point: OperatingPoint, shape: Shape) -> Array:
+    motor = point.gear_ratio * point.speed
+    return np.asarray(motor * np.abs(motor))
+
+
+def _cubic(point: OperatingPoint, shape: Shape) -> Array:
+    return np.asarray((point.gear_ratio * point.speed) ** 3)
+
+
+def _stribeck(point: OperatingPoint, shape: Shape) -> Array:
+    fade = np.exp(-((point.speed / shape["stribeck_speed"]) ** 2))
+    return np.asarray(_coulomb(point, shape) * fade)
+
+
+def _load(point: OperatingPoint, shape: Shape) -> Array:
+    return _coulomb(point, shape) * np.abs(point.load) / point.gear_ratio
+
+
+def _warmth(point: OperatingPoint, shape: Shape) -> Array | float:
+    """Temperature above the reference; none where it is unknown."""
+    if point.temperature is None:
+        return 0.0
+    return np.asarray(point.temperature) - shape["reference_temperature"]
+
+
+def temperature_factor(model: Array, temperature: Array | float, reference: Array | float) -> Array:
+    """Friction at a temperature over friction at the reference, a*exp(b*T) + c*exp(d*T).
+
+    The four numbers are recorded in controller configurations without their meaning; this
+    reading of them is plausible (warm joints turn more easily, by half from 20 to 60 degC).
+    """
+    a, b, c, d = model
+
+    def level(t: Array | float) -> Array:
+        return np.asarray(a * np.exp(b * np.asarray(t)) + c * np.exp(d * np.asarray(t)))
+
+    return np.asarray(level(temperature) / level(reference))
+
+
+def _factor(point: OperatingPoint, shape: Shape) -> Array | float:
+    if point.temperature is None or point.temperature_model is None:
+        return 1.0
+    return temperature_factor(
+        point.temperature_model, point.temperature, shape["reference_temperature"]
+    )
+
+
+_SMOOTH = {"smoothing": (SMOOTHING, SMOOTHING, SMOOTHING)}
+_STRIBECK = {**_SMOOTH, "stribeck_speed": (0.01, 0.1, 0.6)}
+_REFERENCE = {"reference_temperature": (REFERENCE_TEMPERATURE,) * 3}
+
+LAWS: dict[str, FrictionLaw] = {
+    law.name: law
+    for law in (
+        FrictionLaw(
+            "coulomb_viscous",
+            {"viscous": _viscous, "coulomb": _coulomb},
+            _SMOOTH,
+            "Coulomb with tanh and viscous",
+        ),
+        FrictionLaw(
+            "sign",
+            {"viscous": _viscous, "coulomb": _sign},
+            {},
+            "Coulomb with the sign of the speed and viscous",
+        ),
+        FrictionLaw(
+            "power_flow",
+            {"viscous": _viscous, "coulomb_direct": _direct, "coulomb_reverse": _reverse},
+            _SMOOTH,
+            "Coulomb by direction of power flow, and viscous",
+        ),
+        FrictionLaw(
+            "stribeck",
+            {"viscous": _viscous, "coulomb": _coulomb, "stribeck": _stribeck},
+            _STRIBECK,
+            "Coulomb, viscous and the Stribeck fall-off at low speed",
+        ),
+        FrictionLaw(
+            "load_dependent",
+            {"viscous": _viscous, "coulomb": _coulomb, "load": _load},
+            _SMOOTH,
+            "Coulomb that grows with the load, and viscous",
+        ),
+        FrictionLaw(
+            "polynomial",
+            {
+                "viscous": _viscous,
+                "coulomb": _coulomb,
+                "square": _signed_square,
+                "cubic": _cubic,
+            },
+            _SMOOTH,
+            "Coulomb and an odd cubic polynomial of the speed",
+        ),
+        FrictionLaw(
+            "temperature_linear",
+            {
+                "viscous": _viscous,
+                "coulomb": _coulomb,
+                "viscous_temperature": lambda p, s: _viscous(p, s) * _warmth(p, s),
+            },
+            {**_SMOOTH, **_REFERENCE},
+            "Coulomb and viscous friction that changes linearly with temperature",
+            uses_temperature=True,
+        ),
+        FrictionLaw(
+            "temperature_exponential",
+            {
+                "viscous": lambda p, s: np.asarray(_viscous(p, s) * _factor(p, s)),
+                "coulomb": _coulomb,
+            },
+            {**_SMOOTH, **_REFERENCE},
+            "Coulomb and viscous friction under the manufacturer-style double exponential",
+            uses_temperature=True,
+        ),
+    )
+}
+"""Friction laws by name, parsimonious ones first."""
+
+PARAMETER_UNITS: dict[str, str] = {
+    "viscous": "N m s/rad",
+    "coulomb": "N m",
+    "coulomb_direct": "N m",
+    "coulomb_reverse": "N m",
+    "stribeck": "N m",
+    "load": "1",
+    "square": "N m s^2/rad^2",
+    "cubic": "N m s^3/rad^3",
+    "viscous_temperature": "N m s/rad/K",
+}
+"""Units of the linear parameters, motor side."""
+
+SHAPE_UNITS: dict[str, str] = {
+    "smoothing": "rad/s",
+    "stribeck_speed": "rad/s",
+    "reference_temperature": "degC",
+}
+"""Units of the shape constants; speeds are joint side."""

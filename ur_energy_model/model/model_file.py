@@ -1,0 +1,365 @@
+"""The model file: EnergyModel <-> YAML that people can read, edit and trust.
+
+Every quantity stands with value, unit, standard deviation and the stage it comes from. Reading
+is strict: unknown keys, missing joints, NaN and wrong units are refused with the line to mend.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+from numpy.typing import NDArray
+
+from ur_energy_model.errors import ModelFileError
+from ur_energy_model.model.energy_model import BusModel, EnergyModel, JointModel
+from ur_energy_model.model.friction import LAWS, PARAMETER_UNITS, SHAPE_UNITS, Friction
+from ur_energy_model.model.setup import Payload, Setup
+from ur_energy_model.model.yaml_tree import YamlTree
+
+Array = NDArray[np.float64]
+
+SCHEMA = 1
+KIND = "ur_energy_model"
+JOINT_UNITS: dict[str, str] = {
+    "gear_ratio": "1",
+    "reflected_inertia": "kg m^2",
+    "torque_constant": "N m/A",
+    "winding_resistance": "ohm",
+    "back_emf_constant": "V s/rad",
+}
+_REMEDY = "mend the line or identify again with ur_energy identify"
+_HEADER = """\
+# Electro-mechanical model of a robot arm, made by ur_energy identify.
+# Inertia is joint side; torque constant, friction and motor constants are motor side.
+"""
+
+
+def save_model(model: EnergyModel, path: str | Path) -> None:
+    """Write a model file atomically: the old file stays whole until the new one is complete.
+
+    Raises:
+        ModelFileError: the place cannot be written.
+    """
+    path = Path(path)
+    text = _HEADER + yaml.safe_dump(
+        _document(model), sort_keys=False, default_flow_style=None, width=100, allow_unicode=True
+    )
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            umask = os.umask(0)
+            os.umask(umask)
+            Path(temporary).chmod(0o666 & ~umask)
+            Path(temporary).replace(path)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise ModelFileError(
+            path, f"cannot be written ({error.strerror})", "choose another place"
+        ) from error
+
+
+def load_model(path: str | Path) -> EnergyModel:
+    """Read a model file.
+
+    Raises:
+        ModelFileError: names the line and key to mend.
+    """
+    root = YamlTree.read(path, ModelFileError, _REMEDY)
+    kind = root.mapping().get("kind")
+    if kind is None or kind.scalar() != KIND:
+        raise root.refuse("is not a model file of this package (no 'kind: ur_energy_model')")
+    keys = root.keys(
+        "kind", "schema", "robot", "setup", "joints", "bus", "fit", "validation", "provenance"
+    )
+    if keys["schema"].integer() != SCHEMA:
+        raise keys["schema"].refuse(f"this version reads schema {SCHEMA} only")
+    names = keys["joints"].mapping()
+    if not names:
+        raise keys["joints"].refuse("names no joints")
+    joints = tuple(_joint(name, node) for name, node in names.items())
+    setup, source = _setup(keys["setup"])
+    return EnergyModel(
+        robot=keys["robot"].text(),
+        setup=setup,
+        setup_source=source,
+        joints=joints,
+        bus=_bus(keys["bus"], tuple(names)),
+        fit=tuple(node.plain() for node in keys["fit"].items()),
+        validation=tuple(node.plain() for node in keys["validation"].items()),
+        provenance=_plain_mapping(keys["provenance"]),
+    )
+
+
+def _document(model: EnergyModel) -> dict[str, Any]:
+    names = [joint.name for joint in model.joints]
+    payload = model.setup.payload
+    bus = model.bus
+    return {
+        "kind": KIND,
+        "schema": SCHEMA,
+        "robot": model.robot,
+        "setup": {
+            "source": model.setup_source,
+            "gravity": _numbers(model.setup.gravity),
+            "payload_mass": _number(payload.mass),
+            "payload_center_of_mass": _numbers(payload.center_of_mass),
+            "payload_inertia": [_numbers(row) for row in payload.inertia],
+        },
+        "joints": {joint.name: _joint_document(joint) for joint in model.joints},
+        "bus": {
+            "kind": bus.kind,
+            "source": bus.source,
+            "reason": bus.reason,
+            "standby": _quantity(bus.standby, "W", bus.std.get("standby")),
+            "driver_std": {"value": _number(bus.std.get("driver", 0.0)), "unit": "W/A"},
+            "driver": {"unit": "W/A", **dict(zip(names, _numbers(bus.driver), strict=True))},
+            "inductance": {"unit": "H", **dict(zip(names, _numbers(bus.inductance), strict=True))},
+            "floor": {"value": _number(bus.floor), "unit": "W"},
+            "residual": {
+                "value": None if np.isnan(bus.residual) else _number(bus.residual),
+                "unit": "W",
+            },
+            "mode_power": {"unit": "W", **{k: _number(v) for k, v in bus.mode_power.items()}},
+        },
+        "fit": [_plain(entry) for entry in model.fit],
+        "validation": [_plain(entry) for entry in model.validation],
+        "provenance": _plain(model.provenance),
+    }
+
+
+def _joint_document(joint: JointModel) -> dict[str, Any]:
+    friction = joint.friction
+    out: dict[str, Any] = {
+        name: _quantity(
+            getattr(joint, name), unit, joint.std.get(name), joint.source.get(name, "given")
+        )
+        for name, unit in JOINT_UNITS.items()
+    }
+    document: dict[str, Any] = {
+        "law": friction.law.name,
+        "reason": joint.friction_reason,
+        "shape": {
+            name: {"value": _number(value), "unit": SHAPE_UNITS[name]}
+            for name, value in friction.all_shape.items()
+        },
+        "parameters": {
+            name: _quantity(
+                friction.parameters[name],
+                PARAMETER_UNITS[name],
+                joint.std.get(name),
+                joint.source.get(name, "given"),
+            )
+            for name in friction.law.parameters
+        },
+    }
+    if friction.temperature_range is not None:
+        low, high = friction.temperature_range
+        document["temperature_range"] = {
+            "lowest": _number(low), "highest": _number(high), "unit": "degC",
+        }  # fmt: skip
+    if friction.temperature_model is not None:
+        document["temperature_model"] = _numbers(friction.temperature_model)
+    out["friction"] = document
+    out["current_residual"] = {"value": _number(joint.current_residual), "unit": "A"}
+    out["current_covariance"] = [_numbers(row) for row in joint.current_covariance]
+    return out
+
+
+def _joint(name: str, node: YamlTree) -> JointModel:
+    keys = node.keys(*JOINT_UNITS, "friction", "current_residual", "current_covariance")
+    std: dict[str, float] = {}
+    source: dict[str, str] = {}
+    values = {
+        key: _read_quantity(keys[key], key, unit, std, source, positive=key != "reflected_inertia")
+        for key, unit in JOINT_UNITS.items()
+    }
+    friction, reason = _friction(keys["friction"], std, source)
+    rows = [row.numbers() for row in keys["current_covariance"].items()]
+    size = 1 + len(friction.law.parameters)
+    if rows and (len(rows) != size or any(len(row) != size for row in rows)):
+        raise keys["current_covariance"].refuse(f"must be {size} rows of {size} numbers, or []")
+    covariance = np.array(rows).reshape((len(rows),) * 2)
+    if not np.allclose(covariance, covariance.T, rtol=1e-6, atol=0.0) or (
+        rows and np.linalg.eigvalsh(covariance)[0] < -1e-6 * np.abs(covariance).max()
+    ):
+        raise keys["current_covariance"].refuse("is not a covariance matrix")
+    return JointModel(
+        name=name,
+        **values,
+        friction=friction,
+        std=std,
+        source=source,
+        current_covariance=covariance,
+        current_residual=_with_unit(keys["current_residual"], "A"),
+        friction_reason=reason,
+    )
+
+
+def _friction(
+    node: YamlTree, std: dict[str, float], source: dict[str, str]
+) -> tuple[Friction, str]:
+    keys = node.keys(
+        "law", "reason", "shape", "parameters", optional=("temperature_range", "temperature_model")
+    )
+    law = LAWS.get(keys["law"].text())
+    if law is None:
+        raise keys["law"].refuse(f"no such friction law (known: {', '.join(LAWS)})")
+    parameters = {
+        name: _read_quantity(child, name, PARAMETER_UNITS[name], std, source)
+        for name, child in keys["parameters"].keys(*law.parameters).items()
+    }
+    shape = {
+        name: _with_unit(child, SHAPE_UNITS[name])
+        for name, child in keys["shape"].keys(*law.shape).items()
+    }
+    for name, value in shape.items():
+        if name in {"smoothing", "stribeck_speed"} and value <= 0:
+            raise keys["shape"].refuse(f"{name} must be positive")
+    limits = None
+    if "temperature_range" in keys:
+        ends = keys["temperature_range"].keys("lowest", "highest", "unit")
+        _check_unit(ends["unit"], "degC")
+        limits = (ends["lowest"].number(), ends["highest"].number())
+        if limits[0] > limits[1]:
+            raise keys["temperature_range"].refuse("lowest is above highest")
+    model = None
+    if "temperature_model" in keys:
+        a, b, c, d = keys["temperature_model"].numbers(4)
+        model = (a, b, c, d)
+    friction = Friction(
+        law, {name: parameters[name] for name in law.parameters}, shape, model, limits
+    )
+    return friction, keys["reason"].text()
+
+
+def _setup(node: YamlTree) -> tuple[Setup, str]:
+    keys = node.keys(
+        "source", "gravity", "payload_mass", "payload_center_of_mass", "payload_inertia"
+    )
+    mass = keys["payload_mass"].number()
+    if mass < 0:
+        raise keys["payload_mass"].refuse("must not be negative")
+    rows = keys["payload_inertia"].items()
+    if len(rows) != 3:
+        raise keys["payload_inertia"].refuse("must have 3 rows of 3 numbers")
+    payload = Payload(
+        mass,
+        np.array(keys["payload_center_of_mass"].numbers(3)),
+        np.array([row.numbers(3) for row in rows]),
+    )
+    return Setup(np.array(keys["gravity"].numbers(3)), payload), keys["source"].text()
+
+
+def _bus(node: YamlTree, joints: tuple[str, ...]) -> BusModel:
+    keys = node.keys(
+        "kind", "source", "reason", "standby", "driver_std", "driver", "inductance", "floor",
+        "residual", "mode_power",
+    )  # fmt: skip
+    kind = keys["kind"].text()
+    if kind not in {"physical", "ecbot"}:
+        raise keys["kind"].refuse(f"'{kind}' must be physical or ecbot")
+    std: dict[str, float] = {}
+    standby = _read_quantity(keys["standby"], "standby", "W", std, {}, sourced=False)
+    if standby < 0:
+        raise keys["standby"].refuse("must not be negative")
+    std["driver"] = _with_unit(keys["driver_std"], "W/A")
+    modes = keys["mode_power"].mapping()
+    _check_unit(modes.pop("unit", keys["mode_power"]), "W")
+    residual = keys["residual"].keys("value", "unit")
+    _check_unit(residual["unit"], "W")
+    return BusModel(
+        kind=kind,
+        standby=standby,
+        driver=_each(keys["driver"], joints, "W/A"),
+        inductance=_each(keys["inductance"], joints, "H"),
+        floor=_with_unit(keys["floor"], "W"),
+        std=std,
+        mode_power={name: child.number() for name, child in modes.items()},
+        residual=float("nan") if residual["value"].is_null else residual["value"].number(),
+        source=keys["source"].text(),
+        reason=keys["reason"].text(),
+    )
+
+
+def _quantity(
+    value: float, unit: str, std: float | None, source: str | None = None
+) -> dict[str, Any]:
+    out: dict[str, Any] = {"value": _number(value), "unit": unit, "std": _number(std or 0.0)}
+    return out if source is None else {**out, "source": source}
+
+
+def _read_quantity(
+    node: YamlTree, name: str, unit: str, std: dict[str, float], source: dict[str, str], *,
+    positive: bool = False, sourced: bool = True,
+) -> float:  # fmt: skip
+    keys = node.keys("value", "unit", "std", *(("source",) if sourced else ()))
+    _check_unit(keys["unit"], unit)
+    std[name] = keys["std"].number()
+    if std[name] < 0:
+        raise keys["std"].refuse("must not be negative")
+    if sourced:
+        source[name] = keys["source"].text()
+    value = keys["value"].number()
+    if positive and value <= 0:
+        raise keys["value"].refuse(f"{value} must be positive")
+    return value
+
+
+def _with_unit(node: YamlTree, unit: str) -> float:
+    keys = node.keys("value", "unit")
+    _check_unit(keys["unit"], unit)
+    return keys["value"].number()
+
+
+def _each(node: YamlTree, joints: tuple[str, ...], unit: str) -> Array:
+    keys = node.keys("unit", *joints)
+    _check_unit(keys["unit"], unit)
+    return np.array([keys[name].number() for name in joints])
+
+
+def _check_unit(node: YamlTree, unit: str) -> None:
+    given = str(node.scalar()) if isinstance(node.node, yaml.ScalarNode) else None
+    if given != unit:
+        raise node.refuse(f"unit '{given}' must be '{unit}'" if given else f"needs unit '{unit}'")
+
+
+def _plain_mapping(node: YamlTree) -> dict[str, Any]:
+    node.mapping()
+    return dict(node.plain())
+
+
+def _number(value: float) -> float:
+    """Eight significant digits: more than any measurement, few enough to read."""
+    return float(f"{float(value):.8g}")
+
+
+def _numbers(values: Any) -> list[float]:
+    return [_number(value) for value in values]
+
+
+def _plain(value: Any) -> Any:
+    """Plain YAML data; NaN, where a figure does not exist, becomes null."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, np.ndarray):
+        return _plain(value.tolist())
+    if isinstance(value, np.generic):
+        return _plain(value.item())
+    if isinstance(value, float):
+        return _number(value) if np.isfinite(value) else None
+    return value
