@@ -1,0 +1,111 @@
+"""The controller's torque as a product of known columns and few unknowns.
+
+target_moment is the controller's own frictionless inverse dynamics (Clochiatti et al. 2024, eq.
+2 and 7). In the mounting's gravity g, with a payload of ten parameters p on the flange and
+reflected motor inertias J it is, sample by sample,
+
+    torque = bare(q, qd, qdd) + G(q) g + Y(q, qd, qdd) p + sum_k g_k Y_k(q) p[:4] + J qdd
+
+bilinear in g and p. With the products g_k p as unknowns of their own it is linear, so any number
+of samples shrinks to one Gram matrix per joint, in which every setup can be tried at no cost.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ur_energy_model.model.dynamics import ArmDynamics, entries_of
+from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.model.setup import Setup
+
+Array = NDArray[np.float64]
+
+PAYLOAD = 10
+"""Parameters of a payload: mass, first moments, tensor about the flange origin."""
+_STATIC = 4
+"""Parameters of a payload that gravity acts on: mass and first moments."""
+
+
+@dataclass(frozen=True)
+class TorqueColumns:
+    """Columns of the joint torques of one arm in any setup.
+
+    Args:
+        robot: the arm, n joints.
+        tensors: add the six tensor entries of every moving link as unknowns (deviations from the
+            robot file).
+    """
+
+    robot: RobotDescription
+    tensors: bool = False
+
+    @property
+    def width(self) -> int:
+        """Number of columns."""
+        n = self.robot.dof
+        return 1 + 3 + PAYLOAD + 3 * _STATIC + n + (6 * n if self.tensors else 0)
+
+    def __call__(self, q: Array, qd: Array, qdd: Array) -> Array:
+        """Columns [samples, n, width] for joint positions, velocities, accelerations [samples, n].
+
+        Multiplied with `coefficients` they give joint torques in N m.
+        """
+        weightless = ArmDynamics(self.robot, Setup(gravity=np.zeros(3)))
+        n = self.robot.dof
+        regressor = weightless.regressor(q, qd, qdd)
+        bare = regressor @ weightless.parameters()
+        parts = [
+            bare[:, :, None],
+            weightless.gravity_regressor(q),
+            regressor[:, :, -PAYLOAD:],
+            _payload_weight(weightless, q),
+            np.eye(n)[None] * qdd[:, None, :],
+        ]
+        if self.tensors:
+            parts.append(regressor.reshape(len(q), n, n, 10)[..., 4:].reshape(len(q), n, 6 * n))
+        return np.concatenate(parts, axis=2)
+
+    def coefficients(
+        self, gravity: Array, payload: Array, reflected_inertia: Array, tensors: Array | None = None
+    ) -> Array:
+        """Coefficients [width] of the columns for one setup.
+
+        Args:
+            gravity: in the base frame [3], m/s^2.
+            payload: ten parameters about the flange origin (see `payload_parameters`).
+            reflected_inertia: joint side [n], kg m^2.
+            tensors: deviations of the link tensors [6 n], kg m^2, with `tensors` only.
+        """
+        products = np.outer(gravity, payload[:_STATIC]).ravel()
+        parts = [np.ones(1), gravity, payload, products, reflected_inertia]
+        if self.tensors:
+            parts.append(np.zeros(6 * self.robot.dof) if tensors is None else tensors)
+        return np.concatenate(parts)
+
+
+def payload_parameters(mass: float, center: Array, inertia: Array) -> Array:
+    """Ten parameters about the flange origin of a payload given about its centre of mass.
+
+    Args:
+        mass: kg.
+        center: centre of mass in the flange frame [3], m.
+        inertia: tensor entries about the centre of mass [6] (xx, xy, yy, xz, yz, zz), kg m^2.
+    """
+    spread = mass * ((center @ center) * np.eye(3) - np.outer(center, center))
+    return np.concatenate([[mass], mass * center, entries_of(spread) + inertia])
+
+
+def _payload_weight(dynamics: ArmDynamics, q: Array) -> Array:
+    """Torques [samples, n, 12] of a payload's mass and first moments under unit gravity.
+
+    Three groups of four columns, one group per axis of the base frame.
+    """
+    zero = np.zeros_like(q)
+    groups = []
+    for axis in np.eye(3):
+        pulled = ArmDynamics(dynamics.robot, Setup(gravity=axis))
+        groups.append(pulled.payload_regressor(q, zero, zero)[:, :, :_STATIC])
+    return np.concatenate(groups, axis=2)
