@@ -113,6 +113,32 @@ class ArmDynamics:
             out[:, :, axis] = self._rnea(model, q, zero, zero)
         return out
 
+    def frames(self, q: Array) -> tuple[Array, Array]:
+        """Poses of all links and joints in the base frame, array-wise over samples.
+
+        Args:
+            q: joint positions [samples, n], rad.
+
+        Returns:
+            Poses of the base and the link DH frames [samples, n + 1, 4, 4], and of the joints
+            [samples, n, 4, 4]: joint k turns about the z axis of its frame. Translations in m.
+        """
+        links = np.empty((len(q), self.dof + 1, 4, 4))
+        joints = np.empty((len(q), self.dof, 4, 4))
+        links[:, 0] = np.eye(4)
+        turn = np.zeros((len(q), self.dof, 4, 4))
+        turn[:, :, 0, 0] = turn[:, :, 1, 1] = np.cos(q)
+        turn[:, :, 1, 0] = np.sin(q)
+        turn[:, :, 0, 1] = -turn[:, :, 1, 0]
+        turn[:, :, 2, 2] = turn[:, :, 3, 3] = 1.0
+        before = pin.SE3.Identity()
+        for k, frame in enumerate(self._link_frames):
+            fixed = (before.inverse() * self.model.jointPlacements[k + 1]).homogeneous
+            joints[:, k] = links[:, k] @ fixed @ turn[:, k]
+            links[:, k + 1] = joints[:, k] @ frame.homogeneous
+            before = frame
+        return links, joints
+
     def flange_pose(self, q: Array) -> Array:
         """Pose of the flange in the base frame [samples, 4, 4] (translation in m)."""
         out = np.empty((len(q), 4, 4))

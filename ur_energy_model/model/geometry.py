@@ -1,0 +1,266 @@
+"""Capsule geometry of an arm: distances between its links, and to table and walls.
+
+config/geometry/*.yaml holds capsules that contain every link. `ArmGeometry.distances` is the fast,
+array-wise answer with gradients that a search needs; `ArmGeometry.clearance` judges a trajectory
+with coal, the collision library of pinocchio, and is what reports quote.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import coal
+import numpy as np
+import pinocchio as pin
+import yaml
+from numpy.typing import NDArray
+
+from ur_energy_model.errors import RobotFileError
+from ur_energy_model.model.dynamics import ArmDynamics
+from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.resources import config_file
+
+Array = NDArray[np.float64]
+
+LINK_NAMES = ("base", "shoulder", "upper arm", "forearm", "wrist 1", "wrist 2", "wrist 3")
+FIRST_FREE_LINK = 2
+"""Base and shoulder stand on the table or wall the arm is mounted to; the others keep off it."""
+
+
+@dataclass(frozen=True)
+class Capsule:
+    """All points within `radius` of a segment, fixed to a link.
+
+    Attributes:
+        link: 0 is the base, i the body moved by joint i.
+        start, end: ends of the segment [3], m, in the link's DH frame (base frame for link 0).
+        radius: m.
+    """
+
+    link: int
+    start: Array
+    end: Array
+    radius: float
+
+
+@dataclass(frozen=True)
+class Wall:
+    """A half-space the arm must keep out of: all points with normal . x < offset (base frame).
+
+    Attributes:
+        name: such as "table".
+        normal: unit vector that points to the free side [3].
+        offset: m.
+    """
+
+    name: str
+    normal: Array
+    offset: float
+
+
+TABLE = Wall("table", np.array([0.0, 0.0, 1.0]), 0.0)
+"""The plane of the base flange; a pedestal is a table of negative offset."""
+
+
+@dataclass(frozen=True)
+class Clearance:
+    """Smallest distance of a trajectory.
+
+    Attributes:
+        distance: m; negative is the depth of a collision.
+        pair: names of the two bodies.
+        sample: index of the sample where it occurs.
+    """
+
+    distance: float
+    pair: tuple[str, str]
+    sample: int
+
+
+def load_capsules(robot: str) -> tuple[tuple[Capsule, ...], frozenset[tuple[int, int]]]:
+    """Capsules of an arm that comes with the package, and the pairs of links left unchecked.
+
+    Raises:
+        RobotFileError: there is no geometry for this arm, or the file is damaged.
+    """
+    path = config_file("geometry", f"{robot}.yaml")
+    if not path.is_file():
+        raise RobotFileError(
+            path, "there is no capsule geometry for this arm",
+            "add one in the layout of config/geometry/ur5e.yaml",
+        )  # fmt: skip
+    try:
+        content: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
+        capsules = tuple(
+            Capsule(
+                int(entry["link"]),
+                np.array(entry["from"], dtype=float).reshape(3),
+                np.array(entry["to"], dtype=float).reshape(3),
+                float(entry["radius"]),
+            )
+            for entry in content["capsules"]
+        )
+        ignored = frozenset((int(i), int(j)) for i, j in content["never_touching"])
+    except (KeyError, TypeError, ValueError, yaml.YAMLError) as error:
+        raise RobotFileError(path, f"is damaged ({error!r})", "restore the file") from error
+    return capsules, ignored
+
+
+class ArmGeometry:
+    """Distances between the links of an arm, and between them and walls.
+
+    Args:
+        robot: the arm, n joints.
+        walls: half-spaces the arm must keep out of, in the base frame.
+        tool: further capsules on the last link, in the flange frame.
+
+    Raises:
+        RobotFileError: there is no capsule geometry for this arm.
+    """
+
+    def __init__(
+        self,
+        robot: RobotDescription,
+        walls: Sequence[Wall] = (TABLE,),
+        tool: Sequence[Capsule] = (),
+    ) -> None:
+        capsules, ignored = load_capsules(robot.name)
+        self.capsules = (*capsules, *tool)
+        self.walls = tuple(walls)
+        self._dynamics = ArmDynamics(robot)
+        link = np.array([capsule.link for capsule in self.capsules])
+        self._link = link
+        self._pairs = np.array(
+            [
+                (i, j)
+                for i, j in combinations(range(len(link)), 2)
+                if link[i] != link[j]
+                and (min(link[i], link[j]), max(link[i], link[j])) not in ignored
+            ]
+        )
+        self._free = np.flatnonzero(link >= FIRST_FREE_LINK)
+        self._radius = np.array([capsule.radius for capsule in self.capsules])
+        self._ends = np.array([[capsule.start, capsule.end] for capsule in self.capsules])
+        self._shapes, self._halfspaces = self._coal_shapes()
+
+    @property
+    def pair_names(self) -> list[tuple[str, str]]:
+        """Names of the two bodies of every checked pair, in the order of `distances`."""
+        between = [(_name(self._link[i]), _name(self._link[j])) for i, j in self._pairs]
+        return between + [
+            (_name(self._link[i]), wall.name) for wall in self.walls for i in self._free
+        ]
+
+    def distances(self, q: Array) -> tuple[Array, Array]:
+        """Distance of every checked pair and its gradient with respect to the joints.
+
+        Args:
+            q: joint positions [samples, n], rad.
+
+        Returns:
+            Distances [samples, pairs], m, and gradients [samples, pairs, n], m/rad.
+        """
+        ends, axes, origins = self._place(q)
+        first, second = self._pairs.T
+        near_a, near_b = _closest_points(
+            ends[:, first, 0], ends[:, first, 1], ends[:, second, 0], ends[:, second, 1]
+        )
+        between = near_a - near_b
+        length = np.linalg.norm(between, axis=-1)
+        normal = between / np.maximum(length, 1e-12)[..., None]
+        distance = [length - self._radius[first] - self._radius[second]]
+        gradient = [
+            _moves(near_a, self._link[first], normal, axes, origins)
+            - _moves(near_b, self._link[second], normal, axes, origins)
+        ]
+        for wall in self.walls:
+            height = ends[:, self._free] @ wall.normal - wall.offset
+            lower = np.argmin(height, axis=-1)[..., None]
+            near = np.take_along_axis(ends[:, self._free], lower[..., None], axis=2)[:, :, 0]
+            distance.append(
+                np.take_along_axis(height, lower, axis=-1)[..., 0] - self._radius[self._free]
+            )
+            towards = np.broadcast_to(wall.normal, near.shape)
+            gradient.append(_moves(near, self._link[self._free], towards, axes, origins))
+        return np.concatenate(distance, axis=1), np.concatenate(gradient, axis=1)
+
+    def clearance(self, q: Array) -> Clearance:
+        """Smallest distance over joint positions [samples, n], judged by coal."""
+        placed, _ = self._dynamics.frames(q)
+        request, result = coal.DistanceRequest(), coal.DistanceResult()
+        best = Clearance(np.inf, ("", ""), 0)
+        for k, poses in enumerate(placed):
+            where = [
+                coal.Transform3s(pose[:3, :3] @ local.rotation, pose[:3, :3] @ local.translation
+                                 + pose[:3, 3])
+                for pose, local in ((poses[link], local) for link, (_, local)
+                                    in zip(self._link, self._shapes, strict=True))
+            ]  # fmt: skip
+            candidates = [
+                ((i, j), self._shapes[j][0], where[j], None) for i, j in self._pairs.tolist()
+            ] + [
+                ((i, i), shape, coal.Transform3s.Identity(), wall)
+                for wall, shape in zip(self.walls, self._halfspaces, strict=True)
+                for i in self._free.tolist()
+            ]
+            for (i, j), shape, place, wall in candidates:
+                result.clear()
+                value = coal.distance(
+                    self._shapes[i][0], where[i], shape, place, request, result
+                )  # fmt: skip
+                if value < best.distance:
+                    other = _name(self._link[j]) if wall is None else wall.name
+                    best = Clearance(float(value), (_name(self._link[i]), other), k)
+        return best
+
+    def _place(self, q: Array) -> tuple[Array, Array, Array]:
+        """Capsule ends [samples, capsules, 2, 3], joint axes and origins [samples, n, 3]."""
+        links, joints = self._dynamics.frames(q)
+        carrier = links[:, self._link]
+        ends = self._ends @ carrier[..., :3, :3].swapaxes(-1, -2) + carrier[..., None, :3, 3]
+        return ends, joints[..., :3, 2], joints[..., :3, 3]
+
+    def _coal_shapes(self) -> tuple[list[tuple[Any, pin.SE3]], list[Any]]:
+        """Coal capsules with their places in the link frames, and half-spaces."""
+        shapes = []
+        for capsule in self.capsules:
+            along = capsule.end - capsule.start
+            length = float(np.linalg.norm(along))
+            turn = pin.Quaternion.FromTwoVectors(np.array([0.0, 0.0, 1.0]), along).matrix()
+            place = pin.SE3(turn if length > 0 else np.eye(3), (capsule.start + capsule.end) / 2)
+            shapes.append((coal.Capsule(capsule.radius, length), place))
+        return shapes, [coal.Halfspace(wall.normal, wall.offset) for wall in self.walls]
+
+
+def _name(link: int) -> str:
+    return LINK_NAMES[link] if link < len(LINK_NAMES) else f"link {link}"
+
+
+def _moves(point: Array, link: Array, normal: Array, axes: Array, origins: Array) -> Array:
+    """Speed of points along normals per joint velocity [samples, pairs, n].
+
+    Joint k turns the links above it: a point p moves with axis_k x (p - origin_k).
+    """
+    arm = point[:, :, None] - origins[:, None]
+    speed = np.einsum("kpji,kpi->kpj", np.cross(axes[:, None], arm), normal)
+    carried = np.arange(axes.shape[1]) < link[:, None]
+    return np.asarray(speed * carried)
+
+
+def _closest_points(a0: Array, a1: Array, b0: Array, b1: Array) -> tuple[Array, Array]:
+    """Closest points of segments a0-a1 and b0-b1, all [..., 3] (clamped, points included)."""
+    u, v, w = a1 - a0, b1 - b0, a0 - b0
+    uu, uv, vv = (np.sum(x * y, axis=-1) for x, y in ((u, u), (u, v), (v, v)))
+    uw, vw = np.sum(u * w, axis=-1), np.sum(v * w, axis=-1)
+    tiny = 1e-12
+    denominator = uu * vv - uv * uv
+    s = np.where(
+        denominator > tiny, (uv * vw - vv * uw) / np.where(denominator > tiny, denominator, 1), 0.5
+    )
+    s = np.clip(s, 0, 1)
+    t = np.clip((uv * s + vw) / np.maximum(vv, tiny), 0, 1)
+    s = np.clip((uv * t - uw) / np.maximum(uu, tiny), 0, 1)
+    return a0 + s[..., None] * u, b0 + t[..., None] * v
