@@ -1,0 +1,77 @@
+"""The three message types of a bag: definitions as bags embed them, and their hashes.
+
+The hashes are those of the ROS 2 Jazzy types (RIHS01); a test computes them again from the
+definitions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+_SEPARATOR = "=" * 80
+_TIME = f"""{_SEPARATOR}
+MSG: builtin_interfaces/Time
+int32 sec
+uint32 nanosec
+"""
+_HEADER = f"""{_SEPARATOR}
+MSG: std_msgs/Header
+builtin_interfaces/Time stamp
+string frame_id
+{_TIME}"""
+
+
+@dataclass(frozen=True)
+class MessageType:
+    """A ROS 2 message type.
+
+    Attributes:
+        name: such as "sensor_msgs/msg/JointState".
+        definition: with the definitions of all types it uses (encoding "ros2msg").
+        digest: RIHS01 hash.
+    """
+
+    name: str
+    definition: str
+    digest: str
+
+
+DYNAMIC_JOINT_STATE = MessageType(
+    "control_msgs/msg/DynamicJointState",
+    f"""std_msgs/Header header
+string[] joint_names
+control_msgs/InterfaceValue[] interface_values
+{_HEADER}{_SEPARATOR}
+MSG: control_msgs/InterfaceValue
+string[] interface_names
+float64[] values
+""",
+    "RIHS01_18024c98a62697680f581108eeed40b28fb4542fa0ac5a8e36f56c62b6813d26",
+)
+JOINT_STATE = MessageType(
+    "sensor_msgs/msg/JointState",
+    f"""std_msgs/Header header
+string[] name
+float64[] position
+float64[] velocity
+float64[] effort
+{_HEADER}""",
+    "RIHS01_a13ee3a330e346c9d87b5aa18d24e11690752bd33a0350f11c5882bc9179260e",
+)
+LOG = MessageType(
+    "rcl_interfaces/msg/Log",
+    f"""uint8 DEBUG=10
+uint8 INFO=20
+uint8 WARN=30
+uint8 ERROR=40
+uint8 FATAL=50
+builtin_interfaces/Time stamp
+uint8 level
+string name
+string msg
+string file
+string function
+uint32 line
+{_TIME}""",
+    "RIHS01_e28ce254ca8abc06abf92773b74602cdbf116ed34fbaf294fb9f81da9f318eac",
+)
