@@ -1,0 +1,379 @@
+"""The live estimator: telemetry in, powers and energy counters out. Pure; nodes give it a voice."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timezone
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ur_energy_model.estimation.channels import ArmState, Channels, arm_states
+from ur_energy_model.estimation.cycles import Cycle, CycleCounter, CycleLog, CycleStarts, Trigger
+from ur_energy_model.estimation.powers import PowerFlow, PowerOptions, bus_power
+from ur_energy_model.estimation.state_file import Counters, StateFile
+from ur_energy_model.estimation.tracking import ResidualMonitor
+from ur_energy_model.model.energy import DEFAULT_GAP_LIMIT, EnergyMeter, MeterReading
+from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.telemetry.samples import Telemetry
+
+Array = NDArray[np.float64]
+
+LIVE_FIELDS: tuple[str, ...] = (
+    "timestamp", "actual_q", "actual_qd", "actual_current", "target_q", "target_qd", "target_qdd",
+    "joint_temperatures", "actual_robot_voltage", "actual_robot_current",
+    "actual_robot_energy_consumed", "actual_robot_braking_energy_dissipated",
+    "payload", "payload_cog", "payload_inertia", "speed_scaling", "target_speed_fraction",
+    "robot_mode", "safety_mode", "runtime_state", "actual_digital_output_bits",
+    "output_int_register_0",
+)  # fmt: skip
+"""RTDE fields that the estimator reads; what a controller lacks is left out."""
+
+KEPT_CYCLES = 1000
+
+
+@dataclass(frozen=True)
+class LiveOptions:
+    """How a LiveEstimator works.
+
+    Attributes:
+        power: how powers are found.
+        gap_limit: longest gap between samples that is bridged [s].
+        drift_alarm: mean residual of model minus bus power that raises the alarm [W].
+        drift_time: time constant of that mean [s].
+        cycle_trigger, cycle_output: what starts a cycle, see CycleStarts.
+        state_file: where counters survive a restart; None keeps none.
+        cycle_log: CSV file that collects cycles; None keeps none.
+    """
+
+    power: PowerOptions = field(default_factory=PowerOptions)
+    gap_limit: float = DEFAULT_GAP_LIMIT
+    drift_alarm: float = 5.0
+    drift_time: float = 60.0
+    cycle_trigger: Trigger = "none"
+    cycle_output: int = 0
+    state_file: Path | None = None
+    cycle_log: Path | None = None
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The estimator's answer at one moment; arrays [channels] in the order of `channels`.
+
+    Attributes:
+        channels: their layout.
+        time: controller time of the last sample [s].
+        q, qd: last joint positions and velocities [n], rad, rad/s; q is None where unknown.
+        power: mean powers since the previous snapshot [W].
+        since_reset, ever: energies [J].
+        state: what the arm does.
+        robot_mode, safety_mode: RTDE codes, None where unknown.
+        bus_measured: whether the bus power is a measurement.
+        standby: standby power in use [W].
+        standby_measured: as tracked, without limits [W]; None before any standstill.
+        residual_mean, residual_std: of model minus bus power [W].
+        drifting: whether the mean residual raises the alarm.
+        controller_energy: of the controller's own counter since the estimator started [J], None
+            where it has none.
+        payload: mass that the model carries [kg].
+        speed_scaling: product of slider and limiter.
+        temperature: joint temperatures [n], degC, None where unknown.
+        samples, refused: samples used, and left out for values that are not finite.
+        controller_restarts: times that the clock did not go forward.
+        reset_time, reset_reason: of the counters.
+    """
+
+    channels: Channels
+    time: float
+    q: Array | None
+    qd: Array
+    power: Array
+    since_reset: MeterReading
+    ever: MeterReading
+    state: ArmState
+    robot_mode: int | None
+    safety_mode: int | None
+    bus_measured: bool
+    standby: float
+    standby_measured: float | None
+    residual_mean: float
+    residual_std: float
+    drifting: bool
+    controller_energy: float | None
+    payload: float
+    speed_scaling: float
+    temperature: Array | None
+    samples: int
+    refused: int
+    controller_restarts: int
+    reset_time: str
+    reset_reason: str
+
+
+class LiveEstimator:
+    """Powers and energies of one arm while it works.
+
+    Not thread-safe: one thread updates it, or its owner holds a lock.
+
+    Args:
+        model: identified model of the arm.
+        robot: its description.
+        options: see LiveOptions.
+        on_cycle: called with each completed cycle.
+
+    Raises:
+        InputError: the state file is damaged, in use or of another arm.
+        WrongRobotError: model and description have different joints.
+    """
+
+    def __init__(
+        self,
+        model: EnergyModel,
+        robot: RobotDescription,
+        options: LiveOptions | None = None,
+        *,
+        on_cycle: Callable[[Cycle], None] | None = None,
+    ) -> None:
+        self.options = LiveOptions() if options is None else options
+        self.flow = PowerFlow(model, robot, self.options.power)
+        self.channels = self.flow.channels
+        self.residual = ResidualMonitor(self.options.drift_alarm, self.options.drift_time)
+        self.cycles: deque[Cycle] = deque(maxlen=KEPT_CYCLES)
+        self.samples = 0
+        self.refused = 0
+        self._on_cycle = on_cycle
+        self._starts = CycleStarts(self.options.cycle_trigger, self.options.cycle_output)
+        self._cycle = CycleCounter()
+        self._cycle_requested = False
+        log = self.options.cycle_log
+        self._log = None if log is None else CycleLog(log)
+        self._file: StateFile | None = None
+        counters = Counters.new(len(self.channels), utc_now())
+        if self.options.state_file is not None:
+            self._file = StateFile(self.options.state_file, self.channels.names)
+            try:
+                counters = self._file.load() or counters
+            except BaseException:
+                self._file.close()
+                raise
+        self._counters = counters
+        self._meter = EnergyMeter(
+            len(self.channels), gap_limit=self.options.gap_limit, start=counters.ever
+        )
+        self._resume_clock = counters.clock
+        self._published = self._meter.reading
+        self._last: Telemetry | None = None
+        self._last_power = np.zeros(len(self.channels))
+        self._last_state = ArmState.OFF
+        self._controller_energy = ControllerCounter()
+        self.save()
+
+    def update(self, batch: Telemetry) -> None:
+        """Take in samples that follow the previous ones.
+
+        Raises:
+            MissingFieldError: the source lacks a field that the estimator cannot do without.
+        """
+        batch.require("actual_qd", purpose="live energy")
+        qd = batch.columns["actual_qd"]
+        states = arm_states(batch, qd)
+        released = states >= ArmState.STANDSTILL
+        cuts = self._starts.find(batch)
+        starts = set(cuts.tolist())
+        if len(batch) > 1:
+            changes = np.flatnonzero((released[1:] != released[:-1]) | self._mode_edges(batch)) + 1
+            cuts = np.union1d(cuts, changes)
+        if len(cuts) == 0:
+            self._take(batch, qd, states)
+            return
+        edges = np.unique([0, *cuts.tolist(), len(batch)])
+        for start, stop in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
+            if start in starts:
+                self._begin_cycle(float(batch.time[start]))
+            self._take(batch.cut(slice(start, stop)), qd[start:stop], states[start:stop])
+
+    def snapshot(self) -> Snapshot | None:
+        """Where things stand; None before the first sample.
+
+        The journal is written first, so that nothing is shown that a kill could take back.
+        """
+        last = self._last
+        if last is None:
+            return None
+        reading = self._meter.reading
+        if self._file is not None:
+            self._file.note(reading, float(last.time[-1]))
+        passed = reading - self._published
+        self._published = reading
+        power = passed.net / passed.accounted if passed.accounted > 0 else self._last_power
+        statistics = self.residual.statistics
+        return Snapshot(
+            channels=self.channels,
+            time=float(last.time[-1]),
+            q=last.columns["actual_q"][-1] if "actual_q" in last.columns else None,
+            qd=last.columns["actual_qd"][-1],
+            power=power,
+            since_reset=reading - self._counters.reset,
+            ever=reading,
+            state=self._last_state,
+            robot_mode=_code(last, "robot_mode"),
+            safety_mode=_code(last, "safety_mode"),
+            bus_measured=bus_power(last) is not None,
+            standby=self.flow.standby.power,
+            standby_measured=self.flow.standby.measured,
+            residual_mean=statistics.mean,
+            residual_std=statistics.std,
+            drifting=self.residual.drifting,
+            controller_energy=self._controller_energy.total,
+            payload=self.flow.setup.payload.mass,
+            speed_scaling=self.flow.speed_scaling,
+            temperature=self.flow.temperature,
+            samples=self.samples,
+            refused=self.refused,
+            controller_restarts=self._meter.restarts,
+            reset_time=self._counters.reset_time,
+            reset_reason=self._counters.reset_reason,
+        )
+
+    def reset(self, reason: str) -> None:
+        """Start the counters since reset anew; those since ever go on."""
+        self._counters = replace(
+            self._counters, reset=self._meter.reading, reset_time=utc_now(), reset_reason=reason
+        )
+        self.save()
+
+    def read_interval(self) -> MeterReading:
+        """Energies since the last call of this (or since ever at the first)."""
+        reading = self._meter.reading
+        passed = reading - self._counters.interval
+        self._counters = replace(self._counters, interval=reading)
+        self.save()
+        return passed
+
+    def start_cycle(self) -> None:
+        """Begin a new cycle with the next sample."""
+        self._cycle_requested = True
+
+    def use_model(self, model: EnergyModel) -> None:
+        """Go on with another model of the same arm (hot reload); counters are kept.
+
+        Raises:
+            WrongRobotError: it has other joints.
+        """
+        flow = PowerFlow(model, self.flow.robot, self.options.power)
+        if flow.channels.names != self.channels.names:
+            raise ValueError("the new model has other channels; configure the estimator anew")
+        flow.setup = self.flow.setup
+        self.flow = flow
+
+    def save(self) -> None:
+        """Bring the counters to disk."""
+        if self._file is not None:
+            clock = None if self._last is None else float(self._last.time[-1])
+            clock = self._counters.clock if clock is None else clock
+            self._file.save(replace(self._counters, ever=self._meter.reading, clock=clock))
+
+    def close(self) -> None:
+        """Save, and release the state file."""
+        if self._file is not None:
+            self.save()
+            self._file.close()
+            self._file = None
+
+    def _take(self, batch: Telemetry, qd: Array, states: NDArray[np.intp]) -> None:
+        """Account for samples of one power class within one cycle."""
+        power = self.flow.compute(batch, qd, states)
+        if not np.isfinite(power.sum()):
+            good: NDArray[np.bool_] = np.isfinite(power).all(axis=1)
+            self.refused += int((~good).sum())
+            if not good.any():
+                return
+            batch = rows_of(batch, good)
+            power, states = power[good], states[good]
+        if self._resume_clock is not None:
+            self._resume(float(batch.time[0]))
+        before = self._meter.reading
+        self._meter.update(batch.time, power)
+        if self._cycle_requested:
+            self._begin_cycle(float(batch.time[-1]))
+        if self._cycle.open:
+            self._cycle.observe(float(power[:, self.channels.arm["total"]].max()))
+        passed = self._meter.accounted - before.accounted
+        if bus_power(batch) is not None:
+            self.flow.track(batch, power, states, passed)
+            columns = self.channels.arm
+            residual = power[:, columns["total"]] - power[:, columns["bus"]]
+            self.residual.update(passed, float(residual.sum() / len(residual)))
+        self._controller_energy.update(batch)
+        self.samples += len(batch)
+        self._last, self._last_power = batch, power[-1]
+        self._last_state = ArmState(int(states[-1]))
+
+    def _begin_cycle(self, time: float) -> None:
+        self._cycle_requested = False
+        done = self._cycle.begin(time, self._meter.reading)
+        if done is None:
+            return
+        self.cycles.append(done)
+        if self._log is not None:
+            self._log.add(done, self.channels, utc_now())
+        if self._on_cycle is not None:
+            self._on_cycle(done)
+
+    def _resume(self, now: float) -> None:
+        """Count the time while no estimator ran as unaccounted, where one clock spans it."""
+        clock, self._resume_clock = self._resume_clock, None
+        if clock is not None and now > clock:
+            away = MeterReading.zero(len(self.channels))
+            start = self._meter.reading + replace(away, unaccounted=now - clock)
+            self._meter = EnergyMeter(
+                len(self.channels), gap_limit=self.options.gap_limit, start=start
+            )
+
+    @staticmethod
+    def _mode_edges(batch: Telemetry) -> NDArray[np.bool_]:
+        modes = batch.columns.get("robot_mode")
+        if modes is None:
+            return np.zeros(len(batch) - 1, dtype=bool)
+        return np.asarray(modes[1:] != modes[:-1])
+
+
+class ControllerCounter:
+    """The controller's own energy counter, over its restarts."""
+
+    FIELD = "actual_robot_energy_consumed"
+
+    def __init__(self) -> None:
+        self.total: float | None = None
+        self._last = 0.0
+
+    def update(self, batch: Telemetry) -> None:
+        """Take in a batch; does nothing where the controller has no such counter."""
+        values = batch.columns.get(self.FIELD)
+        if values is None:
+            return
+        now = float(values[-1])
+        if self.total is None:
+            self.total, self._last = 0.0, float(values[0])
+        self.total += max(0.0, now - self._last)
+        self._last = now
+
+
+def rows_of(batch: Telemetry, keep: NDArray[np.bool_]) -> Telemetry:
+    """The samples of a batch that a mask [samples] keeps."""
+    return Telemetry(
+        batch.time[keep], {name: values[keep] for name, values in batch.columns.items()}, batch.info
+    )
+
+
+def utc_now() -> str:
+    """The time of day, ISO 8601 in UTC."""
+    return datetime.now(timezone.utc).isoformat(timespec="milliseconds")
+
+
+def _code(batch: Telemetry, name: str) -> int | None:
+    return int(batch.columns[name][-1]) if name in batch.columns else None
