@@ -19,7 +19,8 @@ class Gap:
     """Samples that the controller made and the recording lacks.
 
     Attributes:
-        index: index of the first sample after the gap.
+        index: index of the first sample after the gap; 0 in a batch of a stream where the gap
+            lies in front of the batch.
         start: controller time of the last sample before the gap [s].
         end: controller time of the first sample after the gap [s]; smaller than start where
             the controller restarted.
@@ -73,7 +74,8 @@ def find_gaps(time: Array, period: float | None = None) -> tuple[Gap, ...]:
 
     Returns:
         One Gap per step longer than 1.5 nominal periods (2.5 where the period had to be
-        guessed), and one per step that does not go forward (a restarted controller).
+        guessed), and one per step backwards (a restarted controller). Equal timestamps are no
+        gap but a sample recorded twice, see `Telemetry.distinct`.
     """
     steps = np.diff(time)
     if steps.size == 0:
@@ -83,7 +85,7 @@ def find_gaps(time: Array, period: float | None = None) -> tuple[Gap, ...]:
     if period is None:
         period = float(max(np.median(forward), np.mean(forward))) if forward.size else 1.0
     limit = (2.5 if guessed else 1.5) * period
-    places = np.flatnonzero((steps > limit) | (steps <= 0))
+    places = np.flatnonzero((steps > limit) | (steps < 0))
     return tuple(
         Gap(
             index=int(i) + 1,
@@ -169,6 +171,24 @@ class Telemetry:
         for start, stop in pairwise(edges):
             if stop > start:
                 yield slice(start, stop)
+
+    def distinct(self) -> Telemetry:
+        """Without the samples that repeat the timestamp of the one before them.
+
+        Recorders that poll store some samples twice; differentiating needs each once.
+        """
+        keep = np.diff(self.time, prepend=np.nan) != 0
+        if keep.all():
+            return self
+        number = np.cumsum(keep) - 1
+        kept = {name: values[keep] for name, values in self.columns.items()}
+        return Telemetry(
+            time=self.time[keep],
+            columns=kept,
+            info=self.info,
+            gaps=tuple(replace(gap, index=int(number[gap.index])) for gap in self.gaps),
+            stamp=None if self.stamp is None else self.stamp[keep],
+        )
 
     def cut(self, part: slice) -> Telemetry:
         """A contiguous part (step 1), gaps renumbered; arrays are views."""
