@@ -15,9 +15,8 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.interpolate import CubicSpline
-from scipy.signal import butter, sosfiltfilt
 
+from ur_energy_model.identification.uniform import uniform_runs, zero_phase
 from ur_energy_model.telemetry.samples import Array, Telemetry
 
 Columns = Callable[[Array, Array, Array], Array]
@@ -34,10 +33,11 @@ proportional to speed times stiffness of gravity, and vanishes with 2.3 to 2.6 m
 """
 _STEP = 0.001
 _GRID_RATE = 100.0
-_BANDWIDTH = 2.5
 _ACCELERATION_BANDWIDTH = 15.0
+_BANDWIDTH = 2.5
+"""Common filter of both sides [Hz]: below it lies what moves an arm, above it mostly noise."""
 _EDGE = 0.4
-_MINIMUM_SAMPLES = 8
+"""Dropped at either end of a filtered stretch [s]."""
 
 
 @dataclass(frozen=True)
@@ -146,27 +146,19 @@ def _actual_blocks(
     telemetry: Telemetry, columns: Columns, block: float
 ) -> Iterator[ReferenceBlock]:
     names = ("actual_q", "actual_qd", "target_moment")
-    good = usable(telemetry, *names)
-    soft = butter(2, 2 * _ACCELERATION_BANDWIDTH / _GRID_RATE, output="sos")
     rate = _GRID_RATE / 2
-    sharp = butter(2, 2 * _BANDWIDTH / rate, output="sos")
     edge = int(_EDGE * rate)
-    for rows in _runs(telemetry, good):
-        time = telemetry.time[rows]
-        if len(time) < _MINIMUM_SAMPLES or time[-1] - time[0] < 4 * _EDGE:
-            continue
-        grid = np.arange(time[0], time[-1], 1 / _GRID_RATE)
-        q, qd, torque = (
-            sosfiltfilt(soft, CubicSpline(time, telemetry[name][rows])(grid), axis=0)
-            for name in names
-        )
-        qdd = np.gradient(qd, 1 / _GRID_RATE, axis=0)
-        q, qd, qdd, torque = q[::2], qd[::2], qdd[::2], sosfiltfilt(sharp, torque[::2], axis=0)
+    for run in uniform_runs(
+        telemetry, names, usable(telemetry, *names),
+        rate=_GRID_RATE, bandwidth=_ACCELERATION_BANDWIDTH, shortest=4 * _EDGE,
+    ):  # fmt: skip
+        q, qd, qdd = run["actual_q"][::2], run["actual_qd"][::2], run.derivative("actual_qd")[::2]
+        torque = zero_phase(run["target_moment"][::2], rate, _BANDWIDTH)
         slope = np.gradient(torque, 1 / rate, axis=0)
         curve = np.gradient(slope, 1 / rate, axis=0)
-        values = sosfiltfilt(sharp, columns(q, qd, qdd), axis=0)
-        acceleration = sosfiltfilt(sharp, qdd, axis=0)
-        for part in _batches(grid[::2][edge:-edge], block):
+        values = zero_phase(columns(q, qd, qdd), rate, _BANDWIDTH)
+        acceleration = zero_phase(qdd, rate, _BANDWIDTH)
+        for part in _batches(run.time[::2][edge:-edge], block):
             inside = slice(part.start + edge, part.stop + edge)
             yield ReferenceBlock(
                 kind="actual", nominal_delay=0.0,
@@ -174,14 +166,6 @@ def _actual_blocks(
                 torque=torque[inside], torque_slope=slope[inside], torque_curve=curve[inside],
                 position=q[inside], acceleration=acceleration[inside],
             )  # fmt: skip
-
-
-def _runs(telemetry: Telemetry, good: NDArray[np.bool_]) -> Iterator[slice]:
-    """Stretches of usable samples that no gap interrupts."""
-    for segment in telemetry.segments():
-        flags = np.concatenate([[0], good[segment].astype(int), [0]])
-        for start, stop in np.flatnonzero(np.diff(flags)).reshape(-1, 2):
-            yield slice(segment.start + int(start), segment.start + int(stop))
 
 
 def _batches(time: Array, block: float) -> Iterator[slice]:
