@@ -75,6 +75,7 @@ setup(
     extras_require={
         "all": [
             "matplotlib",
+            "numba",
             "numpy",
             "pin",
             "pyyaml",

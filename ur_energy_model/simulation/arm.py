@@ -1,0 +1,356 @@
+"""SimulatedArm: one arm with its controller, a cycle at a time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ur_energy_model.errors import MotionRefusedError
+from ur_energy_model.model.dynamics import ArmDynamics
+from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.model.setup import Payload, Setup
+from ur_energy_model.simulation import commands as cmd
+from ur_energy_model.simulation import tool
+from ur_energy_model.simulation.bus import Bus
+from ur_energy_model.simulation.controller import JointController, Kind, Targets
+from ur_energy_model.simulation.harmonic_drive import gear_twist
+from ur_energy_model.simulation.modes import ProgramState, RobotMode, SafetyMode
+from ur_energy_model.simulation.motions import Hold, Motion
+from ur_energy_model.simulation.outputs import Outputs, Value
+from ur_energy_model.simulation.parameters import constants, draw_parameters
+from ur_energy_model.simulation.plant import (
+    ABS_CURRENT,
+    COPPER,
+    CURRENT,
+    FRICTION,
+    GEAR,
+    QD,
+    SHAFT,
+    Plant,
+    Q,
+)
+from ur_energy_model.simulation.power import PowerSupply
+from ur_energy_model.simulation.sensors import Sensors
+from ur_energy_model.simulation.supervisor import Supervisor
+from ur_energy_model.simulation.thermal import ThermalState
+from ur_energy_model.simulation.truth import Energies, TruthLog
+
+Array = NDArray[np.float64]
+
+START_TIME = 60.0
+"""Controller timestamp at the start [s]; real clients take less than 40 s for a boot."""
+
+
+class SimulatedArm:
+    """An arm, its drives and its controller, advanced cycle by cycle.
+
+    Deterministic: the same arguments and commands give the same numbers.
+
+    Args:
+        robot: the arm.
+        motion: what it does of itself; begun at once, repeated where it ends where it begins.
+        seed: which arm of its type, and the noise.
+        ambient: temperature around it [degC].
+        controller_version: software version it claims; RTDE fields follow it.
+        controller: "feedforward" (inverse dynamics and feedback) or "pd" (with gravity
+            compensation).
+        setup: mounting and payload as configured.
+        carried: payload that it really carries; None for the configured one.
+        truth: where the truth is collected; written by `close`.
+
+    Attributes:
+        rate: controller cycles a second [Hz].
+        parameters: true constants of this arm.
+        outputs: RTDE name -> value in the present cycle.
+    """
+
+    def __init__(
+        self, robot: RobotDescription, *, motion: Motion, seed: int = 0, ambient: float = 25.0,
+        controller_version: tuple[int, ...] = (5, 11, 0), controller: Kind = "feedforward",
+        setup: Setup | None = None, carried: Payload | None = None,
+        truth: TruthLog | str | Path | None = None,
+    ) -> None:  # fmt: skip
+        setup = Setup() if setup is None else setup
+        self.robot, self.motion, self.setup = robot, motion, setup
+        self.rate = robot.rate
+        self.controller_version = controller_version
+        self.parameters = draw_parameters(robot, seed)
+        self._dt = 1.0 / self.rate
+        self._cycle = 0
+        self._setup_of_plant = Setup(setup.gravity, setup.payload if carried is None else carried)
+        q = motion.at(np.zeros(1))[0][0].copy()
+        self._plant = Plant(robot, self.parameters, self._setup_of_plant, q)
+        self._controller = JointController(robot, self.parameters, setup, controller)
+        self._supervisor = Supervisor(robot, motion, q)
+        self._supply = PowerSupply(self._dt)
+        self._bus = Bus()
+        self._thermal = ThermalState(self.parameters, ambient)
+        random = np.random.default_rng([seed, 7])
+        self._sensors = Sensors(self.parameters, random)
+        self._tool = ArmDynamics(robot, setup)
+        self._driver_energy = self._standby_energy = 0.0
+        load = self._plant.dynamics.gravity_torque(q[None])[0]
+        p = self.parameters
+        self._controller.trim = gear_twist(load, p.stiffness, p.knees)
+        self._targets = self._controller.targets(q, np.zeros(robot.dof), np.zeros(robot.dof))
+        self._reference = self._drive_reference(self._targets)
+        self.outputs = Outputs(self._lazy_outputs())
+        self._truth = TruthLog(truth) if isinstance(truth, str | Path) else truth
+        self._measure()
+        self._log_truth()
+
+    @property
+    def time(self) -> float:
+        """Controller timestamp [s]."""
+        return START_TIME + self._cycle * self._dt
+
+    @property
+    def busy(self) -> bool:
+        """Whether a commanded move or stop has not come to its end."""
+        return self._supervisor.busy
+
+    @property
+    def robot_mode(self) -> RobotMode:
+        """Power mode."""
+        return self._supply.mode
+
+    @property
+    def safety_mode(self) -> SafetyMode:
+        """Safety mode."""
+        return self._supervisor.safety_mode
+
+    @property
+    def stop_reason(self) -> str | None:
+        """Why the arm is in a protective stop, None where it is not."""
+        return self._supervisor.stop_reason
+
+    @property
+    def program_state(self) -> ProgramState:
+        """State of the arm's own motion."""
+        return self._supervisor.program_state
+
+    @property
+    def payload(self) -> Payload:
+        """Payload as configured."""
+        return self.setup.payload
+
+    def command(self, command: cmd.Command) -> None:
+        """Take a command; it acts from the next cycle on.
+
+        Raises:
+            MotionRefusedError: a motion while the arm cannot move.
+        """
+        if isinstance(command, cmd.PowerOn | cmd.PowerOff | cmd.BrakeRelease):
+            self._supply.command(command)
+            if isinstance(command, cmd.PowerOff):
+                self._supervisor.halt()
+        elif isinstance(command, cmd.SetPayload):
+            self._set_payload(command)
+        else:
+            moves = cmd.MoveJ | cmd.ServoJ | cmd.SpeedJ | cmd.Play
+            if isinstance(command, moves) and self.robot_mode is not RobotMode.RUNNING:
+                raise MotionRefusedError(
+                    f"the arm is in mode {self.robot_mode.name}; power it on and release its brakes"
+                )
+            self._supervisor.command(command)
+
+    def tick(self) -> None:
+        """Advance by one controller cycle and renew `outputs`."""
+        self._cycle += 1
+        was_running = self.robot_mode is RobotMode.RUNNING
+        self._supply.advance()
+        running = self.robot_mode is RobotMode.RUNNING
+        if running and not was_running:
+            self._take_over()
+        self._plant.stopped = not running
+        if running:
+            q, qd, qdd = self._supervisor.step(self._dt)
+            self._targets = self._controller.targets(q, qd, qdd)
+            self._supervisor.check_torque(self._targets.moment)
+        before = self._plant.energy.copy()
+        reference = self._drive_reference(self._targets)
+        self._plant.temperature = self._thermal.temperature
+        self._plant.advance(
+            self._dt, self._reference, reference,
+            self._targets.current * self.parameters.current_to_torque, self._controller.gains,
+        )  # fmt: skip
+        self._reference = reference
+        self._account(self._plant.energy - before)
+        self._measure()
+        if running:
+            error = self._targets.q - np.asarray(self.outputs["actual_q"])
+            self._controller.correct(self._dt, error)
+            self._supervisor.check_following(error)
+        if self._truth is not None and self._truth.due(self.time):
+            self._log_truth()
+
+    def energies(self) -> Energies:
+        """True energies since the start."""
+        energy = self._plant.energy
+        return Energies(
+            time=self.time,
+            mechanical=energy[SHAFT].copy(),
+            copper=energy[COPPER].copy(),
+            friction=energy[FRICTION] + energy[GEAR],
+            bus=self._bus.supplied,
+            driver=self._driver_energy,
+            standby=self._standby_energy,
+            braking=self._bus.braked,
+        )
+
+    def stored_energy(self) -> float:
+        """Kinetic, potential and elastic energy of the mechanics, and the capacitor's [J]."""
+        return self._plant.stored_energy() + self._bus.surplus
+
+    def close(self) -> None:
+        """Write the truth, where it was asked for."""
+        if self._truth is None:
+            return
+        self._log_truth()
+        setup = self.setup
+        carried = self._setup_of_plant.payload
+        self._truth.write(
+            self.robot.joint_names,
+            self.parameters,
+            {
+                "robot": self.robot.name,
+                "simulated": True,
+                "controller": self._controller.kind,
+                "gravity": setup.gravity,
+                "payload_mass": setup.payload.mass,
+                "payload_center_of_mass": setup.payload.center_of_mass,
+                "carried_mass": carried.mass,
+                "carried_center_of_mass": carried.center_of_mass,
+                "ambient": self._thermal.ambient,
+                "temperature": self._thermal.temperature,
+                "standby_power": self.parameters.standby_power,
+                "driver_loss": self.parameters.driver_loss,
+            },
+        )
+
+    def _drive_reference(self, targets: Targets) -> Array:
+        """Rotor position and speed [2, n] that the drives' servo follows."""
+        return np.stack([targets.q + self._controller.trim, targets.qd])
+
+    def _take_over(self) -> None:
+        """Command what is, as the brakes open."""
+        q = np.asarray(self.outputs["actual_q"])
+        self._supervisor.rest_at(q)
+        zero = np.zeros_like(q)
+        self._targets = self._controller.targets(q, zero, zero)
+        self._reference = self._drive_reference(self._targets)
+
+    def _set_payload(self, command: cmd.SetPayload) -> None:
+        payload = Payload(float(command.mass), np.array(command.cog, dtype=float))
+        self.setup = Setup(self.setup.gravity, payload)
+        self._controller.set_setup(self.setup)
+        self._tool = ArmDynamics(self.robot, self.setup)
+
+    def _account(self, energy: Array) -> None:
+        """Heat, bus and counters of a cycle in which the plant summed up `energy` [5, n]."""
+        p, dt = self.parameters, self._dt
+        driver = p.driver_loss * float(energy[ABS_CURRENT].sum())
+        standby = dt * self._supply.standby(p.standby_power, self.robot.dof)
+        drives = float((energy[SHAFT] + energy[COPPER]).sum())
+        self._driver_energy += driver
+        self._standby_energy += standby
+        if self.robot_mode is RobotMode.POWER_OFF:
+            self._bus.switch_off()
+        else:
+            self._bus.advance(dt, (drives + driver + standby) / dt)
+        losses = (energy[COPPER] + energy[FRICTION] + energy[GEAR]) / dt
+        self._thermal.advance(dt, losses, self.robot_mode is not RobotMode.POWER_OFF)
+
+    def _measure(self) -> None:
+        """Renew the outputs."""
+        sensors, state, t = self._sensors, self._plant.state, self._targets
+        p, n = self.parameters, self.robot.dof
+        noise = sensors.draw()
+        bus, payload = self._bus, self.setup.payload
+        voltage, current = sensors.bus(bus.voltage, bus.current, noise[4 * n : 4 * n + 2])
+        qd = state[QD]
+        actual_q = sensors.position(state[Q])
+        actual_qd = sensors.speed(qd, noise[:n])
+        actual_current = sensors.current(state[CURRENT], qd, noise[n : 2 * n])
+        cables = constants()["bus"]["joint_cable_resistance"] * (1.0 + np.arange(n)) / n
+        at_drives = bus.voltage - cables * bus.current
+        tensor = payload.inertia
+        powered = self.robot_mode is not RobotMode.POWER_OFF
+        values: dict[str, Value] = {
+            "timestamp": self.time,
+            "target_q": t.q,
+            "target_qd": t.qd,
+            "target_qdd": t.qdd,
+            "target_current": t.current,
+            "target_moment": t.moment,
+            "actual_q": actual_q,
+            "actual_qd": actual_qd,
+            "actual_current": actual_current,
+            "actual_current_as_torque": actual_current * p.current_to_torque,
+            "actual_current_window": p.max_current,
+            "joint_control_output": t.current,
+            "joint_temperatures": sensors.temperature(self._thermal.temperature),
+            "actual_joint_voltage": sensors.joint_voltage(at_drives, noise[2 * n : 3 * n])
+            if powered
+            else np.zeros(n),
+            "joint_mode": np.full(n, float(self._supply.joint_mode)),
+            "actual_main_voltage": sensors.main_voltage(
+                bus.voltage if powered else self._supply.nominal, noise[4 * n + 2]
+            ),
+            "actual_robot_voltage": voltage if powered else 0.0,
+            "actual_robot_current": current if powered else 0.0,
+            "actual_robot_energy_consumed": bus.supplied,
+            "actual_robot_braking_energy_dissipated": bus.braked,
+            "payload": payload.mass,
+            "payload_cog": payload.center_of_mass,
+            "payload_inertia": np.array([
+                tensor[0, 0], tensor[1, 1], tensor[2, 2], tensor[0, 1], tensor[0, 2], tensor[1, 2]
+            ]),
+            "speed_scaling": self._supervisor.scale,
+            "target_speed_fraction": self._supervisor.fraction,
+            "robot_mode": float(self.robot_mode),
+            "safety_mode": float(self.safety_mode),
+            "runtime_state": float(self.program_state),
+            "robot_status_bits": float(
+                powered | (self.program_state is ProgramState.PLAYING) << 1
+            ),
+            "safety_status_bits": 1.0 if self.safety_mode is SafetyMode.NORMAL else 4.0,
+            "actual_execution_time": sensors.execution_time(noise[4 * n + 3]),
+        }  # fmt: skip
+        self._noise = noise
+        self.outputs.renew(values)
+
+    def _lazy_outputs(self) -> dict[str, Any]:
+        """Tool quantities, computed for clients that ask for them."""
+
+        def joints(kind: str) -> tuple[Array, Array]:
+            out = self.outputs
+            return np.asarray(out[f"{kind}_q"]), np.asarray(out[f"{kind}_qd"])
+
+        table = constants()["sensors"]
+        force = np.array(table["force_noise"])
+        shake = float(table["accelerometer_noise"])
+        return {
+            "actual_TCP_pose": lambda: tool.tool_pose(self._tool, joints("actual")[0]),
+            "target_TCP_pose": lambda: tool.tool_pose(self._tool, joints("target")[0]),
+            "actual_TCP_speed": lambda: tool.tool_speed(self._tool, *joints("actual")),
+            "target_TCP_speed": lambda: tool.tool_speed(self._tool, *joints("target")),
+            "actual_TCP_force": lambda: force * self._noise[-6:],
+            "ft_raw_wrench": lambda: force * self._noise[-6:],
+            "actual_tool_accelerometer": lambda: tool.accelerometer(
+                self._tool, *joints("actual"), self._targets.qdd
+            ) + shake * self._noise[-9:-6],
+            "actual_momentum": lambda: tool.momentum(self._tool, *joints("actual")),
+        }  # fmt: skip
+
+    def _log_truth(self) -> None:
+        if self._truth is not None:
+            self._truth.add(self.energies())
+
+
+def resting_arm(robot: RobotDescription, q: Array, **options: Any) -> SimulatedArm:
+    """A simulated arm that rests at `q` [n] until a client commands it."""
+    return SimulatedArm(robot, motion=Hold(q), **options)

@@ -1,0 +1,87 @@
+"""What the arm's sensors make of its state: noise and resolution as recorded on real arms."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ur_energy_model.simulation.parameters import ArmParameters, constants
+
+Array = NDArray[np.float64]
+
+_DRAWS = 256
+
+
+class Sensors:
+    """Noise and quantisation of all measured channels.
+
+    Args:
+        parameters: of the arm, n joints.
+        random: source of the noise.
+    """
+
+    def __init__(self, parameters: ArmParameters, random: np.random.Generator) -> None:
+        table = constants()["sensors"]
+        self._parameters = parameters
+        self._random = random
+        self._table = table
+        self._count = 2 * np.pi / table["encoder_counts"]
+        self._pool = np.empty((0, 0))
+        self._used = 0
+        self._n = len(parameters.gear_ratio)
+
+    def draw(self) -> Array:
+        """Standard normal numbers for one cycle [4 n + 16]."""
+        if self._used >= len(self._pool):
+            self._pool = self._random.standard_normal((_DRAWS, 4 * self._n + 16))
+            self._used = 0
+        self._used += 1
+        return np.asarray(self._pool[self._used - 1])
+
+    def position(self, q: Array) -> Array:
+        """Encoder readings [n], rad."""
+        return np.asarray(np.rint(q / self._count) * self._count)
+
+    def speed(self, qd: Array, noise: Array) -> Array:
+        """Speeds [n], rad/s; exactly zero at rest, as on real arms."""
+        resting = np.abs(qd) < 2e-4
+        return np.where(resting, 0.0, qd + self._table["speed_noise"] * noise)
+
+    def current(self, current: Array, qd: Array, noise: Array) -> Array:
+        """Motor currents [n], A: noise grows as soon as a joint moves."""
+        p = self._parameters
+        moving = 1.0 - np.exp(-np.abs(qd) / self._table["current_noise_speed"])
+        sigma = p.current_noise_rest + moving * (p.current_noise_moving - p.current_noise_rest)
+        return np.asarray(current + sigma * noise)
+
+    def bus(self, voltage: float, current: float, noise: Array) -> tuple[float, float]:
+        """Bus voltage [V] and current [A]; the current's noise makes that of the power."""
+        table = self._table
+        seen = _round(voltage + table["voltage_noise"] * noise[0], table["voltage_step"])
+        spread = self._parameters.power_noise / max(voltage, 1.0)
+        return seen, _round(current + spread * noise[1], table["current_step"])
+
+    def main_voltage(self, voltage: float, noise: float) -> float:
+        """Voltage at the safety control board [V]."""
+        table = self._table
+        return _round(voltage + table["main_voltage_noise"] * noise, table["voltage_step"])
+
+    def joint_voltage(self, voltage: Array, noise: Array) -> Array:
+        """Voltages at the drives [n], V."""
+        table = self._table
+        step = table["joint_voltage_step"]
+        return np.asarray(np.rint((voltage + table["joint_voltage_noise"] * noise) / step) * step)
+
+    def temperature(self, temperature: Array) -> Array:
+        """Joint temperatures [n], degC."""
+        step = self._table["temperature_step"]
+        return np.asarray(np.rint(temperature / step) * step)
+
+    def execution_time(self, noise: float) -> float:
+        """Execution time of the real-time thread [ms]."""
+        mean, deviation = self._table["execution_time"]
+        return float(max(0.1, mean + deviation * noise))
+
+
+def _round(value: float, step: float) -> float:
+    return float(round(value / step) * step)

@@ -1,0 +1,230 @@
+"""What moves the arm now: its own motion or a client's commands, within the safety limits."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ur_energy_model.errors import MotionRefusedError
+from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.simulation import commands as cmd
+from ur_energy_model.simulation.modes import ProgramState, SafetyMode
+from ur_energy_model.simulation.motions import Hold, Motion, move
+from ur_energy_model.simulation.parameters import constants
+from ur_energy_model.simulation.references import (
+    MotionReference,
+    Reference,
+    Rest,
+    ServoReference,
+    SpeedReference,
+    State,
+)
+
+Array = NDArray[np.float64]
+
+SCALING_RATE = 3.0
+"""How fast the speed scaling follows slider and pause [1/s]."""
+STOP_ACCELERATION = 10.0
+"""Of a protective stop, and before a move from a moving arm, rad/s^2."""
+MARGIN = 1.02
+"""Limits may be exceeded by this factor before the arm stops itself."""
+
+
+class Supervisor:
+    """Chooses the reference of every cycle and stops the arm where limits are broken.
+
+    Args:
+        robot: limits of n joints.
+        motion: the arm's own.
+        q: where it stands [n], rad.
+
+    Attributes:
+        fraction: speed slider, 0 to 1.
+        scale: speed scaling in effect, 0 to 1.
+        safety_mode: normal or protective stop.
+        stop_reason: why it stopped itself, None where it did not.
+        program_state: of the arm's own motion.
+    """
+
+    def __init__(self, robot: RobotDescription, motion: Motion, q: Array) -> None:
+        self._robot, self._motion = robot, motion
+        self._state: State = (q, np.zeros_like(q), np.zeros_like(q))
+        self._own: MotionReference | None = None
+        self._reference: Reference = Rest(q)
+        self._after: list[Reference | cmd.MoveJ] = []
+        self.fraction = self.scale = 1.0
+        self.safety_mode = SafetyMode.NORMAL
+        self.stop_reason: str | None = None
+        self.program_state = ProgramState.STOPPED
+        if not isinstance(motion, Hold):
+            self._play()
+
+    @property
+    def busy(self) -> bool:
+        """Whether a commanded move or stop has not come to its end."""
+        own = self._own is not None and self._reference is self._own
+        return not own and (bool(self._after) or not self._reference.done)
+
+    def command(self, command: cmd.Command) -> None:
+        """Take a motion command.
+
+        Raises:
+            MotionRefusedError: during a protective stop, before Unlock.
+        """
+        if isinstance(command, cmd.SpeedSlider):
+            self.fraction = float(np.clip(command.fraction, 0.0, 1.0))
+            return
+        if isinstance(command, cmd.Unlock):
+            self.safety_mode, self.stop_reason = SafetyMode.NORMAL, None
+            return
+        if isinstance(command, cmd.ProtectiveStop):
+            self._stop("asked for from outside")
+            return
+        if isinstance(command, cmd.Pause | cmd.Stop):
+            self._end_program(paused=isinstance(command, cmd.Pause))
+            return
+        if self.safety_mode is not SafetyMode.NORMAL:
+            if isinstance(command, cmd.StopJ):
+                return
+            raise MotionRefusedError(
+                f"the arm is in a protective stop ({self.stop_reason}); unlock it first"
+            )
+        self._start(command)
+
+    def _start(self, command: cmd.Command) -> None:
+        if isinstance(command, cmd.Play):
+            self._play()
+            return
+        self._leave_program()
+        q, qd, _ = self._state
+        if isinstance(command, cmd.MoveJ):
+            if self._outside(np.asarray(command.q, dtype=float)):
+                self._stop("a move to a joint position out of range")
+                return
+            self._brake(then=[command])
+        elif isinstance(command, cmd.ServoJ):
+            if not isinstance(self._reference, ServoReference):
+                self._reference, self._after = ServoReference(q, qd), []
+            self._reference.update(
+                np.asarray(command.q, dtype=float), command.lookahead, command.gain
+            )
+        elif isinstance(command, cmd.SpeedJ):
+            goal = np.asarray(command.qd, dtype=float)
+            self._reference, self._after = SpeedReference(q, qd, goal, command.a), []
+        elif isinstance(command, cmd.StopJ):
+            self._brake(command.a)
+
+    def step(self, dt: float) -> State:
+        """Commanded state of the next cycle."""
+        if self.program_state is ProgramState.PAUSED and self._own is not None:
+            goal = 0.0
+        else:
+            goal = self.fraction
+        step = float(np.clip(goal - self.scale, -SCALING_RATE * dt, SCALING_RATE * dt))
+        self.scale += step
+        if self._reference.done:
+            self._go_on()
+        self._state = self._reference.step(dt, self.scale, step / dt)
+        self._check_state()
+        return self._state
+
+    def rest_at(self, q: Array) -> None:
+        """Command the arm to stay at [n], rad."""
+        self._state = (q, np.zeros_like(q), np.zeros_like(q))
+        self._reference, self._after, self._own = Rest(q), [], None
+
+    def halt(self) -> None:
+        """End all motion at once, as when the brakes fall in."""
+        self.rest_at(self._state[0])
+        self.program_state = ProgramState.STOPPED
+
+    def check_torque(self, moment: Array) -> None:
+        """Stop where a target moment [n], N m, is beyond the joints' limits."""
+        over = np.abs(moment) > MARGIN * self._robot.max_torque
+        if over.any():
+            self._stop(f"torque limit of {self._name(over)}")
+
+    def check_following(self, error: Array) -> None:
+        """Stop where a joint does not follow: position error [n], rad."""
+        over = np.abs(error) > constants()["servo"]["following_error"]
+        if over.any():
+            self._stop(f"{self._name(over)} does not follow its target")
+
+    def _check_state(self) -> None:
+        q, qd, _ = self._state
+        fast = np.abs(qd) > MARGIN * self._robot.max_velocity
+        if fast.any():
+            self._stop(f"speed limit of {self._name(fast)}")
+        elif self._outside(q):
+            outside = np.abs(q) > self._robot.max_position
+            self._stop(f"position limit of {self._name(outside)}")
+
+    def _outside(self, q: Array) -> bool:
+        return bool((np.abs(q) > self._robot.max_position).any() or not np.isfinite(q).all())
+
+    def _name(self, joints: NDArray[np.bool_]) -> str:
+        return self._robot.joint_names[int(np.argmax(joints))]
+
+    def _stop(self, reason: str) -> None:
+        """Protective stop: brake as fast as the drives can, keep power."""
+        if self.safety_mode is SafetyMode.PROTECTIVE_STOP:
+            return
+        self.safety_mode, self.stop_reason = SafetyMode.PROTECTIVE_STOP, reason
+        if self.program_state is ProgramState.PLAYING:
+            self.program_state = ProgramState.STOPPED
+        self._own = None
+        self._brake()
+
+    def _brake(
+        self, acceleration: float = STOP_ACCELERATION,
+        then: list[Reference | cmd.MoveJ] | None = None,
+    ) -> None:  # fmt: skip
+        q, qd, _ = self._state
+        self._reference = SpeedReference(q, qd, np.zeros_like(qd), acceleration)
+        self._after = then or []
+
+    def _go_on(self) -> None:
+        """What comes after a reference that is at its end, at rest."""
+        q = self._state[0]
+        if not self._after:
+            if not isinstance(self._reference, Rest):
+                if self._reference is self._own:
+                    self.program_state = ProgramState.STOPPED
+                    self._own = None
+                self._reference = Rest(q)
+            return
+        following = self._after.pop(0)
+        if isinstance(following, cmd.MoveJ):
+            goal = np.asarray(following.q, dtype=float)
+            speed = np.minimum(following.v, self._robot.max_velocity)
+            following = MotionReference(move(q, goal, speed, following.a), loop=False)
+        self._reference = following
+
+    def _play(self) -> None:
+        """Begin the arm's own motion, or go on with it."""
+        self.program_state = ProgramState.PLAYING
+        if self._own is not None:
+            return
+        self._own = MotionReference(self._motion, loop=True)
+        start = self._motion.at(np.zeros(1))[0][0]
+        approach = move(
+            self._state[0], start, 0.3 * self._robot.max_velocity,
+            0.3 * self._robot.max_acceleration,
+        )  # fmt: skip
+        self._brake(then=[MotionReference(approach, loop=False), self._own])
+
+    def _end_program(self, *, paused: bool) -> None:
+        if self.program_state is ProgramState.STOPPED or self._own is None:
+            return
+        if paused:
+            self.program_state = ProgramState.PAUSED
+        else:
+            self.program_state = ProgramState.STOPPED
+            self._own = None
+            self._brake()
+
+    def _leave_program(self) -> None:
+        """A client takes over from the arm's own motion."""
+        if self._own is not None:
+            self._own = None
+            self.program_state = ProgramState.STOPPED

@@ -1,0 +1,64 @@
+"""Motion along a line with trapezoidal speed, the profile of the controller's own moves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Trapezoid:
+    """Rest to rest over a distance, triangular where the distance is too short for full speed.
+
+    Attributes:
+        distance: not negative (any unit u).
+        speed: highest speed, u/s.
+        acceleration: u/s^2, of both ramps.
+    """
+
+    distance: float
+    speed: float
+    acceleration: float
+
+    @property
+    def peak(self) -> float:
+        """Speed that is reached, u/s."""
+        return float(min(self.speed, np.sqrt(self.distance * self.acceleration)))
+
+    @property
+    def ramp(self) -> float:
+        """Time of one ramp [s]."""
+        return self.peak / self.acceleration
+
+    @property
+    def duration(self) -> float:
+        """From rest to rest [s]."""
+        if self.distance == 0.0:
+            return 0.0
+        return self.distance / self.peak + self.ramp
+
+    def at(self, t: Array) -> tuple[Array, Array, Array]:
+        """Way, speed and acceleration at times from the start [samples]; at rest outside."""
+        end, ramp, peak = self.duration, self.ramp, self.peak
+        t = np.clip(t, 0.0, end)
+        rising, falling = t < ramp, t > end - ramp
+        left = end - t
+        way = np.where(
+            rising,
+            0.5 * self.acceleration * t**2,
+            np.where(
+                falling,
+                self.distance - 0.5 * self.acceleration * left**2,
+                peak * (t - 0.5 * ramp),
+            ),
+        )
+        speed = np.where(
+            rising, self.acceleration * t, np.where(falling, self.acceleration * left, peak)
+        )
+        inside = (t > 0.0) & (t < end)
+        rate = np.where(rising, self.acceleration, np.where(falling, -self.acceleration, 0.0))
+        return way, speed, np.where(inside, rate, 0.0)
