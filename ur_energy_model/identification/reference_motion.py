@@ -51,7 +51,8 @@ class ReferenceBlock:
         nominal_delay: delay already allowed for [s]; h comes on top.
         columns, column_slopes: [samples, n, width] and per second.
         torque, torque_slope, torque_curve: [samples, n], N m, and per second (squared).
-        position, acceleration: joint side [samples, n], rad and rad/s^2.
+        position: joint side [samples, n], rad.
+        duration: time it covers [s].
     """
 
     kind: Literal["target", "actual"]
@@ -62,7 +63,7 @@ class ReferenceBlock:
     torque_slope: Array
     torque_curve: Array
     position: Array
-    acceleration: Array
+    duration: float
 
 
 def reference_blocks(
@@ -138,7 +139,7 @@ def _target_blocks(
             kind="target", nominal_delay=POSITION_DELAY,
             columns=at(POSITION_DELAY), column_slopes=(late - early) / (2 * _STEP),
             torque=torque, torque_slope=zero, torque_curve=zero,
-            position=q, acceleration=qdd,
+            position=q, duration=block,
         )  # fmt: skip
 
 
@@ -157,14 +158,13 @@ def _actual_blocks(
         slope = np.gradient(torque, 1 / rate, axis=0)
         curve = np.gradient(slope, 1 / rate, axis=0)
         values = zero_phase(columns(q, qd, qdd), rate, _BANDWIDTH)
-        acceleration = zero_phase(qdd, rate, _BANDWIDTH)
         for part in _batches(run.time[::2][edge:-edge], block):
             inside = slice(part.start + edge, part.stop + edge)
             yield ReferenceBlock(
                 kind="actual", nominal_delay=0.0,
                 columns=values[inside], column_slopes=np.zeros_like(values[inside]),
                 torque=torque[inside], torque_slope=slope[inside], torque_curve=curve[inside],
-                position=q[inside], acceleration=acceleration[inside],
+                position=q[inside], duration=block,
             )  # fmt: skip
 
 
