@@ -1,0 +1,51 @@
+"""Fewer points for the eye, no peak lost: the extremes of every bucket of samples are kept."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+
+def decimate(x: Array, y: Array, buckets: int) -> tuple[Array, Array]:
+    """The smallest and the largest sample of each bucket, in the order they occurred.
+
+    Args:
+        x: ascending abscissae [n].
+        y: values [n]; NaN marks a hole, and a bucket that touches a hole begins with one.
+        buckets: at most this many, of equal numbers of samples.
+
+    Returns:
+        x and y of at most 3 * buckets samples; the input itself where it is no longer than
+        2 * buckets. The first and the last sample are kept.
+    """
+    n = len(x)
+    if n <= 2 * buckets:
+        return x, y
+    edges = np.linspace(0, n, buckets + 1).astype(int)
+    hole = np.isnan(y)
+    low = _extreme(np.where(hole, np.inf, y), edges, np.minimum)
+    high = _extreme(np.where(hole, -np.inf, y), edges, np.maximum)
+    first_hole = np.full(buckets, n)
+    holes = np.flatnonzero(hole)
+    bucket_of_hole = np.searchsorted(edges, holes, side="right") - 1
+    first_hole[bucket_of_hole[::-1]] = holes[::-1]
+    keep = np.unique(np.concatenate([low, high, first_hole[first_hole < n], [0, n - 1]]))
+    return x[keep], y[keep]
+
+
+def _extreme(y: Array, edges: NDArray[np.int_], ufunc: np.ufunc) -> NDArray[np.int_]:
+    """Index of the first sample of each bucket that equals the bucket's extreme."""
+    extremes = ufunc.reduceat(y, edges[:-1])
+    matches = np.flatnonzero(y == np.repeat(extremes, np.diff(edges)))
+    buckets = np.searchsorted(edges, matches, side="right") - 1
+    _, first = np.unique(buckets, return_index=True)
+    return np.asarray(matches[first])
+
+
+def break_at(time: Array, values: Array, places: NDArray[np.int_]) -> tuple[Array, Array]:
+    """Put a hole before each sample index in `places`, so that no line is drawn across a gap."""
+    if len(places) == 0:
+        return time, values
+    return np.insert(time, places, time[places]), np.insert(values, places, np.nan)

@@ -1,0 +1,101 @@
+"""Static figures (PNG, SVG) with matplotlib, from the same charts as the page.
+
+No pyplot: figures are objects with an Agg canvas, and no display is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib import rc_context
+from matplotlib.figure import Figure
+
+from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.report import gallery, painters
+from ur_energy_model.report.analysis import analyse
+from ur_energy_model.report.charts import (
+    BarChart,
+    BoxChart,
+    Chart,
+    IntervalChart,
+    LineChart,
+)
+from ur_energy_model.report.palette import THEMES, Theme, ThemeName
+from ur_energy_model.telemetry.samples import Array, Telemetry
+
+_DPI = 160
+
+
+def save_figures(
+    model: EnergyModel,
+    telemetry: Telemetry,
+    folder: str | Path,
+    truth: Mapping[str, Any] | None = None,
+    *,
+    formats: Sequence[str] = ("png",),
+    theme: ThemeName = "light",
+) -> list[Path]:
+    """Draw every figure that the recording has data for.
+
+    Args:
+        model: identified model.
+        telemetry: a recording.
+        folder: made where it does not exist.
+        truth: a simulation's truth, as its --truth file holds it; adds the true energies.
+        formats: "png", "svg" or both.
+        theme: ground and colours.
+
+    Returns:
+        The files, in the order of the report.
+    """
+    analysis = analyse(model, telemetry)
+    charts = gallery.recording_charts(analysis, true_energy=true_energy(truth))
+    return [path for chart in charts for path in save(chart, folder, formats=formats, theme=theme)]
+
+
+def true_energy(truth: Mapping[str, Any] | None) -> Array | None:
+    """Electrical energy of each joint [joints], J, in a simulation's truth; None without one."""
+    if truth is None or "joints" not in truth:
+        return None
+    return np.array([float(joint["electrical_energy"]) for joint in truth["joints"]])
+
+
+def save(
+    chart: Chart,
+    folder: str | Path,
+    *,
+    formats: Iterable[str] = ("png",),
+    theme: ThemeName = "light",
+    name: str | None = None,
+) -> list[Path]:
+    """Draw one chart into a folder, in each format."""
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    figure = draw(chart, theme=theme)
+    paths = [folder / f"{name or chart.key}.{kind}" for kind in formats]
+    for path in paths:
+        figure.savefig(path, dpi=_DPI, facecolor=figure.get_facecolor(), metadata=_metadata(path))
+    return paths
+
+
+def draw(chart: Chart, *, theme: ThemeName = "light") -> Figure:
+    """A matplotlib figure of a chart."""
+    colours = THEMES[theme]
+    with rc_context(painters.style(colours)):
+        return _PAINTERS[type(chart)](chart, colours)
+
+
+def _metadata(path: Path) -> dict[str, Any]:
+    """No date in the files: the same data gives the same bytes."""
+    return {"Date": None} if path.suffix == ".svg" else {}
+
+
+_PAINTERS: dict[type[Any], Callable[[Any, Theme], Figure]] = {
+    LineChart: painters.line_figure,
+    BoxChart: painters.box_figure,
+    BarChart: painters.bar_figure,
+    IntervalChart: painters.interval_figure,
+}

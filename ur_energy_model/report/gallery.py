@@ -1,0 +1,408 @@
+"""Every figure of the report as a chart, drawn from analyses.
+
+Figure numbers in captions: S0 is Clochiatti et al., Robotica 2024.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ur_energy_model.report.analysis import Analysis
+from ur_energy_model.report.charts import (
+    BarChart,
+    Bars,
+    Box,
+    BoxChart,
+    Chart,
+    Line,
+    LineChart,
+    Panel,
+    Role,
+)
+from ur_energy_model.report.decimate import break_at
+
+Array = NDArray[np.float64]
+
+S0 = "Clochiatti et al. 2024"
+
+
+def short_name(joint: str) -> str:
+    """A joint's name as people say it: "shoulder_pan_joint" is "shoulder pan"."""
+    return joint.removesuffix("_joint").replace("_", " ")
+
+
+def motion_chart(analysis: Analysis) -> LineChart:
+    """Positions, speeds and accelerations over time (S0 Figs. 2-3)."""
+    rows = (
+        ("position", "rad", analysis.position),
+        ("speed", "rad/s", analysis.velocity),
+        ("acceleration", "rad/s²", analysis.acceleration),
+    )
+    panels = tuple(
+        Panel(
+            title=name.capitalize(),
+            lines=tuple(
+                _line(analysis, short_name(joint), values[:, j], joint=j)
+                for j, joint in enumerate(analysis.joint_names)
+            ),
+            y_label=f"{name} [{unit}]",
+        )
+        for name, unit, values in rows
+    )
+    return LineChart(
+        key="motion",
+        title="The motion",
+        caption=f"Joint positions, speeds and accelerations ({S0}, Figs. 2-3).",
+        x_label="time [s]",
+        y_label="",
+        panels=panels,
+        columns=1,
+        group=analysis.label,
+    )
+
+
+def path_chart(analysis: Analysis) -> LineChart:
+    """The flange's path from above, from the front and from the side (S0 Fig. 4)."""
+    views = (("From above", 0, 1), ("From the front", 0, 2), ("From the side", 1, 2))
+    axes = "xyz"
+    return LineChart(
+        key="path",
+        title="Where the flange went",
+        caption=f"Path in the base frame, in metres ({S0}, Fig. 4).",
+        x_label="[m]",
+        y_label="[m]",
+        panels=tuple(
+            Panel(
+                title=f"{title}: {axes[i]}, {axes[k]}",
+                lines=(
+                    Line("path", analysis.flange[:, i], analysis.flange[:, k]),
+                    Line("start", analysis.flange[:1, i], analysis.flange[:1, k], points=True),
+                ),
+                y_label=f"{axes[k]} [m]",
+            )
+            for title, i, k in views
+        ),
+        equal=True,
+    )
+
+
+def torque_chart(analysis: Analysis) -> LineChart | None:
+    """Recorded against modelled torque (S0 Figs. 8-9)."""
+    if analysis.torque_recorded is None:
+        return None
+    return _comparison(
+        analysis,
+        analysis.torque_recorded,
+        analysis.torque_modelled,
+        key="torque",
+        title="Torque: recorded and modelled",
+        caption="target_moment, the controller's own frictionless dynamics, and links, payload "
+        f"and motor inertia of the model ({S0}, Figs. 8-9).",
+        y_label="torque [N m]",
+        names=("recorded", "model"),
+        unit="N m",
+    )
+
+
+def current_chart(analysis: Analysis) -> LineChart | None:
+    """Measured against estimated current (S0 Figs. 11-12)."""
+    if analysis.current_measured is None:
+        return None
+    return _comparison(
+        analysis,
+        analysis.current_measured,
+        analysis.current_estimated,
+        key="current",
+        title="Current: measured and estimated",
+        caption="Motor currents as measured, and as the model expects them from the motion alone "
+        f"({S0}, Figs. 11-12).",
+        y_label="current [A]",
+        names=("measured", "model"),
+        unit="A",
+    )
+
+
+def torque_error_chart(analyses: Sequence[Analysis]) -> BoxChart | None:
+    """Torque errors by joint (S0 Fig. 10)."""
+    return _errors(
+        [(a, a.torque_recorded, a.torque_modelled) for a in analyses],
+        key="torque_error",
+        title="Torque error",
+        caption="Modelled minus recorded torque: median, quartiles, 1st and 99th percentile; dots "
+        f"are the largest errors ({S0}, Fig. 10).",
+        y_label="error [N m]",
+    )
+
+
+def current_error_chart(analyses: Sequence[Analysis]) -> BoxChart | None:
+    """Current errors by joint (S0 Fig. 13)."""
+    return _errors(
+        [(a, a.current_measured, a.current_estimated) for a in analyses],
+        key="current_error",
+        title="Current error",
+        caption="Estimated minus measured current: median, quartiles, 1st and 99th percentile; "
+        f"dots are the largest errors ({S0}, Fig. 13).",
+        y_label="error [A]",
+    )
+
+
+def power_chart(analysis: Analysis) -> LineChart:
+    """Electrical and mechanical power per joint (S0 Figs. 14-15)."""
+    powers = analysis.powers
+    origin = "measured currents" if powers.measured_current else "the motion"
+    return LineChart(
+        key="power",
+        title="Power of each joint",
+        caption=f"Electrical power from {origin}, with its 95 % band, and the mechanical power at "
+        f"the motor shaft ({S0}, Figs. 14-15). Below zero the joint feeds power back.",
+        x_label="time [s]",
+        y_label="power [W]",
+        panels=tuple(
+            Panel(
+                title=short_name(joint),
+                lines=(
+                    _line(
+                        analysis, "electrical", powers.electrical[:, j], joint=j,
+                        half_width=powers.electrical_half_width[:, j],
+                    ),
+                    _line(analysis, "mechanical", powers.mechanical[:, j], role="measured"),
+                ),
+                joint=j,
+                note=f"peak {np.nanmax(powers.electrical[:, j]):.0f} W",
+            )
+            for j, joint in enumerate(analysis.joint_names)
+        ),
+        group=analysis.label,
+    )  # fmt: skip
+
+
+def energy_chart(analysis: Analysis) -> LineChart:
+    """Electrical energy of each joint over time (S0 Figs. 14-15)."""
+    return LineChart(
+        key="energy",
+        title="Energy of each joint",
+        caption=f"Electrical energy since the start ({S0}, Figs. 14-15).",
+        x_label="time [s]",
+        y_label="energy [J]",
+        panels=(
+            Panel(
+                title="",
+                lines=tuple(
+                    _line(analysis, short_name(joint), analysis.powers.energy[:, j], joint=j)
+                    for j, joint in enumerate(analysis.joint_names)
+                ),
+            ),
+        ),
+        columns=1,
+        group=analysis.label,
+    )
+
+
+def energy_split_chart(analysis: Analysis, truth: Array | None = None) -> BarChart:
+    """Where the electrical energy went: each joint, drivers and standby; truth if known.
+
+    Args:
+        analysis: of the recording.
+        truth: a simulation's true electrical energy of each joint [joints], J.
+    """
+    powers = analysis.powers
+    steps = np.diff(analysis.time, append=analysis.time[-1:])
+    rest = [float(powers.driver @ steps), float(powers.standby @ steps)]
+    bars = [
+        Bars(
+            "electrical",
+            np.array([*powers.electrical_energy, *rest]),
+            half_width=np.array([*powers.energy_half_width, np.nan, np.nan]),
+        ),
+        Bars("mechanical", np.array([*powers.mechanical_energy, np.nan, np.nan]), role="aside"),
+    ]
+    if truth is not None:
+        bars.append(Bars("true electrical", np.array([*truth, np.nan, np.nan]), role="truth"))
+    return BarChart(
+        key="energy_split",
+        title="Where the energy went",
+        caption="Energy over the whole recording with 95 % intervals; drivers and standby belong "
+        "to no joint.",
+        y_label="energy [J]",
+        categories=(*(short_name(name) for name in analysis.joint_names), "drivers", "standby"),
+        joints=(*range(analysis.dof), None, None),
+        bars=tuple(bars),
+    )
+
+
+def bus_chart(analysis: Analysis) -> LineChart | None:
+    """Measured and modelled power of the whole arm, and what is between them (S2 Figs. 4-5)."""
+    powers = analysis.powers
+    if powers.bus is None:
+        return None
+    error = powers.total - powers.bus
+    rmse = float(np.sqrt(np.nanmean(error**2)))
+    return LineChart(
+        key="bus_power",
+        title="Power of the whole arm: measured and modelled",
+        caption="Bus voltage times current, and the model's total of joints, drivers and standby "
+        "with its 95 % band; below it the difference (Heredia et al., EcBot, Figs. 4-5).",
+        x_label="time [s]",
+        y_label="power [W]",
+        panels=(
+            Panel(
+                title="Power at the supply",
+                lines=(
+                    _line(analysis, "measured", powers.bus, role="measured"),
+                    _line(analysis, "model", powers.total, half_width=powers.total_half_width),
+                ),
+                note=f"RMSE {rmse:.2f} W",
+            ),
+            Panel(
+                title="Model minus measured",
+                lines=(_line(analysis, "model minus measured", error),),
+                note=f"mean {np.nanmean(error):+.2f} W",
+                y_label="difference [W]",
+            ),
+        ),
+        columns=1,
+        group=analysis.label,
+    )
+
+
+def friction_chart(analysis: Analysis) -> LineChart | None:
+    """Friction torque against speed: the data and the law."""
+    if analysis.friction_measured is None:
+        return None
+    panels = []
+    for j, joint in enumerate(analysis.joint_names):
+        rows = np.flatnonzero(analysis.moving[:, j])
+        if rows.size == 0:
+            continue
+        rows = rows[:: max(1, rows.size // 1500)]
+        rows = rows[np.argsort(analysis.velocity[rows, j], kind="stable")]
+        speed = analysis.velocity[rows, j]
+        panels.append(
+            Panel(
+                title=short_name(joint),
+                lines=(
+                    Line("data", speed, analysis.friction_measured[rows, j],
+                         role="measured", points=True),
+                    Line("law", speed, analysis.friction_modelled[rows, j],
+                         joint=j, points=True),
+                ),
+                joint=j,
+            )
+        )  # fmt: skip
+    if not panels:
+        return None
+    return LineChart(
+        key="friction",
+        title="Friction",
+        caption="What the measured current leaves when links, payload and motor inertia are "
+        "taken off, joint side, while the joint moves; and the identified law at the same "
+        "samples (it may depend on load and temperature, hence its width).",
+        x_label="speed [rad/s]",
+        y_label="friction [N m]",
+        panels=tuple(panels),
+    )
+
+
+def temperature_chart(analysis: Analysis) -> LineChart | None:
+    """Joint temperatures over time."""
+    if analysis.temperature is None or not np.isfinite(analysis.temperature).any():
+        return None
+    return LineChart(
+        key="temperature",
+        title="Joint temperatures",
+        caption="Friction falls as a joint warms; the model holds for the range it has seen.",
+        x_label="time [s]",
+        y_label="temperature [°C]",
+        panels=(
+            Panel(
+                title="",
+                lines=tuple(
+                    _line(analysis, short_name(joint), analysis.temperature[:, j], joint=j)
+                    for j, joint in enumerate(analysis.joint_names)
+                ),
+            ),
+        ),
+        columns=1,
+        group=analysis.label,
+    )
+
+
+def _comparison(
+    analysis: Analysis, recorded: Array, modelled: Array, *,
+    key: str, title: str, caption: str, y_label: str, names: tuple[str, str], unit: str,
+) -> LineChart:  # fmt: skip
+    """One panel a joint: the recorded curve in grey, the model's in the joint's colour."""
+    panels = []
+    for j, joint in enumerate(analysis.joint_names):
+        error = modelled[:, j] - recorded[:, j]
+        rms = float(np.sqrt(np.nanmean(error**2)))
+        panels.append(
+            Panel(
+                title=short_name(joint),
+                lines=(
+                    _line(analysis, names[0], recorded[:, j], role="measured"),
+                    _line(analysis, names[1], modelled[:, j], joint=j),
+                ),
+                joint=j,
+                note=f"RMS error {rms:.2g} {unit}",
+            )
+        )
+    return LineChart(
+        key=key, title=title, caption=caption, x_label="time [s]", y_label=y_label,
+        panels=tuple(panels), group=analysis.label,
+    )  # fmt: skip
+
+
+def _errors(
+    entries: Sequence[tuple[Analysis, Array | None, Array]],
+    *, key: str, title: str, caption: str, y_label: str,
+) -> BoxChart | None:  # fmt: skip
+    known = [(a, recorded, modelled) for a, recorded, modelled in entries if recorded is not None]
+    if not known:
+        return None
+    return BoxChart(
+        key=key,
+        title=title,
+        caption=caption,
+        y_label=y_label,
+        categories=tuple(short_name(name) for name in known[0][0].joint_names),
+        series=tuple(a.label for a, _, _ in known),
+        boxes=tuple(
+            tuple(Box.of(modelled[:, j] - recorded[:, j]) for j in range(a.dof))
+            for a, recorded, modelled in known
+        ),
+    )
+
+
+def _line(
+    analysis: Analysis, label: str, values: Array, *,
+    role: Role = "model", joint: int | None = None, half_width: Array | None = None,
+) -> Line:  # fmt: skip
+    """A curve over the recording's time, broken at its gaps."""
+    time, broken = break_at(analysis.time, values, analysis.breaks)
+    band = None
+    if half_width is not None and np.any(half_width > 0):
+        _, band = break_at(analysis.time, half_width, analysis.breaks)
+    return Line(label, time, broken, role=role, joint=joint, half_width=band)
+
+
+def recording_charts(analysis: Analysis, *, true_energy: Array | None = None) -> list[Chart]:
+    """Every chart of one recording that it has the data for, in the order of the report."""
+    charts = (
+        energy_split_chart(analysis, true_energy),
+        bus_chart(analysis),
+        power_chart(analysis),
+        energy_chart(analysis),
+        torque_chart(analysis),
+        torque_error_chart([analysis]),
+        current_chart(analysis),
+        current_error_chart([analysis]),
+        friction_chart(analysis),
+        motion_chart(analysis),
+        path_chart(analysis),
+        temperature_chart(analysis),
+    )
+    return [chart for chart in charts if chart is not None]
