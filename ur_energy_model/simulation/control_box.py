@@ -1,0 +1,339 @@
+"""What the simulated controller is, without its sockets: arm, program, registers and signals."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from ur_energy_model.errors import MotionRefusedError
+from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.simulation.commands import (
+    BrakeRelease,
+    Command,
+    Pause,
+    Play,
+    PowerOff,
+    PowerOn,
+    SpeedSlider,
+    Stop,
+    StopJ,
+    Unlock,
+)
+from ur_energy_model.simulation.inputs import INPUTS, OWN_FIELDS, Ownership
+from ur_energy_model.simulation.modes import ProgramState, RobotMode, SafetyMode
+from ur_energy_model.telemetry.fields import FIELDS, WIDTH
+from ur_energy_model.telemetry.protocol import SIMULATED_SERIAL_PREFIX, TextMessage
+
+Version = tuple[int, int, int, int]
+STOP_DECELERATION = 4.0
+"""How a program that ends brings the arm to rest [rad/s^2]."""
+
+
+class Arm(Protocol):
+    """What the control box needs of an arm; simulation.arm.SimulatedArm is one."""
+
+    @property
+    def robot(self) -> RobotDescription:
+        """Its description."""
+        ...
+
+    @property
+    def outputs(self) -> Mapping[str, Any]:
+        """Values of RTDE fields by name in the present cycle."""
+        ...
+
+    @property
+    def busy(self) -> bool:
+        """Whether a commanded move or stop has not come to its end."""
+        ...
+
+    @property
+    def robot_mode(self) -> RobotMode:
+        """Power mode."""
+        ...
+
+    @property
+    def safety_mode(self) -> SafetyMode:
+        """Safety mode."""
+        ...
+
+    @property
+    def program_state(self) -> ProgramState:
+        """State of its own motion."""
+        ...
+
+    def tick(self) -> None:
+        """Advance by one controller cycle."""
+        ...
+
+    def command(self, command: Command) -> None:
+        """Take a command.
+
+        Raises:
+            MotionRefusedError: the arm cannot do it now.
+        """
+        ...
+
+
+class Program(Protocol):
+    """A program that a client uploaded."""
+
+    @property
+    def name(self) -> str:
+        """Name it was sent with."""
+        ...
+
+    def step(self, box: ControlBox) -> bool:
+        """One controller cycle; False where the program has ended.
+
+        Raises:
+            ScriptError: it cannot go on.
+            MotionRefusedError: the arm cannot do what it asks.
+        """
+        ...
+
+
+class Signals(dict[str, Any]):
+    """Values of RTDE fields by name: those of the control box, and else those of the arm.
+
+    The arm's values are looked up only when somebody asks, for some are costly.
+    """
+
+    def __init__(self, arm: Arm) -> None:
+        super().__init__()
+        self._arm = arm
+
+    def __missing__(self, name: str) -> Any:
+        return self._arm.outputs[name]
+
+    def __contains__(self, name: object) -> bool:
+        return super().__contains__(name) or name in self._arm.outputs
+
+
+class ScriptError(Exception):
+    """A running program that had to stop; the message is for the client."""
+
+
+@dataclass(frozen=True)
+class Identity:
+    """What the controller says of itself.
+
+    Attributes:
+        version: software version and build.
+        serial: serial number; simulated ones begin with SIMULATED_SERIAL_PREFIX.
+        model: robot model as the dashboard server names it, such as "UR5".
+        motion: name of the built-in motion, which is the program loaded at the start.
+    """
+
+    version: Version
+    serial: str
+    model: str
+    motion: str
+
+    @classmethod
+    def of(
+        cls, robot: RobotDescription, version: tuple[int, ...], seed: int, motion: str
+    ) -> Identity:
+        """Identity of a simulated arm of this version and seed."""
+        major, minor, bugfix, build = (*version, 0, 0, 0)[:4]
+        return cls(
+            version=(major, minor, bugfix, build),
+            serial=f"{SIMULATED_SERIAL_PREFIX}{seed % 10000:04d}",
+            model=robot.name.upper().removesuffix("E"),
+            motion=motion,
+        )
+
+
+class ControlBox:
+    """Arm, program and signals of a simulated controller; used by one thread.
+
+    Attributes:
+        arm: the simulated arm.
+        identity: what it says of itself.
+        rate: controller cycles per second.
+        values: value of every RTDE field by name, inputs included, true for the present cycle.
+        ownership: which RTDE client may write which input.
+        messages: text messages that clients have not been sent yet.
+        tcp_offset: tool centre point in the flange frame (rotation vector), m and rad.
+        loaded_program: file name of the program that `play` starts.
+        cycle: number of controller cycles so far.
+    """
+
+    def __init__(self, arm: Arm, identity: Identity) -> None:
+        self.arm = arm
+        self.identity = identity
+        self.rate = arm.robot.rate
+        self.ownership = Ownership()
+        self.messages: deque[TextMessage] = deque(maxlen=100)
+        self.tcp_offset = np.zeros(6)
+        self.loaded_program = f"{identity.motion}.urp"
+        self.cycle = 0
+        self._program: Program | None = None
+        self._program_paused = False
+        self._digital_outputs = 0
+        self.values = Signals(arm)
+        self.values.update((name, 0) for name in FIELDS if name.startswith(OWN_FIELDS))
+        self.values.update(
+            (name, [0] * WIDTH[kind] if WIDTH[kind] > 1 else 0) for name, kind in INPUTS.items()
+        )
+        self._falsified: set[str] = set()
+        self._refresh()
+
+    @property
+    def version(self) -> Version:
+        """Software version and build."""
+        return self.identity.version
+
+    def step(self) -> None:
+        """One controller cycle: program, arm, values."""
+        self.cycle += 1
+        if self._program is not None and not self._program_paused:
+            try:
+                if not self._program.step(self):
+                    self.stop()
+            except (ScriptError, MotionRefusedError) as error:
+                self.say(str(error), level=0)
+                self.stop()
+        self.arm.tick()
+        self._refresh()
+
+    def falsify(self, values: Mapping[str, Any]) -> None:
+        """Show these values instead of the arm's until the next cycle."""
+        self.values.update(values)
+        self._falsified.update(values)
+
+    def _refresh(self) -> None:
+        for name in self._falsified:
+            del self.values[name]
+        self._falsified.clear()
+        safety, mode = self.arm.safety_mode, self.arm.robot_mode
+        if self._program is not None and safety == SafetyMode.PROTECTIVE_STOP:
+            self._program_paused = True
+        state = self.program_state
+        values = self.values
+        values["tcp_offset"] = self.tcp_offset
+        values["runtime_state"] = int(state)
+        values["robot_status_bits"] = (mode >= RobotMode.POWER_ON) | (
+            (state != ProgramState.STOPPED) << 1
+        )
+        values["safety_status_bits"] = (
+            (safety == SafetyMode.NORMAL)
+            | (safety == SafetyMode.PROTECTIVE_STOP) << 2
+            | (safety != SafetyMode.NORMAL) << 10
+        )
+        values["actual_digital_output_bits"] = self._digital_outputs
+
+    def say(self, text: str, level: int = 3) -> None:
+        """Tell all RTDE clients; level 0 exception, 1 error, 2 warning, 3 information."""
+        self.messages.append(TextMessage(text, "simulated controller", level))
+
+    # Programs
+
+    @property
+    def program_state(self) -> ProgramState:
+        """State of the uploaded program, or else of the built-in motion."""
+        if self._program is None:
+            return ProgramState(self.arm.program_state)
+        return ProgramState.PAUSED if self._program_paused else ProgramState.PLAYING
+
+    @property
+    def ready(self) -> bool:
+        """Whether the arm is on, its brakes released and nothing stops it."""
+        return (
+            self.arm.robot_mode == RobotMode.RUNNING and self.arm.safety_mode == SafetyMode.NORMAL
+        )
+
+    def run(self, program: Program) -> None:
+        """Start an uploaded program in place of whatever runs."""
+        self.stop()
+        if not self.ready:
+            self.say(f"{program.name} was not started: the robot is not running", level=1)
+            return
+        self._program, self._program_paused = program, False
+
+    def stop(self) -> None:
+        """Stop the program and bring the arm to rest."""
+        if self._program is not None:
+            self._program = None
+            self._ask(StopJ(STOP_DECELERATION))
+        elif self.arm.program_state != ProgramState.STOPPED:
+            self._ask(Stop())
+
+    def play(self) -> bool:
+        """Start or resume the program; whether that was possible."""
+        if not self.ready:
+            return False
+        if self._program is not None:
+            self._program_paused = False
+        else:
+            return self._ask(Play())
+        return True
+
+    def pause(self) -> bool:
+        """Pause the program; whether there was one to pause."""
+        if self.program_state != ProgramState.PLAYING:
+            return False
+        if self._program is not None:
+            self._program_paused = True
+            self._ask(StopJ(STOP_DECELERATION))
+        else:
+            self._ask(Pause())
+        return True
+
+    def _ask(self, command: Command) -> bool:
+        """Command the arm on behalf of a client; whether it took the command."""
+        try:
+            self.arm.command(command)
+        except MotionRefusedError as error:
+            self.say(str(error), level=1)
+            return False
+        return True
+
+    # Power and safety
+
+    def power_on(self) -> None:
+        """Switch the arm on, brakes engaged."""
+        if self.arm.robot_mode < RobotMode.IDLE:
+            self._ask(PowerOn())
+
+    def power_off(self) -> None:
+        """Stop and switch the arm off."""
+        self.stop()
+        self._ask(PowerOff())
+
+    def release_brakes(self) -> None:
+        """Switch on where necessary, and release the brakes."""
+        self._ask(BrakeRelease())
+
+    def unlock(self) -> None:
+        """Release a protective stop."""
+        self._ask(Unlock())
+
+    # Inputs
+
+    def write_inputs(self, inputs: Mapping[str, Any]) -> None:
+        """Take the values of one input package."""
+        self.values.update(inputs)
+        if inputs.get("speed_slider_mask"):
+            self._ask(SpeedSlider(float(np.clip(inputs["speed_slider_fraction"], 0, 1))))
+        for group, shift in (("standard", 0), ("configurable", 8), ("tool", 16)):
+            mask = inputs.get(f"{group}_digital_output_mask")
+            if mask:
+                bits = inputs.get(f"{group}_digital_output", 0)
+                self.set_digital_outputs(mask << shift, bits << shift)
+        mask = inputs.get("standard_analog_output_mask", 0)
+        for i in (0, 1):
+            if mask >> i & 1:
+                level = float(np.clip(inputs.get(f"standard_analog_output_{i}", 0.0), 0.0, 1.0))
+                voltage = inputs.get("standard_analog_output_type", 0) >> i & 1
+                self.values[f"standard_analog_output{i}"] = (
+                    10.0 * level if voltage else 0.004 + 0.016 * level
+                )
+
+    def set_digital_outputs(self, mask: int, bits: int) -> None:
+        """Set those of the 18 digital outputs (8 standard, 8 configurable, 2 tool) in the mask."""
+        self._digital_outputs = self._digital_outputs & ~mask | bits & mask

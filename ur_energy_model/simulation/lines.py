@@ -1,0 +1,35 @@
+"""Sessions that speak in lines of text."""
+
+from __future__ import annotations
+
+MAX_LINE = 4096
+
+
+class LineSession:
+    """One line in, one line out; over-long lines are dropped.
+
+    Attributes:
+        finished: whether the connection shall be closed.
+    """
+
+    def __init__(self) -> None:
+        self.finished = False
+        self._buffer = b""
+
+    def greeting(self) -> bytes:
+        """Nothing, unless a kind of session says otherwise."""
+        return b""
+
+    def receive(self, data: bytes) -> bytes:
+        """Answers to the lines that became complete."""
+        *lines, rest = (self._buffer + data).split(b"\n")
+        self._buffer = b"" if len(rest) > MAX_LINE else rest
+        answers = [self.answer(line.decode(errors="replace").strip()) for line in lines]
+        return "".join(f"{answer}\n" for answer in answers).encode()
+
+    def answer(self, line: str) -> str:
+        """Answer to one line."""
+        raise NotImplementedError
+
+    def disconnected(self) -> None:
+        """Nothing to release."""

@@ -1,0 +1,108 @@
+"""A simulated controller from a few words, as the command line and the node start it."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ur_energy_model.errors import ControllerError, InputError
+from ur_energy_model.model.robots import RobotDescription, load_robot
+from ur_energy_model.model.setup import Payload, Setup
+from ur_energy_model.simulation.arm import SimulatedArm
+from ur_energy_model.simulation.control_box import Identity
+from ur_energy_model.simulation.controller import Kind
+from ur_energy_model.simulation.faults import Faults
+from ur_energy_model.simulation.planner import named_motion
+from ur_energy_model.simulation.server import SimulatedController
+
+DEFAULT_VERSION = {"cb3": (3, 15, 8), "e-series": (5, 11, 1)}
+"""Software version of a simulated controller, by generation."""
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """What to simulate.
+
+    Attributes:
+        robot: name of the arm, or a robot YAML file.
+        host: address to listen on.
+        motion: name of a motion or a trajectory file.
+        version: software version; None for the default of the robot's generation.
+        seed: which arm of its type, and the noise.
+        ambient: temperature around the arm [degC].
+        speed: factor on real time.
+        faults: their spellings.
+        truth: file for the ground truth, None for no file.
+        setup: mounting and payload that the controller was told of.
+        carried: payload that the arm really carries, None for the configured one.
+        controller: kind of joint controller.
+        allow_network: also accept addresses that other machines can reach.
+    """
+
+    robot: str
+    host: str = "127.0.0.1"
+    motion: str = "trajectory_a"
+    version: tuple[int, ...] | None = None
+    seed: int = 0
+    ambient: float = 25.0
+    speed: float = 1.0
+    faults: Sequence[str] = ()
+    truth: Path | None = None
+    setup: Setup | None = None
+    carried: Payload | None = None
+    controller: Kind = "feedforward"
+    allow_network: bool = False
+
+    def build(self) -> tuple[SimulatedArm, SimulatedController]:
+        """The arm and the controller around it; close the arm at the end to write the truth.
+
+        Raises:
+            InputError: something that cannot be simulated.
+            ControllerError: an address that cannot be had, or that others could reach.
+        """
+        robot = load_robot(self.robot)
+        self._check(robot)
+        faults = Faults.parse(self.faults)
+        version = self.version or DEFAULT_VERSION.get(robot.generation, DEFAULT_VERSION["e-series"])
+        arm = SimulatedArm(
+            robot,
+            motion=named_motion(self.motion, robot, self.setup),
+            seed=self.seed,
+            ambient=self.ambient,
+            controller_version=version,
+            controller=self.controller,
+            setup=self.setup,
+            carried=self.carried,
+            truth=self.truth,
+        )
+        identity = Identity.of(robot, version, self.seed, Path(self.motion).stem)
+        server = SimulatedController(arm, self.host, identity, faults=faults, speed=self.speed)
+        return arm, server
+
+    def _check(self, robot: RobotDescription) -> None:
+        if not self.allow_network and not is_loopback(self.host):
+            raise ControllerError(
+                self.host, "is not a loopback address, and others could take it for a robot",
+                "use 127.0.0.1, 127.0.0.2, ... or say --allow-network",
+            )  # fmt: skip
+        if robot.dof != 6:
+            raise InputError(
+                robot.name, f"has {robot.dof} joints, and RTDE carries six",
+                "simulate an arm with six joints",
+            )  # fmt: skip
+        if not self.speed > 0:
+            raise InputError("--speed", f"is {self.speed:g}", "give a positive factor")
+        if self.truth is not None and not self.truth.absolute().parent.is_dir():
+            raise InputError(self.truth, "has no folder to be written to", "make the folder first")
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach the address."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
