@@ -216,6 +216,25 @@ class ArmGeometry:
                     best = Clearance(float(value), (_name(self._link[i]), other), k)
         return best
 
+    def fastest_point(self, q: Array, qd: Array) -> Array:
+        """Upper bound of the speed of any point of the arm [samples], m/s.
+
+        Args:
+            q: joint positions [samples, n], rad.
+            qd: joint velocities [samples, n], rad/s.
+        """
+        ends, axes, origins = self._place(q)
+        spin = axes * qd[..., None]
+        reach = np.zeros(len(q))
+        for c, link in enumerate(self._link):
+            turning = spin[:, :link].sum(axis=1)
+            offset = np.cross(spin[:, :link], origins[:, :link]).sum(axis=1)
+            velocity = np.cross(turning[:, None], ends[:, c]) - offset[:, None]
+            speed = np.linalg.norm(velocity, axis=-1)
+            own = self._radius[c] * np.linalg.norm(turning, axis=-1)
+            reach = np.maximum(reach, speed.max(axis=-1) + own)
+        return reach
+
     def _place(self, q: Array) -> tuple[Array, Array, Array]:
         """Capsule ends [samples, capsules, 2, 3], joint axes and origins [samples, n, 3]."""
         links, joints = self._dynamics.frames(q)

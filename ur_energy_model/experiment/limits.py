@@ -1,0 +1,208 @@
+"""What a motion must keep: joint, torque and tool limits, and distance to everything.
+
+`Limits.penalty` is differentiable and coarse, for searching; `check` judges a trajectory on a fine
+grid and is what is reported.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import pinocchio as pin
+from numpy.typing import NDArray
+
+from ur_energy_model.model.dynamics import ArmDynamics
+from ur_energy_model.model.fourier import FourierTrajectory
+from ur_energy_model.model.geometry import ArmGeometry
+
+Array = NDArray[np.float64]
+
+CHECK_RATE = 500.0
+"""Samples per second on which a trajectory is judged [Hz]."""
+_REST = 1e-9
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits of one arm in one place.
+
+    Attributes:
+        dynamics: the arm in its setup.
+        geometry: its shape and surroundings.
+        clearance: distance to keep [m].
+        tool_speed: largest speed of flange and elbow [m/s].
+        share: part of the joint limits that may be used (position, velocity, acceleration).
+        torque_share: part of the joint torque limit that links and motor inertia may take; the
+            rest is left to friction, which is not known before identification.
+    """
+
+    dynamics: ArmDynamics
+    geometry: ArmGeometry
+    clearance: float = 0.03
+    tool_speed: float = 1.5
+    share: float = 0.99
+    torque_share: float = 0.8
+
+    @property
+    def reflected_inertia(self) -> Array:
+        """Nominal motor and reducer inertia, joint side [n], kg m^2; 0 where it is unknown."""
+        return np.asarray(np.nan_to_num(self.dynamics.robot.reflected_inertia))
+
+    def torque(self, q: Array, qd: Array, qdd: Array) -> Array:
+        """Frictionless joint torques [samples, n], N m, motor inertia included."""
+        return self.dynamics.inverse_dynamics(q, qd, qdd) + self.reflected_inertia * qdd
+
+    def speeds(self, q: Array, qd: Array) -> Array:
+        """Speeds of elbow and flange [samples, 2], m/s."""
+        return np.asarray(np.linalg.norm(self._point_velocities(q, qd)[0], axis=-1))
+
+    def penalty(self, q: Array, qd: Array, qdd: Array) -> tuple[float, tuple[Array, Array, Array]]:
+        """Mean square of relative violations, and its gradient with respect to the motion.
+
+        Violations are measured against slightly tightened limits, so that what is feasible on
+        the grid of a search stays feasible between its points.
+        """
+        robot = self.dynamics.robot
+        samples = len(q)
+        value = 0.0
+        gradient = [np.zeros_like(q) for _ in range(3)]
+        bounds = (robot.max_position, robot.max_velocity, robot.max_acceleration)
+        for motion, bound, out in zip((q, qd, qdd), bounds, gradient, strict=True):
+            limit = (self.share - 0.01) * bound
+            excess = np.maximum(np.abs(motion) / limit - 1, 0)
+            value += float(np.sum(excess**2))
+            out += 2 * excess * np.sign(motion) / limit
+        value += self._collision_penalty(q, gradient[0])
+        value += self._speed_penalty(q, qd, gradient)
+        value += self._torque_penalty(q, qd, qdd, gradient)
+        return value / samples, (
+            gradient[0] / samples, gradient[1] / samples, gradient[2] / samples,
+        )  # fmt: skip
+
+    def _collision_penalty(self, q: Array, by_q: Array) -> float:
+        distance, slope = self.geometry.distances(q)
+        scale = 0.05
+        excess = np.maximum((self.clearance + 0.01 - distance) / scale, 0)
+        by_q -= np.einsum("tp,tpj->tj", 2 * excess / scale, slope)
+        return float(np.sum(excess**2))
+
+    def _speed_penalty(self, q: Array, qd: Array, gradient: list[Array]) -> float:
+        velocity, jacobian, axes = self._point_velocities(q, qd)
+        speed = np.linalg.norm(velocity, axis=-1)
+        limit = (self.share - 0.01) * self.tool_speed
+        excess = np.maximum(speed / limit - 1, 0)
+        push = (2 * excess / limit / np.maximum(speed, 1e-9))[..., None] * velocity
+        gradient[1] += np.einsum("tpi,tpji->tj", push, jacobian)
+        # d(J_k)/dq_m is axis_m x J_k for m <= k and axis_k x J_m for m > k.
+        moved = jacobian * qd[:, None, :, None]
+        later = np.flip(np.cumsum(np.flip(moved, axis=2), axis=2), axis=2)
+        spin = axes * qd[..., None]
+        earlier = np.cumsum(spin, axis=1) - spin
+        turn = np.cross(axes[:, None], later) + np.cross(earlier[:, None], jacobian)
+        carried = np.any(jacobian != 0, axis=(0, 3))
+        gradient[0] += np.einsum("tpi,tpji,pj->tj", push, turn, carried * 1.0, optimize=True)
+        return float(np.sum(excess**2))
+
+    def _torque_penalty(self, q: Array, qd: Array, qdd: Array, gradient: list[Array]) -> float:
+        limit = self.torque_share * self.dynamics.robot.max_torque
+        torque = self.torque(q, qd, qdd)
+        excess = np.maximum(np.abs(torque) / limit - 1, 0)
+        push = 2 * excess * np.sign(torque) / limit
+        model, data = self.dynamics.model, self.dynamics.data
+        for t in np.flatnonzero(excess.any(axis=1)):
+            pin.computeRNEADerivatives(model, data, q[t], qd[t], qdd[t])
+            gradient[0][t] += push[t] @ data.dtau_dq
+            gradient[1][t] += push[t] @ data.dtau_dv
+            gradient[2][t] += pin.crba(model, data, q[t]) @ push[t]
+            gradient[2][t] += push[t] * self.reflected_inertia
+        return float(np.sum(excess**2))
+
+    def _point_velocities(self, q: Array, qd: Array) -> tuple[Array, Array, Array]:
+        """Velocities of elbow and flange [samples, 2, 3], their Jacobians [samples, 2, n, 3], axes.
+
+        The elbow is the far end of the second moving link.
+        """
+        links, joints = self.dynamics.frames(q)
+        axes, origins = joints[..., :3, 2], joints[..., :3, 3]
+        n = q.shape[1]
+        carriers = (min(2, n), n)
+        jacobian = np.zeros((len(q), 2, n, 3))
+        for point, link in enumerate(carriers):
+            arm = links[:, link, None, :3, 3] - origins[:, :link]
+            jacobian[:, point, :link] = np.cross(axes[:, :link], arm)
+        return np.einsum("tpji,tj->tpi", jacobian, qd), jacobian, axes
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the checks of a trajectory found.
+
+    Attributes:
+        max_position_ratio, max_velocity_ratio, max_acceleration_ratio: largest use of the joint
+            limits, 1 is the limit.
+        max_torque_ratio: of the joint torque limit, without friction.
+        max_tool_speed: of elbow and flange [m/s].
+        end_velocity, end_acceleration: largest at both ends [rad/s, rad/s^2].
+        clearance: smallest distance between links, and to walls [m]; a lower bound also between
+            the samples that were looked at.
+        closest: the two bodies that come closest.
+        problems: what is broken, in words; empty where the trajectory may run.
+    """
+
+    max_position_ratio: float
+    max_velocity_ratio: float
+    max_acceleration_ratio: float
+    max_torque_ratio: float
+    max_tool_speed: float
+    end_velocity: float
+    end_acceleration: float
+    clearance: float
+    closest: tuple[str, str]
+    problems: tuple[str, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Whether every check passed."""
+        return not self.problems
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values for YAML and JSON."""
+        return {**asdict(self), "closest": list(self.closest), "problems": list(self.problems)}
+
+
+def check(trajectory: FourierTrajectory, limits: Limits) -> Verdict:
+    """Judge a trajectory on fine grids over one period."""
+    robot = limits.dynamics.robot
+    _, q, qd, qdd = trajectory.sample(CHECK_RATE, repetitions=1)
+    ends = trajectory.at(np.array([0.0, trajectory.duration]))
+    speeds = limits.speeds(q, qd)
+    closest = limits.geometry.clearance(q)
+    # Two points can come closer by at most this much between a sample and the middle of the next.
+    unseen = float(limits.geometry.fastest_point(q, qd).max()) / CHECK_RATE
+    ratios = {
+        "position": float((np.abs(q) / robot.max_position).max()),
+        "velocity": float((np.abs(qd) / robot.max_velocity).max()),
+        "acceleration": float((np.abs(qdd) / robot.max_acceleration).max()),
+        "torque": float((np.abs(limits.torque(q, qd, qdd)) / robot.max_torque).max()),
+    }
+    rest = (float(np.abs(ends[1]).max()), float(np.abs(ends[2]).max()))
+    clearance = closest.distance - unseen
+    problems = [
+        f"joint {name} reaches {100 * ratio:.0f} % of its limit"
+        for name, ratio in ratios.items()
+        if ratio > 1
+    ]
+    if speeds.max() > limits.tool_speed:
+        problems.append(f"tool or elbow reaches {speeds.max():.2f} m/s")
+    if max(rest) > _REST:
+        problems.append("it does not start and end at rest")
+    if clearance < 0:
+        problems.append(f"{' and '.join(closest.pair)} collide")
+    elif clearance < limits.clearance:
+        problems.append(f"{' and '.join(closest.pair)} come within {1000 * clearance:.0f} mm")
+    return Verdict(
+        ratios["position"], ratios["velocity"], ratios["acceleration"], ratios["torque"],
+        float(speeds.max()), *rest, clearance, closest.pair, tuple(problems),
+    )  # fmt: skip
