@@ -165,6 +165,8 @@ class _BagReader:
     _gaps: list[Gap] = field(default_factory=list)
     _info: RecordingInfo | None = None
     _before: float = math.nan
+    _count: int = 0
+    _ours: bool = False
 
     def parts(self) -> Iterator[_Part]:
         """Decoded samples, some hundreds at a time.
@@ -208,14 +210,15 @@ class _BagReader:
                 ) from None
 
     def _file_parts(self, reader: McapReader) -> Iterator[_Part]:
-        seen = 0
+        seen, first = 0, self._count
         for runs in reader.runs():
-            seen = self._take_metadata(reader, seen)
+            seen = self._take_metadata(reader, seen, first)
             for run in runs:
                 if self._is_telemetry(reader, run.channel):
+                    self._count += len(run.payload)
                     trusted = reader.library == LIBRARY and len(runs) <= 2
                     yield from self._decode(run.payload, trusted=trusted)
-        self._take_metadata(reader, seen)
+        self._take_metadata(reader, seen, first)
 
     def _is_telemetry(self, reader: McapReader, number: int) -> bool:
         channel = reader.channels[number]
@@ -226,14 +229,16 @@ class _BagReader:
             and schema.name == DYNAMIC_JOINT_STATE.name
         )
 
-    def _take_metadata(self, reader: McapReader, seen: int) -> int:
+    def _take_metadata(self, reader: McapReader, seen: int, first: int) -> int:
+        """Provenance and gaps; a gap's index counts from the first sample of its file."""
         for name, values in reader.metadata[seen:]:
-            if name == RECORD_NAME and "fields" not in self._custom:
-                self._custom.update(values)
+            if name == RECORD_NAME:
+                self._ours = True
+                self._custom = {**values, **self._custom}
             elif name == GAP_RECORD_NAME:
                 gap = gap_of_custom(values)
                 if gap is not None:
-                    self._gaps.append(gap)
+                    self._gaps.append(replace(gap, index=gap.index + first))
         return len(reader.metadata)
 
     def _decode(self, messages: Messages, *, trusted: bool) -> Iterator[_Part]:
@@ -301,7 +306,7 @@ class _BagReader:
         info = self.info()
         time = part.columns["timestamp"]
         first, stop = self.position, self.position + len(time)
-        if self._custom.get("gaps") is None and not self._gaps:
+        if not self._ours:
             gaps = self._found_gaps(time, info)
         else:
             gaps = tuple(

@@ -102,6 +102,8 @@ class BagWriter:
         self._last_stamp = 0
         self._last_log_time = 0
         self._last_slot = -1
+        self._written = 0
+        self._written_before = 0
         self._files: list[FileEntry] = []
         self._counts = dict.fromkeys((topic for topic, _ in _CHANNELS), 0)
         self._file: McapWriter | None = None
@@ -175,6 +177,7 @@ class BagWriter:
         """Go on in the next file of the bag."""
         with suppress(OSError):  # a file that cannot be closed well is still a readable one
             self._close_file()
+        self.path.mkdir(parents=True, exist_ok=True)  # a mount may have vanished
         self._open_file()
         self.flush()
         self.write_metadata()
@@ -193,7 +196,7 @@ class BagWriter:
 
     def write_metadata(self) -> None:
         """Bring metadata.yaml up to date."""
-        files = list(self._files)
+        files = [entry for entry in self._files if (self.path / entry.name).exists()]
         if self._file is not None:
             files.append(self._entry(self._file))
         topics = [
@@ -253,8 +256,12 @@ class BagWriter:
         file = self._file
         if file is None or part.stamp is None:
             raise RuntimeError("no open file")
-        while self._unrecorded_gaps:
-            file.add_metadata(GAP_RECORD_NAME, custom_of_gap(self._unrecorded_gaps[0]))
+        stop = self._written + len(part)
+        while self._unrecorded_gaps and self._unrecorded_gaps[0].index < stop:
+            gap = self._unrecorded_gaps[0]
+            # Relative to the file, so that a file lost from the bag does not shift the others'.
+            in_file = replace(gap, index=gap.index - self._written_before)
+            file.add_metadata(GAP_RECORD_NAME, custom_of_gap(in_file))
             self._unrecorded_gaps.pop(0)
         time = np.maximum.accumulate(np.maximum(part.stamp, self._last_log_time))
         blocks = [Block(1, time, self._layout.encode(part.stamp, part.columns))]
@@ -266,6 +273,7 @@ class BagWriter:
             blocks.append(Block(2, time[chosen], payload))
         file.write_chunk(blocks)
         self._pending.pop(0)
+        self._written = stop
         self._last_slot = int(slots[-1])
         self._last_log_time = int(time[-1])
         for block in blocks:
@@ -309,6 +317,7 @@ class BagWriter:
                 path.unlink()
             raise
         self._file = file
+        self._written_before = self._written
 
     def _close_file(self) -> None:
         file, self._file = self._file, None

@@ -47,15 +47,18 @@ class BagSource:
 
     @property
     def info(self) -> RecordingInfo:
-        """What made the bag."""
-        if self._next is None:
-            raise RuntimeError("enter the source before using it")
+        """What made the bag; known after the source was entered."""
         return self._info
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """RTDE names of the columns."""
+        return self._names
 
     def __enter__(self) -> Self:
         self._batches = iterate_bag(self._path, self._fields, self._samples)
         self._next = next(self._batches)
-        self._info = self._next.info
+        self._info, self._names = self._next.info, tuple(self._next.columns)
         self._due = time.monotonic()
         return self
 

@@ -224,9 +224,9 @@ class FrameReader:
         del self._buffer[:size]
         return records
 
-    def clear(self) -> None:
-        """Forget everything, as after a reconnect."""
-        self._buffer.clear()
+    def put_back(self, data: bytes) -> None:
+        """Put whole packets in front of what is still to be taken."""
+        self._buffer[:0] = data
 
 
 def encode_names(names: Iterable[str]) -> bytes:

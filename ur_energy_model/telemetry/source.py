@@ -21,6 +21,11 @@ class TelemetrySource(Protocol):
         """What is known of the robot; complete after the source was entered."""
         ...
 
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """RTDE names of the columns that batches have; known after the source was entered."""
+        ...
+
     def read(self, timeout: float) -> Telemetry | None:
         """Next batch of at least one sample.
 

@@ -1,0 +1,154 @@
+"""`ur_energy record`: a robot's telemetry into a bag, every sample of it."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ur_energy_model.cli.output import add_json_option, note, print_json, print_table, progress
+
+if TYPE_CHECKING:
+    from ur_energy_model.telemetry.recorder import Recorder, RecorderStatus
+
+_EXAMPLE = """example:
+  ur_energy record --host 192.168.0.10 --robot ur5e --duration 60 -o monday
+
+Ctrl-C finishes the bag. The robot is only read from, never commanded.
+"""
+GRACE_SECONDS = 2.0
+
+
+def register(subparsers: Any) -> None:
+    """Add the subcommand."""
+    parser = subparsers.add_parser(
+        "record",
+        help="record a robot's telemetry into a bag",
+        description="Record the telemetry of a robot (RTDE, port 30004) into a rosbag2 directory, "
+        "without losing a sample; losses of the connection are bridged and recorded as gaps.",
+        epilog=_EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--host", required=True, metavar="ADDRESS", help="of the controller")
+    parser.add_argument("--robot", required=True, metavar="NAME", help="such as ur5e")
+    parser.add_argument(
+        "-o", "--output", required=True, type=Path, metavar="BAG", help="directory to make"
+    )
+    parser.add_argument("--duration", type=_positive, metavar="S", help="stop after S seconds")
+    parser.add_argument(
+        "--fields", type=_names, metavar="NAME,...",
+        help="RTDE fields to record (default: all that energy work needs)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--rate", type=_positive, metavar="HZ", help="default: every cycle of the controller"
+    )
+    parser.add_argument(
+        "--split-minutes", type=_positive, metavar="M", help="start a new file every M minutes"
+    )
+    parser.add_argument(
+        "--split-mb", type=_positive, metavar="M", help="start a new file every M megabytes"
+    )
+    parser.add_argument(
+        "--wait", type=_positive, default=0.0, metavar="S",
+        help="go on trying to connect for S seconds",
+    )  # fmt: skip
+    add_json_option(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Record."""
+    from ur_energy_model.errors import RecordingError
+    from ur_energy_model.model.robots import load_robot
+    from ur_energy_model.telemetry.fields import ENERGY_FIELDS
+    from ur_energy_model.telemetry.recorder import Recorder
+    from ur_energy_model.telemetry.rtde import RtdeSource
+
+    robot = load_robot(options.robot).name
+    if options.output.exists():
+        raise RecordingError(options.output, "exists already", "choose another name for the bag")
+    source = RtdeSource(
+        options.host,
+        robot=robot,
+        fields=options.fields or ENERGY_FIELDS,
+        rate=options.rate,
+        patience=options.wait,
+    )
+    processor = time.process_time()
+    with source:
+        if source.missing_fields:
+            note(f"the controller does not have: {', '.join(source.missing_fields)}")
+        recorder = Recorder(
+            source,
+            split_seconds=None if options.split_minutes is None else 60.0 * options.split_minutes,
+            split_bytes=None if options.split_mb is None else round(1e6 * options.split_mb),
+            duration=options.duration,
+        )
+        with recorder:
+            began = time.monotonic()
+            recorder.start(options.output)
+            try:
+                _watch(recorder, options.duration)
+            except KeyboardInterrupt:
+                note("finishing the bag")
+            status = recorder.stop()
+            elapsed = time.monotonic() - began
+    _report(options, status, 100.0 * (time.process_time() - processor) / max(elapsed, 1e-9))
+    if status.state == "stopped" and status.last_error is not None and options.duration is None:
+        raise RecordingError(options.output, status.last_error, "what was recorded is readable")
+    return 0
+
+
+def _watch(recorder: Recorder, duration: float | None) -> None:
+    """Show how it goes until the bag ends."""
+    began = time.monotonic()
+    limit = math.inf if duration is None else duration + GRACE_SECONDS
+    said: str | None = None
+    with progress("recording") as report:
+        while not recorder.wait(0.5):
+            status = recorder.status
+            seconds = time.monotonic() - began
+            if seconds > limit:
+                return
+            text = f"recording: {status.samples} samples, {status.lost} lost"
+            report(0.0 if duration is None else min(1.0, seconds / duration), text)
+            problem = (
+                status.last_error if not status.connected or status.state != "recording" else None
+            )
+            if problem is not None and problem != said:
+                note(problem)
+            said = problem
+
+
+def _report(options: argparse.Namespace, status: RecorderStatus, cpu_percent: float) -> None:
+    result = {
+        "bag": str(options.output),
+        "samples": status.samples,
+        "lost": status.lost,
+        "duplicates": status.duplicates,
+        "gaps": [asdict(gap) for gap in status.gaps],
+        "seconds": status.seconds,
+        "cpu_percent": cpu_percent,
+    }
+    if options.json:
+        print_json(result)
+        return
+    rows = [(key, len(status.gaps) if key == "gaps" else value) for key, value in result.items()]
+    print_table("Recorded", ("", "value"), rows)
+
+
+def _positive(text: str) -> float:
+    value = float(text)
+    if not (value > 0 and math.isfinite(value)):
+        raise argparse.ArgumentTypeError("must be positive")
+    return value
+
+
+def _names(text: str) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in text.split(",") if name.strip())
+    if not names:
+        raise argparse.ArgumentTypeError("needs at least one field name")
+    return names

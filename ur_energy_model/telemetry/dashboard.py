@@ -1,0 +1,57 @@
+"""Who a controller is, by its dashboard server: asked briefly, and never insisted on."""
+
+from __future__ import annotations
+
+import re
+import socket
+import time
+from dataclasses import dataclass
+
+PORT = 29999
+TIMEOUT = 1.0
+_SERIAL = re.compile(r"[0-9A-Za-z-]{4,40}")
+_MODEL = re.compile(r"UR\d{1,2}", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Identity:
+    """Serial number of the arm, and its model such as "UR5" (the same for UR5 and UR5e)."""
+
+    serial: str | None = None
+    model: str | None = None
+
+
+def identify_controller(host: str, port: int = PORT, timeout: float = TIMEOUT) -> Identity:
+    """Ask the dashboard server; what it does not answer in time is None."""
+    deadline = time.monotonic() + timeout
+    try:
+        with socket.create_connection((host, port), timeout) as connection:
+            _line(connection, deadline)
+            serial = _ask(connection, "get serial number", deadline)
+            model = _ask(connection, "get robot model", deadline)
+    except OSError:
+        return Identity()
+    return Identity(
+        serial if serial is not None and _SERIAL.fullmatch(serial) else None,
+        model.upper() if model is not None and _MODEL.fullmatch(model) else None,
+    )
+
+
+def _ask(connection: socket.socket, question: str, deadline: float) -> str | None:
+    connection.sendall(question.encode() + b"\n")
+    return _line(connection, deadline)
+
+
+def _line(connection: socket.socket, deadline: float) -> str | None:
+    """One line of at most 200 characters."""
+    text = b""
+    while not text.endswith(b"\n") and len(text) < 200:
+        rest = deadline - time.monotonic()
+        if rest <= 0:
+            raise TimeoutError
+        connection.settimeout(rest)
+        byte = connection.recv(1)
+        if not byte:
+            return None
+        text += byte
+    return text.decode(errors="replace").strip()
