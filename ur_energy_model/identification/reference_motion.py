@@ -77,6 +77,7 @@ def reference_blocks(
         MissingFieldError: without target_moment, or without any position and speed.
     """
     telemetry.require("target_moment", purpose="estimating setup and motor inertia")
+    telemetry = telemetry.distinct()
     if all(name in telemetry for name in ("target_q", "target_qd", "target_qdd")):
         yield from _target_blocks(telemetry, columns, block)
     else:
