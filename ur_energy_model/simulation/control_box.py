@@ -29,6 +29,8 @@ from ur_energy_model.telemetry.fields import FIELDS, WIDTH
 from ur_energy_model.telemetry.protocol import SIMULATED_SERIAL_PREFIX, TextMessage
 
 Version = tuple[int, int, int, int]
+SIGNALS_AT_REST = {"tool_mode": 253, "tool_temperature": 30.0}
+"""Signals that stay as they are, other than 0."""
 STOP_DECELERATION = 4.0
 """How a program that ends brings the arm to rest [rad/s^2]."""
 
@@ -180,6 +182,7 @@ class ControlBox:
         self.values.update(
             (name, [0] * WIDTH[kind] if WIDTH[kind] > 1 else 0) for name, kind in INPUTS.items()
         )
+        self.values.update(SIGNALS_AT_REST)
         self._falsified: set[str] = set()
         self._refresh()
 

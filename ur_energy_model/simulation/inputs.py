@@ -8,41 +8,28 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 
-from ur_energy_model.telemetry.fields import ValueKind
+from ur_energy_model.telemetry.fields import FIELDS, ValueKind
 from ur_energy_model.telemetry.protocol import IN_USE, NOT_FOUND
 
-REGISTERS = 48
-BIT_REGISTERS = range(64, 128)
-
-
-def _table() -> dict[str, ValueKind]:
-    table: dict[str, ValueKind] = {
-        "speed_slider_mask": "UINT32",
-        "speed_slider_fraction": "DOUBLE",
-        "standard_digital_output_mask": "UINT8",
-        "standard_digital_output": "UINT8",
-        "configurable_digital_output_mask": "UINT8",
-        "configurable_digital_output": "UINT8",
-        "tool_digital_output_mask": "UINT8",
-        "tool_digital_output": "UINT8",
-        "standard_analog_output_mask": "UINT8",
-        "standard_analog_output_type": "UINT8",
-        "standard_analog_output_0": "DOUBLE",
-        "standard_analog_output_1": "DOUBLE",
-        "external_force_torque": "VECTOR6D",
-        "input_bit_registers0_to_31": "UINT32",
-        "input_bit_registers32_to_63": "UINT32",
-    }
-    table |= {f"input_bit_register_{i}": "BOOL" for i in BIT_REGISTERS}
-    table |= {f"input_int_register_{i}": "INT32" for i in range(REGISTERS)}
-    table |= {f"input_double_register_{i}": "DOUBLE" for i in range(REGISTERS)}
-    return table
-
-
-INPUTS: dict[str, ValueKind] = _table()
+INPUTS: dict[str, ValueKind] = {
+    "speed_slider_mask": "UINT32",
+    "speed_slider_fraction": "DOUBLE",
+    "standard_digital_output_mask": "UINT8",
+    "standard_digital_output": "UINT8",
+    "configurable_digital_output_mask": "UINT8",
+    "configurable_digital_output": "UINT8",
+    "tool_digital_output_mask": "UINT8",
+    "tool_digital_output": "UINT8",
+    "standard_analog_output_mask": "UINT8",
+    "standard_analog_output_type": "UINT8",
+    "standard_analog_output_0": "DOUBLE",
+    "standard_analog_output_1": "DOUBLE",
+    "external_force_torque": "VECTOR6D",
+    **{name: field.kind for name, field in FIELDS.items() if name.startswith("input_")},
+}
 """RTDE type of each input field by name."""
 
-OWN_FIELDS = ("output_", "standard_analog", "actual_digital", "io_current")
+OWN_FIELDS = ("output_", "standard_analog", "analog_io", "actual_digital", "io_current", "tool_")
 """Beginnings of the names of output fields that belong to the control box and not to the arm."""
 
 

@@ -77,6 +77,7 @@ class Simulation:
             carried=self.carried,
             truth=self.truth,
         )
+        arm.tick()  # what is compiled or loaded on first use must not delay a tick that counts
         identity = Identity.of(robot, version, self.seed, Path(self.motion).stem)
         server = SimulatedController(arm, self.host, identity, faults=faults, speed=self.speed)
         return arm, server

@@ -8,7 +8,7 @@ None means that the controller family never has it.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal, cast
+from typing import Literal
 
 Version = tuple[int, ...]
 ValueKind = Literal[
@@ -64,6 +64,30 @@ def _since_5_23(field: Field) -> Field:
     return replace(field, since=(5, 23, 0), since_cb3=None)
 
 
+def _registers(way: str) -> tuple[Field, ...]:
+    """General-purpose registers, "output" (written by the robot's program) or "input"."""
+    first, upper = ((3, 0, 0) if way == "output" else (3, 4, 0)), (3, 9, 0)
+    kinds: tuple[tuple[str, ValueKind], ...] = (("int", "INT32"), ("double", "DOUBLE"))
+    return (
+        Field(f"{way}_bit_registers0_to_31", "UINT32", "", f"{way} bit registers 0 to 31",
+              since_cb3=first),
+        Field(f"{way}_bit_registers32_to_63", "UINT32", "", f"{way} bit registers 32 to 63",
+              since_cb3=first),
+        *(
+            Field(f"{way}_bit_register_{i}", "BOOL", "", f"{way} bit register {i}",
+                  since=(5, 3, 0), since_cb3=upper)
+            for i in range(64, 128)
+        ),
+        *(
+            Field(f"{way}_{name}_register_{i}", kind, "", f"{way} {name} register {i}",
+                  since=(5, 0, 0) if i < 24 else (5, 3, 0),
+                  since_cb3=first if i < 24 else upper)
+            for name, kind in kinds
+            for i in range(48)
+        ),
+    )  # fmt: skip
+
+
 _TABLE: tuple[Field, ...] = (
     Field("timestamp", "DOUBLE", "s", "time since the controller started"),
     _joint("target_q", "rad", "commanded joint position"),
@@ -113,23 +137,24 @@ _TABLE: tuple[Field, ...] = (
     Field("actual_execution_time", "DOUBLE", "ms", "controller real-time thread execution time"),
     Field("script_control_line", "UINT32", "", "script line number in execution",
           since=(5, 9, 0), since_cb3=(3, 14, 0)),
+    Field("tcp_offset", "VECTOR6D", "m, rad", "tool centre point in the flange frame"),
     Field("actual_digital_input_bits", "UINT64", "", "digital inputs"),
     Field("actual_digital_output_bits", "UINT64", "", "digital outputs"),
+    Field("analog_io_types", "UINT32", "", "bits 0-3: inputs 0, 1, outputs 0, 1; 0 A, 1 V"),
     Field("standard_analog_input0", "DOUBLE", "A, V", "standard analogue input 0"),
     Field("standard_analog_input1", "DOUBLE", "A, V", "standard analogue input 1"),
     Field("standard_analog_output0", "DOUBLE", "A, V", "standard analogue output 0"),
     Field("standard_analog_output1", "DOUBLE", "A, V", "standard analogue output 1"),
     Field("io_current", "DOUBLE", "A", "current of the digital outputs"),
-    Field("output_bit_registers0_to_31", "UINT32", "", "output bit registers 0 to 31"),
-    Field("output_bit_registers32_to_63", "UINT32", "", "output bit registers 32 to 63"),
-    *(
-        Field(f"output_{kind}_register_{i}", cast("ValueKind", rtde), "",
-              f"output {kind} register {i}",
-              since=(5, 0, 0) if i < 24 else (5, 3, 0),
-              since_cb3=(3, 0, 0) if i < 24 else (3, 9, 0))
-        for kind, rtde in (("int", "INT32"), ("double", "DOUBLE"))
-        for i in range(48)
-    ),
+    Field("tool_mode", "UINT32", "", "tool mode, 253 is running"),
+    Field("tool_analog_input_types", "UINT32", "", "bits 0-1: tool inputs 0, 1; 0 A, 1 V"),
+    Field("tool_analog_input0", "DOUBLE", "A, V", "tool analogue input 0"),
+    Field("tool_analog_input1", "DOUBLE", "A, V", "tool analogue input 1"),
+    Field("tool_output_voltage", "INT32", "V", "tool output voltage"),
+    Field("tool_output_current", "DOUBLE", "A", "tool current"),
+    Field("tool_temperature", "DOUBLE", "degC", "tool temperature"),
+    *_registers("output"),
+    *_registers("input"),
 )  # fmt: skip
 
 FIELDS: dict[str, Field] = {field.name: field for field in _TABLE}
