@@ -23,10 +23,13 @@ from ur_energy_model.report.charts import (
     Role,
 )
 from ur_energy_model.report.decimate import break_at
+from ur_energy_model.report.powers import Breaks
 
 Array = NDArray[np.float64]
 
 S0 = "Clochiatti et al. 2024"
+FRICTION_POINTS = 800
+"""Points drawn per joint in the friction figure."""
 
 
 def short_name(joint: str) -> str:
@@ -36,16 +39,17 @@ def short_name(joint: str) -> str:
 
 def motion_chart(analysis: Analysis) -> LineChart:
     """Positions, speeds and accelerations over time (S0 Figs. 2-3)."""
+    motion, breaks = analysis.current.motion, analysis.current.breaks
     rows = (
-        ("position", "rad", analysis.position),
-        ("speed", "rad/s", analysis.velocity),
-        ("acceleration", "rad/s²", analysis.acceleration),
+        ("position", "rad", motion.q),
+        ("speed", "rad/s", motion.qd),
+        ("acceleration", "rad/s²", motion.qdd),
     )
     panels = tuple(
         Panel(
             title=name.capitalize(),
             lines=tuple(
-                _line(analysis, short_name(joint), values[:, j], joint=j)
+                _line(motion.time, breaks, short_name(joint), values[:, j], joint=j)
                 for j, joint in enumerate(analysis.joint_names)
             ),
             y_label=f"{name} [{unit}]",
@@ -91,12 +95,12 @@ def path_chart(analysis: Analysis) -> LineChart:
 
 def torque_chart(analysis: Analysis) -> LineChart | None:
     """Recorded against modelled torque (S0 Figs. 8-9)."""
-    if analysis.torque_recorded is None:
+    torque = analysis.torque
+    if torque is None:
         return None
     return _comparison(
         analysis,
-        analysis.torque_recorded,
-        analysis.torque_modelled,
+        (torque.time, torque.breaks, torque.recorded, torque.modelled),
         key="torque",
         title="Torque: recorded and modelled",
         caption="target_moment, the controller's own frictionless dynamics, and links, payload "
@@ -107,18 +111,16 @@ def torque_chart(analysis: Analysis) -> LineChart | None:
     )
 
 
-def current_chart(analysis: Analysis) -> LineChart | None:
+def current_chart(analysis: Analysis) -> LineChart:
     """Measured against estimated current (S0 Figs. 11-12)."""
-    if analysis.current_measured is None:
-        return None
+    current = analysis.current
     return _comparison(
         analysis,
-        analysis.current_measured,
-        analysis.current_estimated,
+        (current.motion.time, current.breaks, current.motion.current, current.estimated),
         key="current",
         title="Current: measured and estimated",
-        caption="Motor currents as measured, and as the model expects them from the motion alone "
-        f"({S0}, Figs. 11-12).",
+        caption=f"Motor currents as measured (below {current.cutoff:.1f} Hz), and as the model "
+        f"expects them from the motion alone ({S0}, Figs. 11-12).",
         y_label="current [A]",
         names=("measured", "model"),
         unit="A",
@@ -128,7 +130,7 @@ def current_chart(analysis: Analysis) -> LineChart | None:
 def torque_error_chart(analyses: Sequence[Analysis]) -> BoxChart | None:
     """Torque errors by joint (S0 Fig. 10)."""
     return _errors(
-        [(a, a.torque_recorded, a.torque_modelled) for a in analyses],
+        [(a, a.torque.recorded, a.torque.modelled) for a in analyses if a.torque is not None],
         key="torque_error",
         title="Torque error",
         caption="Modelled minus recorded torque: median, quartiles, 1st and 99th percentile; dots "
@@ -140,7 +142,7 @@ def torque_error_chart(analyses: Sequence[Analysis]) -> BoxChart | None:
 def current_error_chart(analyses: Sequence[Analysis]) -> BoxChart | None:
     """Current errors by joint (S0 Fig. 13)."""
     return _errors(
-        [(a, a.current_measured, a.current_estimated) for a in analyses],
+        [(a, a.current.motion.current, a.current.estimated) for a in analyses],
         key="current_error",
         title="Current error",
         caption="Estimated minus measured current: median, quartiles, 1st and 99th percentile; "
@@ -152,12 +154,11 @@ def current_error_chart(analyses: Sequence[Analysis]) -> BoxChart | None:
 def power_chart(analysis: Analysis) -> LineChart:
     """Electrical and mechanical power per joint (S0 Figs. 14-15)."""
     powers = analysis.powers
-    origin = "measured currents" if powers.measured_current else "the motion"
     return LineChart(
         key="power",
         title="Power of each joint",
-        caption=f"Electrical power from {origin}, with its 95 % band, and the mechanical power at "
-        f"the motor shaft ({S0}, Figs. 14-15). Below zero the joint feeds power back.",
+        caption="Electrical power from measured currents, with its 95 % band, and the mechanical "
+        f"power at the motor shaft ({S0}, Figs. 14-15). Below zero the joint feeds power back.",
         x_label="time [s]",
         y_label="power [W]",
         panels=tuple(
@@ -165,10 +166,11 @@ def power_chart(analysis: Analysis) -> LineChart:
                 title=short_name(joint),
                 lines=(
                     _line(
-                        analysis, "electrical", powers.electrical[:, j], joint=j,
+                        powers.time, powers.breaks, "electrical", powers.electrical[:, j], joint=j,
                         half_width=powers.electrical_half_width[:, j],
                     ),
-                    _line(analysis, "mechanical", powers.mechanical[:, j], role="measured"),
+                    _line(powers.time, powers.breaks, "mechanical", powers.mechanical[:, j],
+                          role="measured"),
                 ),
                 joint=j,
                 note=f"peak {np.nanmax(powers.electrical[:, j]):.0f} W",
@@ -181,6 +183,7 @@ def power_chart(analysis: Analysis) -> LineChart:
 
 def energy_chart(analysis: Analysis) -> LineChart:
     """Electrical energy of each joint over time (S0 Figs. 14-15)."""
+    powers = analysis.powers
     return LineChart(
         key="energy",
         title="Energy of each joint",
@@ -191,7 +194,9 @@ def energy_chart(analysis: Analysis) -> LineChart:
             Panel(
                 title="",
                 lines=tuple(
-                    _line(analysis, short_name(joint), analysis.powers.energy[:, j], joint=j)
+                    _line(
+                        powers.time, powers.breaks, short_name(joint), powers.energy[:, j], joint=j
+                    )
                     for j, joint in enumerate(analysis.joint_names)
                 ),
             ),
@@ -209,8 +214,7 @@ def energy_split_chart(analysis: Analysis, truth: Array | None = None) -> BarCha
         truth: a simulation's true electrical energy of each joint [joints], J.
     """
     powers = analysis.powers
-    steps = np.diff(analysis.time, append=analysis.time[-1:])
-    rest = [float(powers.driver @ steps), float(powers.standby @ steps)]
+    rest = [powers.driver_energy, powers.standby_energy]
     bars = [
         Bars(
             "electrical",
@@ -251,14 +255,20 @@ def bus_chart(analysis: Analysis) -> LineChart | None:
             Panel(
                 title="Power at the supply",
                 lines=(
-                    _line(analysis, "measured", powers.bus, role="measured"),
-                    _line(analysis, "model", powers.total, half_width=powers.total_half_width),
+                    _line(powers.time, powers.breaks, "measured", powers.bus, role="measured"),
+                    _line(
+                        powers.time,
+                        powers.breaks,
+                        "model",
+                        powers.total,
+                        half_width=powers.total_half_width,
+                    ),
                 ),
                 note=f"RMSE {rmse:.2f} W",
             ),
             Panel(
                 title="Model minus measured",
-                lines=(_line(analysis, "model minus measured", error),),
+                lines=(_line(powers.time, powers.breaks, "model minus measured", error),),
                 note=f"mean {np.nanmean(error):+.2f} W",
                 y_label="difference [W]",
             ),
@@ -270,28 +280,17 @@ def bus_chart(analysis: Analysis) -> LineChart | None:
 
 def friction_chart(analysis: Analysis) -> LineChart | None:
     """Friction torque against speed: the data and the law."""
-    if analysis.friction_measured is None:
-        return None
+    current = analysis.current
     panels = []
     for j, joint in enumerate(analysis.joint_names):
-        rows = np.flatnonzero(analysis.moving[:, j])
+        rows = np.flatnonzero(current.moving[:, j])
         if rows.size == 0:
             continue
-        rows = rows[:: max(1, rows.size // 1500)]
-        rows = rows[np.argsort(analysis.velocity[rows, j], kind="stable")]
-        speed = analysis.velocity[rows, j]
-        panels.append(
-            Panel(
-                title=short_name(joint),
-                lines=(
-                    Line("data", speed, analysis.friction_measured[rows, j],
-                         role="measured", points=True),
-                    Line("law", speed, analysis.friction_modelled[rows, j],
-                         joint=j, points=True),
-                ),
-                joint=j,
-            )
-        )  # fmt: skip
+        rows = rows[:: -(-rows.size // FRICTION_POINTS)]
+        speed = current.motion.qd[rows, j]
+        data = Line("data", speed, current.friction_measured[rows, j], "measured", points=True)
+        law = Line("law", speed, current.friction_modelled[rows, j], joint=j, points=True)
+        panels.append(Panel(title=short_name(joint), lines=(data, law), joint=j))
     if not panels:
         return None
     return LineChart(
@@ -308,7 +307,8 @@ def friction_chart(analysis: Analysis) -> LineChart | None:
 
 def temperature_chart(analysis: Analysis) -> LineChart | None:
     """Joint temperatures over time."""
-    if analysis.temperature is None or not np.isfinite(analysis.temperature).any():
+    motion, breaks = analysis.current.motion, analysis.current.breaks
+    if not np.isfinite(motion.temperature).any():
         return None
     return LineChart(
         key="temperature",
@@ -320,7 +320,7 @@ def temperature_chart(analysis: Analysis) -> LineChart | None:
             Panel(
                 title="",
                 lines=tuple(
-                    _line(analysis, short_name(joint), analysis.temperature[:, j], joint=j)
+                    _line(motion.time, breaks, short_name(joint), motion.temperature[:, j], joint=j)
                     for j, joint in enumerate(analysis.joint_names)
                 ),
             ),
@@ -331,10 +331,11 @@ def temperature_chart(analysis: Analysis) -> LineChart | None:
 
 
 def _comparison(
-    analysis: Analysis, recorded: Array, modelled: Array, *,
+    analysis: Analysis, curves: tuple[Array, Breaks, Array, Array], *,
     key: str, title: str, caption: str, y_label: str, names: tuple[str, str], unit: str,
 ) -> LineChart:  # fmt: skip
     """One panel a joint: the recorded curve in grey, the model's in the joint's colour."""
+    time, breaks, recorded, modelled = curves
     panels = []
     for j, joint in enumerate(analysis.joint_names):
         error = modelled[:, j] - recorded[:, j]
@@ -343,8 +344,8 @@ def _comparison(
             Panel(
                 title=short_name(joint),
                 lines=(
-                    _line(analysis, names[0], recorded[:, j], role="measured"),
-                    _line(analysis, names[1], modelled[:, j], joint=j),
+                    _line(time, breaks, names[0], recorded[:, j], role="measured"),
+                    _line(time, breaks, names[1], modelled[:, j], joint=j),
                 ),
                 joint=j,
                 note=f"RMS error {rms:.2g} {unit}",
@@ -357,36 +358,35 @@ def _comparison(
 
 
 def _errors(
-    entries: Sequence[tuple[Analysis, Array | None, Array]],
+    entries: Sequence[tuple[Analysis, Array, Array]],
     *, key: str, title: str, caption: str, y_label: str,
 ) -> BoxChart | None:  # fmt: skip
-    known = [(a, recorded, modelled) for a, recorded, modelled in entries if recorded is not None]
-    if not known:
+    if not entries:
         return None
     return BoxChart(
         key=key,
         title=title,
         caption=caption,
         y_label=y_label,
-        categories=tuple(short_name(name) for name in known[0][0].joint_names),
-        series=tuple(a.label for a, _, _ in known),
+        categories=tuple(short_name(name) for name in entries[0][0].joint_names),
+        series=tuple(a.label for a, _, _ in entries),
         boxes=tuple(
             tuple(Box.of(modelled[:, j] - recorded[:, j]) for j in range(a.dof))
-            for a, recorded, modelled in known
+            for a, recorded, modelled in entries
         ),
     )
 
 
 def _line(
-    analysis: Analysis, label: str, values: Array, *,
+    time: Array, breaks: Breaks, label: str, values: Array, *,
     role: Role = "model", joint: int | None = None, half_width: Array | None = None,
 ) -> Line:  # fmt: skip
-    """A curve over the recording's time, broken at its gaps."""
-    time, broken = break_at(analysis.time, values, analysis.breaks)
+    """A curve over time, broken where samples are missing."""
+    x, y = break_at(time, values, breaks)
     band = None
     if half_width is not None and np.any(half_width > 0):
-        _, band = break_at(analysis.time, half_width, analysis.breaks)
-    return Line(label, time, broken, role=role, joint=joint, half_width=band)
+        _, band = break_at(time, half_width, breaks)
+    return Line(label, x, y, role=role, joint=joint, half_width=band)
 
 
 def recording_charts(analysis: Analysis, *, true_energy: Array | None = None) -> list[Chart]:

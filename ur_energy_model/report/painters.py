@@ -142,7 +142,7 @@ def _panel(axes: Axes, panel: Panel, chart: LineChart, theme: Theme) -> None:
 
 def _stroke(line: Line, theme: Theme) -> tuple[str, dict[str, Any]]:
     if line.role == "measured":
-        return theme.muted, {"linewidth": 1.7, "alpha": 0.55}
+        return theme.data, {"linewidth": 1.7, "alpha": 0.55}
     if line.role == "truth":
         return theme.ink, {"linewidth": 0.9, "linestyle": (0, (4, 2))}
     if line.role == "aside":

@@ -1,7 +1,7 @@
 """Colours of the report: one per joint, the same in every figure, on light and on dark ground.
 
 Hues are told apart by readers with any common colour vision; each has at least 3:1 contrast with
-its ground.
+its ground, text 4.5:1.
 """
 
 from __future__ import annotations
@@ -17,43 +17,80 @@ class Theme:
     """Colours of one ground.
 
     Attributes:
-        ground: of the page.
-        ink, muted, grid: text and axes; recorded data and secondary text; grid lines.
-        accent: of the whole arm.
+        ground, raised: of the page and of its boxes.
+        ink, muted: main and secondary text.
+        data: recorded curves.
+        grid: grid lines and borders.
+        accent: the whole arm.
+        good, fair, poor: verdicts.
         joints: one per joint, base to tool; a longer arm starts again.
     """
 
     ground: str
+    raised: str
     ink: str
     muted: str
+    data: str
     grid: str
     accent: str
+    good: str
+    fair: str
+    poor: str
     joints: tuple[str, ...]
 
     def joint(self, index: int | None) -> str:
         """Colour of a joint, of the whole arm for None."""
         return self.accent if index is None else self.joints[index % len(self.joints)]
 
+    def variables(self, scheme: ThemeName) -> str:
+        """CSS declarations of the colours, by their names here."""
+        named = {key: value for key, value in vars(self).items() if isinstance(value, str)}
+        named.update({f"joint{i}": value for i, value in enumerate(self.joints)})
+        return "".join(
+            [f"color-scheme:{scheme};", *(f"--{name}:{value};" for name, value in named.items())]
+        )
+
 
 THEMES: dict[ThemeName, Theme] = {
     "light": Theme(
         ground="#ffffff",
+        raised="#f5f7f9",
         ink="#1d2733",
-        muted="#76808c",
+        muted="#5d6875",
+        data="#76808c",
         grid="#e3e7ec",
         accent="#0b7285",
+        good="#2b8a4b",
+        fair="#b07400",
+        poor="#c0392b",
         joints=(
             "#1f6fc4", "#d9600f", "#2b8a4b", "#b5368d", "#7353c9", "#98740a", "#00808c", "#8a5438",
         ),
     ),
     "dark": Theme(
         ground="#14191f",
+        raised="#1c232b",
         ink="#e6eaef",
-        muted="#8d98a5",
-        grid="#2a323c",
+        muted="#a3adb9",
+        data="#8d98a5",
+        grid="#2c353f",
         accent="#4cc3d4",
+        good="#62c584",
+        fair="#e0b03c",
+        poor="#f07f72",
         joints=(
             "#66a9f2", "#f59354", "#62c584", "#e67fc3", "#ab91f5", "#d8b33f", "#3fc4cd", "#cd9b7d",
         ),
     ),
 }  # fmt: skip
+
+
+def stylesheet() -> str:
+    """Colour variables: light in print and by default, dark where the reader prefers or asks."""
+    light, dark = THEMES["light"].variables("light"), THEMES["dark"].variables("dark")
+    return (
+        f":root{{{light}}}\n"
+        f"@media screen{{:root[data-theme=dark]{{{dark}}}}}\n"
+        "@media screen and (prefers-color-scheme:dark)"
+        f"{{:root:not([data-theme=light]){{{dark}}}}}\n"
+    )

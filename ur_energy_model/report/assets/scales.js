@@ -1,0 +1,79 @@
+// Numbers: decoding, ticks, formats. No DOM here.
+
+const HOLE = 65535;
+
+function decodeArray(entry, pool) {
+  const [low, high, index] = entry;
+  const text = atob(pool[index]);
+  const out = new Float64Array(text.length / 2);
+  const step = (high - low) / (HOLE - 1);
+  for (let i = 0; i < out.length; i++) {
+    const code = text.charCodeAt(2 * i) + 256 * text.charCodeAt(2 * i + 1);
+    out[i] = code === HOLE ? NaN : low + code * step;
+  }
+  return out;
+}
+
+function ticks(low, high, count) {
+  const raw = (high - low) / Math.max(1, count);
+  if (!(raw > 0)) return [low];
+  const power = 10 ** Math.floor(Math.log10(raw));
+  const step = [1, 2, 5, 10].find((m) => m * power >= raw * 0.999) * power;
+  const out = [];
+  for (let k = Math.ceil(low / step - 1e-9); k * step <= high + step * 1e-9; k++) out.push(k * step);
+  return out;
+}
+
+function logTicks(low, high) {
+  const out = [];
+  const first = Math.ceil(low - 1e-9), last = Math.floor(high + 1e-9);
+  const stride = Math.max(1, Math.ceil((last - first) / 6));
+  for (let k = first; k <= last; k += stride) out.push(k);
+  return out;
+}
+
+function digitsOf(list) {
+  if (list.length < 2) return 2;
+  return Math.min(6, Math.max(0, -Math.floor(Math.log10(Math.abs(list[1] - list[0])) + 1e-9)));
+}
+
+function fixed(value, digits) {
+  return (Math.abs(value) < 0.5 * 10 ** -digits ? 0 : value).toFixed(digits).replace("-", "\u2212");
+}
+
+function short(value) {
+  if (value === null || !Number.isFinite(value)) return "\u2013";
+  const size = Math.abs(value);
+  if (size !== 0 && (size < 1e-3 || size >= 1e6)) {
+    return value.toExponential(2).replace("-", "\u2212").replace("e+", "e");
+  }
+  const digits = size >= 1000 ? 0 : size >= 100 ? 1 : size >= 1 ? 2 : 4;
+  return fixed(value, digits);
+}
+
+// Index of the first element not smaller than x in an ascending array.
+function lowerBound(array, x) {
+  let low = 0, high = array.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (array[middle] < x) low = middle + 1; else high = middle;
+  }
+  return low;
+}
+
+function nearestValue(line, x) {
+  let i = lowerBound(line.x, x);
+  if (i > 0 && (i === line.x.length || x - line.x[i - 1] < line.x[i] - x)) i -= 1;
+  return line.y[i];
+}
+
+function extent(arrays) {
+  let low = Infinity, high = -Infinity;
+  for (const array of arrays) {
+    for (const value of array) {
+      if (value < low) low = value;
+      if (value > high) high = value;
+    }
+  }
+  return low <= high ? [low, high] : [0, 1];
+}
