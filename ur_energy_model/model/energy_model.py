@@ -79,6 +79,8 @@ class BusModel:
         inductance: of the windings [n], H (EcBot's L I dI/dt; zero in the physical model).
         floor: lowest power the supply can show [W]; it cannot take power back.
         std: standard deviations of "standby" and, in common, "driver".
+        errors: independent parameter errors of one standard deviation each [k, 1 + 3 n]: changes
+            of standby, winding resistances, back-EMF constants and driver losses that go together.
         mode_power: mean power in robot modes other than running, where recorded, by mode name [W].
         residual: RMS of measured minus modelled power [W], NaN where no bus power was recorded.
         source: "bus_power" or "prior".
@@ -91,6 +93,7 @@ class BusModel:
     inductance: Array
     floor: float = 0.0
     std: Mapping[str, float] = field(default_factory=dict)
+    errors: Array = field(default_factory=lambda: np.zeros((0, 0)))
     mode_power: Mapping[str, float] = field(default_factory=dict)
     residual: float = float("nan")
     source: str = "prior"
@@ -327,23 +330,15 @@ class EnergyModel:
         """Sensitivities of the electrical powers [samples, n, k] and of the total [samples, K]."""
         c = self._constants
         slope = 2 * c.winding_resistance * current + c.back_emf_constant * motor_speed
-        rows = [
-            np.column_stack([
-                slope[:, [j]] * spread[j],
-                c.resistance_std[j] * current[:, j] ** 2,
-                c.back_emf_std[j] * motor_speed[:, j] * current[:, j],
-            ])
-            for j in range(self.dof)
-        ]  # fmt: skip
-        each = np.zeros((*current.shape, max(row.shape[1] for row in rows)))
-        for j, row in enumerate(rows):
-            each[:, j, : row.shape[1]] = row
-        whole = [
-            *rows,
-            np.full((len(current), 1), float(self.bus.std.get("standby", 0.0))),
-            float(self.bus.std.get("driver", 0.0)) * np.abs(current).sum(axis=1, keepdims=True),
-        ]
-        return each, np.concatenate(whole, axis=1)
+        own = [slope[:, [j]] * spread[j] for j in range(self.dof)]
+        square, product = current**2, motor_speed * current
+        shared = square[..., None] * c.resistance_errors + product[..., None] * c.back_emf_errors
+        each = np.zeros((*current.shape, max(part.shape[1] for part in own) + shared.shape[2]))
+        for j, part in enumerate(own):
+            each[:, j, : part.shape[1]] = part
+        each[:, :, each.shape[2] - shared.shape[2] :] = shared
+        bus = shared.sum(axis=1) + np.abs(current) @ c.driver_errors + c.standby_errors
+        return each, np.concatenate([*own, bus], axis=1)
 
 
 @dataclass(frozen=True)
@@ -355,8 +350,10 @@ class _Constants:
     torque_constant: Array
     winding_resistance: Array
     back_emf_constant: Array
-    resistance_std: Array
-    back_emf_std: Array
+    standby_errors: Array
+    resistance_errors: Array
+    back_emf_errors: Array
+    driver_errors: Array
     friction: FrictionBank
     current_roots: tuple[Array, ...]
 
@@ -365,17 +362,21 @@ class _Constants:
         def each(name: str) -> Array:
             return np.array([getattr(joint, name) for joint in model.joints])
 
-        def std(name: str) -> Array:
-            return np.array([float(joint.std.get(name, 0.0)) for joint in model.joints])
-
+        n = model.dof
+        errors = model.bus.errors.reshape(-1, 1 + 3 * n) if model.bus.errors.size else None
+        if errors is None:
+            errors = np.zeros((0, 1 + 3 * n))
+        by_joint = errors[:, 1:].reshape(-1, 3, n).transpose(1, 2, 0)
         return cls(
             gear_ratio=each("gear_ratio"),
             reflected_inertia=each("reflected_inertia"),
             torque_constant=each("torque_constant"),
             winding_resistance=each("winding_resistance"),
             back_emf_constant=each("back_emf_constant"),
-            resistance_std=std("winding_resistance"),
-            back_emf_std=std("back_emf_constant"),
+            standby_errors=errors[:, 0],
+            resistance_errors=by_joint[0],
+            back_emf_errors=by_joint[1],
+            driver_errors=by_joint[2],
             friction=FrictionBank([joint.friction for joint in model.joints], each("gear_ratio")),
             current_roots=tuple(_root(joint) for joint in model.joints),
         )

@@ -33,6 +33,7 @@ JOINT_UNITS: dict[str, str] = {
     "winding_resistance": "ohm",
     "back_emf_constant": "V s/rad",
 }
+_POSITIVE = ("gear_ratio", "torque_constant")
 _REMEDY = "mend the line or identify again with ur_energy identify"
 _HEADER = """\
 # Electro-mechanical model of a robot arm, made by ur_energy identify.
@@ -132,6 +133,7 @@ def _document(model: EnergyModel) -> dict[str, Any]:
                 "value": None if np.isnan(bus.residual) else _number(bus.residual),
                 "unit": "W",
             },
+            "errors": [_numbers(row) for row in bus.errors],
             "mode_power": {"unit": "W", **{k: _number(v) for k, v in bus.mode_power.items()}},
         },
         "fit": [_plain(entry) for entry in model.fit],
@@ -183,7 +185,7 @@ def _joint(name: str, node: YamlTree) -> JointModel:
     std: dict[str, float] = {}
     source: dict[str, str] = {}
     values = {
-        key: _read_quantity(keys[key], key, unit, std, source, positive=key != "reflected_inertia")
+        key: _read_quantity(keys[key], key, unit, std, source, positive=key in _POSITIVE)
         for key, unit in JOINT_UNITS.items()
     }
     friction, reason = _friction(keys["friction"], std, source)
@@ -266,7 +268,7 @@ def _setup(node: YamlTree) -> tuple[Setup, str]:
 def _bus(node: YamlTree, joints: tuple[str, ...]) -> BusModel:
     keys = node.keys(
         "kind", "source", "reason", "standby", "driver_std", "driver", "inductance", "floor",
-        "residual", "mode_power",
+        "residual", "errors", "mode_power",
     )  # fmt: skip
     kind = keys["kind"].text()
     if kind not in {"physical", "ecbot"}:
@@ -287,6 +289,7 @@ def _bus(node: YamlTree, joints: tuple[str, ...]) -> BusModel:
         inductance=_each(keys["inductance"], joints, "H"),
         floor=_with_unit(keys["floor"], "W"),
         std=std,
+        errors=np.array([row.numbers(1 + 3 * len(joints)) for row in keys["errors"].items()]),
         mode_power={name: child.number() for name, child in modes.items()},
         residual=float("nan") if residual["value"].is_null else residual["value"].number(),
         source=keys["source"].text(),

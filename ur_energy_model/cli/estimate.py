@@ -1,0 +1,77 @@
+"""`ur_energy estimate`."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from typing import TYPE_CHECKING, Any
+
+from ur_energy_model.cli import output
+
+if TYPE_CHECKING:
+    from ur_energy_model.identification.energies import EnergySummary
+
+
+def register(subparsers: Any) -> None:
+    """Add the subcommand."""
+    estimate = subparsers.add_parser(
+        "estimate",
+        help="energy of a recording, per joint and whole arm",
+        description="Mechanical and electrical energy and efficiency of a recording under a model.",
+        epilog="example: ur_energy estimate model.yaml task --csv power.csv",
+    )
+    estimate.add_argument("model", metavar="MODEL.yaml")
+    estimate.add_argument("bag", metavar="BAG")
+    estimate.add_argument("--csv", metavar="FILE", help="also write the powers over time")
+    output.add_json_option(estimate)
+    estimate.set_defaults(run=run_estimate)
+
+
+def run_estimate(options: argparse.Namespace) -> int:
+    """Integrate and print."""
+    from ur_energy_model.identification.energies import estimate
+    from ur_energy_model.model.energy_model import EnergyModel
+
+    model = EnergyModel.load(options.model)
+    with output.progress("estimating") as report:
+        summary = estimate(
+            model, options.bag, series=options.csv,
+            progress=lambda f, text: report(0.0 if math.isnan(f) else f, text),
+        )  # fmt: skip
+    if options.json:
+        output.print_json(summary.as_json())
+    else:
+        _print_summary(summary)
+    if options.csv:
+        output.note(f"powers over time written to {options.csv}")
+    return 0
+
+
+def _print_summary(summary: EnergySummary) -> None:
+    content = summary.as_json()
+    rows = [
+        [
+            row["name"], row["mechanical_energy"], row["electrical_energy"],
+            row["electrical_energy_std"], row["efficiency"], row["regenerated_energy"],
+        ]
+        for row in content["joints"]
+    ]  # fmt: skip
+    total = content["total"]
+    rows.append(
+        [
+            "joints together", total["mechanical_energy"], total["electrical_energy"],
+            total["electrical_energy_std"], total["efficiency"], None,
+        ]
+    )  # fmt: skip
+    output.print_table(
+        f"energy over {summary.duration:.1f} s [J]",
+        ["joint", "mechanical", "electrical", "±", "efficiency", "regenerated"],
+        rows,
+    )
+    measured = "not recorded" if summary.bus is None else f"{summary.bus:.1f} J measured"
+    output.note(
+        f"at the supply: {summary.supply:.1f} ± {summary.supply_std:.1f} J modelled (standby "
+        f"{summary.standby:.1f} J, drivers {summary.driver:.1f} J), {measured}"
+    )
+    if summary.unaccounted:
+        output.note(f"gaps of {summary.unaccounted:.2f} s in all are not in these energies")

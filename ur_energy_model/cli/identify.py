@@ -1,0 +1,156 @@
+"""`ur_energy identify` and `ur_energy evaluate`."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from ur_energy_model.cli import output
+
+if TYPE_CHECKING:
+    from ur_energy_model.identification.pipeline import Identification
+
+
+def register(subparsers: Any) -> None:
+    """Add the subcommands."""
+    identify = subparsers.add_parser(
+        "identify",
+        help="identify an arm's model from bags",
+        description="Identify inertia, torque constants, friction and power of an arm from bags.",
+        epilog="example: ur_energy identify excitation --robot ur5e --validate task -o model.yaml",
+    )
+    identify.add_argument("bags", nargs="+", metavar="BAG", help="recordings to fit, together")
+    identify.add_argument("--robot", required=True, help="name or YAML file of the robot")
+    identify.add_argument(
+        "--validate", action="append", default=[], metavar="BAG", help="recording held out"
+    )
+    identify.add_argument("-o", "--output", required=True, metavar="MODEL.yaml")
+    identify.add_argument(
+        "--friction", default="auto", metavar="LAW",
+        help="friction law, or auto to choose per joint by cross-validation (default)",
+    )  # fmt: skip
+    identify.add_argument(
+        "--power-model", default="physical", choices=("physical", "ecbot"),
+        help="physical structure with priors, or EcBot's 4n+1 free coefficients",
+    )  # fmt: skip
+    output.add_json_option(identify)
+    identify.set_defaults(run=run_identify)
+
+    evaluate = subparsers.add_parser(
+        "evaluate",
+        help="compare a model with recordings",
+        description="Torque, current and power of a model against recordings.",
+        epilog="example: ur_energy evaluate model.yaml task --json",
+    )
+    evaluate.add_argument("model", metavar="MODEL.yaml")
+    evaluate.add_argument("bags", nargs="+", metavar="BAG")
+    output.add_json_option(evaluate)
+    evaluate.set_defaults(run=run_evaluate)
+
+
+def run_identify(options: argparse.Namespace) -> int:
+    """Identify and save."""
+    from ur_energy_model.identification.pipeline import identification_json, identify
+    from ur_energy_model.model.robots import load_robot
+
+    robot = load_robot(options.robot)
+    with output.progress("identifying") as report:
+        result = identify(
+            options.bags, robot, validate=options.validate, friction=options.friction,
+            power_model=options.power_model, progress=_shown(report),
+        )  # fmt: skip
+    result.model.save(options.output)
+    for warning in result.warnings:
+        output.note(f"warning: {warning}")
+    if options.json:
+        output.print_json(identification_json(result))
+    else:
+        _print_identification(result)
+        for entry in (*result.model.fit, *result.model.validation):
+            print_metrics(entry)
+        output.note(f"model written to {options.output}")
+    return 0
+
+
+def run_evaluate(options: argparse.Namespace) -> int:
+    """Compare a model with recordings."""
+    from ur_energy_model.identification.pipeline import evaluate
+    from ur_energy_model.model.energy_model import EnergyModel
+
+    model = EnergyModel.load(options.model)
+    with output.progress("evaluating") as report:
+        results = [evaluate(model, bag, progress=_shown(report)).as_json() for bag in options.bags]
+    if options.json:
+        output.print_json({"model": options.model, "robot": model.robot, "results": results})
+    else:
+        for entry in results:
+            print_metrics(entry)
+    return 0
+
+
+def print_metrics(entry: Mapping[str, Any]) -> None:
+    """METRICS as tables: torque, current while moving and at all times, power."""
+    for key, title in (
+        ("torque", "torque error [N m]"),
+        ("current_moving", "current error while moving [A]"),
+        ("current", "current error, standstill included [A]"),
+    ):
+        if entry[key] is not None:
+            output.print_table(
+                f"{entry['bag']}: {title}",
+                ["joint", "mean", "max", "rms", "R2"],
+                [
+                    [str(j), row["mean"], row["max"], row["rms"], row["r2"]]
+                    for j, row in enumerate(entry[key])
+                ],
+            )
+    power = entry["power"]
+    if power is not None:
+        output.print_table(
+            f"{entry['bag']}: power at the supply",
+            ["", "RMSE [W]", "RMSE [%]", "R2", "energy error [%]"],
+            [
+                [
+                    "",
+                    power["rmse"],
+                    power["rmse_percent"],
+                    power["r2"],
+                    power["energy_error_percent"],
+                ]
+            ],
+        )
+
+
+def _print_identification(result: Identification) -> None:
+    from ur_energy_model.identification.report_tables import drive_table
+
+    model = result.model
+    output.print_table(
+        f"{model.robot}: identified constants (joint side inertia, motor side the rest)",
+        ["joint", "inertia", "k_t", "± k_t", "friction law", "source of k_t"],
+        [
+            [
+                joint.name, joint.reflected_inertia, joint.torque_constant,
+                joint.std["torque_constant"], joint.friction.law.name,
+                joint.source["torque_constant"],
+            ]
+            for joint in model.joints
+        ],
+    )  # fmt: skip
+    output.print_table(*drive_table(model))
+    for joint in model.joints:
+        output.note(f"{joint.name}: {joint.friction.law.name}: {joint.friction_reason}")
+    output.note(f"setup ({model.setup_source}): gravity {model.setup.gravity.round(3).tolist()}, "
+                f"payload {model.setup.payload.mass:.3f} kg")  # fmt: skip
+    output.note(f"power: standby {model.bus.standby:.2f} W; {model.bus.reason}")
+
+
+def _shown(report: output.ProgressReport) -> Callable[[float, str], None]:
+    """Progress whose fraction may be unknown."""
+
+    def show(fraction: float, text: str) -> None:
+        report(0.0 if math.isnan(fraction) else fraction, text)
+
+    return show

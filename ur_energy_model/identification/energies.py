@@ -1,0 +1,272 @@
+"""Energy of a recording under a model: per joint, whole arm, beside the measured bus energy.
+
+Clochiatti et al., Robotica 2024, eq. 24-26 and Table VIII: electrical energy is the integral of
+the motors' electrical powers, mechanical energy that of motor speed times motor torque, and the
+efficiency their ratio. Integrals are trapezoidal on the controller's clock; gaps are not bridged.
+"""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ur_energy_model.errors import InputError, RecordingError
+from ur_energy_model.identification.pipeline import check_model
+from ur_energy_model.identification.power import current_rate
+from ur_energy_model.identification.recording import Progress, check_batch, check_robot
+from ur_energy_model.model.energy import DEFAULT_GAP_LIMIT, EnergyMeter, efficiency
+from ur_energy_model.model.energy_model import EnergyModel, Prediction
+from ur_energy_model.model.robots import load_robot
+from ur_energy_model.telemetry.bags import iterate_bag
+from ur_energy_model.telemetry.samples import Telemetry
+
+Array = NDArray[np.float64]
+
+FIELDS = (
+    "actual_qd", "actual_current", "joint_temperatures", "actual_robot_voltage",
+    "actual_robot_current", "robot_mode",
+)  # fmt: skip
+REQUIRED = ("actual_qd", "actual_current")
+
+
+@dataclass(frozen=True)
+class EnergySummary:
+    """Energies of a recording.
+
+    Attributes:
+        duration: time integrated over, gaps left out [s].
+        unaccounted: time in gaps [s].
+        names: joint names, n.
+        mechanical, electrical, electrical_std: per joint [n], J.
+        copper, friction: losses per joint [n], J.
+        efficiency: mechanical over electrical [n], NaN where no electrical energy was taken.
+        regenerated: electrical energy that flowed back, per joint [n], J.
+        driver, standby: of the whole arm [J].
+        supply, supply_std: modelled energy at the supply: joints, drivers and standby [J].
+        bus: measured energy at the supply [J], None without bus power.
+    """
+
+    duration: float
+    unaccounted: float
+    names: tuple[str, ...]
+    mechanical: Array
+    electrical: Array
+    electrical_std: Array
+    copper: Array
+    friction: Array
+    efficiency: Array
+    regenerated: Array
+    driver: float
+    standby: float
+    supply: float
+    supply_std: float
+    bus: float | None
+
+    def as_json(self) -> dict[str, Any]:
+        """`ur_energy estimate --json`."""
+        total, spent = self.mechanical.sum(), self.electrical.sum()
+        return {
+            "duration": self.duration,
+            "unaccounted_time": self.unaccounted,
+            "joints": [
+                {
+                    "name": name,
+                    "mechanical_energy": self.mechanical[j],
+                    "electrical_energy": self.electrical[j],
+                    "electrical_energy_std": self.electrical_std[j],
+                    "efficiency": self.efficiency[j],
+                    "copper_energy": self.copper[j],
+                    "friction_energy": self.friction[j],
+                    "regenerated_energy": self.regenerated[j],
+                }
+                for j, name in enumerate(self.names)
+            ],
+            "total": {
+                "mechanical_energy": total,
+                "electrical_energy": spent,
+                "electrical_energy_std": float(np.sqrt(np.square(self.electrical_std).sum())),
+                "efficiency": float(efficiency(np.array([total]), np.array([spent]))[0]),
+                "driver_energy": self.driver,
+                "standby_energy": self.standby,
+                "supply_energy": self.supply,
+                "supply_energy_std": self.supply_std,
+            },
+            "bus_energy": self.bus,
+        }
+
+
+def estimate(
+    model: EnergyModel,
+    bag: str | Path,
+    *,
+    series: str | Path | None = None,
+    progress: Progress | None = None,
+) -> EnergySummary:
+    """Energies of a recording from its measured speeds and currents, in constant memory.
+
+    Args:
+        model: of the arm.
+        bag: recording.
+        series: CSV file for the powers over time, or None.
+        progress: called with fraction (NaN if unknown) and text.
+
+    Raises:
+        UrEnergyError: input that cannot be used, with place and remedy.
+    """
+    bag = Path(bag)
+    robot = load_robot(model.robot)
+    check_model(model, robot, bag)
+    total = _Totals(model)
+    writer = None if series is None else _Series(Path(series), model)
+    try:
+        for batch in iterate_bag(bag, FIELDS):
+            if not len(batch):
+                continue
+            if total.samples == 0:
+                check_robot(bag, batch.info, robot)
+            check_batch(bag, batch, REQUIRED, robot.dof)
+            prediction, bus = total.add(batch)
+            if writer is not None:
+                writer.add(batch.distinct().time, prediction, bus)
+            if progress is not None:
+                progress(float("nan"), f"reading {bag.name}: {total.samples} samples")
+        if total.samples == 0:
+            raise RecordingError(bag, "holds no samples", "record again")
+        if writer is not None:
+            writer.finish()
+    except BaseException:
+        if writer is not None:
+            writer.discard()
+        raise
+    return total.summary()
+
+
+class _Totals:
+    """Meters of all powers and of their sensitivities."""
+
+    def __init__(self, model: EnergyModel) -> None:
+        self.model = model
+        n = model.dof
+        self.samples = 0
+        self._powers = EnergyMeter(4 * n + 3)
+        self._bus = EnergyMeter(1)
+        self._bus_complete = True
+        self._sensitivity: EnergyMeter | None = None
+        self._shape = (0, 0)
+
+    def add(self, batch: Telemetry) -> tuple[Prediction, Array | None]:
+        batch = batch.distinct()
+        temperature = batch.columns.get("joint_temperatures")
+        current = batch["actual_current"]
+        rate = current_rate(batch.time, current) if self.model.bus.inductance.any() else None
+        powers = self.model.joint_power(
+            batch["actual_qd"], current, temperature=temperature, current_rate=rate
+        )
+        self.samples += len(batch)
+        time = batch.time
+        self._powers.update(
+            time,
+            np.column_stack([
+                powers.electrical_power, powers.mechanical_power, powers.copper_loss,
+                powers.friction_loss, powers.driver_power, powers.standby_power,
+                powers.total_power,
+            ]),
+        )  # fmt: skip
+        n, errors = powers.sensitivity.shape[1:]
+        if self._sensitivity is None:
+            self._shape = (n, errors)
+            self._sensitivity = EnergyMeter(n * errors + powers.total_sensitivity.shape[1])
+        self._sensitivity.update(
+            time,
+            np.column_stack([powers.sensitivity.reshape(len(time), -1), powers.total_sensitivity]),
+        )
+        bus = None
+        if "actual_robot_voltage" in batch and "actual_robot_current" in batch:
+            bus = batch["actual_robot_voltage"] * batch["actual_robot_current"]
+        if bus is None or not np.isfinite(bus).all():
+            self._bus_complete = False
+        else:
+            self._bus.update(time, bus[:, None])
+        return powers, bus
+
+    def summary(self) -> EnergySummary:
+        n = self.model.dof
+        net, reading = self._powers.net, self._powers.reading
+        electrical, mechanical, copper, friction = net[: 4 * n].reshape(4, n)
+        assert self._sensitivity is not None
+        errors = self._sensitivity.net
+        split = self._shape[0] * self._shape[1]
+        return EnergySummary(
+            duration=reading.accounted,
+            unaccounted=reading.unaccounted,
+            names=tuple(joint.name for joint in self.model.joints),
+            mechanical=mechanical,
+            electrical=electrical,
+            electrical_std=np.asarray(np.linalg.norm(errors[:split].reshape(self._shape), axis=1)),
+            copper=copper,
+            friction=friction,
+            efficiency=efficiency(mechanical, electrical),
+            regenerated=reading.regenerated[:n],
+            driver=float(net[4 * n]),
+            standby=float(net[4 * n + 1]),
+            supply=float(net[4 * n + 2]),
+            supply_std=float(np.linalg.norm(errors[split:])),
+            bus=float(self._bus.net[0]) if self._bus_complete else None,
+        )
+
+
+class _Series:
+    """The powers over time as CSV; the file appears only when it is complete."""
+
+    def __init__(self, path: Path, model: EnergyModel) -> None:
+        self.path = path
+        self._temporary = path.with_name(f".{path.name}.part")
+        n = model.dof
+        kinds = ("electrical_power", "mechanical_power", "copper_loss", "friction_loss")
+        header = ["timestamp", *(f"{kind}_{j}" for kind in kinds for j in range(n))]
+        header += ["driver_power", "standby_power", "total_power", "total_power_std"]
+        header += ["electrical_energy", "bus_power"]
+        try:
+            self._file = self._temporary.open("w", newline="", encoding="utf-8")
+        except OSError as error:
+            raise InputError(
+                path, f"cannot be written ({error.strerror})", "choose another place for --csv"
+            ) from error
+        self._writer = csv.writer(self._file)
+        self._writer.writerow(header)
+        self._last: tuple[float, float] | None = None
+        self._energy = 0.0
+
+    def add(self, time: Array, powers: Prediction, bus: Array | None) -> None:
+        columns = np.column_stack([
+            time, powers.electrical_power, powers.mechanical_power, powers.copper_loss,
+            powers.friction_loss, powers.driver_power, powers.standby_power, powers.total_power,
+            powers.total_power_std, self._energy_at(time, powers.total_power),
+            np.full(len(time), np.nan) if bus is None else bus,
+        ])  # fmt: skip
+        self._writer.writerows(
+            [["" if np.isnan(value) else f"{value:.9g}" for value in row] for row in columns]
+        )
+
+    def _energy_at(self, time: Array, power: Array) -> Array:
+        """Energy taken up to every sample [samples], J; gaps are not bridged."""
+        last_time, last_power = self._last or (time[0], power[0])
+        steps = np.diff(time, prepend=last_time)
+        previous = np.concatenate([[last_power], power[:-1]])
+        steps = np.where((steps > DEFAULT_GAP_LIMIT) | (steps < 0), 0.0, steps)
+        energy = self._energy + np.cumsum(0.5 * (previous + power) * steps)
+        self._last, self._energy = (float(time[-1]), float(power[-1])), float(energy[-1])
+        return np.asarray(energy)
+
+    def finish(self) -> None:
+        self._file.close()
+        self._temporary.replace(self.path)
+
+    def discard(self) -> None:
+        self._file.close()
+        self._temporary.unlink(missing_ok=True)

@@ -1,0 +1,147 @@
+"""How well a model fits: error statistics that accumulate over batches.
+
+Mean, maximum and RMS error and R2 per joint (Clochiatti et al., Robotica 2024, Tables V and VII);
+RMSE, RMSE in percent of the range, R2 and energy error of power (Heredia et al., EcBot, eq.
+22-26). The JSON spelling of all of them is METRICS.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ur_energy_model.model.energy import DEFAULT_GAP_LIMIT, EnergyMeter
+
+Array = NDArray[np.float64]
+
+
+class ErrorStatistics:
+    """Errors of n channels, model minus measurement."""
+
+    def __init__(self, channels: int) -> None:
+        self.count = np.zeros(channels)
+        self._absolute = np.zeros(channels)
+        self._squared = np.zeros(channels)
+        self._largest = np.zeros(channels)
+        self._mean = np.zeros(channels)
+        self._scatter = np.zeros(channels)
+
+    def add(self, measured: Array, model: Array, mask: NDArray[np.bool_] | None = None) -> None:
+        """Add samples [samples, n]; those where the mask [samples, n] is False do not count."""
+        if not len(measured):
+            return
+        use = np.ones(measured.shape, dtype=bool) if mask is None else mask
+        error = np.where(use, np.abs(model - measured), 0.0)
+        self._absolute += error.sum(axis=0)
+        self._squared += np.square(error).sum(axis=0)
+        self._largest = np.maximum(self._largest, error.max(axis=0))
+        # Scatter about the mean, merged pairwise (Chan et al. 1983): no cancellation.
+        count = use.sum(axis=0).astype(float)
+        total = self.count + count
+        mean = np.where(use, measured, 0.0).sum(axis=0) / np.maximum(count, 1.0)
+        scatter = np.where(use, np.square(measured - mean), 0.0).sum(axis=0)
+        shift = mean - self._mean
+        self._scatter += scatter + shift**2 * self.count * count / np.maximum(total, 1.0)
+        self._mean += shift * count / np.maximum(total, 1.0)
+        self.count = total
+
+    @property
+    def rms(self) -> Array:
+        """RMS error per channel [n]; NaN without samples."""
+        return np.asarray(np.sqrt(self._squared / _positive(self.count)))
+
+    @property
+    def r2(self) -> Array:
+        """Coefficient of determination per channel [n]; NaN where the measurement is constant."""
+        return np.asarray(1.0 - self._squared / _positive(self._scatter))
+
+    def entries(self) -> list[dict[str, float | None]]:
+        """{"mean", "max", "rms", "r2"} per channel; mean and max are of absolute errors."""
+        mean = self._absolute / _positive(self.count)
+        largest = np.where(self.count > 0, self._largest, np.nan)
+        return [
+            {"mean": _figure(a), "max": _figure(b), "rms": _figure(c), "r2": _figure(d)}
+            for a, b, c, d in zip(mean, largest, self.rms, self.r2, strict=True)
+        ]
+
+
+class PowerStatistics:
+    """Errors of one power, and of its integral on the controller's clock."""
+
+    def __init__(self, gap_limit: float = DEFAULT_GAP_LIMIT) -> None:
+        self._errors = ErrorStatistics(1)
+        self._meter = EnergyMeter(2, gap_limit=gap_limit)
+        self._low, self._high = np.inf, -np.inf
+
+    def add(self, time: Array, measured: Array, model: Array) -> None:
+        """Add consecutive samples [samples]."""
+        if not len(time):
+            return
+        self._errors.add(measured[:, None], model[:, None])
+        self._meter.update(time, np.column_stack([measured, model]))
+        self._low = min(self._low, float(measured.min()))
+        self._high = max(self._high, float(measured.max()))
+
+    @property
+    def samples(self) -> int:
+        """Number of samples."""
+        return int(self._errors.count[0])
+
+    def entry(self) -> dict[str, float | None]:
+        """{"rmse", "rmse_percent", "r2", "energy_error_percent"}."""
+        rmse = float(self._errors.rms[0])
+        span = self._high - self._low
+        measured, model = self._meter.net
+        return {
+            "rmse": _figure(rmse),
+            "rmse_percent": _figure(100 * rmse / span) if span > 0 else None,
+            "r2": _figure(float(self._errors.r2[0])),
+            "energy_error_percent": (
+                _figure(100 * (model - measured) / measured) if measured else None
+            ),
+        }
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """METRICS of one recording.
+
+    Attributes:
+        bag: path as given.
+        samples: number of samples read.
+        torque, current: {"mean", "max", "rms", "r2"} per joint, None where columns lack.
+        current_moving: `current` over the samples at which the joint moves.
+        power: {"rmse", "rmse_percent", "r2", "energy_error_percent"} or None.
+        remarks: further facts about the comparison (cut-off, setup).
+    """
+
+    bag: str
+    samples: int
+    torque: list[dict[str, float | None]] | None
+    current: list[dict[str, float | None]] | None
+    current_moving: list[dict[str, float | None]] | None
+    power: dict[str, float | None] | None
+    remarks: dict[str, Any] = field(default_factory=dict)
+
+    def as_json(self) -> dict[str, Any]:
+        """METRICS as the command line prints them."""
+        return {
+            "bag": self.bag,
+            "samples": self.samples,
+            "torque": self.torque,
+            "current": self.current,
+            "current_moving": self.current_moving,
+            "power": self.power,
+            **self.remarks,
+        }
+
+
+def _positive(values: Array) -> Array:
+    return np.where(values > 0, values, np.nan)
+
+
+def _figure(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None
