@@ -1,0 +1,81 @@
+"""`ur_energy predict`."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from ur_energy_model.cli import output
+
+if TYPE_CHECKING:
+    from ur_energy_model.estimation.plan import PlanEnergy
+
+
+def register(subparsers: Any) -> None:
+    """Add the subcommand."""
+    predict = subparsers.add_parser(
+        "predict",
+        help="energy of a trajectory before the robot moves",
+        description="Energy that a planned trajectory will take, per joint and in all. The CSV has "
+        "a header line: time [s], q_0 ... [rad] and, where known, qd_0 ... and qdd_0 ...",
+        epilog="example: ur_energy predict model.yaml trajectory.csv",
+    )
+    predict.add_argument("model", metavar="MODEL.yaml")
+    predict.add_argument("trajectory", metavar="TRAJECTORY.csv")
+    output.add_json_option(predict)
+    predict.set_defaults(run=run_predict)
+
+
+def run_predict(options: argparse.Namespace) -> int:
+    """Predict and print."""
+    from ur_energy_model.estimation.plan import predict_energy, read_plan
+    from ur_energy_model.model.energy_model import EnergyModel
+
+    model = EnergyModel.load(options.model)
+    plan = read_plan(options.trajectory, [joint.name for joint in model.joints])
+    energy = predict_energy(model, plan)
+    if options.json:
+        output.print_json(as_json(energy))
+    else:
+        output.print_table(
+            f"energy of {options.trajectory}, {energy.duration:.1f} s [J]",
+            ["joint", "mechanical", "electrical", "±", "efficiency"],
+            [
+                list(row)
+                for row in zip(
+                    energy.names, energy.mechanical, energy.electrical,
+                    energy.electrical_std, energy.efficiency, strict=True,
+                )
+            ],
+        )  # fmt: skip
+        output.note(
+            f"at the supply: {energy.total:.1f} ± {energy.total_std:.1f} J, "
+            f"peak {energy.peak_power:.1f} W"
+        )
+    return 0
+
+
+def as_json(energy: PlanEnergy) -> dict[str, Any]:
+    """The same keys as `ur_energy estimate --json`, without what only a recording has."""
+    mechanical, electrical = float(energy.mechanical.sum()), float(energy.electrical.sum())
+    return {
+        "duration": energy.duration,
+        "joints": [
+            {
+                "name": name,
+                "mechanical_energy": energy.mechanical[j],
+                "electrical_energy": energy.electrical[j],
+                "electrical_energy_std": energy.electrical_std[j],
+                "efficiency": energy.efficiency[j],
+            }
+            for j, name in enumerate(energy.names)
+        ],
+        "total": {
+            "mechanical_energy": mechanical,
+            "electrical_energy": electrical,
+            "efficiency": mechanical / electrical if electrical > 0 else None,
+            "supply_energy": energy.total,
+            "supply_energy_std": energy.total_std,
+        },
+        "peak_power": energy.peak_power,
+    }
