@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from enum import IntEnum
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ur_energy_model.model.energy import MeterReading
 from ur_energy_model.telemetry.modes import BRAKES_RELEASED, POWER_OFF, PROTECTIVE_STOP
 from ur_energy_model.telemetry.samples import Telemetry
 
@@ -44,10 +46,10 @@ class Channels:
 
     Args:
         joints: n joint names.
-        errors: number of independent parameter errors per joint.
+        errors: number of independent parameter errors of a joint's power, and of the total.
     """
 
-    def __init__(self, joints: Sequence[str], errors: int = 0) -> None:
+    def __init__(self, joints: Sequence[str], errors: tuple[int, int] = (0, 0)) -> None:
         self.joints = tuple(joints)
         n = len(self.joints)
         self.names: tuple[str, ...] = (
@@ -55,9 +57,8 @@ class Channels:
             *ARM,
             *(f"energy_{state.name.lower()}" for state in ArmState),
             *(f"time_{state.name.lower()}" for state in ArmState),
-            *(f"{joint}/error_{k}" for joint in self.joints for k in range(errors)),
-            "standby_error",
-            "driver_error",
+            *(f"{joint}/error_{k}" for joint in self.joints for k in range(errors[0])),
+            *(f"total/error_{k}" for k in range(errors[1])),
         )
         self.errors = errors
         self.per_joint = {name: slice(i * n, (i + 1) * n) for i, name in enumerate(QUANTITIES)}
@@ -70,7 +71,7 @@ class Channels:
         self.state_time = self.state_energy + len(ArmState)
         """First of the columns of time by state."""
         self.sensitivity = self.state_time + len(ArmState)
-        """First of the columns of sensitivities: n * errors, then standby and driver."""
+        """First of the columns of sensitivities: those of the joints, then those of the total."""
 
     def deviations(self, net: Array) -> tuple[Array, float]:
         """Standard deviations of integrals (or means) of the channels [channels].
@@ -78,9 +79,22 @@ class Channels:
         Returns:
             Those of the joints' electrical energies [n] and of the total energy, J (or W).
         """
+        n, (each, _) = len(self.joints), self.errors
         errors = net[self.sensitivity :]
-        joints = np.linalg.norm(errors[:-2].reshape(len(self.joints), self.errors), axis=1)
-        return joints, float(np.linalg.norm(errors))
+        joints = np.linalg.norm(errors[: n * each].reshape(n, each), axis=1)
+        return joints, float(np.linalg.norm(errors[n * each :]))
+
+    def adopt(self, reading: MeterReading, names: Sequence[str]) -> MeterReading:
+        """A reading of channels `names`, in the order of these; what is new starts at zero."""
+        if tuple(names) == self.names:
+            return reading
+        places = {name: i for i, name in enumerate(names)}
+        old = [places.get(name) for name in self.names]
+
+        def pick(values: Array) -> Array:
+            return np.array([0.0 if place is None else values[place] for place in old])
+
+        return replace(reading, net=pick(reading.net), consumed=pick(reading.consumed))
 
     def __len__(self) -> int:
         return len(self.names)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -123,6 +124,12 @@ class CycleCounter:
     def open(self) -> bool:
         """Whether a cycle has started."""
         return self._start is not None
+
+    def carry_over(self, adopt: Callable[[MeterReading], MeterReading]) -> None:
+        """The channels have changed; `adopt` takes a reading over to the new ones."""
+        if self._start is not None:
+            time, reading = self._start
+            self._start = (time, adopt(reading))
 
     def observe(self, total_power: float) -> None:
         """Largest total power of a stretch [W]."""

@@ -68,7 +68,7 @@ class Snapshot:
         channels: their layout.
         time: controller time of the last sample [s].
         q, qd: last joint positions and velocities [n], rad, rad/s; q is None where unknown.
-        power: mean powers since the previous snapshot [W].
+        power: mean powers since the viewer's previous snapshot [W].
         since_reset, ever: energies [J].
         state: what the arm does.
         robot_mode, safety_mode: RTDE codes, None where unknown.
@@ -154,7 +154,7 @@ class LiveEstimator:
         self._file: StateFile | None = None
         counters = Counters.new(len(self.channels), utc_now())
         if self.options.state_file is not None:
-            self._file = StateFile(self.options.state_file, self.channels.names)
+            self._file = StateFile(self.options.state_file, self.channels)
             try:
                 counters = self._file.load() or counters
             except BaseException:
@@ -165,7 +165,7 @@ class LiveEstimator:
             len(self.channels), gap_limit=self.options.gap_limit, start=counters.ever
         )
         self._resume_clock = counters.clock
-        self._published = self._meter.reading
+        self._shown: dict[str, MeterReading] = {}
         self._last: Telemetry | None = None
         self._last_power = np.zeros(len(self.channels))
         self._last_state = ArmState.OFF
@@ -196,10 +196,13 @@ class LiveEstimator:
                 self._begin_cycle(float(batch.time[start]))
             self._take(batch.cut(slice(start, stop)), qd[start:stop], states[start:stop])
 
-    def snapshot(self) -> Snapshot | None:
+    def snapshot(self, viewer: str = "live") -> Snapshot | None:
         """Where things stand; None before the first sample.
 
         The journal is written first, so that nothing is shown that a kill could take back.
+
+        Args:
+            viewer: who looks; mean powers are since the same viewer's last look.
         """
         last = self._last
         if last is None:
@@ -207,8 +210,8 @@ class LiveEstimator:
         reading = self._meter.reading
         if self._file is not None:
             self._file.note(reading, float(last.time[-1]))
-        passed = reading - self._published
-        self._published = reading
+        passed = reading - self._shown.get(viewer, reading)
+        self._shown[viewer] = reading
         power = passed.net / passed.accounted if passed.accounted > 0 else self._last_power
         statistics = self.residual.statistics
         return Snapshot(
@@ -265,10 +268,32 @@ class LiveEstimator:
             WrongRobotError: it has other joints.
         """
         flow = PowerFlow(model, self.flow.robot, self.options.power)
-        if flow.channels.names != self.channels.names:
-            raise ValueError("the new model has other channels; configure the estimator anew")
         flow.setup = self.flow.setup
         self.flow = flow
+        if flow.channels.names != self.channels.names:
+            self._change_channels(flow.channels)
+        self.residual = ResidualMonitor(self.options.drift_alarm, self.options.drift_time)
+
+    def retune(self, options: LiveOptions) -> None:
+        """Take over the options that may change while the estimator works.
+
+        These are gap_limit, drift_alarm, drift_time, and track_standby, standby_limit and
+        idle_power of the powers.
+        """
+        tuned = replace(
+            self.flow.options, track_standby=options.power.track_standby,
+            standby_limit=options.power.standby_limit, idle_power=options.power.idle_power,
+        )  # fmt: skip
+        self.options = replace(
+            self.options, power=tuned, gap_limit=options.gap_limit,
+            drift_alarm=options.drift_alarm, drift_time=options.drift_time,
+        )  # fmt: skip
+        self.flow.options = tuned
+        self.flow.standby.enabled = tuned.track_standby
+        self.flow.standby.limit = tuned.standby_limit
+        self._meter.gap_limit = options.gap_limit
+        self.residual.alarm = options.drift_alarm
+        self.residual.time_constant = self.residual.statistics.time_constant = options.drift_time
 
     def save(self) -> None:
         """Bring the counters to disk."""
@@ -284,11 +309,30 @@ class LiveEstimator:
             self._file.close()
             self._file = None
 
+    def _change_channels(self, channels: Channels) -> None:
+        """Carry all counters over to a model with other parameter errors."""
+        names, counters = self.channels.names, self._counters
+        reading = channels.adopt(self._meter.reading, names)
+        self._meter = EnergyMeter(len(channels), gap_limit=self.options.gap_limit, start=reading)
+        self._counters = replace(
+            counters,
+            ever=reading,
+            reset=channels.adopt(counters.reset, names),
+            interval=channels.adopt(counters.interval, names),
+        )
+        self._cycle.carry_over(lambda old: channels.adopt(old, names))
+        self._shown.clear()
+        self._last_power = np.zeros(len(channels))
+        self.channels = channels
+        if self._file is not None:
+            self._file.rename(channels)
+        self.save()
+
     def _take(self, batch: Telemetry, qd: Array, states: NDArray[np.intp]) -> None:
         """Account for samples of one power class within one cycle."""
         power = self.flow.compute(batch, qd, states)
         if not np.isfinite(power.sum()):
-            good: NDArray[np.bool_] = np.isfinite(power).all(axis=1)
+            good = np.asarray(np.isfinite(power).all(axis=1))
             self.refused += int((~good).sum())
             if not good.any():
                 return

@@ -85,7 +85,9 @@ class PowerFlow:
         zero = np.zeros((1, robot.dof))
         motion = self.options.method == "motion"
         probe = model.predict(zero, zero, zero) if motion else model.joint_power(zero, zero)
-        self.channels = Channels(robot.joint_names, probe.sensitivity.shape[-1])
+        self.channels = Channels(
+            robot.joint_names, (probe.sensitivity.shape[-1], probe.total_sensitivity.shape[-1])
+        )
         self._sensitivity = np.zeros(len(self.channels) - self.channels.sensitivity)
 
     def compute(self, batch: Telemetry, qd: Array, states: NDArray[np.intp]) -> Array:
@@ -168,7 +170,7 @@ class PowerFlow:
         if std:
             self._sensitivity_time = now
             self._sensitivity = np.concatenate(
-                [split.sensitivity[-1].ravel(), split.total_sensitivity[-1, -2:]]
+                [split.sensitivity[-1].ravel(), split.total_sensitivity[-1]]
             )
         return split
 
@@ -181,7 +183,7 @@ class PowerFlow:
         if "actual_current_as_torque" in batch.columns:
             joints = self.model.joints
             scale = np.array([joint.gear_ratio * joint.torque_constant for joint in joints])
-            return batch.columns["actual_current_as_torque"] / scale
+            return np.asarray(batch.columns["actual_current_as_torque"] / scale)
         if self.options.method == "current":
             raise MissingFieldError(
                 batch.info.source, "is missing, and the method current needs it",
@@ -214,11 +216,13 @@ class PowerFlow:
             mass, center = columns["payload"][-1], columns["payload_cog"][-1]
             known = self.setup.payload
             if mass != known.mass or (mass and not np.array_equal(center, known.center_of_mass)):
-                inertia = np.zeros((3, 3))
+                tensor = np.zeros((3, 3))
                 if "payload_inertia" in columns:
                     xx, yy, zz, xy, xz, yz = columns["payload_inertia"][-1]
-                    inertia = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
-                payload = Payload(float(mass), np.array(center), inertia)
+                    told = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+                    # Users may type anything there; a body that cannot be counts as a point.
+                    tensor = told if np.linalg.eigvalsh(told).min() >= 0 else tensor
+                payload = Payload(float(mass), np.array(center), tensor)
                 self.setup = Setup(self.setup.gravity, payload)
 
     def _mode_power(self, batch: Telemetry) -> float:

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from ur_energy_model.errors import InputError
+from ur_energy_model.estimation.channels import Channels
 from ur_energy_model.model.energy import MeterReading
 
 SCHEMA = 1
@@ -63,17 +64,16 @@ class StateFile:
 
     Args:
         path: of the JSON file; its folder is made where it is missing.
-        names: channel names; a file with other ones is refused.
+        channels: what is counted; a file of other joints is refused.
 
     Raises:
         InputError: another process holds it, or it cannot be written there.
     """
 
-    def __init__(self, path: str | Path, names: tuple[str, ...]) -> None:
+    def __init__(self, path: str | Path, channels: Channels) -> None:
         self.path = Path(path).expanduser()
-        self.names = names
+        self._channels = channels
         self._sequence = 0
-        self._slot = struct.Struct(f"<Q{2 * len(names) + 3}d")
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             flags = os.O_RDWR | os.O_CREAT
@@ -103,8 +103,13 @@ class StateFile:
             names = tuple(content["names"])
             self._sequence = int(content["sequence"])
             clock = content["clock"]
+            ever, reset, interval = (
+                _reading(content[key], len(names)) for key in ("ever", "reset", "interval")
+            )
             counters = Counters(
-                *(_reading(content[key], len(names)) for key in ("ever", "reset", "interval")),
+                ever,
+                reset,
+                interval,
                 clock=None if clock is None else float(clock),
                 reset_time=str(content["reset_time"]),
                 reset_reason=str(content["reset_reason"]),
@@ -114,12 +119,24 @@ class StateFile:
                 self.path, f"is not a state file of energy counters ({error})",
                 "restore it, or move it away to start from zero",
             ) from error  # fmt: skip
-        if names != self.names:
+        counted = {name.partition("/")[0] for name in names if "/" in name}
+        if counted - {"total"} != set(self._channels.joints):
             raise InputError(
                 self.path, "counts the energy of other joints",
                 "choose another state_file for this arm",
             )  # fmt: skip
-        return self._newer(counters)
+        counters = self._newer(counters, len(names))
+        adopt = self._channels.adopt
+        return replace(
+            counters,
+            ever=adopt(counters.ever, names),
+            reset=adopt(counters.reset, names),
+            interval=adopt(counters.interval, names),
+        )
+
+    def rename(self, channels: Channels) -> None:
+        """Count other channels from now on; `save` must follow."""
+        self._channels = channels
 
     def save(self, counters: Counters) -> None:
         """Replace the file atomically, synced to disk."""
@@ -130,7 +147,7 @@ class StateFile:
             "reset_time": counters.reset_time,
             "reset_reason": counters.reset_reason,
             "clock": counters.clock,
-            "names": self.names,
+            "names": self._channels.names,
             **{key: _plain(getattr(counters, key)) for key in ("ever", "reset", "interval")},
         }
         temporary = self.path.with_name(f"{self.path.name}.{os.getpid()}.tmp")
@@ -148,7 +165,7 @@ class StateFile:
     def note(self, ever: MeterReading, clock: float | None) -> None:
         """Journal the counters since ever: a few microseconds, safe against a kill."""
         self._sequence += 1
-        payload = self._slot.pack(
+        payload = _slot(len(self._channels)).pack(
             self._sequence,
             *ever.net, *ever.consumed, ever.accounted, ever.unaccounted,
             float("nan") if clock is None else clock,
@@ -160,8 +177,9 @@ class StateFile:
         """Let another process have it."""
         os.close(self._journal)
 
-    def _newer(self, counters: Counters) -> Counters:
-        size = self._slot.size + 4
+    def _newer(self, counters: Counters, n: int) -> Counters:
+        """These counters of n channels, or the journal's where they are newer."""
+        struct_, size = _slot(n), _slot(n).size + 4
         for slot in range(2):
             record = os.pread(self._journal, size, slot * size)
             if len(record) < size:
@@ -169,10 +187,9 @@ class StateFile:
             payload, checksum = record[:-4], struct.unpack("<I", record[-4:])[0]
             if zlib.crc32(payload) != checksum:
                 continue  # cut off in the middle of a write: the other slot holds
-            sequence, *values = self._slot.unpack(payload)
+            sequence, *values = struct_.unpack(payload)
             if sequence <= self._sequence:
                 continue
-            n = len(self.names)
             clock = values[-1]
             counters = replace(
                 counters,
@@ -183,6 +200,11 @@ class StateFile:
             )
             self._sequence = sequence
         return counters
+
+
+def _slot(channels: int) -> struct.Struct:
+    """Sequence number, counters, accounted and unaccounted time, clock."""
+    return struct.Struct(f"<Q{2 * channels + 3}d")
 
 
 def _plain(reading: MeterReading) -> dict[str, Any]:

@@ -147,6 +147,11 @@ class ArmDynamics:
             out[i] = (self.data.oMi[self.dof] * self._link_frames[-1]).homogeneous
         return out
 
+    def joint_positions(self, q: Array) -> Array:
+        """Origins of the joints' axes in the base frame [n, 3], m, at positions q [n], rad."""
+        pin.forwardKinematics(self.model, self.data, q)
+        return np.array([self.data.oMi[joint + 1].translation for joint in range(self.dof)])
+
     def flange_speed(self, q: Array, qd: Array) -> Array:
         """Linear velocity of the flange in base axes [samples, 3], m/s."""
         out = np.empty((len(q), 3))

@@ -109,6 +109,10 @@ ESTIMATOR: tuple[Parameter, ...] = (
     ),
     ROBOT_IP,
     MODEL_FILE,
+    Parameter(
+        "robot_model", "", "name of a robot description or path of a robot file; empty takes the "
+        "model's",
+    ),
     Parameter("bag", "", "the bag to play (source: bag)"),
     Parameter("loop", False, "play the bag again when it ends (source: bag)"),
     Parameter(
@@ -176,6 +180,8 @@ SIMULATED_ROBOT: tuple[Parameter, ...] = (
     ),
     Parameter("seed", 0, "seed of the arm's hidden parameters and of all noise", minimum=0,
               maximum=2**31 - 1),
+    Parameter("ambient", 25.0, "temperature around the arm", unit="degC", minimum=-20.0,
+              maximum=60.0),
     Parameter("truth_file", "", "where the true parameters and energies go (JSON)"),
 )  # fmt: skip
 

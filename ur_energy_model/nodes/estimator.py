@@ -1,0 +1,295 @@
+"""estimator_node: live powers and energies of an arm from its identified model."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from builtin_interfaces.msg import Time
+from diagnostic_msgs.msg import DiagnosticArray
+from rosgraph_msgs.msg import Clock
+from sensor_msgs.msg import JointState
+from std_msgs.msg import String
+from std_srvs.srv import Trigger
+from trajectory_msgs.msg import JointTrajectory
+
+from ur_energy_model.errors import InputError, UrEnergyError, WrongRobotError
+from ur_energy_model.estimation.cycles import Cycle
+from ur_energy_model.estimation.follow_plan import PlanFollower
+from ur_energy_model.estimation.live import LIVE_FIELDS, LiveEstimator, LiveOptions
+from ur_energy_model.estimation.plan import predict_energy
+from ur_energy_model.estimation.powers import PowerOptions
+from ur_energy_model.estimation.reader import SourceReader
+from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.robots import RobotDescription, load_robot
+from ur_energy_model.model.urdf import urdf
+from ur_energy_model.nodes import conversions as convert
+from ur_energy_model.nodes.energy_topics import EnergyTopics, interval
+from ur_energy_model.nodes.estimator_health import EstimatorHealth
+from ur_energy_model.nodes.managed import LATCHED, LIVE, ManagedNode, run
+from ur_energy_model.telemetry.bags import BagSource
+from ur_energy_model.telemetry.rtde import RtdeSource
+from ur_energy_model.telemetry.samples import Telemetry
+from ur_energy_model.telemetry.source import TelemetrySource
+
+REPORT_PERIOD = 1.0
+"""Of energy/summary, /diagnostics and the state file [s]."""
+
+
+class EstimatorNode(ManagedNode):
+    """Reads samples in a thread, computes each as it arrives, publishes at publish_rate.
+
+    Args:
+        source: makes the source of samples in place of the parameters (nodes that share one).
+        options: further arguments of rclpy's node.
+    """
+
+    def __init__(self, source: Any = None, **options: Any) -> None:
+        super().__init__("estimator", **options)
+        self._given_source = source
+        self._lock = threading.Lock()
+        self._reader: SourceReader | None = None
+
+    def open(self) -> None:
+        """Load the model, make topics and services."""
+        if not self.value("model_file"):
+            raise InputError(
+                "estimator", "is not set",
+                "give the path of a model.yaml made by ur_energy identify", field="model_file",
+            )  # fmt: skip
+        self._model_file = Path(self.value("model_file")).expanduser()
+        self._model_time = self._modified()
+        model = EnergyModel.load(self._model_file)
+        self._robot = self._description(model)
+        prefix = self.value("tf_prefix")
+        self._joints = tuple(prefix + joint for joint in self._robot.joint_names)
+        self._topics = EnergyTopics(self.publish_on, self._joints, f"{prefix}base")
+        self._diagnostics = self.publish_on(DiagnosticArray, "/diagnostics", LIVE)
+        self._health = EstimatorHealth(self.get_fully_qualified_name())
+        self._description_topic = self._clock_topic = None
+        if self.value("publish_robot_description"):
+            self._description_topic = self.publish_on(String, "robot_description", LATCHED)
+        if self.value("source") == "bag" and self.get_parameter("use_sim_time").value:
+            self._clock_topic = self.publish_on(Clock, "/clock", LIVE)
+        self._follower = PlanFollower()
+        self._stamp: int | None = None
+        self._reload_due = 0.0
+        self.serve(Trigger, "~/reset_energy", self._on_reset)
+        self.serve(Trigger, "~/read_interval", self._on_interval)
+        self.serve(Trigger, "~/start_cycle", self._on_start_cycle)
+        self.listen(JointTrajectory, "energy/planned_trajectory", self._on_plan)
+        if self.value("source") == "joint_states":
+            self.listen(JointState, "joint_states", self._on_joint_state)
+        self.every(REPORT_PERIOD, self._report)
+        # Last, for it takes hold of the state file.
+        self._estimator = LiveEstimator(
+            model, self._robot, self._options(), on_cycle=self._on_cycle
+        )
+
+    def start(self) -> None:
+        """Begin to take samples."""
+        self._publish_due = 0.0
+        self._accepting = True
+        if self._description_topic is not None:
+            prefix = self.value("tf_prefix")
+            self._description_topic.publish(String(data=urdf(self._robot, prefix=prefix)))
+        if self.value("source") != "joint_states":
+            self._reader = SourceReader(
+                self._source, self._consume,
+                loop=self.value("source") == "bag" and self.value("loop"),
+            )  # fmt: skip
+            self._reader.start()
+
+    def stop(self) -> None:
+        """Cease to take samples; counters go to disk."""
+        self._accepting = False
+        if self._reader is not None:
+            self._reader.stop()
+            self._reader = None
+        with self._lock:
+            self._estimator.save()
+
+    def release(self) -> None:
+        """Save the counters and give back the state file."""
+        self._estimator.close()
+
+    def changed(self, name: str) -> None:
+        """Apply a parameter that may change while the node works."""
+        with self._lock:
+            self._estimator.retune(self._options())
+
+    def _source(self) -> TelemetrySource:
+        if self._given_source is not None:
+            return self._given_source()  # type: ignore[no-any-return]
+        if self.value("source") == "bag":
+            return BagSource(self.value("bag"), real_time=True)
+        return RtdeSource(
+            self.value("robot_ip"), robot=self._robot.name, fields=LIVE_FIELDS, batch=1
+        )
+
+    def _consume(self, batch: Telemetry) -> None:
+        """Samples have arrived (reader thread, or the executor for joint_states)."""
+        with self._lock:
+            self._estimator.update(batch)
+            self._health.received(batch)
+            now = time.monotonic()
+            if now < self._publish_due:
+                return
+            self._publish_due = max(self._publish_due + 1.0 / self.value("publish_rate"), now)
+            snapshot = self._estimator.snapshot()
+            flow = self._estimator.flow
+        if snapshot is None:
+            return
+        self._stamp = None if batch.stamp is None else int(batch.stamp[-1])
+        stamp = self._now()
+        if self._clock_topic is not None:
+            self._clock_topic.publish(Clock(clock=stamp))
+        self._topics.live(snapshot, stamp, flow)
+        with self._lock:
+            done = self._follower.follow(snapshot)
+        if done is not None:
+            plan, measured = done
+            self._topics.prediction(plan, stamp, measured, snapshot.channels)
+
+    def _report(self) -> None:
+        """Once a second: summary, diagnostics, counters to disk, a changed model file."""
+        if self._reader is not None and self._reader.failure is not None:
+            raise UrEnergyError(str(self._reader.failure)) from self._reader.failure
+        self._reload()
+        with self._lock:
+            snapshot = self._estimator.snapshot("summary")
+            flow = self._estimator.flow
+            self._estimator.save()
+        stamp = self._now()
+        if snapshot is not None:
+            self._topics.summary(snapshot, stamp, str(self._model_file))
+        statuses = self._health.statuses(snapshot, self._reader, flow, self._model_file)
+        self._diagnostics.publish(convert.diagnostics(stamp, statuses))
+
+    def _reload(self) -> None:
+        """Take a model file that was replaced; one that cannot be used leaves the old in place."""
+        period = self.value("reload_period")
+        now = time.monotonic()
+        if period == 0 or now < self._reload_due:
+            return
+        self._reload_due = now + period
+        modified = self._modified()
+        if modified is None or modified == self._model_time:
+            return
+        self._model_time = modified
+        try:
+            model = EnergyModel.load(self._model_file)
+            if model.robot != self._estimator.flow.model.robot:
+                raise WrongRobotError(
+                    self._model_file, f"is now a model of {model.robot}",
+                    "restart the estimator to change robots",
+                )  # fmt: skip
+            with self._lock:
+                self._estimator.use_model(model)
+        except UrEnergyError as error:
+            self._health.model_problem = str(error)
+            self.get_logger().warning(f"keeping the old model: {error}")
+        else:
+            self._health.model_problem = None
+            self.get_logger().info(f"loaded the new {self._model_file}")
+
+    def _on_cycle(self, cycle: Cycle) -> None:
+        self._topics.cycle(cycle, self._estimator.channels, self._now())
+
+    def _on_joint_state(self, message: JointState) -> None:
+        if not self._accepting:
+            return
+        batch = convert.telemetry_of(message, self._joints, self.value("effort_unit"))
+        if batch is None:
+            self._health.source_problem = "joint_states lacks joints of the arm or velocities"
+            return
+        self._health.source_problem = None
+        self._consume(batch)
+
+    def _on_reset(self, request: Any, response: Any) -> Any:
+        with self._lock:
+            self._estimator.reset("service call")
+        response.success, response.message = True, "energy counters are zero"
+        return response
+
+    def _on_interval(self, request: Any, response: Any) -> Any:
+        with self._lock:
+            passed = self._estimator.read_interval()
+        response.success = True
+        response.message = json.dumps(interval(passed, self._estimator.channels, self._joints))
+        return response
+
+    def _on_start_cycle(self, request: Any, response: Any) -> Any:
+        with self._lock:
+            self._estimator.start_cycle()
+        response.success, response.message = True, "a cycle starts with the next sample"
+        return response
+
+    def _on_plan(self, message: JointTrajectory) -> None:
+        with self._lock:
+            snapshot = self._estimator.snapshot("plan")
+            flow = self._estimator.flow
+            dynamics = flow.model.dynamics(robot=self._robot, setup=flow.setup)
+            standby = flow.standby.power
+        try:
+            here = None if snapshot is None else snapshot.q
+            plan = predict_energy(
+                flow.model, convert.plan_of(message, self._joints, here), dynamics=dynamics,
+                temperature=flow.temperature, standby=standby, speed_scaling=flow.speed_scaling,
+            )  # fmt: skip
+        except UrEnergyError as error:
+            self.get_logger().warning(f"no prediction: {error}")
+            return
+        with self._lock:
+            self._follower.expect(plan)
+        self._topics.prediction(plan, self._now(), None, self._estimator.channels)
+
+    def _options(self) -> LiveOptions:
+        value = self.value
+        return LiveOptions(
+            power=PowerOptions(
+                method=value("method"), track_standby=value("track_standby"),
+                standby_limit=value("standby_limit"), idle_power=value("idle_power") or None,
+            ),
+            gap_limit=value("gap_limit"), drift_alarm=value("drift_alarm"),
+            drift_time=value("drift_time"), cycle_trigger=value("cycle_trigger")
+            if value("source") != "joint_states" else "none",
+            cycle_output=value("cycle_output"),
+            state_file=Path(value("state_file")) if value("state_file") else None,
+            cycle_log=Path(value("cycle_log")) if value("cycle_log") else None,
+        )  # fmt: skip
+
+    def _description(self, model: EnergyModel) -> RobotDescription:
+        wanted = self.value("robot_model") or model.robot
+        robot = load_robot(wanted)
+        if robot.name != model.robot:
+            raise WrongRobotError(
+                self._model_file, f"is a model of {model.robot}, not of {robot.name}",
+                "give the model of this robot or leave robot_model empty",
+            )  # fmt: skip
+        return robot
+
+    def _modified(self) -> int | None:
+        try:
+            return self._model_file.stat().st_mtime_ns
+        except OSError:
+            return None
+
+    def _now(self) -> Time:
+        """Stamp of the newest sample; the node's clock where samples carry no host time."""
+        if self._stamp is None:
+            return self.get_clock().now().to_msg()
+        return convert.time_message(self._stamp)
+
+
+def main() -> None:
+    """Console script."""
+    sys.exit(run(lambda: [EstimatorNode()]))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,126 @@
+"""What the estimator says of itself on /diagnostics."""
+
+from __future__ import annotations
+
+import time
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from diagnostic_msgs.msg import DiagnosticStatus
+
+from ur_energy_model.estimation.live import Snapshot
+from ur_energy_model.estimation.powers import PowerFlow
+from ur_energy_model.estimation.reader import SourceReader
+from ur_energy_model.nodes import conversions as convert
+from ur_energy_model.telemetry.samples import Telemetry
+
+SILENT_AFTER = 1.0
+"""Silence of the source that counts as an error [s]."""
+
+
+class EstimatorHealth:
+    """Rates, ages and problems, counted between reports.
+
+    Args:
+        node: fully qualified name of the node.
+    """
+
+    def __init__(self, node: str) -> None:
+        self._node = node.lstrip("/")
+        self._samples = 0
+        self._gaps = 0
+        self._last_arrival: float | None = None
+        self._since = time.monotonic()
+        self._hardware = ""
+        self._unaccounted = 0.0
+        self.source_problem: str | None = None
+        """Why samples cannot be used at the moment."""
+        self.model_problem: str | None = None
+        """Why a replaced model file was not taken."""
+
+    def received(self, batch: Telemetry) -> None:
+        """Samples have arrived."""
+        self._samples += len(batch)
+        self._gaps += len(batch.gaps)
+        self._last_arrival = time.monotonic()
+        self._hardware = batch.info.serial or batch.info.robot or batch.info.source
+
+    def statuses(
+        self,
+        snapshot: Snapshot | None,
+        reader: SourceReader | None,
+        flow: PowerFlow,
+        model_file: Path,
+    ) -> list[DiagnosticStatus]:
+        """Source and model."""
+        return [self._source(snapshot, reader), self._model(snapshot, flow, model_file)]
+
+    def _source(self, snapshot: Snapshot | None, reader: SourceReader | None) -> DiagnosticStatus:
+        now = time.monotonic()
+        rate = self._samples / max(now - self._since, 1e-3)
+        self._samples, self._since = 0, now
+        age = None if self._last_arrival is None else now - self._last_arrival
+        unaccounted = 0.0 if snapshot is None else snapshot.ever.unaccounted
+        losing = unaccounted > self._unaccounted and snapshot is not None
+        self._unaccounted = unaccounted
+        problem = self.source_problem or (None if reader is None else reader.problem)
+        level, text = convert.OK, "samples arrive"
+        if reader is not None and reader.ended:
+            text = "the bag has ended"
+        elif problem is not None:
+            level, text = convert.ERROR, problem
+        elif age is None or age > SILENT_AFTER:
+            level, text = convert.ERROR, "no samples; is the controller on and reachable?"
+        elif losing:
+            level, text = convert.WARN, "samples are missing; their energy is unaccounted"
+        values: dict[str, Any] = {
+            "rate_Hz": rate,
+            "age_s": age,
+            "gaps": self._gaps,
+            "reconnects": 0 if reader is None else max(0, reader.attempts - 1),
+        }
+        if snapshot is not None:
+            values |= {
+                "samples": snapshot.samples,
+                "refused_samples": snapshot.refused,
+                "controller_restarts": snapshot.controller_restarts,
+                "unaccounted_s": unaccounted,
+            }
+        return convert.status(f"{self._node}: source", level, text, values, self._hardware)
+
+    def _model(
+        self, snapshot: Snapshot | None, flow: PowerFlow, model_file: Path
+    ) -> DiagnosticStatus:
+        level, text = convert.OK, "agrees with the bus power"
+        if snapshot is None or not snapshot.bus_measured:
+            text = "not compared: no bus power"
+        elif snapshot.drifting:
+            level, text = convert.WARN, "drifts away from the bus power; identify the arm again"
+        elif flow.standby.at_limit:
+            level, text = convert.WARN, "standby power is beyond the limit of the model's"
+        if self.model_problem is not None:
+            level, text = convert.WARN, self.model_problem
+        values: dict[str, Any] = {
+            "model_file": str(model_file),
+            "robot": flow.model.robot,
+            "age_days": age_of(model_file),
+            "standby_model_W": flow.model.bus.standby,
+            "standby_W": flow.standby.power,
+        }
+        if snapshot is not None and snapshot.bus_measured:
+            values |= {
+                "residual_mean_W": snapshot.residual_mean,
+                "residual_std_W": snapshot.residual_std,
+                "drift_alarm": snapshot.drifting,
+            }
+        return convert.status(f"{self._node}: model", level, text, values, self._hardware)
+
+
+def age_of(path: Path) -> float | None:
+    """Days since a file was written, None where it is gone."""
+    try:
+        written = datetime.fromtimestamp(path.stat().st_mtime, tz=timezone.utc)
+    except OSError:
+        return None
+    return (datetime.now(timezone.utc) - written).total_seconds() / 86400.0

@@ -1,0 +1,244 @@
+"""logger_node: RTDE to bags without loss, joint_states and diagnostics beside it."""
+
+from __future__ import annotations
+
+import math
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+from sensor_msgs.msg import JointState
+from std_msgs.msg import String
+from std_srvs.srv import Trigger
+
+from ur_energy_model.errors import RecordingError, UrEnergyError
+from ur_energy_model.model.robots import load_robot
+from ur_energy_model.nodes import conversions as convert
+from ur_energy_model.nodes.managed import LIVE, ManagedNode, run
+from ur_energy_model.telemetry.fields import ENERGY_FIELDS
+from ur_energy_model.telemetry.recorder import Recorder
+from ur_energy_model.telemetry.rtde import RtdeSource
+from ur_energy_model.telemetry.samples import Telemetry
+from ur_energy_model.telemetry.source import TelemetrySource
+
+REPORT_PERIOD = 1.0
+"""Of /diagnostics [s]."""
+SILENT_AFTER = 1.0
+"""Silence of the controller that counts as an error [s]."""
+
+
+class LoggerNode(ManagedNode):
+    """Connects in a thread while active, so that a controller may come up later than the node.
+
+    Args:
+        source: makes the source of samples in place of the parameters (nodes that share one).
+        options: further arguments of rclpy's node.
+    """
+
+    def __init__(
+        self,
+        source: Callable[[], AbstractContextManager[TelemetrySource]] | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__("logger", **options)
+        self._given_source = source
+        self._recorder: Recorder | None = None
+
+    def open(self) -> None:
+        """Make topics and services."""
+        self._robot = load_robot(self.value("robot_model"))
+        prefix = self.value("tf_prefix")
+        self._joints = tuple(prefix + joint for joint in self._robot.joint_names)
+        self._diagnostics = self.publish_on(DiagnosticArray, "/diagnostics", LIVE)
+        self._joint_states = None
+        if self.value("publish_joint_states"):
+            self._joint_states = self.publish_on(JointState, "joint_states", LIVE)
+        self.serve(Trigger, "~/start_recording", self._command(self._start_recording))
+        self.serve(Trigger, "~/stop_recording", self._command(self._stop_recording))
+        self.serve(Trigger, "~/split_recording", self._command(self._split_recording))
+        self.serve(Trigger, "~/mark", self._command(lambda: self._mark("mark")))
+        self.listen(String, "~/mark", self._on_mark)
+        self.every(REPORT_PERIOD, self._report)
+
+    def start(self) -> None:
+        """Begin to connect."""
+        self._publish_due = 0.0
+        self._samples, self._counted_since = 0, time.monotonic()
+        self._last_arrival = -math.inf
+        self._problem: str | None = None
+        self._failure: UrEnergyError | None = None
+        self._stopping = threading.Event()
+        self._source = self._make_source()
+        self._session = threading.Thread(target=self._run_session, name="logger session")
+        self._session.start()
+
+    def stop(self) -> None:
+        """Finish the bag, disconnect."""
+        self._stopping.set()
+        close = getattr(self._source, "close", None)
+        if self._recorder is None and close is not None:
+            close()  # it may still be trying to connect
+        self._session.join()
+
+    def _make_source(self) -> AbstractContextManager[TelemetrySource]:
+        if self._given_source is not None:
+            return self._given_source()
+        return RtdeSource(
+            self.value("robot_ip"), robot=self._robot.name,
+            fields=tuple(self.texts("fields")) or ENERGY_FIELDS,
+            rate=self.value("rtde_rate") or None, patience=math.inf,
+        )  # fmt: skip
+
+    def _run_session(self) -> None:
+        folder = Path(self.value("bag_directory")).expanduser()
+        split = self.value("split_duration") or None
+        try:
+            with self._source as source, Recorder(
+                source, folder, split_seconds=split, tap=self._tap,
+            ) as recorder:  # fmt: skip
+                self._recorder = recorder
+                if self.value("record"):
+                    self._start_recording()
+                self._stopping.wait()
+        except UrEnergyError as error:
+            if not self._stopping.is_set():
+                self._failure = error
+        finally:
+            self._recorder = None
+
+    def _tap(self, batch: Telemetry) -> None:
+        """Samples have arrived (in the reading thread)."""
+        now = time.monotonic()
+        self._samples += len(batch)
+        self._last_arrival = now
+        if self._joint_states is None or now < self._publish_due:
+            return
+        self._publish_due = max(self._publish_due + 1.0 / self.value("publish_rate"), now)
+        columns = batch.columns
+        if "actual_q" not in columns:
+            return
+        stamp = (
+            self.get_clock().now().to_msg() if batch.stamp is None
+            else convert.time_message(int(batch.stamp[-1]))
+        )  # fmt: skip
+        qd, current = columns.get("actual_qd"), columns.get("actual_current")
+        self._joint_states.publish(
+            convert.joint_state(
+                self._joints, stamp, columns["actual_q"][-1],
+                None if qd is None else qd[-1], None if current is None else current[-1],
+            )
+        )  # fmt: skip
+
+    def _connected(self) -> Recorder:
+        if self._recorder is None:
+            raise RecordingError(
+                self.value("robot_ip"), "is not connected yet", "try again when it is"
+            )
+        return self._recorder
+
+    def _start_recording(self) -> str:
+        bag = self._connected().start()
+        self.get_logger().info(f"recording {bag}")
+        return str(bag)
+
+    def _stop_recording(self) -> str:
+        status = self._connected().stop()
+        text = f"{status.bag}: {status.samples} samples, {status.lost} lost"
+        self.get_logger().info(text)
+        return text
+
+    def _split_recording(self) -> str:
+        self._connected().split()
+        return "recording goes on in the next file"
+
+    def _mark(self, label: str) -> str:
+        self._connected().mark(label)
+        return label
+
+    def _command(self, action: Callable[[], str]) -> Callable[[Any, Any], Any]:
+        """A Trigger callback: the action's text, or the error's."""
+
+        def callback(request: Any, response: Any) -> Any:
+            try:
+                response.message, response.success = action(), True
+            except UrEnergyError as error:
+                response.message, response.success = str(error), False
+            return response
+
+        return callback
+
+    def _on_mark(self, message: String) -> None:
+        try:
+            self._mark(message.data)
+        except UrEnergyError as error:
+            self.get_logger().warning(str(error))
+
+    def _report(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+        name = self.get_fully_qualified_name().lstrip("/")
+        self._diagnostics.publish(
+            convert.diagnostics(
+                self.get_clock().now().to_msg(), [self._link(name), self._recording(name)]
+            )
+        )
+
+    def _link(self, name: str) -> DiagnosticStatus:
+        """The connection to the controller."""
+        now = time.monotonic()
+        rate = self._samples / max(now - self._counted_since, 1e-3)
+        self._samples, self._counted_since = 0, now
+        age = now - self._last_arrival
+        link = getattr(self._source, "status", None)
+        info = None if self._recorder is None else self._recorder_info()
+        level, text = convert.OK, "samples arrive"
+        if age > SILENT_AFTER:
+            error = getattr(link, "last_error", None)
+            level, text = convert.ERROR, error or "no connection to the controller yet"
+        values: dict[str, Any] = {
+            "robot_ip": self.value("robot_ip"),
+            "rate_Hz": rate,
+            "age_s": age if math.isfinite(age) else None,
+            "reconnects": getattr(link, "reconnects", 0),
+            "duplicates": getattr(link, "duplicates", 0),
+        }
+        if info is not None:
+            values |= {"serial": info.serial, "controller_version": info.controller_version}
+        return convert.status(f"{name}: connection", level, text, values)
+
+    def _recorder_info(self) -> Any:
+        return getattr(self._source, "info", None)
+
+    def _recording(self, name: str) -> DiagnosticStatus:
+        """The bag."""
+        if self._recorder is None:
+            return convert.status(f"{name}: recording", convert.OK, "idle", {})
+        status = self._recorder.status
+        level = {"recording": convert.OK, "idle": convert.OK}.get(status.state, convert.ERROR)
+        if level == convert.OK and status.lost:
+            level = convert.WARN
+        values = {
+            "bag": status.bag,
+            "samples": status.samples,
+            "lost": status.lost,
+            "gaps": len(status.gaps),
+            "bytes": status.bytes,
+            "seconds": status.seconds,
+            "waiting": status.waiting,
+            "last_error": status.last_error or "none",
+        }
+        return convert.status(f"{name}: recording", level, status.state, values)
+
+
+def main() -> None:
+    """Console script."""
+    sys.exit(run(lambda: [LoggerNode()]))
+
+
+if __name__ == "__main__":
+    main()

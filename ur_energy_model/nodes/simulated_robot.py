@@ -1,0 +1,87 @@
+"""simulated_robot_node: a simulated arm behind the ports of a UR controller."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from pathlib import Path
+
+from diagnostic_msgs.msg import DiagnosticArray
+
+from ur_energy_model.errors import UrEnergyError
+from ur_energy_model.nodes import conversions as convert
+from ur_energy_model.nodes.managed import LIVE, ManagedNode, run
+from ur_energy_model.simulation.simulator import Simulation
+
+REPORT_PERIOD = 1.0
+"""Of /diagnostics [s]."""
+
+
+class SimulatedRobotNode(ManagedNode):
+    """Serves in a thread while active; the truth is written when it is deactivated."""
+
+    def __init__(self) -> None:
+        super().__init__("simulated_robot")
+
+    def open(self) -> None:
+        """Make the topics."""
+        self._diagnostics = self.publish_on(DiagnosticArray, "/diagnostics", LIVE)
+        self.every(REPORT_PERIOD, self._report)
+
+    def start(self) -> None:
+        """Build arm and controller, listen."""
+        truth = self.value("truth_file")
+        self._arm, self._controller = Simulation(
+            robot=self.value("robot_model"),
+            host=self.value("host"),
+            motion=self.value("motion"),
+            seed=self.value("seed"),
+            ambient=self.value("ambient"),
+            truth=Path(truth) if truth else None,
+        ).build()
+        self._failure: BaseException | None = None
+        self._thread = threading.Thread(target=self._serve, name="simulated controller")
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Cease to serve, write the truth."""
+        self._controller.stop()
+        self._thread.join()
+        self._arm.close()
+
+    def _serve(self) -> None:
+        try:
+            self._controller.run(self.value("duration") or None)
+        except BaseException as error:
+            self._failure = error
+
+    def _report(self) -> None:
+        if self._failure is not None:
+            raise UrEnergyError(f"the simulation failed: {self._failure!r}") from self._failure
+        punctuality = self._controller.punctuality
+        values = {
+            "host": self.value("host"),
+            "motion": self.value("motion"),
+            "ticks": punctuality.ticks,
+            "rate_Hz": punctuality.rate,
+            "lateness_p99_ms": 1e3 * punctuality.lateness_p99,
+            "robot_mode": self._arm.robot_mode.name.lower(),
+            "safety_mode": self._arm.safety_mode.name.lower(),
+        }
+        name = self.get_fully_qualified_name().lstrip("/")
+        text = "serving" if self._thread.is_alive() else "the duration is over"
+        self._diagnostics.publish(
+            convert.diagnostics(
+                self.get_clock().now().to_msg(),
+                [convert.status(f"{name}: controller", convert.OK, text, values)],
+            )
+        )
+
+
+def main() -> None:
+    """Console script."""
+    sys.exit(run(lambda: [SimulatedRobotNode()]))
+
+
+if __name__ == "__main__":
+    main()
