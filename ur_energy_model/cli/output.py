@@ -27,7 +27,7 @@ def add_json_option(parser: argparse.ArgumentParser) -> None:
 
 def print_json(value: Any) -> None:
     """One JSON document on stdout; arrays become lists, NaN and infinity null."""
-    print(json.dumps(_plain(value), allow_nan=False))
+    print(json.dumps(plain(value), allow_nan=False))
 
 
 def note(text: str) -> None:
@@ -55,8 +55,11 @@ class ProgressReport:
         self._progress, self._task = progress, task
 
     def __call__(self, fraction: float, text: str | None = None) -> None:
-        """Report a fraction done (0 to 1), and what is being done."""
-        self._progress.update(self._task, completed=fraction)
+        """Report a fraction done (0 to 1, NaN where nobody knows), and what is being done."""
+        known = math.isfinite(fraction)
+        self._progress.update(
+            self._task, total=1.0 if known else None, completed=fraction if known else 0.0
+        )
         if text is not None:
             self._progress.update(self._task, description=text)
 
@@ -83,15 +86,16 @@ def _cell(value: Any) -> str:
     return str(value)
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """The same with what JSON knows alone: arrays become lists, NaN and infinity null."""
     if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
+        return [plain(item) for item in value]
     if isinstance(value, np.ndarray):
-        return _plain(value.tolist())
+        return plain(value.tolist())
     if isinstance(value, np.generic):
-        return _plain(value.item())
+        return plain(value.item())
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value

@@ -1,0 +1,59 @@
+"""The demo's view of the estimator: a subscriber of the whole-arm topics under /energy."""
+
+from __future__ import annotations
+
+from types import TracebackType
+
+import rclpy
+from rclpy.context import Context
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.qos import QoSProfile
+from std_msgs.msg import Float64
+from typing_extensions import Self
+
+TOPICS = ("energy/total/power", "energy/total/energy", "energy/bus/power", "energy/bus/energy")
+
+
+class EnergyMonitor:
+    """Latest values of the whole-arm topics, in a ROS context of its own.
+
+    Args:
+        domain: ROS domain that the estimator publishes in.
+    """
+
+    def __init__(self, domain: int) -> None:
+        self.latest: dict[str, float] = {}
+        self.messages = 0
+        self._context = Context()
+        rclpy.init(context=self._context, domain_id=domain)
+        self._node = rclpy.create_node("ur_energy_demo", context=self._context)
+        for topic in TOPICS:
+            self._node.create_subscription(
+                Float64, topic, lambda message, topic=topic: self._keep(topic, message),
+                QoSProfile(depth=10),
+            )  # fmt: skip
+        self._executor = SingleThreadedExecutor(context=self._context)
+        self._executor.add_node(self._node)
+
+    def spin(self, seconds: float) -> None:
+        """Take what arrives within this time."""
+        end = self._node.get_clock().now().nanoseconds + int(seconds * 1e9)
+        while (left := end - self._node.get_clock().now().nanoseconds) > 0:
+            self._executor.spin_once(timeout_sec=left / 1e9)
+
+    def _keep(self, topic: str, message: Float64) -> None:
+        self.latest[topic] = message.data
+        self.messages += 1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._executor.shutdown()
+        self._node.destroy_node()
+        rclpy.try_shutdown(context=self._context)
