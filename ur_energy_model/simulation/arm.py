@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,8 @@ Array = NDArray[np.float64]
 
 START_TIME = 60.0
 """Controller timestamp at the start [s]; real clients take less than 40 s for a boot."""
+THERMAL_STEP = 0.1
+"""Time between two steps of the joints' temperatures [s]."""
 
 
 class SimulatedArm:
@@ -91,6 +94,9 @@ class SimulatedArm:
         random = np.random.default_rng([seed, 7])
         self._sensors = Sensors(self.parameters, random)
         self._tool = ArmDynamics(robot, setup)
+        self._plant.set_temperature(self._thermal.temperature)
+        self._thermal_cycles = max(1, round(THERMAL_STEP / self._dt))
+        self._heat = np.zeros(robot.dof)
         self._driver_energy = self._standby_energy = 0.0
         load = self._plant.dynamics.gravity_torque(q[None])[0]
         p = self.parameters
@@ -160,22 +166,21 @@ class SimulatedArm:
     def tick(self) -> None:
         """Advance by one controller cycle and renew `outputs`."""
         self._cycle += 1
-        was_running = self.robot_mode is RobotMode.RUNNING
         self._supply.advance()
         running = self.robot_mode is RobotMode.RUNNING
-        if running and not was_running:
+        if running is self._plant.stopped:
+            self._plant.stopped = not running
             self._take_over()
-        self._plant.stopped = not running
         if running:
             q, qd, qdd = self._supervisor.step(self._dt)
             self._targets = self._controller.targets(q, qd, qdd)
             self._supervisor.check_torque(self._targets.moment)
         before = self._plant.energy.copy()
         reference = self._drive_reference(self._targets)
-        self._plant.temperature = self._thermal.temperature
         self._plant.advance(
             self._dt, self._reference, reference,
             self._targets.current * self.parameters.current_to_torque, self._controller.gains,
+            self._noise.drive,
         )  # fmt: skip
         self._reference = reference
         self._account(self._plant.energy - before)
@@ -236,11 +241,13 @@ class SimulatedArm:
         return np.stack([targets.q + self._controller.trim, targets.qd])
 
     def _take_over(self) -> None:
-        """Command what is, as the brakes open."""
+        """Command what is, as the brakes open or close; closed brakes need no current."""
         q = np.asarray(self.outputs["actual_q"])
         self._supervisor.rest_at(q)
         zero = np.zeros_like(q)
         self._targets = self._controller.targets(q, zero, zero)
+        if self.robot_mode is not RobotMode.RUNNING:
+            self._targets = replace(self._targets, current=zero)
         self._reference = self._drive_reference(self._targets)
 
     def _set_payload(self, command: cmd.SetPayload) -> None:
@@ -261,8 +268,13 @@ class SimulatedArm:
             self._bus.switch_off()
         else:
             self._bus.advance(dt, (drives + driver + standby) / dt)
-        losses = (energy[COPPER] + energy[FRICTION] + energy[GEAR]) / dt
-        self._thermal.advance(dt, losses, self.robot_mode is not RobotMode.POWER_OFF)
+        self._heat += energy[COPPER] + energy[FRICTION] + energy[GEAR]
+        if self._cycle % self._thermal_cycles == 0:
+            span = self._thermal_cycles * dt
+            powered = self.robot_mode is not RobotMode.POWER_OFF
+            self._thermal.advance(span, self._heat / span, powered)
+            self._plant.set_temperature(self._thermal.temperature)
+            self._heat = np.zeros(self.robot.dof)
 
     def _measure(self) -> None:
         """Renew the outputs."""
@@ -270,11 +282,11 @@ class SimulatedArm:
         p, n = self.parameters, self.robot.dof
         noise = sensors.draw()
         bus, payload = self._bus, self.setup.payload
-        voltage, current = sensors.bus(bus.voltage, bus.current, noise[4 * n : 4 * n + 2])
+        voltage, current = sensors.bus(bus.voltage, bus.current, noise.box)
         qd = state[QD]
         actual_q = sensors.position(state[Q])
-        actual_qd = sensors.speed(qd, noise[:n])
-        actual_current = sensors.current(state[CURRENT], qd, noise[n : 2 * n])
+        actual_qd = sensors.speed(qd, noise.speed)
+        actual_current = sensors.current(state[CURRENT], noise.current)
         cables = constants()["bus"]["joint_cable_resistance"] * (1.0 + np.arange(n)) / n
         at_drives = bus.voltage - cables * bus.current
         tensor = payload.inertia
@@ -293,12 +305,12 @@ class SimulatedArm:
             "actual_current_window": p.max_current,
             "joint_control_output": t.current,
             "joint_temperatures": sensors.temperature(self._thermal.temperature),
-            "actual_joint_voltage": sensors.joint_voltage(at_drives, noise[2 * n : 3 * n])
+            "actual_joint_voltage": sensors.joint_voltage(at_drives, noise.voltage)
             if powered
             else np.zeros(n),
             "joint_mode": np.full(n, float(self._supply.joint_mode)),
             "actual_main_voltage": sensors.main_voltage(
-                bus.voltage if powered else self._supply.nominal, noise[4 * n + 2]
+                bus.voltage if powered else self._supply.nominal, noise.box[2]
             ),
             "actual_robot_voltage": voltage if powered else 0.0,
             "actual_robot_current": current if powered else 0.0,
@@ -318,7 +330,7 @@ class SimulatedArm:
                 powered | (self.program_state is ProgramState.PLAYING) << 1
             ),
             "safety_status_bits": 1.0 if self.safety_mode is SafetyMode.NORMAL else 4.0,
-            "actual_execution_time": sensors.execution_time(noise[4 * n + 3]),
+            "actual_execution_time": sensors.execution_time(noise.box[3]),
         }  # fmt: skip
         self._noise = noise
         self.outputs.renew(values)
@@ -338,11 +350,11 @@ class SimulatedArm:
             "target_TCP_pose": lambda: tool.tool_pose(self._tool, joints("target")[0]),
             "actual_TCP_speed": lambda: tool.tool_speed(self._tool, *joints("actual")),
             "target_TCP_speed": lambda: tool.tool_speed(self._tool, *joints("target")),
-            "actual_TCP_force": lambda: force * self._noise[-6:],
-            "ft_raw_wrench": lambda: force * self._noise[-6:],
+            "actual_TCP_force": lambda: force * self._noise.wrench,
+            "ft_raw_wrench": lambda: force * self._noise.wrench,
             "actual_tool_accelerometer": lambda: tool.accelerometer(
                 self._tool, *joints("actual"), self._targets.qdd
-            ) + shake * self._noise[-9:-6],
+            ) + shake * self._noise.shake,
             "actual_momentum": lambda: tool.momentum(self._tool, *joints("actual")),
         }  # fmt: skip
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
+import pinocchio as pin
 from numpy.typing import NDArray
 
 from ur_energy_model.errors import InputError
@@ -85,10 +86,10 @@ class JointController:
     def targets(self, q: Array, qd: Array, qdd: Array) -> Targets:
         """Target moment and current for a commanded state [n]."""
         p = self._parameters
-        links = self._dynamics.inverse_dynamics(q[None], qd[None], qdd[None])[0]
-        moment = links + p.reflected_inertia * qdd
+        model, data = self._dynamics.model, self._dynamics.data
+        moment = pin.rnea(model, data, q, qd, qdd) + p.reflected_inertia * qdd
         if self.kind == "pd":
-            current = self._dynamics.gravity_torque(q[None])[0] / p.current_to_torque
+            current = pin.computeGeneralizedGravity(model, data, q) / p.current_to_torque
         else:
             way = np.clip(qd / _SLOW, -1.0, 1.0)
             friction = p.controller_coulomb * way + p.controller_viscous * qd

@@ -70,7 +70,6 @@ class Plant:
         state: link position and speed, rotor position and speed, motor current [5, n].
         energy: sums since the start [5, n]: work of the motors k_t i w [J], copper loss [J],
             friction heat [J], loss in the gears' dampers [J], and integral of |i| [A s].
-        temperature: of the joints [n], degC; friction follows it. Set by the caller.
         stopped: True while the brakes hold: rotors do not move and currents decay.
     """
 
@@ -78,12 +77,15 @@ class Plant:
         self, robot: RobotDescription, parameters: ArmParameters, setup: Setup, q: Array
     ) -> None:
         self.parameters = parameters
-        self.temperature = np.full(robot.dof, parameters.calibration_temperature)
+        self.set_temperature(np.full(robot.dof, parameters.calibration_temperature))
         self.stopped = False
         self.energy = np.zeros((5, robot.dof))
         self.state = np.zeros((5, robot.dof))
         self.set_setup(robot, setup)
         self._constants = _kernel_constants(parameters)
+        unrest = np.sqrt(parameters.current_noise_moving**2 - parameters.current_noise_rest**2)
+        self._unrest = unrest * parameters.current_to_torque
+        self._unrest_speed = float(constants()["sensors"]["current_noise_speed"])
         gravity = pin.computeGeneralizedGravity(self._model, self._data, np.asarray(q, float))
         hanging = gear_twist(gravity, parameters.stiffness, parameters.knees)
         self.state[Q], self.state[ROTOR] = q, q + hanging
@@ -96,8 +98,9 @@ class Plant:
         self._model, self._data = self.dynamics.model, self.dynamics.data
 
     def advance(
-        self, dt: float, start: Array, end: Array, feed_forward: Array, gains: ServoGains
-    ) -> None:
+        self, dt: float, start: Array, end: Array, feed_forward: Array,
+        gains: ServoGains, noise: Array | None = None,
+    ) -> None:  # fmt: skip
         """Move on by `dt` under the drives' servo.
 
         Args:
@@ -106,11 +109,14 @@ class Plant:
             end: the same at the end; in between it is interpolated.
             feed_forward: torque [n] of the drives beside their servo, joint side, N m.
             gains: of the servo.
+            noise: standard normal numbers [n] of the drives' own unrest in motion; None for none.
         """
         blocks = max(1, math.ceil(dt / BLOCK - 1e-9))
         block = dt / blocks
         steps = max(1, math.ceil(block / self.step - 1e-9))
-        factor = self.friction_factor()
+        if noise is not None:
+            moving = 1.0 - np.exp(-np.abs(self.state[QD]) / self._unrest_speed)
+            feed_forward = feed_forward + self._unrest * moving * noise
         for k in range(blocks):
             middle = self.state[Q] + 0.5 * block * self.state[QD]
             bias = pin.nonLinearEffects(self._model, self._data, middle, self.state[QD])
@@ -121,19 +127,19 @@ class Plant:
             last = start + (end - start) * ((k + 1) / blocks)
             _advance(
                 self.state, self.energy, steps, block / steps, inverse, bias, first, last,
-                feed_forward, gains.stiffness, gains.damping, self._constants, factor,
+                feed_forward, gains.stiffness, gains.damping, self._constants, self._factor,
                 self.stopped,
             )  # fmt: skip
 
-    def friction_factor(self) -> Array:
-        """Speed-dependent friction at the joints' temperatures over that of the calibration [n]."""
+    def set_temperature(self, temperature: Array) -> None:
+        """Let friction follow joint temperatures [n], degC: its share that grows with speed."""
         a, b, c, d = self.parameters.temperature_model.T
         reference = self.parameters.calibration_temperature
 
         def model(t: Array | float) -> Array:
             return np.asarray(a * np.exp(b * t) + c * np.exp(d * t))
 
-        return model(self.temperature) / model(reference)
+        self._factor = model(temperature) / model(reference)
 
     def stored_energy(self) -> float:
         """Kinetic energy of links and rotors, potential energy, energy of the springs [J]."""
@@ -151,7 +157,7 @@ class Plant:
         """Upper estimate of the drives' highest natural frequency [rad/s]."""
         random = np.random.default_rng(0)
         fastest = 0.0
-        for q in random.uniform(-np.pi, np.pi, (20, len(self.temperature))):
+        for q in random.uniform(-np.pi, np.pi, (20, self.state.shape[1])):
             inverse = np.diag(pin.computeMinverse(self._model, self._data, q))
             stiffest = self.parameters.stiffness[:, 2]
             frequency = np.sqrt(stiffest * (inverse + 1.0 / self.parameters.rotor_inertia))

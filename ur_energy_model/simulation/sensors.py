@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -10,6 +12,25 @@ from ur_energy_model.simulation.parameters import ArmParameters, constants
 Array = NDArray[np.float64]
 
 _DRAWS = 256
+
+
+class Noise(NamedTuple):
+    """Standard normal numbers of one cycle.
+
+    Attributes:
+        speed, current, voltage, drive: of the joints [n]; `drive` moves the drives themselves.
+        box: of bus voltage, bus current, main voltage and execution time [4].
+        wrench: of the tool's force and torque [6].
+        shake: of the tool's accelerometer [3].
+    """
+
+    speed: Array
+    current: Array
+    voltage: Array
+    drive: Array
+    box: Array
+    wrench: Array
+    shake: Array
 
 
 class Sensors:
@@ -30,13 +51,19 @@ class Sensors:
         self._used = 0
         self._n = len(parameters.gear_ratio)
 
-    def draw(self) -> Array:
-        """Standard normal numbers for one cycle [4 n + 16]."""
+    def draw(self) -> Noise:
+        """Standard normal numbers for one cycle."""
+        n = self._n
         if self._used >= len(self._pool):
-            self._pool = self._random.standard_normal((_DRAWS, 4 * self._n + 16))
+            self._pool = self._random.standard_normal((_DRAWS, 4 * n + 13))
             self._used = 0
+        row = self._pool[self._used]
         self._used += 1
-        return np.asarray(self._pool[self._used - 1])
+        rest = row[4 * n :]
+        return Noise(
+            row[:n], row[n : 2 * n], row[2 * n : 3 * n], row[3 * n : 4 * n],
+            rest[:4], rest[4:10], rest[10:13],
+        )  # fmt: skip
 
     def position(self, q: Array) -> Array:
         """Encoder readings [n], rad."""
@@ -47,24 +74,21 @@ class Sensors:
         resting = np.abs(qd) < 2e-4
         return np.where(resting, 0.0, qd + self._table["speed_noise"] * noise)
 
-    def current(self, current: Array, qd: Array, noise: Array) -> Array:
-        """Motor currents [n], A: noise grows as soon as a joint moves."""
-        p = self._parameters
-        moving = 1.0 - np.exp(-np.abs(qd) / self._table["current_noise_speed"])
-        sigma = p.current_noise_rest + moving * (p.current_noise_moving - p.current_noise_rest)
-        return np.asarray(current + sigma * noise)
+    def current(self, current: Array, noise: Array) -> Array:
+        """Motor currents [n], A."""
+        return np.asarray(current + self._parameters.current_noise_rest * noise)
 
     def bus(self, voltage: float, current: float, noise: Array) -> tuple[float, float]:
         """Bus voltage [V] and current [A]; the current's noise makes that of the power."""
         table = self._table
-        seen = _round(voltage + table["voltage_noise"] * noise[0], table["voltage_step"])
+        seen = _round(voltage + table["voltage_noise"] * float(noise[0]), table["voltage_step"])
         spread = self._parameters.power_noise / max(voltage, 1.0)
-        return seen, _round(current + spread * noise[1], table["current_step"])
+        return seen, _round(current + spread * float(noise[1]), table["current_step"])
 
     def main_voltage(self, voltage: float, noise: float) -> float:
         """Voltage at the safety control board [V]."""
         table = self._table
-        return _round(voltage + table["main_voltage_noise"] * noise, table["voltage_step"])
+        return _round(voltage + table["main_voltage_noise"] * float(noise), table["voltage_step"])
 
     def joint_voltage(self, voltage: Array, noise: Array) -> Array:
         """Voltages at the drives [n], V."""
@@ -80,7 +104,7 @@ class Sensors:
     def execution_time(self, noise: float) -> float:
         """Execution time of the real-time thread [ms]."""
         mean, deviation = self._table["execution_time"]
-        return float(max(0.1, mean + deviation * noise))
+        return float(max(0.1, mean + deviation * float(noise)))
 
 
 def _round(value: float, step: float) -> float:

@@ -122,7 +122,7 @@ class Supervisor:
             goal = self.fraction
         step = float(np.clip(goal - self.scale, -SCALING_RATE * dt, SCALING_RATE * dt))
         self.scale += step
-        if self._reference.done:
+        while self._reference.done and not isinstance(self._reference, Rest):
             self._go_on()
         self._state = self._reference.step(dt, self.scale, step / dt)
         self._check_state()
@@ -171,7 +171,7 @@ class Supervisor:
             return
         self.safety_mode, self.stop_reason = SafetyMode.PROTECTIVE_STOP, reason
         if self.program_state is ProgramState.PLAYING:
-            self.program_state = ProgramState.STOPPED
+            self.program_state = ProgramState.PAUSED
         self._own = None
         self._brake()
 
@@ -187,11 +187,10 @@ class Supervisor:
         """What comes after a reference that is at its end, at rest."""
         q = self._state[0]
         if not self._after:
-            if not isinstance(self._reference, Rest):
-                if self._reference is self._own:
-                    self.program_state = ProgramState.STOPPED
-                    self._own = None
-                self._reference = Rest(q)
+            if self._reference is self._own:
+                self.program_state = ProgramState.STOPPED
+                self._own = None
+            self._reference = Rest(q)
             return
         following = self._after.pop(0)
         if isinstance(following, cmd.MoveJ):
@@ -214,17 +213,17 @@ class Supervisor:
         self._brake(then=[MotionReference(approach, loop=False), self._own])
 
     def _end_program(self, *, paused: bool) -> None:
-        if self.program_state is ProgramState.STOPPED or self._own is None:
+        if self.program_state is ProgramState.STOPPED:
             return
         if paused:
             self.program_state = ProgramState.PAUSED
-        else:
-            self.program_state = ProgramState.STOPPED
+            return
+        self.program_state = ProgramState.STOPPED
+        if self._own is not None:
             self._own = None
             self._brake()
 
     def _leave_program(self) -> None:
         """A client takes over from the arm's own motion."""
-        if self._own is not None:
-            self._own = None
-            self.program_state = ProgramState.STOPPED
+        self._own = None
+        self.program_state = ProgramState.STOPPED

@@ -96,7 +96,9 @@ class TruthLog:
         return not self._time or time - self._time[-1] > 1.0 / ARRAY_RATE - 1e-6
 
     def add(self, energies: Energies) -> None:
-        """Take a row."""
+        """Take a row, one for each instant."""
+        if self._time and energies.time <= self._time[-1]:
+            return
         self._time.append(energies.time)
         self._joints.append(energies.joints())
         self._arm.append(energies.arm())
