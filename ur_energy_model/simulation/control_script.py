@@ -103,14 +103,18 @@ class ControlScript:
     # Commands
 
     def _move_joints(self, box: ControlBox) -> bool:
-        asynchronous = self._integer(box, 1) == 1
         q, (v, a) = self._doubles(box, 0, 6), self._doubles(box, 6, 2)
         box.arm.command(MoveJ(q, v, a))
-        if asynchronous:
-            self._operations = (self._operations + 1) % (COUNTER_LIMIT + 1)
-            self._moving_asynchronously = True
-            self._report_progress(box, running=True)
-        return not asynchronous
+        return not self._goes_on_asynchronously(box)
+
+    def _goes_on_asynchronously(self, box: ControlBox) -> bool:
+        """Whether the client does not wait for the move that has begun."""
+        if self._integer(box, 1) != 1:
+            return False
+        self._operations = (self._operations + 1) % (COUNTER_LIMIT + 1)
+        self._moving_asynchronously = True
+        self._report_progress(box, running=True)
+        return True
 
     def _servo_joints(self, box: ControlBox) -> bool:
         q, (time, lookahead, gain) = (
@@ -128,6 +132,10 @@ class ControlScript:
     def _stop_joints(self, box: ControlBox) -> bool:
         box.arm.command(StopJ(*self._doubles(box, 0, 1)))
         return True
+
+    def _stop_move(self, box: ControlBox) -> bool:
+        self._stop_joints(box)
+        return not self._goes_on_asynchronously(box)
 
     def _set_payload(self, box: ControlBox) -> bool:
         mass, cog = self._doubles(box, 0, 1)[0], self._doubles(box, 1, 3)
@@ -201,8 +209,8 @@ _ACTIONS: dict[int, Callable[[ControlScript, ControlBox], bool]] = {
     26: ControlScript._get_step_time,
     29: ControlScript._set_tcp,
     31: ControlScript._stop_protectively,
-    33: ControlScript._stop_joints,
-    34: ControlScript._stop_joints,
+    33: ControlScript._stop_move,
+    34: ControlScript._stop_move,
     40: ControlScript._get_tcp,
     47: ControlScript._get_steady,
 }

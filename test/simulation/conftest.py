@@ -1,0 +1,197 @@
+"""A stand-in for the simulated arm where a test is not about physics, and a plain RTDE client."""
+
+from __future__ import annotations
+
+import itertools
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from ur_energy_model.errors import MotionRefusedError
+from ur_energy_model.model.robots import RobotDescription, load_robot
+from ur_energy_model.simulation.commands import (
+    BrakeRelease,
+    Command,
+    Pause,
+    Play,
+    PowerOff,
+    PowerOn,
+    ProtectiveStop,
+    Stop,
+    Unlock,
+)
+from ur_energy_model.simulation.control_box import ControlBox, Identity
+from ur_energy_model.simulation.faults import Faults
+from ur_energy_model.simulation.modes import ProgramState, RobotMode, SafetyMode
+from ur_energy_model.simulation.server import RTDE_PORT, SimulatedController
+from ur_energy_model.telemetry.fields import FIELDS
+from ur_energy_model.telemetry.protocol import (
+    Frame,
+    FrameReader,
+    PacketType,
+    Recipe,
+    encode_output_setup,
+    encode_version_request,
+    frame,
+)
+from ur_energy_model.telemetry.samples import Array
+
+
+@dataclass
+class StandInArm:
+    """An arm whose values are known: field number i holds i + cycle / 1000 everywhere."""
+
+    robot: RobotDescription
+    busy: bool = False
+    robot_mode: RobotMode = RobotMode.RUNNING
+    safety_mode: SafetyMode = SafetyMode.NORMAL
+    program_state: ProgramState = ProgramState.STOPPED
+    cycle: int = 0
+    commands: list[Command] = field(default_factory=list)
+
+    @property
+    def outputs(self) -> dict[str, float | Array]:
+        values: dict[str, Any] = {
+            name: np.full(known.width, i + self.cycle / 1000)
+            for i, (name, known) in enumerate(FIELDS.items())
+            if not name.startswith(("output_", "input_", "tool_", "elbow_"))
+        }
+        values["timestamp"] = 60.0 + self.cycle / self.robot.rate
+        values["robot_mode"], values["safety_mode"] = int(self.robot_mode), int(self.safety_mode)
+        return {
+            name: value if FIELDS[name].width > 1 else float(np.ravel(value)[0])
+            for name, value in values.items()
+        }
+
+    def tick(self) -> None:
+        self.cycle += 1
+
+    def command(self, command: Command) -> None:
+        self.commands.append(command)
+        match command:
+            case PowerOn():
+                self.robot_mode = RobotMode.IDLE
+            case PowerOff():
+                self.robot_mode = RobotMode.POWER_OFF
+            case BrakeRelease():
+                self.robot_mode = RobotMode.RUNNING
+            case ProtectiveStop():
+                self.safety_mode = SafetyMode.PROTECTIVE_STOP
+            case Unlock():
+                self.safety_mode = SafetyMode.NORMAL
+            case Play() if self.robot_mode != RobotMode.RUNNING:
+                raise MotionRefusedError("the arm is not running")
+            case Play():
+                self.program_state = ProgramState.PLAYING
+            case Pause():
+                self.program_state = ProgramState.PAUSED
+            case Stop():
+                self.program_state = ProgramState.STOPPED
+
+
+@pytest.fixture
+def arm() -> StandInArm:
+    return StandInArm(load_robot("ur5e"))
+
+
+@pytest.fixture
+def box(arm: StandInArm) -> ControlBox:
+    """Control box of an e-Series arm with software 5.11.1."""
+    return ControlBox(arm, Identity.of(arm.robot, (5, 11, 1), seed=7, motion="hold"))
+
+
+@pytest.fixture
+def cb3_box() -> ControlBox:
+    """Control box of a CB3 arm with software 3.15.8."""
+    robot = load_robot("ur5")
+    return ControlBox(StandInArm(robot), Identity.of(robot, (3, 15, 8), seed=0, motion="hold"))
+
+
+class RtdeClient:
+    """A blocking RTDE v2 client that keeps every packet it got, in order."""
+
+    def __init__(self, host: str) -> None:
+        self.socket = socket.create_connection((host, RTDE_PORT), timeout=3.0)
+        self.reader = FrameReader()
+        self.recipe: Recipe | None = None
+        self.seen: list[int] = []
+
+    def request(self, kind: int, payload: bytes = b"") -> bytes:
+        """Payload of the reply; packets of other types before it are passed over."""
+        self.socket.sendall(frame(kind, payload))
+        while True:
+            packet = self.next_packet()
+            if packet.kind == kind:
+                return packet.payload
+
+    def next_packet(self) -> Frame:
+        while (packet := self.reader.take_frame()) is None:
+            data = self.socket.recv(65536)
+            if not data:
+                raise EOFError("the controller closed the connection")
+            self.reader.feed(data)
+        self.seen.append(packet.kind)
+        return packet
+
+    def start(self, *names: str) -> bool:
+        """Negotiate version 2, set up these outputs and start; whether that was accepted."""
+        version = self.request(PacketType.REQUEST_PROTOCOL_VERSION, encode_version_request(2))
+        assert version == b"\x01"
+        self.request(PacketType.GET_CONTROLLER_VERSION)
+        self.request(PacketType.SETUP_OUTPUTS, encode_output_setup(names, 500.0))
+        self.recipe = Recipe(names, tuple(FIELDS[name].kind for name in names), 1)
+        return self.request(PacketType.START) == b"\x01"
+
+    def samples(self, count: int) -> NDArray[np.void]:
+        """The next data packages."""
+        assert self.recipe is not None
+        packages = bytearray()
+        while len(packages) < count * self.recipe.frame_size:
+            packet = self.next_packet()
+            if packet.kind == PacketType.DATA_PACKAGE:
+                packages += frame(packet.kind, packet.payload)
+        return self.recipe.unpack_many(bytes(packages))
+
+    def close(self) -> None:
+        self.socket.close()
+
+
+Serve = Callable[..., SimulatedController]
+Connect = Callable[[SimulatedController], RtdeClient]
+_hosts = itertools.count(20)
+
+
+@pytest.fixture
+def serve(arm: StandInArm) -> Iterator[Serve]:
+    """Start servers around the stand-in, each on a loopback address of its own."""
+    with ExitStack() as running:
+
+        def start(*faults: str, speed: float = 1.0) -> SimulatedController:
+            return running.enter_context(
+                SimulatedController(
+                    arm, f"127.0.11.{next(_hosts)}",
+                    Identity.of(arm.robot, (5, 11, 1), seed=7, motion="hold"),
+                    faults=Faults.parse(faults), speed=speed,
+                )
+            )  # fmt: skip
+
+        yield start
+
+
+@pytest.fixture
+def connect() -> Iterator[Connect]:
+    """Connect RTDE clients that are closed at the end."""
+    with ExitStack() as opened:
+
+        def open_client(server: SimulatedController) -> RtdeClient:
+            client = RtdeClient(server.host)
+            opened.callback(client.close)
+            return client
+
+        yield open_client
