@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import argparse
 import math
+import signal
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from ur_energy_model.cli.output import add_json_option, note, print_json, print_table, progress
@@ -20,6 +25,7 @@ _EXAMPLE = """example:
 Ctrl-C finishes the bag. The robot is only read from, never commanded.
 """
 GRACE_SECONDS = 2.0
+WATCH_SECONDS = 0.2
 
 
 def register(subparsers: Any) -> None:
@@ -90,25 +96,48 @@ def run(options: argparse.Namespace) -> int:
         with recorder:
             began = time.monotonic()
             recorder.start(options.output)
-            try:
-                _watch(recorder, options.duration)
-            except KeyboardInterrupt:
-                note("finishing the bag")
-            status = recorder.stop()
+            with _interrupted() as interrupted:
+                _watch(recorder, options.duration, interrupted)
+                status = recorder.stop()
             elapsed = time.monotonic() - began
     _report(options, status, 100.0 * (time.process_time() - processor) / max(elapsed, 1e-9))
-    if status.state == "stopped" and status.last_error is not None and options.duration is None:
-        raise RecordingError(options.output, status.last_error, "what was recorded is readable")
+    if status.stopped_because is not None:
+        raise RecordingError(
+            options.output, f"recording ended early: {status.stopped_because}",
+            "what was recorded is readable",
+        )  # fmt: skip
     return 0
 
 
-def _watch(recorder: Recorder, duration: float | None) -> None:
+@contextmanager
+def _interrupted() -> Iterator[threading.Event]:
+    """An event that Ctrl-C and SIGTERM set, so that the bag is finished in peace.
+
+    Also where the shell that started us in the background made SIGINT ignored.
+    """
+    event = threading.Event()
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        event.set()
+
+    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield event
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _watch(recorder: Recorder, duration: float | None, interrupted: threading.Event) -> None:
     """Show how it goes until the bag ends."""
     began = time.monotonic()
     limit = math.inf if duration is None else duration + GRACE_SECONDS
     said: str | None = None
     with progress("recording") as report:
-        while not recorder.wait(0.5):
+        while not recorder.wait(WATCH_SECONDS):
+            if interrupted.is_set():
+                note("finishing the bag")
+                return
             status = recorder.status
             seconds = time.monotonic() - began
             if seconds > limit:

@@ -86,6 +86,15 @@ class TelemetryLayout:
         """Fields of the table that the message has, in the table's order."""
         return tuple(name for name in FIELDS if name in self.places)
 
+    def offset_of(self, name: str) -> int:
+        """Byte in the message at which the (first) value of a field is."""
+        place = self.places[name][0]
+        for offset, count in self.template.blocks:
+            if place < count:
+                return offset + 8 * place
+            place -= count
+        raise KeyError(name)
+
     def encode(self, stamp: NDArray[np.int64], columns: Mapping[str, Array]) -> NDArray[np.uint8]:
         """Messages [n, size] of samples."""
         values = np.empty((len(stamp), self.template.width))

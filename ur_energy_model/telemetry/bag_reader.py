@@ -86,7 +86,7 @@ def read_events(path: Path | str) -> list[Event]:
     """
     messages = (
         row.tobytes()
-        for file in _bag_files(Path(path))[0]
+        for file in bag_files(Path(path))[0]
         for runs in McapReader(file).runs(EVENTS_TOPIC)
         for run in runs
         for row in run.payload
@@ -119,14 +119,18 @@ def _join(parts: list[_Part]) -> _Part:
     return _Part(stamp, columns)
 
 
-def _bag_files(path: Path) -> tuple[list[Path], BagMetadata | None]:
-    """Storage files of a bag in order, and its metadata where it has one."""
+def bag_files(path: Path) -> tuple[list[Path], BagMetadata | None]:
+    """Storage files of a bag in order, and its metadata where it has one.
+
+    Raises:
+        RecordingError: no such bag, not a bag, or files are missing.
+    """
     if path.is_file():
         return [path], None
     if not path.is_dir():
         raise RecordingError(path, "no such bag", "check the path")
     if not (path / FILE_NAME).exists():
-        files = sorted(path.glob("*.mcap"), key=_number_of)
+        files = sorted(path.glob("*.mcap"), key=file_number)
         if not files:
             raise RecordingError(
                 path, "is not a bag: it has neither metadata.yaml nor .mcap files",
@@ -141,7 +145,8 @@ def _bag_files(path: Path) -> tuple[list[Path], BagMetadata | None]:
     return files, metadata
 
 
-def _number_of(path: Path) -> tuple[int, str]:
+def file_number(path: Path) -> tuple[int, str]:
+    """Sort key of the files of a bag, by the number at the end of their names."""
     tail = path.stem.rpartition("_")[2]
     return (int(tail) if tail.isascii() and tail.isdigit() else -1), path.name
 
@@ -174,7 +179,7 @@ class _BagReader:
         Raises:
             RecordingError: see `read_bag`.
         """
-        files, metadata = _bag_files(self.path)
+        files, metadata = bag_files(self.path)
         count = 0
         for part in self._all_parts(files, metadata):
             count += len(part.stamp)

@@ -32,7 +32,7 @@ from ur_energy_model.telemetry.bag_metadata import (
     gaps_to_text,
 )
 from ur_energy_model.telemetry.fields import FIELDS
-from ur_energy_model.telemetry.mcap_writer import Block, McapWriter
+from ur_energy_model.telemetry.mcap_writer import Block, McapWriter, channel_of
 from ur_energy_model.telemetry.message_types import (
     DYNAMIC_JOINT_STATE,
     JOINT_STATE,
@@ -44,11 +44,14 @@ from ur_energy_model.telemetry.samples import Gap, RecordingInfo, Telemetry, con
 CHUNK_NS = 500_000_000
 CHUNK_SAMPLES = 2000
 JOINT_STATES_PERIOD_NS = 20_000_000
-_CHANNELS: tuple[tuple[str, MessageType], ...] = (
+_TOPICS: tuple[tuple[str, MessageType], ...] = (
     (TELEMETRY_TOPIC, DYNAMIC_JOINT_STATE),
     (JOINT_STATES_TOPIC, JOINT_STATE),
     (EVENTS_TOPIC, LOG),
 )
+CHANNELS = {number: channel_of(number, *each) for number, each in enumerate(_TOPICS, 1)}
+"""Channel and schema of each topic, the same in every file."""
+TELEMETRY, JOINT_STATES, EVENTS = CHANNELS
 
 
 class BagWriter:
@@ -105,7 +108,7 @@ class BagWriter:
         self._written = 0
         self._written_before = 0
         self._files: list[FileEntry] = []
-        self._counts = dict.fromkeys((topic for topic, _ in _CHANNELS), 0)
+        self._counts = dict.fromkeys((topic for topic, _ in _TOPICS), 0)
         self._file: McapWriter | None = None
         self._opened = 0
         if self.path.exists():
@@ -182,6 +185,15 @@ class BagWriter:
         self.flush()
         self.write_metadata()
 
+    def check_file(self) -> None:
+        """Check that the file being written still has its name.
+
+        Raises:
+            OSError: it was deleted, or its mount has vanished.
+        """
+        if self._file is not None:
+            self._file.check()
+
     def close(self) -> None:
         """Write what waits, the index of the file and metadata.yaml."""
         self.flush()
@@ -201,7 +213,7 @@ class BagWriter:
             files.append(self._entry(self._file))
         topics = [
             TopicEntry(topic, kind.name, kind.digest, self._counts[topic])
-            for topic, kind in _CHANNELS
+            for topic, kind in _TOPICS
             if topic != JOINT_STATES_TOPIC or self._joint_states is not None
         ]
         custom = {**self._custom(), "gaps": gaps_to_text(self.gaps)}
@@ -264,20 +276,20 @@ class BagWriter:
             file.add_metadata(GAP_RECORD_NAME, custom_of_gap(in_file))
             self._unrecorded_gaps.pop(0)
         time = np.maximum.accumulate(np.maximum(part.stamp, self._last_log_time))
-        blocks = [Block(1, time, self._layout.encode(part.stamp, part.columns))]
+        blocks = [Block(TELEMETRY, time, self._layout.encode(part.stamp, part.columns))]
         slots = part.stamp // JOINT_STATES_PERIOD_NS
         if self._joint_states is not None:
             chosen = np.flatnonzero(np.diff(slots, prepend=self._last_slot) != 0)
             columns = {name: part.columns[name][chosen] for name in self._joint_states.columns}
             payload = self._joint_states.encode(part.stamp[chosen], columns)
-            blocks.append(Block(2, time[chosen], payload))
+            blocks.append(Block(JOINT_STATES, time[chosen], payload))
         file.write_chunk(blocks)
         self._pending.pop(0)
         self._written = stop
         self._last_slot = int(slots[-1])
         self._last_log_time = int(time[-1])
         for block in blocks:
-            self._counts[_CHANNELS[block.channel - 1][0]] += len(block.time)
+            self._counts[_TOPICS[block.channel - 1][0]] += len(block.time)
 
     def _write_event(self, event: Event) -> None:
         if self._file is None:
@@ -285,7 +297,7 @@ class BagWriter:
         # Files without an index are read in order, so a late event takes the time it is written.
         time = np.array([max(event.stamp, self._last_log_time)], np.int64)
         payload = np.frombuffer(event.encode(), np.uint8)[None, :]
-        self._file.write_chunk([Block(3, time, payload)])
+        self._file.write_chunk([Block(EVENTS, time, payload)])
         self._last_log_time = int(time[0])
         self._counts[EVENTS_TOPIC] += 1
 
@@ -305,18 +317,18 @@ class BagWriter:
         if self._file is not None:
             return
         path = self.path / f"{self._name}_{self._opened}.mcap"
-        self._opened += 1
         file = McapWriter(path, durable=self._durable)
         try:
             file.add_metadata(RECORD_NAME, self._custom())
-            for topic, kind in _CHANNELS:
-                file.add_channel(topic, kind)
+            for channel, schema in CHANNELS.values():
+                file.add_channel(channel, schema)
         except OSError:
             file.abandon()
             with suppress(OSError):
                 path.unlink()
             raise
         self._file = file
+        self._opened += 1
         self._written_before = self._written
 
     def _close_file(self) -> None:

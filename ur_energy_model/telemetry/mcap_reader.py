@@ -91,13 +91,17 @@ class McapReader:
                 if length > MAX_RECORD:
                     raise self._refuse(f"has a record of {length} bytes at {position}", _RECOVER)
                 content = file.read(length)
-                self._note(op, content)
+                self.note(op, content)
                 yield op, content, position
                 position = end
             self.complete = False
 
-    def _note(self, op: int, content: bytes) -> None:
-        """Keep what later records refer to."""
+    def note(self, op: int, content: bytes) -> None:
+        """Keep what later records refer to.
+
+        Raises:
+            RecordingError: a malformed record.
+        """
         try:
             if op == Op.SCHEMA:
                 stream = BytesIO(content)
@@ -121,6 +125,20 @@ class McapReader:
 
     def runs_of_chunk(self, body: bytes, topic: str | None) -> list[Run]:
         """Messages in the records of a chunk, those of one channel in their order."""
+        runs = []
+        for channel, (starts, lengths) in self.places_in_chunk(body).items():
+            if channel in self.channels and topic in (None, self.channels[channel].topic):
+                cuts = np.flatnonzero(np.diff(lengths)) + 1
+                for first, stop in pairwise([0, *cuts.tolist(), len(starts)]):
+                    runs.append(self._run(body, channel, lengths[first], starts[first:stop]))
+        return runs
+
+    def places_in_chunk(self, body: bytes) -> dict[int, tuple[list[int], list[int]]]:
+        """Starts and lengths of the messages of each channel; other records are noted.
+
+        Raises:
+            RecordingError: the records do not fit.
+        """
         places: dict[int, tuple[list[int], list[int]]] = {}
         position, size = 0, len(body)
         unpack, message = PREFIX.unpack_from, int(Op.MESSAGE)
@@ -137,16 +155,10 @@ class McapReader:
                 starts.append(start)
                 lengths.append(length)
             else:
-                self._note(op, body[start:position])
+                self.note(op, body[start:position])
         if position != size:
             raise self._refuse("has a chunk whose records do not fit", _RECOVER)
-        runs = []
-        for channel, (starts, lengths) in places.items():
-            if channel in self.channels and topic in (None, self.channels[channel].topic):
-                cuts = np.flatnonzero(np.diff(lengths)) + 1
-                for first, stop in pairwise([0, *cuts.tolist(), len(starts)]):
-                    runs.append(self._run(body, channel, lengths[first], starts[first:stop]))
-        return runs
+        return places
 
     def _run(self, body: bytes, channel: int, length: int, starts: list[int]) -> Run:
         """Messages of one size, gathered from stretches in which they follow one another."""

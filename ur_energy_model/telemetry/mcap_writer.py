@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import struct
 import zlib
@@ -36,6 +37,13 @@ _MESSAGE = [
     ("op", "u1"), ("length", "<u8"), ("channel", "<u2"), ("sequence", "<u4"),
     ("log_time", "<u8"), ("publish_time", "<u8"),
 ]  # fmt: skip
+
+
+def channel_of(number: int, topic: str, kind: MessageType) -> tuple[Channel, Schema]:
+    """Definition of a topic; its schema gets the same number."""
+    metadata = {"offered_qos_profiles": "", "topic_type_hash": kind.digest}
+    schema = Schema(number, kind.name, "ros2msg", kind.definition)
+    return Channel(number, number, topic, metadata=metadata), schema
 
 
 @dataclass(frozen=True)
@@ -82,25 +90,15 @@ class McapWriter:
         """Bytes written so far, the footer left out."""
         return self._end
 
-    def add_channel(self, topic: str, kind: MessageType, qos: str = "") -> int:
-        """Add a topic; returns its channel number."""
-        schemas = self.summary.schemas
-        schema = next((known for known in schemas if known.name == kind.name), None)
-        data = b""
-        if schema is None:
-            schema = Schema(len(schemas) + 1, kind.name, "ros2msg", kind.definition)
-            data += schema.encode()
-        channel = Channel(
-            len(self.summary.channels) + 1, schema.id, topic,
-            metadata={"offered_qos_profiles": qos, "topic_type_hash": kind.digest},
-        )  # fmt: skip
-        self._append(data + channel.encode())
-        if schema not in schemas:
-            schemas.append(schema)
+    def add_channel(self, channel: Channel, schema: Schema) -> None:
+        """Add a topic."""
+        known = schema in self.summary.schemas
+        self._append((b"" if known else schema.encode()) + channel.encode())
+        if not known:
+            self.summary.schemas.append(schema)
         self.summary.channels.append(channel)
         self.summary.counts[channel.id] = 0
         self._sequence[channel.id] = 0
-        return channel.id
 
     def add_metadata(self, name: str, values: Mapping[str, str]) -> None:
         """Add named key-value pairs where the file ends now."""
@@ -115,29 +113,53 @@ class McapWriter:
         if not blocks:
             return
         body, offsets = self._interleave(blocks)
+        index = {
+            block.channel: np.stack([block.time, offset], axis=1)
+            for block, offset in zip(blocks, offsets, strict=True)
+        }
+        self.write_body(body, index)
+        for block in blocks:
+            self._sequence[block.channel] += len(block.time)
+
+    def write_body(self, body: bytes, index: Mapping[int, NDArray[np.int64]]) -> None:
+        """Write message records as one chunk.
+
+        Args:
+            body: the records.
+            index: for each channel in it the log time [ns] and offset of its messages [n, 2].
+        """
         packed = self._compressor.compress(body)
-        start = min(int(block.time[0]) for block in blocks)
-        end = max(int(block.time[-1]) for block in blocks)
+        start = min(int(entries[:, 0].min()) for entries in index.values())
+        end = max(int(entries[:, 0].max()) for entries in index.values())
         chunk = record(
             Op.CHUNK,
             struct.pack("<3QI", start, end, len(body), zlib.crc32(body))
             + text(COMPRESSION) + struct.pack("<Q", len(packed)) + packed,
         )  # fmt: skip
         indexes, places = b"", {}
-        for block, offset in zip(blocks, offsets, strict=True):
-            places[block.channel] = self._end + len(chunk) + len(indexes)
-            entries = np.stack([block.time, offset], axis=1).astype("<u8").tobytes()
-            head = struct.pack("<HI", block.channel, len(entries))
-            indexes += record(Op.MESSAGE_INDEX, head + entries)
+        for channel, entries in index.items():
+            places[channel] = self._end + len(chunk) + len(indexes)
+            content = entries.astype("<u8").tobytes()
+            head = struct.pack("<HI", channel, len(content))
+            indexes += record(Op.MESSAGE_INDEX, head + content)
         place = self._end
         self._append(chunk + indexes)
         self.summary.chunks.append(
             ChunkIndex(start, end, place, len(chunk), places, len(indexes), COMPRESSION,
                        len(packed), len(body))
         )  # fmt: skip
-        for block in blocks:
-            self.summary.counts[block.channel] += len(block.time)
-            self._sequence[block.channel] += len(block.time)
+        for channel, entries in index.items():
+            self.summary.counts[channel] += len(entries)
+
+    def check(self) -> None:
+        """Check that the path still leads to the file.
+
+        Raises:
+            OSError: it was deleted, or its mount has vanished.
+        """
+        here, there = os.fstat(self._file), self.path.stat()
+        if (here.st_dev, here.st_ino) != (there.st_dev, there.st_ino):
+            raise FileNotFoundError(errno.ENOENT, "the file has vanished", str(self.path))
 
     def close(self) -> None:
         """Write the summary and close the file; the file is closed even where that fails."""

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 
@@ -17,23 +15,18 @@ import numpy as np
 from typing_extensions import Self
 
 from ur_energy_model.errors import RecordingError, UrEnergyError
+from ur_energy_model.telemetry.bag_keeper import BagKeeper
 from ur_energy_model.telemetry.bag_layout import Event
 from ur_energy_model.telemetry.bag_naming import DEFAULT_NAME, Retention, bag_name
-from ur_energy_model.telemetry.bag_writer import BagWriter
-from ur_energy_model.telemetry.modes import ROBOT_MODES, SAFETY_MODES
+from ur_energy_model.telemetry.sample_queue import Order, SampleQueue
 from ur_energy_model.telemetry.samples import Gap, Telemetry
 from ur_energy_model.telemetry.source import TelemetrySource
 
 READ_TIMEOUT = 0.2
-FLUSH_SECONDS = 0.5
-METADATA_SECONDS = 10.0
+WRITE_TIMEOUT = 0.25
 RETRY_SECONDS = 0.5
 GIVE_UP_SECONDS = 3.0
-QUEUE_BYTES = 256 << 20
-MIN_FREE_BYTES = 64 << 20
-MIN_FREE_FRACTION = 0.1
-OVERFLOW = "recorder overflow"
-ERROR = 40
+CLOSE_TIMEOUT = 10.0
 
 
 @dataclass(frozen=True)
@@ -42,7 +35,7 @@ class RecorderStatus:
 
     Attributes:
         state: "idle", "recording", "failing" (the disk refuses; samples wait in memory), "stopped"
-            (by itself: the source ended, or the disk is nearly full).
+            (by itself: the time is over, the source ended, or the disk is nearly full).
         bag: being recorded, or recorded last.
         samples: written or on their way to the disk.
         lost: samples that the gaps account for.
@@ -51,9 +44,11 @@ class RecorderStatus:
         bytes: of the bag so far.
         seconds: since recording began.
         waiting: samples in the queue between reading and writing.
-        overflow: samples given up because that queue was full; they are in `lost` too.
+        spilled: samples that found the queue full and waited in a temporary file.
+        overflow: samples given up because that was full too; they are in `lost` as well.
         connected: False while a live source has lost its robot.
         last_error: the last thing that went wrong, None if nothing did.
+        stopped_because: what ended the recording too early, None where nothing did.
     """
 
     state: str = "idle"
@@ -65,21 +60,11 @@ class RecorderStatus:
     bytes: int = 0
     seconds: float = 0.0
     waiting: int = 0
+    spilled: int = 0
     overflow: int = 0
     connected: bool = True
     last_error: str | None = None
-
-
-@dataclass
-class _Order:
-    """Something the writing thread shall do, in its place among the samples."""
-
-    do: Callable[[], object]
-    done: Future[object] = field(default_factory=Future)
-    since: float = field(default_factory=time.monotonic)
-
-
-_Item = Telemetry | Event | _Order
+    stopped_because: str | None = None
 
 
 class Recorder:
@@ -93,9 +78,9 @@ class Recorder:
         split_seconds, split_bytes: start a new file of the bag after that much.
         pretrigger: seconds before `start` that the bag begins with.
         duration: end the bag after this time by the controller's clock [s].
-        retention: which old bags of `folder` to delete; None for none.
+        retention: which old bags beside the new one to delete; None for none.
         tap: is given every batch in the reading thread; it must be quick.
-        queue_bytes: most memory for samples that wait to be written.
+        queue: between the threads; None for one of the usual size.
     """
 
     def __init__(
@@ -111,30 +96,24 @@ class Recorder:
         duration: float | None = None,
         retention: Retention | None = None,
         tap: Callable[[Telemetry], None] | None = None,
-        queue_bytes: int = QUEUE_BYTES,
+        queue: SampleQueue | None = None,
     ) -> None:
         self._source, self._folder, self._fields = source, Path(folder), fields
         self._name, self._retention, self._tap = name, retention, tap
         self._split_ns = None if split_seconds is None else round(split_seconds * 1e9)
-        self._split_bytes, self._duration = split_bytes, duration
-        self._pretrigger, self._queue_bytes = pretrigger, queue_bytes
-        self._queue: deque[_Item] = deque()
-        self._changed = threading.Condition()
-        self._held_bytes = 0
-        self._held_samples = 0
+        self._split_bytes = split_bytes
+        self._pretrigger, self._duration = pretrigger, duration
+        self._queue = SampleQueue() if queue is None else queue
+        self._lock = threading.Lock()
         self._recent: deque[Telemetry] = deque()
         self._taking = False
-        self._stop_reading = threading.Event()
-        self._stop_writing = False
-        self._writer: BagWriter | None = None
-        self._status = RecorderStatus()
-        self._overflow_gap: Gap | None = None
-        self._overflow = 0
-        self._started = 0.0
         self._first_time: float | None = None
-        self._modes: dict[str, float] = {}
-        self._next_upkeep = self._next_metadata = 0.0
+        self._closing = threading.Event()
         self._finished = threading.Event()
+        self._keeper: BagKeeper | None = None
+        self._status = RecorderStatus()
+        self._began = 0.0
+        self._overflow_before = self._spilled_before = 0
         self._reading = threading.Thread(target=self._read, name="telemetry reader", daemon=True)
         self._writing = threading.Thread(target=self._write, name="bag writer", daemon=True)
 
@@ -158,27 +137,26 @@ class Recorder:
             Its path, by the name template where none is given.
 
         Raises:
-            RecordingError: a bag is being recorded, the path exists, or the disk refuses.
+            RecordingError: a bag is being recorded, the path exists, the source has ended, or the
+                disk refuses.
         """
-        with self._changed:
+        with self._lock:
             if self._taking:
                 raise RecordingError(
                     str(self._status.bag), "is still being recorded", "stop it first"
                 )
             if not self._reading.is_alive():
-                raise RecordingError(
-                    self._source.info.source, "sends no more samples", "connect it again"
-                )
-            bag = Path(path) if path is not None else self._folder / self._bag_name()
-            order = _Order(lambda: self._open(bag))
-            self._queue.append(order)
-            for batch in self._recent:
-                self._hold(batch)
-            self._recent.clear()
-            self._taking = True
-            self._first_time = None
+                source = self._source.info.source
+                raise RecordingError(source, "sends no more samples", "connect it again")
+            bag = Path(path) if path is not None else self._folder / self._next_name()
+            order = Order(lambda: self._open(bag))
             self._finished.clear()
-            self._changed.notify()
+            self._queue.put(order)
+            for batch in self._recent:
+                self._queue.put(batch)
+            self._recent.clear()
+            self._first_time = None
+            self._taking = True
         try:
             order.done.result()
         except BaseException:
@@ -192,9 +170,11 @@ class Recorder:
         Raises:
             RecordingError: the disk refuses; what is on it is readable.
         """
-        with self._changed:
+        with self._lock:
             self._taking = False
-        self._command(self._finish)
+        problem = self._command(lambda: self._finish("idle"))
+        if problem is not None:
+            raise RecordingError(str(self._status.bag), str(problem), "check the disk")
         return self.status
 
     def split(self) -> None:
@@ -216,45 +196,42 @@ class Recorder:
         self._put(Event(time.time_ns(), "mark", label))
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until the bag ends by itself: duration over, source at its end, disk full."""
+        """Wait until the bag ends by itself: time over, source at its end, disk nearly full."""
         return self._finished.wait(timeout)
 
     def close(self) -> None:
-        """Stop recording and reading; the source stays open."""
-        self._stop_reading.set()
-        with suppress(UrEnergyError):
-            if self._writing.is_alive():
+        """Finish the bag and stop reading; the source stays open."""
+        if self._writing.is_alive():
+            with suppress(UrEnergyError):
                 self.stop()
-        self._stop_writing = True
-        with self._changed:
-            self._changed.notify()
+        self._closing.set()
         for thread in (self._reading, self._writing):
             if thread.is_alive():
-                thread.join(timeout=10.0)
+                thread.join(CLOSE_TIMEOUT)
+        self._queue.close()
 
     @property
     def status(self) -> RecorderStatus:
         """How recording goes, now."""
-        link = getattr(self._source, "status", None)
-        seconds = self._status.seconds
-        if self._writer is not None:
-            seconds = time.monotonic() - self._started
+        link, status = getattr(self._source, "status", None), self._status
+        recording = self._keeper is not None
         return replace(
-            self._status,
-            seconds=seconds,
-            waiting=self._held_samples,
-            overflow=self._overflow,
+            status,
+            seconds=time.monotonic() - self._began if recording else status.seconds,
+            waiting=self._queue.samples,
+            spilled=self._queue.spilled - self._spilled_before,
+            overflow=self._queue.overflow - self._overflow_before,
             duplicates=getattr(link, "duplicates", 0),
             connected=getattr(link, "connected", True),
-            last_error=self._status.last_error or getattr(link, "last_error", None),
+            last_error=status.last_error or getattr(link, "last_error", None),
         )
 
-    # -- reading thread ------------------------------------------------------------------------
+    # The reading thread ------------------------------------------------------------------------
 
     def _read(self) -> None:
         error: str | None = None
         try:
-            while not self._stop_reading.is_set():
+            while not self._closing.is_set():
                 batch = self._source.read(READ_TIMEOUT)
                 for event in self._source_events():
                     self._put(event)
@@ -266,7 +243,7 @@ class Recorder:
             error = str(refusal)
         except Exception as fault:  # the bag must be finished whatever happened
             error = f"reading failed ({type(fault).__name__}: {fault})"
-        if not self._stop_reading.is_set():
+        if not self._closing.is_set():
             self._end_bag(error)
 
     def _source_events(self) -> list[Event]:
@@ -277,13 +254,12 @@ class Recorder:
         if self._tap is not None:
             self._tap(batch)
         over = False
-        with self._changed:
+        with self._lock:
             if self._taking:
                 batch, over = self._within_duration(batch)
-                self._hold(batch)
+                self._queue.put(batch)
             elif self._pretrigger > 0:
                 self._remember(batch)
-            self._changed.notify()
         if over:
             self._end_bag(None)
 
@@ -295,245 +271,116 @@ class Recorder:
             self._first_time = float(batch.time[0])
         half = 0.5 / (self._source.info.rate or 1000.0)
         keep = int(np.searchsorted(batch.time, self._first_time + self._duration - half))
-        return (batch, False) if keep == len(batch) else (batch.cut(slice(0, keep)), True)
+        return (batch, False) if keep == len(batch) else (_beginning(batch, keep), True)
 
     def _remember(self, batch: Telemetry) -> None:
         """Keep the last seconds for a bag that may begin soon."""
         self._recent.append(batch)
-        while (
-            len(self._recent) > 1 and batch.time[-1] - self._recent[0].time[-1] > self._pretrigger
-        ):
+        newest = batch.time[-1]
+        while newest - self._recent[0].time[-1] > self._pretrigger:
             self._recent.popleft()
 
-    def _hold(self, batch: Telemetry) -> None:
-        """Queue samples, or count and report them where memory is full."""
-        if len(batch) == 0:
-            return
-        size = sum(values.nbytes for values in batch.columns.values())
-        if self._held_bytes + size > self._queue_bytes:
-            self._overflow += len(batch)
-            before = self._overflow_gap
-            start = batch.time[0] if before is None else before.start
-            missing = len(batch) + (0 if before is None else before.missing)
-            self._overflow_gap = Gap(0, float(start), float(batch.time[-1]), missing, OVERFLOW)
-            return
-        if self._overflow_gap is not None:
-            gap = replace(self._overflow_gap, end=float(batch.time[0]))
-            rest = tuple(each for each in batch.gaps if each.index > 0)
-            batch = replace(batch, gaps=(gap, *rest))
-            self._overflow_gap = None
-        self._held_bytes += size
-        self._held_samples += len(batch)
-        self._queue.append(batch)
-
     def _put(self, event: Event) -> None:
-        with self._changed:
+        with self._lock:
             if self._taking:
-                self._queue.append(event)
-                self._changed.notify()
+                self._queue.put(event)
 
     def _end_bag(self, error: str | None) -> None:
         """End the bag from within."""
-        with self._changed:
+        with self._lock:
             self._taking = False
-            self._queue.append(_Order(lambda: self._finish("stopped", error)))
-            self._changed.notify()
+        self._queue.put(Order(lambda: self._finish("stopped", error)))
 
-    # -- writing thread ------------------------------------------------------------------------
+    # The writing thread ------------------------------------------------------------------------
 
     def _write(self) -> None:
-        while True:
-            with self._changed:
-                if not self._queue and not self._stop_writing:
-                    self._changed.wait(FLUSH_SECONDS)
-                if self._stop_writing and not self._queue:
-                    return
-                item = None
-                self._give_up_waiting()
-                if self._queue and not self._must_wait(self._queue[0]):
-                    item = self._pop()
-            if item is None and self._status.state == "failing":
-                time.sleep(RETRY_SECONDS)
-            if isinstance(item, _Order):
-                self._obey(item)
-            else:
-                self._guarded(item)
+        failing_since: float | None = None
+        while not self._closing.is_set():
+            keeper = self._keeper
+            failing = keeper is not None and keeper.failure is not None
+            item = self._queue.get(WRITE_TIMEOUT, orders_only=failing)
+            if isinstance(item, Order):
+                item.obey()
+            elif keeper is not None:
+                if not failing:
+                    failing_since = None
+                    self._keep(keeper, item)
+                    continue
+                now = time.monotonic()
+                failing_since = now if failing_since is None else failing_since
+                self._closing.wait(RETRY_SECONDS - WRITE_TIMEOUT)
+                keeper.retry()
+                self._publish(keeper)
+                if now - failing_since > GIVE_UP_SECONDS:
+                    self._queue.give_up_before_order()
 
-    def _pop(self) -> _Item:
-        item = self._queue.popleft()
-        if isinstance(item, Telemetry):
-            self._held_bytes -= sum(values.nbytes for values in item.columns.values())
-            self._held_samples -= len(item)
-        return item
-
-    def _give_up_waiting(self) -> None:
-        """An order does not wait for ever behind samples that the disk refuses."""
-        now = time.monotonic()
-        orders = [item for item in self._queue if isinstance(item, _Order)]
-        if self._status.state != "failing" or not orders or now - orders[0].since < GIVE_UP_SECONDS:
-            return
-        while self._queue[0] is not orders[0]:
-            item = self._pop()
-            self._overflow += len(item) if isinstance(item, Telemetry) else 0
-
-    def _must_wait(self, item: _Item) -> bool:
-        """While the disk refuses, samples stay in the queue; orders are obeyed."""
-        return self._status.state == "failing" and not isinstance(item, _Order)
-
-    def _obey(self, order: _Order) -> None:
+    def _keep(self, keeper: BagKeeper, item: Telemetry | Event | None) -> None:
         try:
-            order.done.set_result(order.do())
-        except OSError as error:
-            reason = f"cannot be written ({error.strerror or error})"
-            order.done.set_exception(
-                RecordingError(str(self._status.bag), reason, "check the disk")
-            )
-        except BaseException as error:
-            order.done.set_exception(error)
-
-    def _guarded(self, item: Telemetry | Event | None) -> None:
-        """Write, and survive what the disk does."""
-        writer = self._writer
-        if writer is None:
-            return
-        try:
-            if self._status.state == "failing":
-                writer.split()
-                self._note_recovery()
-            if isinstance(item, Telemetry):
-                self._note_modes(item)
-                writer.write(item)
-            elif isinstance(item, Event):
-                writer.write_event(item)
-            if time.monotonic() >= self._next_upkeep:
-                self._upkeep(writer)
-        except OSError as error:
-            self._fail(error)
+            keeper.write(item)
         except UrEnergyError as error:
+            with self._lock:
+                self._taking = False
             self._finish("stopped", str(error))
-        self._publish()
-
-    def _upkeep(self, writer: BagWriter) -> None:
-        """Twice a second: everything to the disk, and is there room for more."""
-        now = time.monotonic()
-        self._next_upkeep = now + FLUSH_SECONDS
-        writer.flush()
-        if now >= self._next_metadata:
-            self._next_metadata = now + METADATA_SECONDS
-            writer.write_metadata()
-            if self._retention is not None:
-                self._retention.apply(self._folder, spare=writer.path)
-        problem = disk_problem(writer.path)
-        if problem is not None:
-            self._taking = False
-            self._finish("stopped", problem)
-
-    def _fail(self, error: OSError) -> None:
-        text = f"writing failed ({error.strerror or error}); samples wait in memory"
-        if self._status.state != "failing":
-            self._queue.appendleft(Event(time.time_ns(), "recorder", text, ERROR))
-        self._status = replace(self._status, state="failing", last_error=text)
-
-    def _note_recovery(self) -> None:
-        self._status = replace(self._status, state="recording")
-        if self._writer is not None:
-            self._writer.write_event(
-                Event(time.time_ns(), "recorder", "writing again, in a new file")
-            )
-
-    def _note_modes(self, batch: Telemetry) -> None:
-        """An event for each change of the robot's and the safety mode."""
-        if self._writer is None:
             return
-        for name, known in (("robot_mode", ROBOT_MODES), ("safety_mode", SAFETY_MODES)):
-            values = batch.columns.get(name)
-            if values is None:
-                continue
-            before = self._modes.get(name, values[0])
-            for i in np.flatnonzero(np.diff(values, prepend=before)):
-                code = int(values[i]) if np.isfinite(values[i]) else -1
-                stamp = time.time_ns() if batch.stamp is None else int(batch.stamp[i])
-                text = f"{name}: {known.get(code, code)}"
-                self._writer.write_event(Event(stamp, "mode", text))
-            self._modes[name] = float(values[-1])
+        self._publish(keeper)
+
+    def _publish(self, keeper: BagKeeper) -> None:
+        writer = keeper.writer
+        if len(writer.gaps) != len(self._status.gaps):
+            gaps = tuple(writer.gaps)
+            lost = sum(gap.missing for gap in gaps)
+            self._status = replace(self._status, gaps=gaps, lost=lost)
+        self._status = replace(
+            self._status,
+            state="recording" if keeper.failure is None else "failing",
+            samples=writer.samples,
+            bytes=writer.size,
+            last_error=keeper.last_failure,
+        )
 
     def _open(self, bag: Path) -> None:
-        info = self._source.info
-        problem = disk_problem(bag.parent)
-        if problem is not None:
-            raise RecordingError(bag, problem, "make room, or record elsewhere")
-        if self._retention is not None:
-            self._retention.apply(self._folder, spare=bag)
-        self._writer = BagWriter(
-            bag, info, self._fields if self._fields is not None else self._source.fields,
-            durable=True, split_ns=self._split_ns, split_bytes=self._split_bytes,
+        fields = self._fields if self._fields is not None else self._source.fields
+        self._keeper = BagKeeper(
+            bag, self._source.info, fields, split_ns=self._split_ns,
+            split_bytes=self._split_bytes, retention=self._retention,
         )  # fmt: skip
-        self._started = time.monotonic()
-        self._next_upkeep = self._started + FLUSH_SECONDS
-        self._next_metadata = self._started + METADATA_SECONDS
-        self._modes, self._overflow = {}, 0
+        self._began = time.monotonic()
+        self._overflow_before, self._spilled_before = self._queue.overflow, self._queue.spilled
         self._status = RecorderStatus(state="recording", bag=bag)
 
     def _split(self) -> None:
-        if self._writer is None:
+        if self._keeper is None:
             raise RecordingError("split", "nothing is being recorded", "start recording first")
-        self._writer.split()
+        self._keeper.split()
 
-    def _finish(self, state: str = "idle", error: str | None = None) -> None:
-        """Close the bag; where the disk refuses, what is on it stays readable."""
-        writer = self._writer
-        if writer is None:
-            return
-        self._publish()
-        try:
-            writer.close()
-        except OSError as refusal:
-            error = f"the bag could not be finished ({refusal.strerror or refusal})"
-            writer.abandon()
-            with suppress(OSError):
-                writer.write_metadata()
-        self._publish()
-        self._writer = None
+    def _finish(self, state: str, error: str | None = None) -> str | None:
+        """Close the bag; returns what went wrong with that."""
+        keeper = self._keeper
+        if keeper is None:
+            return None
+        problem = keeper.finish()
+        self._publish(keeper)
+        self._keeper = None
         self._status = replace(
             self._status,
             state=state,
-            seconds=time.monotonic() - self._started,
-            last_error=error or self._status.last_error,
+            seconds=time.monotonic() - self._began,
+            last_error=error or problem or self._status.last_error,
+            stopped_because=error or problem,
         )
         self._finished.set()
-        if error is not None and state == "idle":
-            raise RecordingError(str(writer.path), error, "check the disk")
+        return problem
 
-    def _publish(self) -> None:
-        writer = self._writer
-        if writer is not None:
-            self._status = replace(
-                self._status,
-                samples=writer.samples,
-                gaps=tuple(writer.gaps),
-                lost=sum(gap.missing for gap in writer.gaps),
-                bytes=writer.size,
-            )
+    def _command(self, do: Callable[[], object]) -> object:
+        order = Order(do)
+        self._queue.put(order)
+        return order.done.result()
 
-    def _command(self, do: Callable[[], object]) -> None:
-        order = _Order(do)
-        with self._changed:
-            self._queue.append(order)
-            self._changed.notify()
-        order.done.result()
-
-    def _bag_name(self) -> str:
+    def _next_name(self) -> str:
         return bag_name(self._name, self._source.info, self._folder)
 
 
-def disk_problem(path: Path) -> str | None:
-    """Why the disk of a path has no room for a recording, None where it has."""
-    try:
-        while not path.exists() and path != path.parent:
-            path = path.parent
-        usage = shutil.disk_usage(path)
-    except OSError:
-        return None  # writing will say what is wrong
-    if usage.free < min(MIN_FREE_BYTES, MIN_FREE_FRACTION * usage.total):
-        return f"the disk is nearly full ({usage.free >> 20} MB are left)"
-    return None
+def _beginning(batch: Telemetry, count: int) -> Telemetry:
+    """The first samples of a batch, with the gap in front of it."""
+    part = batch.cut(slice(0, count))
+    return replace(part, gaps=tuple(gap for gap in batch.gaps if gap.index < count))

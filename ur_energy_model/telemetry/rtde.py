@@ -30,6 +30,7 @@ LONGEST_BACKOFF = 5.0
 MAX_EVENTS = 200
 MAX_TIMESTAMP = 1e9
 RATE_SAMPLES = 10
+RATE_SECONDS = 0.2
 _LEVELS = {0: 40, 1: 40, 2: 30}
 INFORMATION, WARNING, ERROR = 20, 30, 40
 
@@ -279,7 +280,8 @@ class RtdeSource:
         """
         found: list[NDArray[np.void]] = []
         deadline = time.monotonic() + self._quiet_time()
-        while sum(map(len, found)) < RATE_SAMPLES:
+        wanted = min(max(round(RATE_SECONDS * (self._info.rate or 1.0)), 2), RATE_SAMPLES)
+        while sum(map(len, found)) < wanted:
             connection, rest = self._connection, deadline - time.monotonic()
             if connection is None or rest <= 0:
                 raise ControllerError(
