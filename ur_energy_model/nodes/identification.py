@@ -30,7 +30,7 @@ class IdentificationNode(ManagedNode):
         """Make topics and services."""
         self._progress = (0.0, "idle")
         self._level = convert.OK
-        self._values: dict[str, Any] = {}
+        self._figures: dict[str, Any] = {}
         self._diagnostics = self.publish_on(DiagnosticArray, "/diagnostics", LIVE)
         self._result = self.publish_on(DiagnosticArray, "~/result", LATCHED)
         self.serve(Trigger, "~/identify", self._on_identify, apart=True)
@@ -81,13 +81,13 @@ class IdentificationNode(ManagedNode):
             )  # fmt: skip
             result.model.save(output)
         except UrEnergyError as error:
-            self._level, self._progress, self._values = convert.ERROR, (0.0, str(error)), {}
+            self._level, self._progress, self._figures = convert.ERROR, (0.0, str(error)), {}
             raise
         finally:
             self._busy.release()
         text = f"{output}: identified from {len(bags)} bag{'s' if len(bags) > 1 else ''}"
         self._level, self._progress = convert.OK, (1.0, text)
-        self._values = {"model_file": output, **bus_figures(result)}
+        self._figures = {"model_file": output, **bus_figures(result)}
         self._result.publish(
             convert.diagnostics(self.get_clock().now().to_msg(), result_statuses(result))
         )
@@ -101,7 +101,7 @@ class IdentificationNode(ManagedNode):
     def _report(self) -> None:
         fraction, text = self._progress
         name = self.get_fully_qualified_name().lstrip("/")
-        values = {"progress": fraction, **self._values}
+        values = {"progress": fraction, **self._figures}
         self._diagnostics.publish(
             convert.diagnostics(
                 self.get_clock().now().to_msg(),
