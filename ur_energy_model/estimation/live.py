@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,7 @@ from ur_energy_model.estimation.powers import PowerFlow, PowerOptions, bus_power
 from ur_energy_model.estimation.state_file import Counters, StateFile
 from ur_energy_model.estimation.tracking import ResidualMonitor
 from ur_energy_model.model.energy import DEFAULT_GAP_LIMIT, EnergyMeter, MeterReading
-from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.energy_model import EnergyModel, Prediction
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.telemetry.samples import Telemetry
 
@@ -34,6 +35,8 @@ LIVE_FIELDS: tuple[str, ...] = (
 """RTDE fields that the estimator reads; what a controller lacks is left out."""
 
 KEPT_CYCLES = 1000
+SETTLE_AFTER = 0.1
+"""Samples of this length are accounted for even if nobody looks [s]."""
 
 
 @dataclass(frozen=True)
@@ -144,7 +147,13 @@ class LiveEstimator:
         self.residual = ResidualMonitor(self.options.drift_alarm, self.options.drift_time)
         self.cycles: deque[Cycle] = deque(maxlen=KEPT_CYCLES)
         self.samples = 0
+        """Samples accounted for."""
         self.refused = 0
+        """Samples left out because a value was not finite."""
+        self.latest_total = 0.0
+        """Power of the whole arm at the last sample, brakes released [W]."""
+        self._pending: list[Telemetry] = []
+        self._splits: list[Prediction] = []
         self._on_cycle = on_cycle
         self._starts = CycleStarts(self.options.cycle_trigger, self.options.cycle_output)
         self._cycle = CycleCounter()
@@ -173,28 +182,22 @@ class LiveEstimator:
         self.save()
 
     def update(self, batch: Telemetry) -> None:
-        """Take in samples that follow the previous ones.
+        """Take in samples that follow the previous ones: their power is known on return.
+
+        Energies and all that follows from them are brought up to date for several packets
+        together, at the latest when somebody looks.
 
         Raises:
             MissingFieldError: the source lacks a field that the estimator cannot do without.
         """
-        batch.require("actual_qd", purpose="live energy")
-        qd = batch.columns["actual_qd"]
-        states = arm_states(batch, qd)
-        released = states >= ArmState.STANDSTILL
-        cuts = self._starts.find(batch)
-        starts = set(cuts.tolist())
-        if len(batch) > 1:
-            changes = np.flatnonzero((released[1:] != released[:-1]) | self._mode_edges(batch)) + 1
-            cuts = np.union1d(cuts, changes)
-        if len(cuts) == 0:
-            self._take(batch, qd, states)
-            return
-        edges = np.unique([0, *cuts.tolist(), len(batch)])
-        for start, stop in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
-            if start in starts:
-                self._begin_cycle(float(batch.time[start]))
-            self._take(batch.cut(slice(start, stop)), qd[start:stop], states[start:stop])
+        if "actual_qd" not in batch.columns:
+            batch.require("actual_qd", purpose="live energy")
+        split = self.flow.motors(batch)
+        self.latest_total = float(split.total_power[-1])
+        self._pending.append(batch)
+        self._splits.append(split)
+        if batch.time[-1] - self._pending[0].time[0] >= SETTLE_AFTER:
+            self._settle()
 
     def snapshot(self, viewer: str = "live") -> Snapshot | None:
         """Where things stand; None before the first sample.
@@ -204,6 +207,7 @@ class LiveEstimator:
         Args:
             viewer: who looks; mean powers are since the same viewer's last look.
         """
+        self._settle()
         last = self._last
         if last is None:
             return None
@@ -244,6 +248,7 @@ class LiveEstimator:
 
     def reset(self, reason: str) -> None:
         """Start the counters since reset anew; those since ever go on."""
+        self._settle()
         self._counters = replace(
             self._counters, reset=self._meter.reading, reset_time=utc_now(), reset_reason=reason
         )
@@ -251,6 +256,7 @@ class LiveEstimator:
 
     def read_interval(self) -> MeterReading:
         """Energies since the last call of this (or since ever at the first)."""
+        self._settle()
         reading = self._meter.reading
         passed = reading - self._counters.interval
         self._counters = replace(self._counters, interval=reading)
@@ -259,6 +265,7 @@ class LiveEstimator:
 
     def start_cycle(self) -> None:
         """Begin a new cycle with the next sample."""
+        self._settle()
         self._cycle_requested = True
 
     def use_model(self, model: EnergyModel) -> None:
@@ -267,6 +274,7 @@ class LiveEstimator:
         Raises:
             WrongRobotError: it has other joints.
         """
+        self._settle()
         flow = PowerFlow(model, self.flow.robot, self.options.power)
         flow.setup = self.flow.setup
         self.flow = flow
@@ -297,6 +305,7 @@ class LiveEstimator:
 
     def save(self) -> None:
         """Bring the counters to disk."""
+        self._settle()
         if self._file is not None:
             clock = None if self._last is None else float(self._last.time[-1])
             clock = self._counters.clock if clock is None else clock
@@ -328,37 +337,52 @@ class LiveEstimator:
             self._file.rename(channels)
         self.save()
 
-    def _take(self, batch: Telemetry, qd: Array, states: NDArray[np.intp]) -> None:
-        """Account for samples of one power class within one cycle."""
-        power = self.flow.compute(batch, qd, states)
+    def _settle(self) -> None:
+        """Account for the samples whose powers are known."""
+        if not self._pending:
+            return
+        batch, splits = merged(self._pending), self._splits
+        self._pending, self._splits = [], []
+        states = arm_states(batch, batch.columns["actual_qd"])
+        power = self.flow.matrix(batch, splits, states)
+        self.flow.follow(batch)
         if not np.isfinite(power.sum()):
             good = np.asarray(np.isfinite(power).all(axis=1))
             self.refused += int((~good).sum())
             if not good.any():
                 return
-            batch = rows_of(batch, good)
-            power, states = power[good], states[good]
+            batch, power, states = rows_of(batch, good), power[good], states[good]
         if self._resume_clock is not None:
             self._resume(float(batch.time[0]))
-        before = self._meter.reading
-        self._meter.update(batch.time, power)
-        if self._cycle_requested:
-            self._begin_cycle(float(batch.time[-1]))
-        if self._cycle.open:
-            self._cycle.observe(float(power[:, self.channels.arm["total"]].max()))
-        passed = self._meter.accounted - before.accounted
+        before = self._meter.accounted
+        self._integrate(batch, power)
         if bus_power(batch) is not None:
+            passed = self._meter.accounted - before
             self.flow.track(batch, power, states, passed)
             columns = self.channels.arm
             residual = power[:, columns["total"]] - power[:, columns["bus"]]
-            self.residual.update(passed, float(residual.sum() / len(residual)))
+            self.residual.update(passed, float(residual.mean()))
         self._controller_energy.update(batch)
         self.samples += len(batch)
         self._last, self._last_power = batch, power[-1]
         self._last_state = ArmState(int(states[-1]))
 
+    def _integrate(self, batch: Telemetry, power: Array) -> None:
+        """Count energies, cycle by cycle."""
+        starts = set(self._starts.find(batch).tolist())
+        if self._cycle_requested:
+            self._cycle_requested = False
+            starts.add(0)
+        total = power[:, self.channels.arm["total"]]
+        edges = sorted(starts | {0, len(batch)})
+        for start, stop in pairwise(edges):
+            if start in starts:
+                self._begin_cycle(float(batch.time[start]))
+            self._meter.update(batch.time[start:stop], power[start:stop])
+            if self._cycle.open:
+                self._cycle.observe(float(total[start:stop].max()))
+
     def _begin_cycle(self, time: float) -> None:
-        self._cycle_requested = False
         done = self._cycle.begin(time, self._meter.reading)
         if done is None:
             return
@@ -377,13 +401,6 @@ class LiveEstimator:
             self._meter = EnergyMeter(
                 len(self.channels), gap_limit=self.options.gap_limit, start=start
             )
-
-    @staticmethod
-    def _mode_edges(batch: Telemetry) -> NDArray[np.bool_]:
-        modes = batch.columns.get("robot_mode")
-        if modes is None:
-            return np.zeros(len(batch) - 1, dtype=bool)
-        return np.asarray(modes[1:] != modes[:-1])
 
 
 class ControllerCounter:
@@ -405,6 +422,17 @@ class ControllerCounter:
             self.total, self._last = 0.0, float(values[0])
         self.total += max(0.0, now - self._last)
         self._last = now
+
+
+def merged(batches: Sequence[Telemetry]) -> Telemetry:
+    """Consecutive batches of one source as one (gaps are left to the clock)."""
+    if len(batches) == 1:
+        return batches[0]
+    first = batches[0]
+    columns = {
+        name: np.concatenate([batch.columns[name] for batch in batches]) for name in first.columns
+    }
+    return Telemetry(np.concatenate([batch.time for batch in batches]), columns, first.info)
 
 
 def rows_of(batch: Telemetry, keep: NDArray[np.bool_]) -> Telemetry:

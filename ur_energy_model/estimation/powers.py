@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -23,6 +24,9 @@ Method = Literal["auto", "current", "motion"]
 
 SENSITIVITY_PERIOD = 0.02
 """How often the sensitivities are worked out anew [s]; they are held in between."""
+STANDSTILL = int(ArmState.STANDSTILL)
+RELEASED = STANDSTILL
+"""Lowest ArmState with brakes released."""
 MODE_TIME_CONSTANT = 2.0
 """Of the power followed in modes other than running [s]."""
 ACCELERATION_CUTOFF = 5.0
@@ -82,6 +86,7 @@ class PowerFlow:
         self._dynamics: ArmDynamics | None = None
         self._slope = Differentiator(robot.dof, ACCELERATION_CUTOFF)
         self._sensitivity_time = -np.inf
+        self._inductive = bool(model.bus.inductance.any())
         zero = np.zeros((1, robot.dof))
         motion = self.options.method == "motion"
         probe = model.predict(zero, zero, zero) if motion else model.joint_power(zero, zero)
@@ -90,70 +95,13 @@ class PowerFlow:
         )
         self._sensitivity = np.zeros(len(self.channels) - self.channels.sensitivity)
 
-    def compute(self, batch: Telemetry, qd: Array, states: NDArray[np.intp]) -> Array:
-        """Powers [samples, channels] of a batch in one power class (off, braked or released).
-
-        Args:
-            batch: samples.
-            qd: joint velocities [samples, n], rad/s.
-            states: ArmState of each sample [samples].
+    def motors(self, batch: Telemetry) -> Prediction:
+        """Powers of the motors and the whole arm as if brakes were released: the fast path.
 
         Raises:
             MissingFieldError: neither currents nor what the motion method needs is there.
         """
-        self._follow(batch)
-        columns = self.channels
-        out = np.zeros((len(batch), len(columns)))
-        bus = bus_power(batch)
-        released = states[0] >= ArmState.STANDSTILL
-        if released:
-            split = self._joints(batch, qd)
-            for name in QUANTITIES:
-                out[:, columns.per_joint[name]] = getattr(split, name)
-            out[:, columns.arm["driver"]] = split.driver_power
-            out[:, columns.arm["standby"]] = split.standby_power
-            total = split.total_power
-            out[:, columns.sensitivity :] = self._sensitivity
-        else:
-            total = np.full(len(batch), self._mode_power(batch))
-            out[:, columns.arm["standby"]] = total
-        out[:, columns.arm["total"]] = total
-        if bus is not None:
-            out[:, columns.arm["bus"]] = bus
-        rows = np.arange(len(batch))
-        out[rows, columns.state_energy + states] = total
-        out[rows, columns.state_time + states] = 1.0
-        return out
-
-    def track(self, batch: Telemetry, power: Array, states: NDArray[np.intp], time: float) -> None:
-        """Follow standby and mode powers from the bus power of a computed batch.
-
-        Args:
-            batch: samples.
-            power: their powers [samples, channels], W.
-            states: ArmState of each sample [samples].
-            time: length of the batch [s].
-        """
-        columns = self.channels.arm
-        mean = power[:, columns["driver"]].mean() if len(power) > 1 else power[0, columns["driver"]]
-        electrical = self.channels.per_joint["electrical_power"]
-        bus = power[:, columns["bus"]].mean()
-        if states[0] >= ArmState.STANDSTILL:
-            still = bool((states == ArmState.STANDSTILL).all())
-            motors = power[:, electrical].sum() / len(power)
-            self.standby.update(time, still, float(bus - motors - mean))
-        else:
-            mode = _mode(batch)
-            self._modes.setdefault(mode, RunningMean(MODE_TIME_CONSTANT)).update(time, float(bus))
-
-    @property
-    def dynamics(self) -> ArmDynamics:
-        """Rigid-body dynamics in the current setup."""
-        if self._dynamics is None or self._dynamics.setup is not self.setup:
-            self._dynamics = self.model.dynamics(robot=self.robot, setup=self.setup)
-        return self._dynamics
-
-    def _joints(self, batch: Telemetry, qd: Array) -> Prediction:
+        qd = batch.columns["actual_qd"]
         now = float(batch.time[-1])
         std = abs(now - self._sensitivity_time) >= SENSITIVITY_PERIOD
         current = self._current(batch)
@@ -161,7 +109,7 @@ class PowerFlow:
             split = self._from_motion(batch, qd, std)
         else:
             rate = None
-            if self.model.bus.inductance.any() and len(batch) > 1:
+            if self._inductive and len(batch) > 1:
                 rate = np.gradient(current, batch.time, axis=0)
             split = self.model.joint_power(
                 qd, current, temperature=self.temperature, standby=self.standby.power,
@@ -173,6 +121,82 @@ class PowerFlow:
                 [split.sensitivity[-1].ravel(), split.total_sensitivity[-1]]
             )
         return split
+
+    def matrix(
+        self, batch: Telemetry, splits: Sequence[Prediction], states: NDArray[np.intp]
+    ) -> Array:
+        """Powers [samples, channels], W, of samples whose motors' powers are known.
+
+        Args:
+            batch: samples.
+            splits: powers of consecutive parts of the batch, from `motors`.
+            states: ArmState of each sample [samples].
+        """
+        columns = self.channels
+        out = np.zeros((len(batch), len(columns)))
+        for name in QUANTITIES:
+            out[:, columns.per_joint[name]] = joined(splits, name)
+        out[:, columns.arm["driver"]] = joined(splits, "driver_power")
+        out[:, columns.arm["standby"]] = joined(splits, "standby_power")
+        out[:, columns.arm["total"]] = joined(splits, "total_power")
+        out[:, columns.sensitivity :] = self._sensitivity
+        braked = states < RELEASED
+        if braked.any():
+            out[braked] = 0.0
+            power = self._mode_power(batch)
+            out[braked, columns.arm["standby"]] = power
+            out[braked, columns.arm["total"]] = power
+        bus = bus_power(batch)
+        if bus is not None:
+            out[:, columns.arm["bus"]] = bus
+        rows = np.arange(len(batch))
+        out[rows, columns.state_energy + states] = out[:, columns.arm["total"]]
+        out[rows, columns.state_time + states] = 1.0
+        return out
+
+    def track(self, batch: Telemetry, power: Array, states: NDArray[np.intp], time: float) -> None:
+        """Follow standby and mode powers from the bus power.
+
+        Args:
+            batch: samples.
+            power: their powers [samples, channels], W.
+            states: ArmState of each sample [samples].
+            time: length of the batch [s].
+        """
+        mean = power.mean(axis=0)
+        arm = self.channels.arm
+        lowest, highest = states.min(), states.max()
+        if lowest >= RELEASED:
+            motors = mean[self.channels.per_joint["electrical_power"]].sum()
+            unexplained = mean[arm["bus"]] - motors - mean[arm["driver"]]
+            still = bool(highest == STANDSTILL and lowest == STANDSTILL)
+            self.standby.update(time, still, float(unexplained))
+        elif highest < RELEASED:
+            mode = _mode(batch)
+            mean_bus = float(mean[arm["bus"]])
+            self._modes.setdefault(mode, RunningMean(MODE_TIME_CONSTANT)).update(time, mean_bus)
+
+    def follow(self, batch: Telemetry) -> None:
+        """Take over temperatures, speed scaling and payload from telemetry."""
+        columns = batch.columns
+        if "joint_temperatures" in columns:
+            self.temperature = columns["joint_temperatures"][-1]
+        if "speed_scaling" in columns:
+            self.speed_scaling = float(columns["speed_scaling"][-1])
+            if "target_speed_fraction" in columns:
+                self.speed_scaling *= float(columns["target_speed_fraction"][-1])
+        if "payload" in columns and "payload_cog" in columns:
+            mass, center = columns["payload"][-1], columns["payload_cog"][-1]
+            known = self.setup.payload
+            if mass != known.mass or (mass and not np.array_equal(center, known.center_of_mass)):
+                self.setup = Setup(self.setup.gravity, told_payload(columns))
+
+    @property
+    def dynamics(self) -> ArmDynamics:
+        """Rigid-body dynamics in the current setup."""
+        if self._dynamics is None or self._dynamics.setup is not self.setup:
+            self._dynamics = self.model.dynamics(robot=self.robot, setup=self.setup)
+        return self._dynamics
 
     def _current(self, batch: Telemetry) -> Array | None:
         """Measured currents [samples, n], A, where the method takes them and they are there."""
@@ -203,27 +227,6 @@ class PowerFlow:
         )
         shift = self.standby.power - self.model.bus.standby
         return split if shift == 0 else shifted(split, shift, self.model.bus.floor)
-
-    def _follow(self, batch: Telemetry) -> None:
-        columns = batch.columns
-        if "joint_temperatures" in columns:
-            self.temperature = columns["joint_temperatures"][-1]
-        if "speed_scaling" in columns:
-            self.speed_scaling = float(columns["speed_scaling"][-1])
-            if "target_speed_fraction" in columns:
-                self.speed_scaling *= float(columns["target_speed_fraction"][-1])
-        if "payload" in columns and "payload_cog" in columns:
-            mass, center = columns["payload"][-1], columns["payload_cog"][-1]
-            known = self.setup.payload
-            if mass != known.mass or (mass and not np.array_equal(center, known.center_of_mass)):
-                tensor = np.zeros((3, 3))
-                if "payload_inertia" in columns:
-                    xx, yy, zz, xy, xz, yz = columns["payload_inertia"][-1]
-                    told = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
-                    # Users may type anything there; a body that cannot be counts as a point.
-                    tensor = told if np.linalg.eigvalsh(told).min() >= 0 else tensor
-                payload = Payload(float(mass), np.array(center), tensor)
-                self.setup = Setup(self.setup.gravity, payload)
 
     def _mode_power(self, batch: Telemetry) -> float:
         """Power of an arm that is off or has its brakes engaged [W]."""
@@ -272,6 +275,24 @@ def bus_power(batch: Telemetry) -> Array | None:
     if "actual_robot_voltage" not in columns or "actual_robot_current" not in columns:
         return None
     return columns["actual_robot_voltage"] * columns["actual_robot_current"]
+
+
+def told_payload(columns: Mapping[str, Array]) -> Payload:
+    """The payload that the controller was told of last."""
+    tensor = np.zeros((3, 3))
+    if "payload_inertia" in columns:
+        xx, yy, zz, xy, xz, yz = columns["payload_inertia"][-1]
+        told = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+        # Users may type anything there; a body that cannot be counts as a point.
+        tensor = told if np.linalg.eigvalsh(told).min() >= 0 else tensor
+    return Payload(float(columns["payload"][-1]), np.array(columns["payload_cog"][-1]), tensor)
+
+
+def joined(splits: Sequence[Prediction], name: str) -> Array:
+    """One quantity of consecutive predictions."""
+    if len(splits) == 1:
+        return np.asarray(getattr(splits[0], name))
+    return np.concatenate([getattr(split, name) for split in splits])
 
 
 def shifted(split: Prediction, shift: float, floor: float) -> Prediction:
