@@ -136,12 +136,12 @@ def _joint_data(values: Mapping[str, Any]) -> bytes:
 def _masterboard_data(box: ControlBox) -> bytes:
     value = box.values
     return struct.pack(
-        ">iiBBddbbddffffBBBIBB",
+        ">iiBBddbbddffffBBBIBBB",
         int(value["actual_digital_input_bits"]), int(value["actual_digital_output_bits"]), 0, 0,
         value["standard_analog_input0"], value["standard_analog_input1"], 0, 0,
         value["standard_analog_output0"], value["standard_analog_output1"],
         30.0, value["actual_robot_voltage"], value["actual_robot_current"], value["io_current"],
-        box.arm.safety_mode, 0, 0, 0, 0, 0,
+        box.arm.safety_mode, 0, 0, 0, 0, 0, 0,
     )  # fmt: skip
 
 
