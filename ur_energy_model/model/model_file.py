@@ -6,8 +6,6 @@ is strict: unknown keys, missing joints, NaN and wrong units are refused with th
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,6 +15,7 @@ import yaml
 from numpy.typing import NDArray
 
 from ur_energy_model.errors import ModelFileError
+from ur_energy_model.files import write_text
 from ur_energy_model.model.energy_model import BusModel, EnergyModel, JointModel
 from ur_energy_model.model.friction import LAWS, PARAMETER_UNITS, SHAPE_UNITS, Friction
 from ur_energy_model.model.setup import Payload, Setup
@@ -47,29 +46,10 @@ def save_model(model: EnergyModel, path: str | Path) -> None:
     Raises:
         ModelFileError: the place cannot be written.
     """
-    path = Path(path)
     text = _HEADER + yaml.safe_dump(
         _document(model), sort_keys=False, default_flow_style=None, width=100, allow_unicode=True
     )
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            umask = os.umask(0)
-            os.umask(umask)
-            Path(temporary).chmod(0o666 & ~umask)
-            Path(temporary).replace(path)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
-    except OSError as error:
-        raise ModelFileError(
-            path, f"cannot be written ({error.strerror})", "choose another place"
-        ) from error
+    write_text(path, text, ModelFileError)
 
 
 def load_model(path: str | Path) -> EnergyModel:

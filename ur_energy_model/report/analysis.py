@@ -21,6 +21,13 @@ from ur_energy_model.report.powers import Breaks, Powers, breaks_of, chunks, pow
 from ur_energy_model.telemetry.samples import Gap, RecordingInfo, Telemetry
 
 Array = NDArray[np.float64]
+FIELDS: tuple[str, ...] = (
+    "target_q", "target_qd", "target_qdd", "target_moment",
+    "actual_q", "actual_qd", "actual_current", "joint_temperatures",
+    "actual_robot_voltage", "actual_robot_current",
+    "payload", "payload_cog", "payload_inertia", "robot_mode",
+)  # fmt: skip
+"""Fields that an analysis can use."""
 MOVING = 0.02
 """Joint speed above which a joint counts as moving [rad/s]."""
 

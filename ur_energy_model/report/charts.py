@@ -6,7 +6,7 @@ them to the browser. So a static figure and its interactive twin cannot disagree
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -216,10 +216,23 @@ class Table:
 
 
 @dataclass(frozen=True)
+class Item:
+    """A chart or table of a section.
+
+    Attributes:
+        chart: what it is.
+        recording: number of the recording it belongs to, None where it belongs to all.
+    """
+
+    chart: Chart | Table
+    recording: int | None = None
+
+
+@dataclass(frozen=True)
 class Section:
     """A chapter of the report."""
 
     key: str
     title: str
     text: str = ""
-    content: tuple[Chart | Table, ...] = field(default_factory=tuple)
+    content: tuple[Item, ...] = ()

@@ -1,0 +1,158 @@
+"""Charts of the identified parameters and of what the data could show of them."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ur_energy_model.model.energy_model import EnergyModel, JointModel
+from ur_energy_model.model.friction import PARAMETER_UNITS, temperature_factor
+from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.report.charts import (
+    Interval,
+    IntervalChart,
+    IntervalPanel,
+    Line,
+    LineChart,
+    Panel,
+)
+from ur_energy_model.report.gallery import short_name
+from ur_energy_model.report.powers import CONFIDENCE
+
+Array = NDArray[np.float64]
+
+_CONSTANTS = (
+    ("reflected_inertia", "Reflected inertia, joint side", "kg m²"),
+    ("torque_constant", "Torque constant", "N m/A"),
+    ("winding_resistance", "Winding resistance", "ohm"),
+    ("back_emf_constant", "Back-EMF constant", "V s/rad"),
+)
+
+
+def interval_chart(model: EnergyModel, robot: RobotDescription) -> IntervalChart:
+    """Every identified constant with its 95 % interval, beside the robot file's value."""
+    panels = [
+        IntervalPanel(
+            title,
+            unit,
+            tuple(
+                Interval(
+                    j,
+                    float(getattr(joint, name)),
+                    CONFIDENCE * float(joint.std.get(name, 0.0)),
+                    float(getattr(robot, name)[j]),
+                )
+                for j, joint in enumerate(model.joints)
+            ),
+        )
+        for name, title, unit in _CONSTANTS
+    ]
+    kinds = dict.fromkeys(n for joint in model.joints for n in joint.friction.law.parameters)
+    panels += [
+        IntervalPanel(
+            f"Friction: {kind.replace('_', ' ')}, motor side",
+            PARAMETER_UNITS.get(kind, ""),
+            tuple(
+                Interval(
+                    j,
+                    float(joint.friction.parameters[kind]),
+                    CONFIDENCE * float(joint.std.get(kind, 0.0)),
+                )
+                for j, joint in enumerate(model.joints)
+                if kind in joint.friction.parameters
+            ),
+        )
+        for kind in kinds
+    ]
+    return IntervalChart(
+        key="parameters",
+        title="The parameters and how well they are known",
+        caption="Dots with 95 % intervals; the grey mark is the value of the robot file. Where the "
+        "data says little, the interval is wide and the value stays near the mark.",
+        categories=tuple(short_name(joint.name) for joint in model.joints),
+        panels=tuple(panels),
+    )
+
+
+def warmth_chart(model: EnergyModel) -> LineChart | None:
+    """Viscous friction against temperature, for joints whose law depends on it."""
+    panels = []
+    for j, joint in enumerate(model.joints):
+        span = joint.friction.temperature_range
+        if not joint.friction.law.uses_temperature or span is None:
+            continue
+        temperature = np.linspace(*span, 60)
+        panels.append(
+            Panel(
+                title=short_name(joint.name),
+                lines=(Line("viscous", temperature, _viscous(joint, temperature), joint=j),),
+                joint=j,
+            )
+        )
+    if not panels:
+        return None
+    return LineChart(
+        key="warmth",
+        title="Friction falls with temperature",
+        caption="Viscous friction over the temperatures that the model has seen; outside of them "
+        "it keeps the nearest value.",
+        x_label="joint temperature [°C]",
+        y_label="viscous [N m s/rad]",
+        panels=tuple(panels),
+    )
+
+
+def _viscous(joint: JointModel, temperature: Array) -> Array:
+    """Viscous friction [samples], motor side, N m s/rad."""
+    friction = joint.friction
+    reference = {**friction.law.default_shape, **friction.shape}["reference_temperature"]
+    viscous = friction.parameters["viscous"]
+    slope = friction.parameters.get("viscous_temperature")
+    if slope is not None:
+        return np.asarray(viscous + slope * (temperature - reference))
+    if friction.temperature_model is None:
+        return np.full_like(temperature, viscous)
+    factor = temperature_factor(np.array(friction.temperature_model), temperature, reference)
+    return np.asarray(viscous * factor)
+
+
+def singular_value_charts(singular_values: Array, rank: int) -> tuple[LineChart, LineChart]:
+    """Singular values of the regressor, and their cumulative energy (S1 Fig. 1).
+
+    Args:
+        singular_values: of the stacked regressor, descending.
+        rank: number of base parameters.
+    """
+    number = np.arange(1, len(singular_values) + 1, dtype=float)
+    size = np.maximum(singular_values / singular_values[0], 1e-17)
+    share = 100 * np.cumsum(singular_values**2) / np.sum(singular_values**2)
+    values = LineChart(
+        key="singular_values",
+        title=f"{rank} combinations of parameters can be identified",
+        caption="Singular values of the regressor over random motion, in proportion to the "
+        f"largest. {rank} are not zero: the base parameters (Raviola et al. 2021, Fig. 1).",
+        x_label="number",
+        y_label="relative size",
+        panels=(
+            Panel(
+                "",
+                (
+                    Line("identifiable", number[:rank], size[:rank], points=True),
+                    Line("not", number[rank:], size[rank:], "measured", points=True),
+                ),
+            ),
+        ),
+        columns=1,
+        log_y=True,
+    )
+    cumulative = LineChart(
+        key="cumulative_energy",
+        title="A few of them carry most of the torque",
+        caption="Share of the regressor's energy that the first so many singular values hold "
+        "(Raviola et al. 2021, Fig. 1).",
+        x_label="number",
+        y_label="cumulative energy [%]",
+        panels=(Panel("", (Line("share", number, share),)),),
+        columns=1,
+    )
+    return values, cumulative

@@ -1,0 +1,322 @@
+"""From a model and bags to the report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ur_energy_model.errors import RecordingError
+from ur_energy_model.estimation.cycles import Trigger
+from ur_energy_model.identification.energies import EnergySummary, estimate
+from ur_energy_model.identification.pipeline import evaluate
+from ur_energy_model.identification.recording import digest
+from ur_energy_model.identification.regrouping import FullRegressor, regroup
+from ur_energy_model.identification.setup_estimation import estimate_setup_and_inertia
+from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.robots import RobotDescription, load_robot
+from ur_energy_model.report import gallery, tables
+from ur_energy_model.report.analysis import FIELDS, Analysis, analyse
+from ur_energy_model.report.charts import Chart, Item, Section, Table
+from ur_energy_model.report.page import Page, Tile
+from ur_energy_model.report.parameters import interval_chart, singular_value_charts, warmth_chart
+from ur_energy_model.report.shift import Shift, read_shift
+from ur_energy_model.report.shift_view import (
+    Tariff,
+    cycle_table,
+    shift_charts,
+    shift_table,
+)
+from ur_energy_model.report.verdict import Verdict, judge
+from ur_energy_model.telemetry.bags import iterate_bag
+from ur_energy_model.telemetry.samples import Telemetry, concatenate
+
+Progress = Callable[[float, str], None]
+
+DRAWN_SECONDS = 1200.0
+"""Figures over time show this much of a recording from its start; figures in tables cover all."""
+
+
+@dataclass(frozen=True)
+class BagReport:
+    """One recording beside the model.
+
+    Attributes:
+        analysis: arrays for the figures, of its first DRAWN_SECONDS.
+        metrics: METRICS of all of it.
+        energy: energies of all of it.
+        cut: True where the figures do not show all of it.
+    """
+
+    analysis: Analysis
+    metrics: Mapping[str, Any]
+    energy: EnergySummary
+    cut: bool
+
+
+@dataclass(frozen=True)
+class Report:
+    """A report before it is written.
+
+    Attributes:
+        model: the model it is about.
+        bags: recordings, in the order given.
+        shift: energy over all recordings.
+        tariff: what energy costs.
+        verdict: can the model be believed.
+    """
+
+    model: EnergyModel
+    bags: tuple[BagReport, ...]
+    shift: Shift
+    tariff: Tariff
+    verdict: Verdict
+
+
+def make_report(
+    model: EnergyModel,
+    bags: Sequence[str | Path],
+    *,
+    tariff: Tariff | None = None,
+    trigger: Trigger = "none",
+    output: int = 0,
+    progress: Progress | None = None,
+) -> Report:
+    """Look at recordings through a model.
+
+    Args:
+        model: identified model.
+        bags: recordings of the arm; those that the model was fitted on are known by their hashes.
+        tariff: what energy costs.
+        trigger: what starts a cycle, see `estimation.cycles.CycleStarts`.
+        output: number of the digital output that may do so.
+        progress: called with fraction and text.
+
+    Raises:
+        UrEnergyError: input that cannot be used.
+    """
+    fitted = {entry.get("sha256") for entry in model.provenance.get("bags") or ()}
+    labels = _labels(bags)
+    reports = []
+    for number, (bag, label) in enumerate(zip(bags, labels, strict=True)):
+        stage = _Stage(progress, number / (len(bags) + 1), 1 / (len(bags) + 1))
+        reports.append(_look_at(model, Path(bag), label, fitted, stage))
+    stage = _Stage(progress, len(bags) / (len(bags) + 1), 1 / (len(bags) + 1))
+    shift = read_shift(model, bags, trigger=trigger, output=output, progress=stage)
+    held_out = [bag for bag in reports if bag.analysis.held_out]
+    verdict = judge(
+        [bag.metrics for bag in held_out or reports],
+        [gallery.short_name(joint.name) for joint in model.joints],
+        held_out=bool(held_out),
+        simulated=any(bag.analysis.info.simulated for bag in reports),
+    )
+    return Report(model, tuple(reports), shift, tariff or Tariff(), verdict)
+
+
+def page_of(report: Report) -> Page:
+    """The report's page."""
+    model, bags = report.model, report.bags
+    labels = tuple(bag.analysis.label for bag in bags)
+    serial = model.provenance.get("serial")
+    kinds = {True: "held out", False: "fitted", None: "unknown"}
+    shown = ", ".join(f"{bag.analysis.label} ({kinds[bag.analysis.held_out]})" for bag in bags)
+    return Page(
+        title=f"Energy of a {model.robot.upper()}",
+        subtitle=(f"Serial number {serial}. " if serial else "") + f"Recordings: {shown}.",
+        verdict=report.verdict,
+        tiles=_tiles(report),
+        joint_names=tuple(joint.name for joint in model.joints),
+        recordings=labels,
+        sections=tuple(section for section in _sections(report) if section.content),
+    )
+
+
+def _sections(report: Report) -> Iterable[Section]:
+    model, bags = report.model, report.bags
+    robot = load_robot(model.robot)
+    analyses = [bag.analysis for bag in bags]
+    metrics = [bag.metrics for bag in bags]
+    labels = [bag.analysis.label for bag in bags]
+    names = [gallery.short_name(joint.name) for joint in model.joints]
+    cut = any(bag.cut for bag in bags)
+    yield Section(
+        "energy",
+        "Where the energy goes",
+        f"Curves show the first {DRAWN_SECONDS / 60:.0f} minutes." if cut else "",
+        (
+            *_each(analyses, gallery.energy_split_chart),
+            *(Item(tables.energy_table(b.energy, b.analysis.label), i) for i, b in enumerate(bags)),
+            *_each(analyses, gallery.bus_chart),
+            *_all(tables.power_table(metrics, labels)),
+            *_each(analyses, gallery.power_chart),
+            *_each(analyses, gallery.energy_chart),
+        ),
+    )
+    yield _shift_section(report)
+    yield Section(
+        "torque",
+        "Torque and inertia",
+        "How well the rigid-body model and the motors' inertia give the controller's own torque.",
+        (
+            *_each(analyses, gallery.torque_chart),
+            *_all(
+                gallery.torque_error_chart(analyses),
+                tables.error_table("torque", metrics, names, labels),
+                tables.inertia_table(model),
+            ),
+        ),
+    )
+    yield Section(
+        "current",
+        "Current and friction",
+        "How well torque constants and friction give the measured motor currents.",
+        (
+            *_each(analyses, gallery.current_chart),
+            *_all(
+                gallery.current_error_chart(analyses),
+                tables.error_table("current_moving", metrics, names, labels),
+                tables.friction_table(model),
+            ),
+            *_each(analyses, gallery.friction_chart),
+            *_all(warmth_chart(model)),
+            *_each(analyses, gallery.temperature_chart),
+        ),
+    )
+    yield Section(
+        "parameters",
+        "What was identified",
+        "",
+        _all(
+            interval_chart(model, robot),
+            tables.drives_table(model),
+            *_singular_values(model, robot),
+        ),
+    )
+    yield Section(
+        "motion",
+        "The motion",
+        "",
+        (*_each(analyses, gallery.motion_chart), *_each(analyses, gallery.path_chart)),
+    )
+    yield Section("provenance", "Provenance", "", _all(tables.provenance_table(model)))
+
+
+def _shift_section(report: Report) -> Section:
+    shift = report.shift
+    return Section(
+        "shift",
+        "The shift",
+        "All recordings one after another.",
+        _all(*shift_charts(shift), shift_table(shift, report.tariff), cycle_table(shift)),
+    )
+
+
+def _singular_values(model: EnergyModel, robot: RobotDescription) -> Sequence[Chart]:
+    found = regroup(FullRegressor(robot, np.asarray(model.setup.gravity)))
+    return singular_value_charts(found.singular_values, found.rank)
+
+
+def _each(
+    analyses: Sequence[Analysis], draw: Callable[[Analysis], Chart | None]
+) -> tuple[Item, ...]:
+    """One chart a recording, where it has the data."""
+    drawn = [(draw(analysis), number) for number, analysis in enumerate(analyses)]
+    return tuple(Item(chart, number) for chart, number in drawn if chart is not None)
+
+
+def _all(*content: Chart | Table | None) -> tuple[Item, ...]:
+    """Charts and tables about all recordings."""
+    return tuple(Item(item) for item in content if item is not None)
+
+
+def _tiles(report: Report) -> tuple[Tile, ...]:
+    shift, tariff = report.shift, report.tariff
+    tiles = [
+        Tile(
+            _energy(shift.energy), f"in {_duration(shift.seconds)}, ± {_energy(shift.half_width)}"
+        ),
+        Tile(f"{shift.energy / shift.seconds:.1f} W", "mean power of the whole arm"),
+        Tile(f"{100 * shift.idle_share:.0f} %", "of the energy while nothing moved"),
+    ]
+    if shift.bus_energy:
+        error = 100 * (shift.energy - shift.bus_energy) / shift.bus_energy
+        tiles.append(Tile(f"{error:+.1f} %".replace("-", "−"), "model against measured bus energy"))
+    cost, emission = tariff.cost(shift.energy), tariff.emission(shift.energy)
+    if cost is not None:
+        tiles.append(Tile(f"{cost:.2g} {tariff.currency}", "cost of this energy"))
+    if emission is not None:
+        tiles.append(Tile(f"{1000 * emission:.2g} g", "CO₂ of this energy"))
+    if shift.cycles:
+        mean = float(np.mean([c.summary(shift.channels)["total_energy"] for c in shift.cycles]))
+        tiles.append(Tile(_energy(mean), f"per cycle, over {len(shift.cycles)} cycles"))
+    return tuple(tiles)
+
+
+def _energy(joules: float) -> str:
+    """An energy in the unit that keeps it readable."""
+    if joules >= 3.6e5:
+        return f"{joules / 3.6e6:.3f} kWh"
+    return f"{joules / 3600:.2f} Wh" if joules >= 3.6e4 else f"{joules:.0f} J"
+
+
+def _duration(seconds: float) -> str:
+    if seconds >= 3600:
+        return f"{seconds / 3600:.1f} h"
+    return f"{seconds / 60:.1f} min" if seconds >= 120 else f"{seconds:.0f} s"
+
+
+def _look_at(
+    model: EnergyModel, bag: Path, label: str, fitted: set[Any], stage: _Stage
+) -> BagReport:
+    stage(0.0, f"reading {label}")
+    telemetry, cut = _beginning(bag, DRAWN_SECONDS)
+    stage(0.2, f"evaluating {label}")
+    metrics = evaluate(model, bag).as_json()
+    stage(0.6, f"energy of {label}")
+    energy = estimate(model, bag)
+    stage(0.8, f"figures of {label}")
+    held_out = digest(bag) not in fitted if fitted else None
+    here = model
+    if "target_moment" in telemetry:
+        found = estimate_setup_and_inertia([telemetry], load_robot(model.robot))
+        here = model.with_setup(found.setup, found.setup_source)
+    return BagReport(analyse(here, telemetry, label=label, held_out=held_out), metrics, energy, cut)
+
+
+def _beginning(bag: Path, seconds: float) -> tuple[Telemetry, bool]:
+    """The first so many seconds of a bag, and whether there is more."""
+    parts: list[Telemetry] = []
+    covered = 0.0
+    for batch in iterate_bag(bag, FIELDS):
+        if len(batch):
+            parts.append(batch)
+            covered += batch.duration
+        if covered > seconds:
+            return concatenate(parts).distinct(), True
+    if not parts:
+        raise RecordingError(bag, "holds no samples", "record again")
+    return concatenate(parts).distinct(), False
+
+
+def _labels(bags: Sequence[str | Path]) -> list[str]:
+    """Short names of bags, all different."""
+    names = [Path(bag).resolve().name for bag in bags]
+    return [
+        name if names.count(name) == 1 else f"{name} ({number + 1})"
+        for number, name in enumerate(names)
+    ]
+
+
+class _Stage:
+    """A share of the whole progress."""
+
+    def __init__(self, progress: Progress | None, start: float, share: float) -> None:
+        self._progress, self._start, self._share = progress, start, share
+
+    def __call__(self, fraction: float, text: str) -> None:
+        if self._progress is not None:
+            known = 0.0 if np.isnan(fraction) else fraction
+            self._progress(self._start + self._share * known, text)

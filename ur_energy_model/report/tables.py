@@ -1,0 +1,206 @@
+"""The report's tables; their numbers are those of Clochiatti et al., Robotica 2024 (S0)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ur_energy_model.identification.energies import EnergySummary
+from ur_energy_model.identification.inertia import split_inertia
+from ur_energy_model.identification.report_tables import drive_table
+from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.robots import load_robot
+from ur_energy_model.report.charts import Table
+from ur_energy_model.report.gallery import short_name
+from ur_energy_model.report.powers import CONFIDENCE
+
+Cell = str | float | None
+
+
+def inertia_table(model: EnergyModel) -> Table:
+    """Motor and reducer inertia (S0 Table IV)."""
+    robot = load_robot(model.robot)
+    reflected = np.array([joint.reflected_inertia for joint in model.joints])
+    split = split_inertia(reflected, robot)
+    rows = [
+        (
+            short_name(joint.name),
+            reflected[j],
+            CONFIDENCE * float(joint.std.get("reflected_inertia", np.nan)),
+            robot.reflected_inertia[j],
+            split.motor_side[j] * 1e4,
+            split.reducer[j] * 1e4,
+            split.rotor[j] * 1e4,
+            _source(joint.source, "reflected_inertia"),
+        )
+        for j, joint in enumerate(model.joints)
+    ]
+    return Table(
+        "table4",
+        "Inertia of motors and reducers (Table IV)",
+        ("joint", "reflected, joint side [kg m²]", "± 95 %", "robot file [kg m²]",
+         "motor side [10⁻⁴ kg m²]", "reducer, catalogue [10⁻⁴ kg m²]",
+         "motor [10⁻⁴ kg m²]", "from"),
+        tuple(rows),
+        "From target_moment, which contains motor inertia but no friction.",
+    )  # fmt: skip
+
+
+def error_table(
+    key: str, metrics: Sequence[Mapping[str, Any]], names: Sequence[str], labels: Sequence[str]
+) -> Table | None:
+    """Mean, largest and RMS error and R² by joint and recording (S0 Tables V and VII)."""
+    what, unit, number, note = {
+        "torque": ("Torque", "N m", "V", ""),
+        "current_moving": ("Current", "A", "VII", "Samples at which the joint moves."),
+    }[key]
+    rows: list[tuple[Cell, ...]] = []
+    for entry, label in zip(metrics, labels, strict=True):
+        for name, row in zip(names, entry.get(key) or (), strict=False):
+            title = f"{name}, {label}" if len(metrics) > 1 else name
+            rows.append((title, row["mean"], row["max"], row["rms"], row["r2"]))
+    if not rows:
+        return None
+    return Table(
+        f"table_{key}",
+        f"{what} error (Table {number})",
+        ("joint", f"mean [{unit}]", f"largest [{unit}]", f"RMS [{unit}]", "R²"),
+        tuple(rows),
+        note,
+    )
+
+
+def friction_table(model: EnergyModel) -> Table:
+    """Torque constants and friction (S0 Table VI)."""
+    names = list(dict.fromkeys(n for j in model.joints for n in j.friction.law.parameters))
+    rows = []
+    for joint in model.joints:
+        row: list[Cell] = [
+            short_name(joint.name),
+            _pm(joint.torque_constant, joint.std.get("torque_constant")),
+            joint.friction.law.name.replace("_", " "),
+        ]
+        for name in names:
+            value = joint.friction.parameters.get(name)
+            row.append(None if value is None else _pm(value, joint.std.get(name)))
+        row.append(_source(joint.source, "torque_constant"))
+        rows.append(tuple(row))
+    return Table(
+        "table6",
+        "Torque constants and friction (Table VI)",
+        ("joint", "k_t [N m/A]", "friction law", *(n.replace("_", " ") for n in names), "from"),
+        tuple(rows),
+        "Motor side, SI units (viscous N m s/rad, Coulomb N m), ± 95 %. Why each law was "
+        "chosen: " + "; ".join(f"{short_name(j.name)}: {j.friction_reason}"
+                               for j in model.joints if j.friction_reason),
+    )  # fmt: skip
+
+
+def drives_table(model: EnergyModel) -> Table:
+    """Drive constants: robot file beside what was identified."""
+    title, columns, rows = drive_table(model)
+    return Table("drives", title.capitalize(), tuple(columns), tuple(tuple(row) for row in rows))
+
+
+def energy_table(summary: EnergySummary, label: str) -> Table:
+    """Energy and efficiency (S0 Table VIII)."""
+    rows: list[tuple[Cell, ...]] = [
+        (
+            short_name(name),
+            summary.mechanical[j],
+            _pm(summary.electrical[j], summary.electrical_std[j]),
+            100 * summary.efficiency[j],
+            summary.copper[j],
+            summary.friction[j],
+            summary.regenerated[j],
+        )
+        for j, name in enumerate(summary.names)
+    ]
+    mechanical, electrical = float(summary.mechanical.sum()), float(summary.electrical.sum())
+    rows += [
+        ("all motors", mechanical, electrical,
+         100 * mechanical / electrical if electrical > 0 else None,
+         float(summary.copper.sum()), float(summary.friction.sum()),
+         float(summary.regenerated.sum())),
+        ("drivers", None, summary.driver, None, None, None, None),
+        ("standby", None, summary.standby, None, None, None, None),
+        ("whole arm", None, _pm(summary.supply, summary.supply_std),
+         100 * mechanical / summary.supply if summary.supply > 0 else None, None, None, None),
+    ]  # fmt: skip
+    if summary.bus is not None:
+        rows.append(("measured at the bus", None, summary.bus, None, None, None, None))
+    return Table(
+        "table8",
+        f"Energy and efficiency, {label} (Table VIII)",
+        ("", "mechanical [J]", "electrical [J]", "efficiency [%]", "copper loss [J]",
+         "friction [J]", "fed back [J]"),
+        tuple(rows),
+        "Over the whole recording, ± 95 %. Mechanical energy is what reaches the motor shaft, "
+        "friction included.",
+    )  # fmt: skip
+
+
+def power_table(metrics: Sequence[Mapping[str, Any]], labels: Sequence[str]) -> Table | None:
+    """Errors of power and energy at the supply (EcBot eq. 22-26)."""
+    rows = [
+        (label, p["rmse"], p["rmse_percent"], p["r2"], p["energy_error_percent"])
+        for entry, label in zip(metrics, labels, strict=True)
+        if (p := entry.get("power")) is not None
+    ]
+    if not rows:
+        return None
+    return Table(
+        "power_error",
+        "Power at the supply: model against measurement",
+        ("recording", "RMSE [W]", "RMSE [% of range]", "R²", "energy error [%]"),
+        tuple(rows),
+    )
+
+
+def provenance_table(model: EnergyModel) -> Table:
+    """What made the model."""
+    made = model.provenance
+    payload = model.setup.payload
+    rows: list[tuple[Cell, ...]] = [
+        ("robot", model.robot),
+        ("serial number", _text(made.get("serial"))),
+        ("controller software", _text(made.get("firmware"))),
+        ("package version", _text(made.get("package_version"))),
+        ("made", _text(made.get("date"))),
+        ("gravity in the base frame [m/s²]", ", ".join(f"{g:.3f}" for g in model.setup.gravity)),
+        ("payload", f"{payload.mass:.3f} kg at "
+                    f"({', '.join(f'{c:.3f}' for c in payload.center_of_mass)}) m"),
+        ("mounting and payload are", model.setup_source),
+        ("bus power model", f"{model.bus.kind}, from {model.bus.source.replace('_', ' ')}; "
+                            f"standby {model.bus.standby:.2f} W; {model.bus.reason}"),
+    ]  # fmt: skip
+    rows += [
+        (
+            "fitted on",
+            f"{bag.get('path')}: {bag.get('samples')} samples, {bag.get('duration', 0):.1f} s, "
+            f"SHA-256 {bag.get('sha256')}",
+        )
+        for bag in made.get("bags") or ()
+    ]
+    return Table("provenance", "Where the model comes from", ("", ""), tuple(rows))
+
+
+def _pm(value: float, std: float | None) -> Cell:
+    """A value with its 95 % interval, or the value alone."""
+    if std is None or not np.isfinite(std) or std == 0:
+        return float(value)
+    half = CONFIDENCE * float(std)
+    digits = max(0, 1 - int(np.floor(np.log10(half)))) if half > 0 else 2
+    if abs(value) < 1e-3:
+        return f"{value:.3g} ± {half:.1g}"
+    return f"{value:.{digits}f} ± {half:.{digits}f}"
+
+
+def _source(sources: Mapping[str, str], name: str) -> str:
+    return sources.get(name, "given").replace("_", " ")
+
+
+def _text(value: Any) -> str:
+    return "unknown" if value is None else str(value)
