@@ -37,9 +37,9 @@ def note(text: str) -> None:
 
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
     """A table on stdout, numbers to four significant digits, first column to the left."""
-    console = Console(highlight=False)
+    console = Console(highlight=False, markup=False)  # units in [brackets] are not markup
     if not console.is_terminal:
-        console = Console(highlight=False, width=WIDTH)
+        console = Console(highlight=False, markup=False, width=WIDTH)
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, title_style="bold")
     for i, column in enumerate(columns):
         table.add_column(column, justify="left" if i == 0 else "right")

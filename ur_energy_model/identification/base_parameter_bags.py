@@ -19,13 +19,13 @@ from ur_energy_model.identification.base_parameters import (
 )
 from ur_energy_model.identification.recording import Progress, Recording, read_recording
 from ur_energy_model.identification.setup_estimation import estimate_setup_and_inertia
+from ur_energy_model.identification.verdict import ILL_CONDITIONED
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import Setup
 
 Array = NDArray[np.float64]
 
 _SAME_MOUNTING = np.radians(1.0)
-_ILL_CONDITIONED = 3000.0
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def identify_base_parameters(
                     fit.add(motion)
             fits.append(fit)
         parameters = fits[0].solve()
-        if parameters.condition_number > _ILL_CONDITIONED:
+        if parameters.condition_number > ILL_CONDITIONED:
             warnings.append(
                 f"condition number {parameters.condition_number:.0f}: the motion is too poor to "
                 "tell all base parameters apart; record one made by ur_energy excite"

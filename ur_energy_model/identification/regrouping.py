@@ -112,7 +112,7 @@ class Regrouping:
             if other == own:
                 continue
             size = abs(row[other])
-            factor = "" if abs(size - 1) < _NEGLIGIBLE else f"{size:.4g} "
+            factor = "" if abs(size - 1) < _NEGLIGIBLE else f"{size:.5g} "
             text += f" {'-' if row[other] < 0 else '+'} {factor}{self.names[other]}"
         return text
 

@@ -1,0 +1,109 @@
+"""`ur_energy payload`: what the arm really carries, from its motor currents."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from ur_energy_model.cli.output import add_json_option, note, print_json, print_table, progress
+
+_EXAMPLE = """examples:
+  ur_energy payload model.yaml loaded_motion
+  ur_energy payload model.yaml loaded_motion --known-payload 2.805 -o calibrated.yaml
+"""
+
+
+def register(subparsers: Any) -> None:
+    """Add the subcommand."""
+    parser = subparsers.add_parser(
+        "payload",
+        help="weigh the payload from motor currents",
+        description="Estimate mass and centre of mass (flange frame, m) of the payload in a bag "
+        "from the motor currents, whatever the controller was told. With a known payload the "
+        "torque constants are checked and calibrated instead.",
+        epilog=_EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("model", type=Path, metavar="MODEL.yaml", help="model of this arm")
+    parser.add_argument("bag", type=Path, metavar="BAG", help="recording with the payload")
+    parser.add_argument(
+        "--known-payload", type=float, metavar="KG", help="true mass, to calibrate with"
+    )
+    parser.add_argument(
+        "-o", "--output", type=Path, metavar="MODEL.yaml",
+        help="write the model with calibrated torque constants (needs --known-payload)",
+    )  # fmt: skip
+    add_json_option(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Weigh and print."""
+    from ur_energy_model.errors import InputError
+    from ur_energy_model.identification.payload import with_torque_constants
+    from ur_energy_model.identification.payload_bags import weigh_payload
+    from ur_energy_model.model.energy_model import EnergyModel
+
+    if options.output is not None and options.known_payload is None:
+        raise InputError("-o", "nothing was calibrated", "give the true mass with --known-payload")
+    model = EnergyModel.load(options.model)
+    with progress("weighing the payload") as report:
+        found = weigh_payload(model, options.bag, known_mass=options.known_payload, progress=report)
+    for warning in found.warnings:
+        note(f"warning: {warning}")
+    if options.output is not None:
+        with_torque_constants(model, found.estimate).save(options.output)
+        note(f"calibrated model written to {options.output}")
+    if options.json:
+        print_json(_as_json(model, found, options.known_payload))
+    else:
+        _print(model, found, options.known_payload)
+    return 0
+
+
+def _as_json(model: Any, found: Any, known: float | None) -> dict[str, Any]:
+    estimate = found.estimate
+    out: dict[str, Any] = {
+        "mass": estimate.payload.mass,
+        "std": None if known is not None else estimate.mass_std,
+        "center_of_mass": estimate.payload.center_of_mass,
+        "center_of_mass_std": estimate.center_std,
+        "told_mass": found.told_mass,
+        "gravity": found.gravity,
+        "gravity_source": found.gravity_source,
+        "torque_rms": estimate.torque_rms,
+        "samples": estimate.samples,
+    }
+    if known is not None:
+        out["torque_constants"] = [
+            {"name": joint.name, "model": joint.torque_constant, "calibrated": value, "std": std}
+            for joint, value, std in zip(
+                model.joints, estimate.torque_constants, estimate.torque_constants_std, strict=True
+            )
+        ]
+    return out
+
+
+def _print(model: Any, found: Any, known: float | None) -> None:
+    estimate = found.estimate
+    payload = estimate.payload
+    rows: list[tuple[Any, ...]] = [
+        ("mass [kg]", payload.mass, None if known else estimate.mass_std)
+    ]
+    rows += [
+        (f"centre of mass {axis} [m]", payload.center_of_mass[k], estimate.center_std[k])
+        for k, axis in enumerate("xyz")
+    ]
+    rows.append(("told to the controller [kg]", found.told_mass, None))
+    print_table("payload", ("", "value", "std"), rows)
+    if known is None:
+        return
+    constants = zip(
+        model.joints, estimate.torque_constants, estimate.torque_constants_std, strict=True
+    )
+    print_table(
+        "torque constants [N m/A]",
+        ("joint", "model", "calibrated", "std"),
+        [(joint.name, joint.torque_constant, value, std) for joint, value, std in constants],
+    )

@@ -1,0 +1,95 @@
+"""Weigh the payload of a bag: its mounting first, then its currents."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ur_energy_model.errors import IdentificationError
+from ur_energy_model.identification.payload import PayloadEstimate, PayloadFit
+from ur_energy_model.identification.recording import Progress, Recording, read_recording
+from ur_energy_model.identification.setup_estimation import estimate_setup_and_inertia
+from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.robots import RobotDescription, load_robot
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class BagPayload:
+    """Payload of a bag.
+
+    Attributes:
+        estimate: from the motor currents.
+        gravity: in the base frame [3], m/s^2, as used.
+        gravity_source: "estimated" from the bag's target_moment, or "model".
+        told_mass: what target_moment says the controller was told [kg]; NaN where it cannot tell.
+        warnings: for the user, one line each.
+    """
+
+    estimate: PayloadEstimate
+    gravity: Array
+    gravity_source: str
+    told_mass: float
+    warnings: tuple[str, ...]
+
+
+def weigh_payload(
+    model: EnergyModel,
+    bag: str | Path,
+    *,
+    robot: RobotDescription | None = None,
+    known_mass: float | None = None,
+    progress: Progress | None = None,
+) -> BagPayload:
+    """Payload that the currents of a bag show.
+
+    Args:
+        model: of the same arm.
+        bag: rosbag2 directory.
+        robot: description of the arm, by default the one named in the model.
+        known_mass: where it is known [kg]; then the torque constants are calibrated with it.
+        progress: called with fraction and text.
+
+    Raises:
+        UrEnergyError: the bag or the known mass cannot be used.
+    """
+    description = load_robot(model.robot) if robot is None else robot
+    with closing(read_recording(bag, description, progress=progress)) as recording:
+        recording.quality.require_usable()
+        if len(recording.quality.payloads) > 1:
+            masses = ", ".join(f"{mass:g}" for mass in recording.quality.payloads)
+            raise IdentificationError(
+                f"{bag}: the payload changes within the bag ({masses} kg by RTDE); cut it so that "
+                "each bag has one payload"
+            )
+        gravity, source, told = _mounting(recording, description, model)
+        fit = PayloadFit(model, description, gravity, known_mass=known_mass)
+        estimate = fit.estimate(recording.motions())
+        warnings = []
+        off = abs(estimate.payload.mass - told)
+        if np.isfinite(told) and off > max(0.1, 4 * estimate.mass_std):
+            warnings.append(
+                f"{bag}: the currents show {estimate.payload.mass:.2f} kg, but the controller "
+                f"computes with {told:.2f} kg; tell it the right payload (set_payload)"
+            )
+        return BagPayload(estimate, gravity, source, told, tuple(warnings))
+
+
+def _mounting(
+    recording: Recording, robot: RobotDescription, model: EnergyModel
+) -> tuple[Array, str, float]:
+    """Gravity, its source, and the payload mass that target_moment contains."""
+    if recording.torque_reference == "none":
+        return model.setup.gravity, "model", float("nan")
+    found = estimate_setup_and_inertia(
+        recording.torque_telemetry(), robot, configured=None
+    ).recordings[0]
+    told = found.setup.payload.mass if found.mass_std < 0.1 else float("nan")
+    if found.setup_source != "estimated":
+        return model.setup.gravity, "model", told
+    return found.setup.gravity, "estimated", told
