@@ -195,7 +195,7 @@ class RtdeConnection:
         if recipe is None:
             raise RuntimeError("subscribe and start before receiving")
         found: list[NDArray[np.void]] = []
-        while True:
+        while len(self._reader):
             records = self._reader.take_data(recipe)
             if records is not None:
                 found.append(records)

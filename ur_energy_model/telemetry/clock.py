@@ -10,6 +10,7 @@ on Kendall's tau".
 
 from __future__ import annotations
 
+import math
 import time
 from collections import deque
 
@@ -17,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 WINDOW = 1.0
+STEER_SECONDS = 0.1
 WINDOWS = 120
 MIN_WINDOWS_FOR_DRIFT = 10
 MAX_DRIFT = 500e-6
@@ -25,6 +27,8 @@ MAX_SLEW = 1e-3
 START_SLEW_TIME = 0.5
 MAX_START_SLEW = 1e-2
 RESTART_ERROR = 0.5
+LATE_NS = 2_000_000_000
+LEVEL_QUANTILE = 0.25
 
 
 class HostClock:
@@ -50,12 +54,14 @@ class ClockMap:
         self._minima: deque[tuple[float, float]] = deque(maxlen=WINDOWS)
         self._window_start = 0.0
         self._lowest: tuple[float, float] | None = None
-        self._anchor = (0.0, 0)
+        self._origin = self._anchor = (0.0, 0)
+        self._level: float | None = None
         self._slope = 0.0
         self._drift = 0.0
         self._started = False
         self._last_time = 0.0
-        self._last_stamp: int | None = None
+        self._last_stamp = 0
+        self._late_since: int | None = None
 
     @property
     def drift(self) -> float:
@@ -72,83 +78,106 @@ class ClockMap:
         Returns:
             [n], ns since the epoch, not decreasing.
         """
-        restarts = np.flatnonzero(np.diff(times) < 0) + 1
-        if len(restarts):
-            cut = int(restarts[-1])
-            early = self.stamp(times[:cut], arrival)
-            return np.concatenate([early, self.stamp(times[cut:], arrival)])
+        if len(times) > 1:
+            restarts = np.flatnonzero(times[1:] < times[:-1]) + 1
+            if len(restarts):
+                cut = int(restarts[-1])
+                early = self.stamp(times[:cut], arrival)
+                return np.concatenate([early, self.stamp(times[cut:], arrival)])
         newest = float(times[-1])
-        if self._started:
-            late = (arrival - self._map(newest)) * 1e-9
-            if times[0] < self._last_time or late < -RESTART_ERROR:
-                self._started = False
-        if not self._started:
+        if not self._started or self._has_restarted(float(times[0]), newest, arrival):
             self._start(newest, arrival)
         self._observe(newest, arrival)
-        stamps = self._map_array(times)
-        if self._last_stamp is not None:
+        stamps = self._map_all(times)
+        if int(stamps[0]) <= self._last_stamp:
             stamps = np.maximum(stamps, self._last_stamp + 1)
-        stamps = np.maximum.accumulate(stamps)
         self._last_time, self._last_stamp = newest, int(stamps[-1])
-        self._steer(newest)
+        if newest - self._anchor[0] >= STEER_SECONDS:
+            self._steer(newest)
         return stamps
+
+    def lateness(self, time: float, arrival: int) -> float:
+        """How much later than expected a packet arrived [s]; 0 while nothing is expected."""
+        return (arrival - self._map(time)) * 1e-9 if self._started else 0.0
+
+    def _has_restarted(self, oldest: float, newest: float, arrival: int) -> bool:
+        """Whether the controller's clock is another one than before.
+
+        It went back, or runs ahead of ours, or stays behind. A backlog is late too, but not for
+        long: it is read as fast as it comes.
+        """
+        late = self.lateness(newest, arrival)
+        if oldest < self._last_time or late < -RESTART_ERROR:
+            return True
+        if late < RESTART_ERROR:
+            self._late_since = None
+            return False
+        if self._late_since is None:
+            self._late_since = arrival
+        return arrival - self._late_since > LATE_NS
+
+    def restart(self) -> None:
+        """The next packets come from a clock that started again."""
+        self._started = False
 
     def _start(self, newest: float, arrival: int) -> None:
         self._minima.clear()
         self._lowest = None
-        self._anchor, self._slope, self._drift = (newest, arrival), 0.0, 0.0
+        self._origin = self._anchor = (newest, arrival)
+        self._slope, self._drift, self._level = 0.0, 0.0, None
         self._window_start = newest
+        self._late_since = None
         self._started = True
 
     def _map(self, at: float) -> int:
         start, stamp = self._anchor
         return stamp + round((at - start) * (1.0 + self._slope) * 1e9)
 
-    def _map_array(self, times: NDArray[np.float64]) -> NDArray[np.int64]:
+    def _map_all(self, times: NDArray[np.float64]) -> NDArray[np.int64]:
+        if len(times) == 1:
+            return np.array([self._map(float(times[0]))], np.int64)
         start, stamp = self._anchor
         elapsed = (times - start) * (1.0 + self._slope) * 1e9
         return stamp + np.rint(elapsed).astype(np.int64)
 
     def _observe(self, newest: float, arrival: int) -> None:
-        """Keep the smallest arrival delay of each window, relative to the anchor."""
-        offset = (arrival - self._anchor[1]) * 1e-9 - (newest - self._anchor[0])
+        """Keep the smallest arrival delay of each window."""
+        offset = self._offset(newest, arrival)
         if self._lowest is None or offset < self._lowest[1]:
             self._lowest = (newest, offset)
         if newest - self._window_start >= WINDOW:
             self._minima.append(self._lowest)
             self._lowest = None
             self._window_start = newest
+            self._fit()
 
     def _steer(self, newest: float) -> None:
         """Move the anchor to now, and turn the slope towards the estimated offset."""
-        target = self._estimate(newest)
         stamp = self._map(newest)
-        error = target - ((stamp - self._anchor[1]) * 1e-9 - (newest - self._anchor[0]))
-        young = len(self._minima) < MIN_WINDOWS_FOR_DRIFT
+        error = self._estimate(newest) - self._offset(newest, stamp)
+        young = self._level is None
         limit = MAX_START_SLEW if young else MAX_SLEW
         pace = START_SLEW_TIME if young else SLEW_TIME
-        slope = self._drift + float(np.clip(error / pace, -limit, limit))
-        self._move_anchor(newest, stamp)
-        self._slope = slope
-
-    def _move_anchor(self, newest: float, stamp: int) -> None:
-        """Offsets are relative to the anchor, so they move along with it."""
-        shift = (stamp - self._anchor[1]) * 1e-9 - (newest - self._anchor[0])
+        self._slope = self._drift + min(max(error / pace, -limit), limit)
         self._anchor = (newest, stamp)
-        self._minima = deque(((c, o - shift) for c, o in self._minima), maxlen=WINDOWS)
-        if self._lowest is not None:
-            self._lowest = (self._lowest[0], self._lowest[1] - shift)
 
-    def _estimate(self, newest: float) -> float:
-        """Offset at controller time `newest`, relative to the anchor [s]."""
-        points = list(self._minima)
-        if len(points) < MIN_WINDOWS_FOR_DRIFT:
-            if self._lowest is not None:
-                points.append(self._lowest)
-            return min(offset for _, offset in points)
-        c, o = np.array(points).T
+    def _offset(self, at: float, stamp: int) -> float:
+        """Host minus controller time, relative to where the map started [s]."""
+        return (stamp - self._origin[1]) * 1e-9 - (at - self._origin[0])
+
+    def _fit(self) -> None:
+        """Drift and offset at controller time 0 of the line through the minima."""
+        if len(self._minima) < MIN_WINDOWS_FOR_DRIFT:
+            return
+        c, o = np.array(self._minima).T
         i, j = np.triu_indices(len(c), 1)
         slopes = (o[j] - o[i]) / (c[j] - c[i])
         self._drift = float(np.clip(np.median(slopes), -MAX_DRIFT, MAX_DRIFT))
-        level = float(np.quantile(o - self._drift * c, 0.25))
-        return level + self._drift * newest
+        self._level = float(np.quantile(o - self._drift * c, LEVEL_QUANTILE))
+
+    def _estimate(self, newest: float) -> float:
+        """Offset at controller time `newest`, relative to the origin [s]."""
+        if self._level is not None:
+            return self._level + self._drift * newest
+        lowest = min((offset for _, offset in self._minima), default=math.inf)
+        return lowest if self._lowest is None else min(lowest, self._lowest[1])

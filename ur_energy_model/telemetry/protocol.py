@@ -129,7 +129,7 @@ class Recipe:
             raise ValueError(f"a data package of {size} bytes does not fit its 16-bit size")
         return HEADER.pack(size, PacketType.DATA_PACKAGE) + number
 
-    @property
+    @cached_property
     def frame_size(self) -> int:
         """Bytes of a whole data package."""
         return len(self.prefix) + self.dtype.itemsize
@@ -157,12 +157,39 @@ class Recipe:
         layout = np.dtype([("prefix", f"V{len(self.prefix)}"), ("values", self.dtype)])
         return cast("NDArray[np.void]", np.frombuffer(packages, layout)["values"])
 
+    @cached_property
+    def _blocks(self) -> tuple[np.dtype[Any], tuple[tuple[str, int, int, int], ...]]:
+        """Neighbours of one number type as one field, and (name, block, start, width) of each."""
+        formats: list[tuple[str, int]] = []
+        places = []
+        for name, kind in zip(self.names, self.kinds, strict=True):
+            number, width = _NUMBER[kind], WIDTH[kind]
+            if not formats or formats[-1][0] != number:
+                formats.append((number, 0))
+            start = formats[-1][1]
+            places.append((name, len(formats) - 1, start, width))
+            formats[-1] = (number, start + width)
+        blocks = [(str(i), number, (width,)) for i, (number, width) in enumerate(formats)]
+        return np.dtype(blocks), tuple(places)
+
+    def columns(self, records: NDArray[np.void]) -> dict[str, NDArray[np.float64]]:
+        """Values of records [n] by name: contiguous float64 [n], or [n, width] for vectors."""
+        dtype, places = self._blocks
+        view = records.view(dtype)
+        blocks = [view[name].astype(np.float64) for name in dtype.names or ()]
+        columns = {}
+        for name, block, start, width in places:
+            values = blocks[block]
+            part = values[:, start] if width == 1 else values[:, start : start + width]
+            columns[name] = part if len(view) == 1 else np.ascontiguousarray(part)
+        return columns
+
     def leading(self, buffer: bytes | bytearray | memoryview) -> int:
         """How many whole packages of this recipe the buffer begins with."""
         size, start = self.frame_size, len(self.prefix)
         count = len(buffer) // size
-        if count == 0:
-            return 0
+        if count <= 1:
+            return int(count == 1 and buffer[:start] == self.prefix)
         heads = np.frombuffer(buffer, np.uint8, count * size).reshape(count, size)[:, :start]
         same = (heads == np.frombuffer(self.prefix, np.uint8)).all(axis=1)
         return count if same.all() else int(np.argmin(same))
@@ -220,7 +247,8 @@ class FrameReader:
         if count == 0:
             return None
         size = count * recipe.frame_size
-        records = recipe.unpack_many(bytes(self._buffer[:size]))
+        with memoryview(self._buffer) as view:
+            records = recipe.unpack_many(bytes(view[:size]))
         del self._buffer[:size]
         return records
 

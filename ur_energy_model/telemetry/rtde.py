@@ -17,10 +17,10 @@ from ur_energy_model.errors import ControllerError, InputError, ProtocolError, W
 from ur_energy_model.telemetry import client, dashboard
 from ur_energy_model.telemetry.bag_layout import Event
 from ur_energy_model.telemetry.client import RtdeConnection, Subscription
-from ur_energy_model.telemetry.clock import ClockMap, HostClock
+from ur_energy_model.telemetry.clock import RESTART_ERROR, ClockMap, HostClock
 from ur_energy_model.telemetry.dashboard import Identity, identify_controller
 from ur_energy_model.telemetry.fields import ENERGY_FIELDS, FIELDS
-from ur_energy_model.telemetry.protocol import SIMULATED_SERIAL_PREFIX
+from ur_energy_model.telemetry.protocol import SIMULATED_SERIAL_PREFIX, Recipe
 from ur_energy_model.telemetry.samples import Gap, RecordingInfo, Telemetry, find_gaps
 
 BATCH_SECONDS = 0.05
@@ -98,11 +98,13 @@ class RtdeSource:
         self.missing_fields: tuple[str, ...] = ()
         self._host, self._port, self._dashboard_port = host, port, dashboard_port
         self._robot, self._rate, self._batch = robot, rate, batch
-        self._fields = tuple(dict.fromkeys(("timestamp", *fields)))
+        # Equal types side by side are decoded at once.
+        self._fields = tuple(sorted({"timestamp", *fields}, key=_by_type))
         self._silence, self._patience = silence, patience
         self._clock, self._map = HostClock(), ClockMap()
         self._connection: RtdeConnection | None = None
         self._subscription: Subscription | None = None
+        self._recipe = Recipe((), ())
         self._identity = Identity()
         self._info = RecordingInfo(source=host, robot=robot)
         self._events: list[Event] = []
@@ -122,7 +124,7 @@ class RtdeSource:
     @property
     def fields(self) -> tuple[str, ...]:
         """Names that the controller agreed to send."""
-        return () if self._subscription is None else self._subscription.recipe.names
+        return self._recipe.names
 
     @property
     def drift(self) -> float:
@@ -164,7 +166,7 @@ class RtdeSource:
             raise EOFError
         if self._first is not None:
             (records, arrival), self._first = self._first, None
-            return self._telemetry(records, arrival)
+            return self._telemetry(self._recipe, records, arrival)
         if self._connection is None and not self._reconnect(timeout):
             return None
         connection = self._connection
@@ -172,10 +174,11 @@ class RtdeSource:
             return None
         try:
             records_now = connection.receive(timeout)
-            self._keep_messages(connection)
+            if connection.messages:
+                self._keep_messages(connection)
             if records_now is not None:
                 self._last_data = time.monotonic()
-                return self._telemetry(records_now, self._clock.now())
+                return self._telemetry(self._recipe, records_now, self._clock.now())
             if time.monotonic() - self._last_data > self._quiet_time():
                 raise ControllerError(
                     self._host, f"sent nothing for {self._quiet_time():.0f} s", "check the network"
@@ -220,6 +223,7 @@ class RtdeSource:
             else:
                 now = connection.subscribe(first.recipe.names, self._rate)
                 self._check_same(first, now)
+                self._recipe = now.recipe
             batch = self._batch or max(1, round(BATCH_SECONDS * now.rate))
             connection.start(batch)
         except BaseException:
@@ -232,6 +236,7 @@ class RtdeSource:
     def _accept(self, subscription: Subscription, identity: Identity) -> None:
         """Remember what the first connection agreed on."""
         self._subscription, self._identity = subscription, identity
+        self._recipe = subscription.recipe
         self.missing_fields = subscription.missing
         serial = identity.serial
         self._info = replace(
@@ -350,26 +355,42 @@ class RtdeSource:
     def _quiet_time(self) -> float:
         return max(self._silence, 5.0 / (self._info.rate or 1.0))
 
-    def _telemetry(self, records: NDArray[np.void], arrival: int) -> Telemetry | None:
+    def _telemetry(
+        self, recipe: Recipe, records: NDArray[np.void], arrival: int
+    ) -> Telemetry | None:
         """Columns of new packets, with their gaps and stamps.
 
         Raises:
             ProtocolError: timestamps that no controller has.
         """
-        time_ = records["timestamp"].astype(np.float64)
-        self._check_times(time_)
-        new = np.diff(time_, prepend=self._last_time) != 0
-        if not new.all():
-            self.status.duplicates += int(np.sum(~new))
-            records, time_ = records[new], time_[new]
-            if len(time_) == 0:
-                return None
-        columns = {name: records[name].astype(np.float64) for name in records.dtype.names or ()}
-        gaps = self._gaps(time_)
-        self._last_time, self._loss = float(time_[-1]), None
+        columns = recipe.columns(records)
+        times = columns["timestamp"]
+        gaps: tuple[Gap, ...] = ()
+        if not self._in_step(times):
+            self._check_times(times)
+            new = np.diff(times, prepend=self._last_time) != 0
+            if not new.all():
+                self.status.duplicates += int(np.sum(~new))
+                columns = {name: values[new] for name, values in columns.items()}
+                times = columns["timestamp"]
+                if len(times) == 0:
+                    return None
+            gaps = self._gaps(times, arrival)
+        self._last_time, self._loss = float(times[-1]), None
         self._backoff = FIRST_BACKOFF
-        stamp = self._map.stamp(time_, arrival)
-        return Telemetry(time_, columns, self._info, gaps, stamp)
+        stamp = self._map.stamp(times, arrival)
+        return Telemetry(times, columns, self._info, gaps, stamp)
+
+    def _in_step(self, times: NDArray[np.float64]) -> bool:
+        """Whether every packet follows the one before it as it should: the usual, fast case."""
+        longest = 1.5 / (self._info.rate or 1.0)
+        if not 0.0 < float(times[0]) - self._last_time < longest:
+            return False
+        if len(times) > 1:
+            steps = times[1:] - times[:-1]
+            if not (steps.min() > 0.0 and steps.max() < longest):
+                return False
+        return float(times[-1]) < MAX_TIMESTAMP
 
     def _check_times(self, times: NDArray[np.float64]) -> None:
         if not ((times >= 0.0) & (times < MAX_TIMESTAMP)).all():
@@ -377,20 +398,26 @@ class RtdeSource:
                 self._host, "sent a timestamp that is no time", "restart the controller"
             )
 
-    def _gaps(self, times: NDArray[np.float64]) -> tuple[Gap, ...]:
+    def _gaps(self, times: NDArray[np.float64], arrival: int) -> tuple[Gap, ...]:
+        """Gaps in front of and among packets, with what is known of their causes."""
         rate = self._info.rate or 1.0
         if math.isnan(self._last_time):
             return find_gaps(times, 1.0 / rate)
         found = find_gaps(np.concatenate([[self._last_time], times]), 1.0 / rate)
         gaps = [replace(gap, index=gap.index - 1) for gap in found]
         if gaps and gaps[0].index == 0 and self._loss is not None:
-            cause = f"connection lost: {self._loss}"
-            if gaps[0].end < gaps[0].start:
-                cause = f"controller restarted: {self._loss}"
-            gaps[0] = replace(gaps[0], cause=cause)
+            gaps[0] = self._explain(gaps[0], self._loss, arrival)
         for gap in gaps:
             self._tell("gap", f"{gap.missing} samples missing ({gap.cause})", WARNING)
         return tuple(gaps)
+
+    def _explain(self, gap: Gap, loss: str, arrival: int) -> Gap:
+        """Cause of a gap that a lost connection left."""
+        behind = self._map.lateness(gap.end, arrival) > RESTART_ERROR
+        if gap.end > gap.start and not behind:
+            return replace(gap, cause=f"connection lost: {loss}")
+        self._map.restart()
+        return replace(gap, missing=0, cause=f"controller restarted: {loss}")
 
     def _keep_messages(self, connection: RtdeConnection) -> None:
         for message in connection.messages:
@@ -402,3 +429,10 @@ class RtdeSource:
         """Keep an event; a flood of them must not fill the memory."""
         if len(self._events) < MAX_EVENTS:
             self._events.append(Event(self._clock.now(), kind, text, level))
+
+
+def _by_type(name: str) -> tuple[bool, str, int]:
+    """Sort key that puts fields of one number type side by side, floating point first."""
+    kind = FIELDS[name].kind
+    whole = not (kind == "DOUBLE" or kind in ("VECTOR3D", "VECTOR6D"))
+    return whole, kind.removeprefix("VECTOR6") if whole else "", list(FIELDS).index(name)
