@@ -6,14 +6,12 @@ It imports neither ROS nor launch, so that launch files, the demo runner and tes
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ur_energy_model.nodes.parameters import NODES, Value, parameter
 from ur_energy_model.resources import PACKAGE, config_file
-
-__all__ = ["ARGUMENTS", "LAUNCH_FILES", "NODE_TABLE", "PACKAGE", "LaunchArgument", "NodeEntry"]
 
 
 @dataclass(frozen=True)
@@ -51,15 +49,35 @@ class LaunchArgument:
     choices: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class Start:
+    """One process that a launch file starts.
+
+    Attributes:
+        package, executable: what to run.
+        name: node name.
+        parameters: overrides of its defaults.
+        parameter_files: read before the overrides, in order.
+        arguments: further command line arguments.
+    """
+
+    package: str
+    executable: str
+    name: str
+    parameters: Mapping[str, Value] = field(default_factory=dict)
+    parameter_files: tuple[Path, ...] = ()
+    arguments: tuple[str, ...] = ()
+
+
 NODE_TABLE: dict[str, NodeEntry] = {name: NodeEntry(name, f"{name}_node") for name in NODES}
 """Every node by name."""
 
 
-def _from_parameter(node: str, name: str, default: str | None = "") -> LaunchArgument:
+def _from_parameter(node: str, name: str) -> LaunchArgument:
     """A launch argument that sets a node parameter, described by the parameter table."""
     entry = parameter(node, name)
-    text = _text(entry.default) if default == "" else default
-    return LaunchArgument(name, text, entry.description, entry.choices)
+    choices = ("true", "false") if isinstance(entry.default, bool) else entry.choices
+    return LaunchArgument(name, _text(entry.default), entry.description, choices)
 
 
 def _text(value: Value) -> str:
@@ -68,20 +86,25 @@ def _text(value: Value) -> str:
     return str(value)
 
 
+def _switch(name: str, default: str, description: str) -> LaunchArgument:
+    return LaunchArgument(name, default, description, ("true", "false"))
+
+
 _COMMON: tuple[LaunchArgument, ...] = (
     LaunchArgument("namespace", "", "namespace of all nodes, one a robot"),
     LaunchArgument(
-        "params_file", "", "YAML file with further parameters, read after the installed defaults"
+        "params_file", "", "YAML file with further parameters; arguments given here win over it"
     ),
     LaunchArgument("log_level", "info", "least severe message that is shown",
                    ("debug", "info", "warn", "error")),
 )  # fmt: skip
+_RVIZ = _switch("rviz", "false", "open rviz with markers and robot model")
 
 ARGUMENTS: dict[str, tuple[LaunchArgument, ...]] = {
     "energy": (
         _from_parameter("estimator", "robot_ip"),
         _from_parameter("logger", "robot_model"),
-        _from_parameter("estimator", "model_file", None),
+        LaunchArgument("model_file", None, parameter("estimator", "model_file").description),
         *_COMMON,
         _from_parameter("estimator", "source"),
         _from_parameter("estimator", "bag"),
@@ -89,25 +112,24 @@ ARGUMENTS: dict[str, tuple[LaunchArgument, ...]] = {
         _from_parameter("estimator", "state_file"),
         _from_parameter("logger", "record"),
         _from_parameter("logger", "bag_directory"),
-        LaunchArgument("use_sim_time", "false", "take the time from /clock", ("true", "false")),
-        LaunchArgument("logger", "true", "start the logger too (source: rtde only)",
-                       ("true", "false")),
-        LaunchArgument("robot_description", "false",
-                       "publish a simple robot model and its frames, where no driver does",
-                       ("true", "false")),
-        LaunchArgument("rviz", "false", "open rviz with markers and robot model",
-                       ("true", "false")),
+        _switch("logger", "true", "start the logger too (source: rtde only)"),
+        _switch("use_sim_time", "false", "take the time from /clock"),
+        _switch(
+            "robot_description", "false",
+            "publish a simple robot model and its frames, where no driver does",
+        ),
+        _RVIZ,
     ),
     "demo": (
-        LaunchArgument("host", "127.0.0.2", "loopback address of the simulated controller"),
+        _from_parameter("simulated_robot", "host"),
         _from_parameter("simulated_robot", "robot_model"),
         _from_parameter("simulated_robot", "motion"),
-        _from_parameter("estimator", "model_file"),
+        _from_parameter("simulated_robot", "seed"),
+        LaunchArgument("model_file", "", "start the estimator too, with this identified model"),
         *_COMMON,
         _from_parameter("logger", "record"),
         _from_parameter("logger", "bag_directory"),
-        LaunchArgument("rviz", "false", "open rviz with markers and robot model",
-                       ("true", "false")),
+        _RVIZ,
     ),
     "identify": (
         LaunchArgument("bags", None, "bags to identify from, separated by commas"),
@@ -116,11 +138,124 @@ ARGUMENTS: dict[str, tuple[LaunchArgument, ...]] = {
         _from_parameter("identification", "output"),
         _from_parameter("identification", "friction"),
         *_COMMON,
+        _switch("exit_when_done", "true", "end when the model file is written"),
     ),
 }  # fmt: skip
 """Arguments of every launch file, by its name (launch/<name>.launch.py)."""
 
-LAUNCH_FILES: tuple[str, ...] = tuple(ARGUMENTS)
+
+def starts(launch_file: str, arguments: Mapping[str, str]) -> list[Start]:
+    """What a launch file starts.
+
+    Args:
+        launch_file: its name, such as "energy".
+        arguments: values of all its arguments, defaults included.
+
+    Raises:
+        ValueError: an argument that the tables refuse.
+    """
+    for entry in ARGUMENTS[launch_file]:
+        if entry.choices and arguments[entry.name] not in entry.choices:
+            raise ValueError(
+                f"{entry.name}:={arguments[entry.name]} is not one of {', '.join(entry.choices)}"
+            )
+    return _STARTS[launch_file](arguments)
+
+
+def _node(node: str, arguments: Mapping[str, str], names: tuple[str, ...], **fixed: Value) -> Start:
+    """A node of this package; `names` are arguments that are parameters of the same name.
+
+    Arguments at their default are left to the parameter files, so that params_file can set them.
+    """
+    values: dict[str, Value] = {}
+    for name in names:
+        entry = parameter(node, name)
+        value = _parsed(name, arguments[name], entry.default)
+        if value != entry.default:
+            values[name] = value
+    values |= fixed
+    for name, value in values.items():
+        problem = parameter(node, name).problem(value)
+        if problem is not None:
+            raise ValueError(problem)
+    if arguments.get("use_sim_time") == "true":
+        values["use_sim_time"] = True
+    files = [NODE_TABLE[node].parameter_file]
+    if arguments["params_file"]:
+        files.append(Path(arguments["params_file"]).expanduser())
+    return Start(
+        PACKAGE, NODE_TABLE[node].executable, node, values, tuple(files),
+        ("--ros-args", "--log-level", f"{node}:={arguments['log_level']}"),
+    )  # fmt: skip
+
+
+def _parsed(name: str, text: str, default: Value) -> Value:
+    """An argument's text as the type of a parameter's default."""
+    if isinstance(default, bool):
+        return text == "true"
+    if isinstance(default, list):
+        return [item.strip() for item in text.split(",") if item.strip()] or [""]
+    try:
+        return type(default)(text)
+    except ValueError as error:
+        raise ValueError(f"{name}:={text} is not a number") from error
+
+
+def _energy(arguments: Mapping[str, str]) -> list[Start]:
+    viewer = arguments["robot_description"] == "true"
+    out = [
+        _node(
+            "estimator", arguments,
+            ("source", "robot_ip", "model_file", "bag", "tf_prefix", "state_file"),
+        )
+    ]  # fmt: skip
+    if arguments["logger"] == "true" and arguments["source"] == "rtde":
+        names = ("robot_ip", "robot_model", "tf_prefix", "record", "bag_directory")
+        out.append(_node("logger", arguments, names))
+    return out + _viewers(arguments, viewer, arguments["tf_prefix"])
+
+
+def _demo(arguments: Mapping[str, str]) -> list[Start]:
+    address: dict[str, Value] = {"robot_ip": arguments["host"]}
+    out = [
+        _node("simulated_robot", arguments, ("host", "robot_model", "motion", "seed")),
+        _node("logger", arguments, ("robot_model", "record", "bag_directory"), **address),
+    ]
+    if arguments["model_file"]:
+        out.append(_node("estimator", arguments, ("model_file",), **address))
+    return out + _viewers(arguments, arguments["rviz"] == "true", "")
+
+
+def _identify(arguments: Mapping[str, str]) -> list[Start]:
+    names = ("bags", "validation_bags", "robot_model", "output", "friction", "exit_when_done")
+    return [_node("identification", arguments, names, identify_on_start=True)]
+
+
+def _viewers(arguments: Mapping[str, str], description: bool, prefix: str) -> list[Start]:
+    """Robot model and frames, and rviz, where they are wanted."""
+    out = []
+    if description:
+        from ur_energy_model.model.robots import load_robot
+        from ur_energy_model.model.urdf import urdf
+
+        model = urdf(load_robot(arguments["robot_model"]), prefix=prefix)
+        out.append(
+            Start(
+                "robot_state_publisher", "robot_state_publisher", "robot_state_publisher",
+                {"robot_description": model},
+            )
+        )  # fmt: skip
+    if arguments["rviz"] == "true":
+        layout = config_file("rviz", "energy.rviz")
+        out.append(Start("rviz2", "rviz2", "rviz2", arguments=("-d", str(layout))))
+    return out
+
+
+_STARTS: dict[str, Callable[[Mapping[str, str]], list[Start]]] = {
+    "energy": _energy,
+    "demo": _demo,
+    "identify": _identify,
+}
 
 
 def node_command(node: str, parameters: Mapping[str, Value], *, namespace: str = "") -> list[str]:
@@ -136,8 +271,10 @@ def node_command(node: str, parameters: Mapping[str, Value], *, namespace: str =
         ValueError: a value that the table refuses.
     """
     entry = NODE_TABLE[node]
-    command = [str(Path(sys.executable).parent / entry.executable), "--ros-args",
-               "--params-file", str(entry.parameter_file)]  # fmt: skip
+    command = [
+        str(Path(sys.executable).parent / entry.executable), "--ros-args",
+        "--params-file", str(entry.parameter_file),
+    ]  # fmt: skip
     if namespace:
         command += ["-r", f"__ns:={namespace}"]
     for name, value in parameters.items():

@@ -13,7 +13,7 @@ from std_srvs.srv import Trigger
 from ur_energy_model.errors import InputError, UrEnergyError
 from ur_energy_model.identification.pipeline import Identification, identify
 from ur_energy_model.nodes import conversions as convert
-from ur_energy_model.nodes.managed import LATCHED, LIVE, ManagedNode, run
+from ur_energy_model.nodes.managed import LATCHED, LIVE, ManagedNode, NodeDone, run
 
 REPORT_PERIOD = 1.0
 """Of /diagnostics [s]."""
@@ -29,6 +29,7 @@ class IdentificationNode(ManagedNode):
     def open(self) -> None:
         """Make topics and services."""
         self._progress = (0.0, "idle")
+        self._exit_code: int | None = None
         self._level = convert.OK
         self._figures: dict[str, Any] = {}
         self._diagnostics = self.publish_on(DiagnosticArray, "/diagnostics", LIVE)
@@ -54,10 +55,14 @@ class IdentificationNode(ManagedNode):
         return response
 
     def _identify_alone(self) -> None:
+        code = 1
         try:
             self._identify()
+            code = 0
         except UrEnergyError as error:
             self.get_logger().error(str(error))
+        finally:
+            self._exit_code = code
 
     def _identify(self) -> str:
         """Identify, save the model, publish the result; one line for people.
@@ -99,6 +104,8 @@ class IdentificationNode(ManagedNode):
         self._progress = (fraction, text or self._progress[1])
 
     def _report(self) -> None:
+        if self._exit_code is not None and self.value("exit_when_done"):
+            raise NodeDone(self._exit_code)
         fraction, text = self._progress
         name = self.get_fully_qualified_name().lstrip("/")
         values = {"progress": fraction, **self._figures}

@@ -38,6 +38,18 @@ LATCHED = QoSProfile(
 """Quality of service of topics whose last message late joiners get."""
 
 
+class NodeDone(Exception):  # noqa: N818, not an error
+    """A node has done all it was started for.
+
+    Attributes:
+        code: exit code of its process.
+    """
+
+    def __init__(self, code: int) -> None:
+        self.code = code
+        super().__init__(f"done, exit code {code}")
+
+
 class ManagedNode(LifecycleNode):
     """A lifecycle node that configures and activates itself unless `autostart` is false.
 
@@ -280,6 +292,8 @@ def run(make: Callable[[], Sequence[ManagedNode]], *, threads: int = 1) -> int:
         executor.spin()
     except (KeyboardInterrupt, ExternalShutdownException):
         pass
+    except NodeDone as done:
+        return done.code
     except UrEnergyError as error:
         print(error, file=sys.stderr)
         return 1

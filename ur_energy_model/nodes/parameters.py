@@ -99,6 +99,7 @@ IDENTIFICATION: tuple[Parameter, ...] = (
     ),
     Parameter("power_model", "physical", "bus power model", read_only=False),
     Parameter("identify_on_start", False, "identify once on activation"),
+    Parameter("exit_when_done", False, "end the node after that, with exit code 1 where it failed"),
 )
 
 ESTIMATOR: tuple[Parameter, ...] = (
