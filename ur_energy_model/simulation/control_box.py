@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -25,6 +25,7 @@ from ur_energy_model.simulation.commands import (
 )
 from ur_energy_model.simulation.inputs import INPUTS, OWN_FIELDS, Ownership
 from ur_energy_model.simulation.modes import ProgramState, RobotMode, SafetyMode
+from ur_energy_model.simulation.parameters import constants
 from ur_energy_model.telemetry.fields import FIELDS, WIDTH
 from ur_energy_model.telemetry.protocol import SIMULATED_SERIAL_PREFIX, TextMessage
 
@@ -102,7 +103,8 @@ class Program(Protocol):
 class Signals(dict[str, Any]):
     """Values of RTDE fields by name: those of the control box, and else those of the arm.
 
-    The arm's values are looked up only when somebody asks, for some are costly.
+    The arm's values, and what is derived from them, are looked up only when somebody asks, for
+    some are costly.
     """
 
     def __init__(self, arm: Arm) -> None:
@@ -110,10 +112,23 @@ class Signals(dict[str, Any]):
         self._arm = arm
 
     def __missing__(self, name: str) -> Any:
-        return self._arm.outputs[name]
+        derive = _DERIVED.get(name)
+        return self._arm.outputs[name] if derive is None else derive(self._arm.outputs)
 
     def __contains__(self, name: object) -> bool:
-        return super().__contains__(name) or name in self._arm.outputs
+        return super().__contains__(name) or name in _DERIVED or name in self._arm.outputs
+
+
+def _deviation_ratio(outputs: Mapping[str, Any]) -> float:
+    error = np.abs(np.subtract(outputs["target_q"], outputs["actual_q"])).max()
+    return float(error / constants()["servo"]["following_error"])
+
+
+_DERIVED: dict[str, Callable[[Mapping[str, Any]], float]] = {
+    "safety_status": lambda outputs: float(outputs["safety_mode"]),
+    "tcp_force_scalar": lambda outputs: float(np.linalg.norm(outputs["actual_TCP_force"][:3])),
+    "joint_position_deviation_ratio": _deviation_ratio,
+}
 
 
 class ScriptError(Exception):
