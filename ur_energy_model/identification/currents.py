@@ -13,15 +13,16 @@ moving samples are fitted: at standstill friction takes any value up to its limi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ur_energy_model.errors import IdentificationError, InputError
 from ur_energy_model.identification.grams import BlockedGram, Prior, Solution, cross_validate, solve
-from ur_energy_model.identification.signals import Motion
-from ur_energy_model.model.friction import LAWS, Friction, FrictionLaw, OperatingPoint
+from ur_energy_model.identification.signals import Motion, NarrowFilter
+from ur_energy_model.model.friction import LAWS, Friction, FrictionLaw, OperatingPoint, Term
 from ur_energy_model.model.robots import RobotDescription
 
 Array = NDArray[np.float64]
@@ -31,15 +32,65 @@ MOVING_SPEED = 0.02
 """Joint speed above which a sample counts as moving [rad/s]."""
 SHORTEST_MOTION = 1.0
 """A joint that moved for less time keeps the robot file's constants [s]."""
+MODEL_ERROR = 0.015
+"""What the model leaves out of a torque constant, as a share of it: nominal link masses, and
+friction that grows with the load more strongly one way than the other, which current alone
+cannot tell from a torque constant."""
 TORQUE_CONSTANT_SPREAD = 0.15
 """Spread of torque constants between arms of one type (factory calibrations: over 10 %)."""
 GAIN_PER_PARAMETER = 0.02
 """Held-out RMS a further parameter must save to be worth having."""
 WARMTH = 2.0
 """Temperature span from which temperature-dependent friction is tried [K]."""
+_BY_NAME_ONLY = ("polynomial", "sign")
+"""Never chosen by "auto": one is wild beyond the speeds it was fitted at, the other is
+coulomb_viscous but for speeds too low to be fitted."""
 _COULOMB_SHARE = 0.04
 _VISCOUS_SHARE = 0.028
 _GRID = 8
+
+
+def with_torque_constant(fit: JointFit, constant: float, std: float) -> JointFit:
+    """The fit after its torque constant was learnt more exactly elsewhere (from bus power).
+
+    The other coefficients move with it as their correlations say; what the bus adds is taken to
+    outweigh the current's word by MODEL_ERROR.
+
+    Args:
+        fit: of one joint.
+        constant: torque constant [N m/A].
+        std: its standard deviation [N m/A].
+    """
+    inverse = 1.0 / fit.torque_constant
+    spread = fit.covariance[0, 0] + (MODEL_ERROR * inverse) ** 2
+    gain = fit.covariance[:, 0] / spread
+    gain[0] = 1.0
+    names = fit.friction.law.parameters
+    coefficients = np.concatenate([[inverse], fit.friction.values * inverse])
+    coefficients = coefficients + gain * (1.0 / constant - inverse)
+    known = (std / constant**2) ** 2
+    covariance = fit.covariance - np.outer(fit.covariance[:, 0], fit.covariance[:, 0]) / spread
+    covariance[0, :] = covariance[:, 0] = 0.0
+    covariance = covariance + np.outer(gain, gain) * known
+    values, deviations = _parameters(coefficients, covariance)
+    return replace(
+        fit,
+        torque_constant=constant,
+        torque_constant_std=std,
+        friction=replace(fit.friction, parameters=dict(zip(names, values.tolist(), strict=True))),
+        friction_std=dict(zip(names, deviations.tolist(), strict=True)),
+        covariance=covariance,
+        source={**fit.source, "torque_constant": "current and bus_power"},
+    )
+
+
+def _parameters(coefficients: Array, covariance: Array) -> tuple[Array, Array]:
+    """Friction parameters and standard deviations from (1/k_t, parameters / k_t)."""
+    inverse = coefficients[0]
+    values = coefficients[1:] / inverse
+    # d(parameter) = d(coefficient)/inverse - parameter/inverse d(inverse)
+    slopes = np.column_stack([-values / inverse, np.eye(len(values)) / inverse])
+    return values, np.asarray(np.sqrt(np.diag(slopes @ covariance @ slopes.T)))
 
 
 @dataclass(frozen=True)
@@ -96,7 +147,8 @@ def candidates(friction: str, *, warm: bool) -> tuple[Candidate, ...]:
     laws = [
         law
         for name, law in LAWS.items()
-        if name == friction or (friction == AUTO and (warm or not law.uses_temperature))
+        if name == friction
+        or (friction == AUTO and name not in _BY_NAME_ONLY and (warm or not law.uses_temperature))
     ]
     out: list[Candidate] = []
     for law in laws:
@@ -106,6 +158,33 @@ def candidates(friction: str, *, warm: bool) -> tuple[Candidate, ...]:
             shapes = [{**shape, name: float(value)} for shape in shapes for value in values]
         out.extend(Candidate(law, tuple(shape.items())) for shape in shapes)
     return tuple(out)
+
+
+class _Library:
+    """The distinct columns of all candidates: load, friction terms with their shapes, current."""
+
+    def __init__(self, laws: Sequence[Candidate]) -> None:
+        self._terms: dict[tuple[Term, tuple[float, ...]], tuple[int, dict[str, float]]] = {}
+        self.places: list[list[int]] = []
+        for candidate in laws:
+            shape = dict(candidate.shape)
+            place = [0]
+            for term in candidate.law.terms.values():
+                key = (term, tuple(shape[name] for name in term.uses))
+                entry = self._terms.setdefault(key, (len(self._terms) + 1, shape))
+                place.append(entry[0])
+            self.places.append(place)
+        self.width = len(self._terms) + 2
+        self.places = [[*place, self.width - 1] for place in self.places]
+
+    def columns(self, point: OperatingPoint, current: Array) -> Array:
+        """[samples, n, width]."""
+        out = np.empty((*current.shape, self.width))
+        out[..., 0] = point.load / point.gear_ratio
+        for (term, _), (place, shape) in self._terms.items():
+            out[..., place] = term(point, shape)
+        out[..., -1] = current
+        return out
 
 
 class CurrentFit:
@@ -123,40 +202,46 @@ class CurrentFit:
         self.robot = robot
         self.friction = friction
         self.candidates = candidates(friction, warm=warm)
-        self._grams = [BlockedGram() for _ in self.candidates]
+        self._library = _Library(self.candidates)
+        self._grams = BlockedGram()
         self._counts = BlockedGram()
         self._temperature = np.array([[np.inf, -np.inf]] * robot.dof)
         self._moving_time = np.zeros(robot.dof)
 
-    def add(self, motion: Motion, load: Array) -> None:
-        """Add motion [samples, n] with its torque without friction [samples, n], joint side."""
-        if len(motion) < 2:
+    def add(self, motion: Motion, load: Array, narrow: NarrowFilter) -> None:
+        """Add an uninterrupted motion.
+
+        Args:
+            motion: [samples, n].
+            load: its torque without friction, joint side [samples, n], N m.
+            narrow: filter for columns and currents.
+        """
+        inside = narrow.inside(motion)
+        if len(motion.time[inside]) < 2:
             return
-        moving = np.abs(motion.qd) > MOVING_SPEED
-        period = float(motion.time[1] - motion.time[0])
-        self._moving_time += moving.sum(axis=0) * period
         low = np.fmin.reduce(motion.temperature, axis=0)
         high = np.fmax.reduce(motion.temperature, axis=0)
         self._temperature[:, 0] = np.fmin(self._temperature[:, 0], low)
         self._temperature[:, 1] = np.fmax(self._temperature[:, 1], high)
-        edges = np.flatnonzero(np.diff(np.floor(motion.time))) + 1
-        parts = np.split(np.arange(len(motion)), edges)
-        counts = [moving[part].sum(axis=0, dtype=float) for part in parts]
-        for count, part in zip(counts, parts, strict=True):
-            self._counts.add(count, len(part) * period)
-        for candidate, gram in zip(self.candidates, self._grams, strict=True):
-            rows = self._rows(candidate, motion, load) * moving[:, :, None]
-            by_joint = np.ascontiguousarray(rows.transpose(1, 0, 2))
-            for part in parts:
-                piece = by_joint[:, part[0] : part[-1] + 1]
-                gram.add(piece.transpose(0, 2, 1) @ piece, len(part) * period)
+        moving = narrow.moving(motion, MOVING_SPEED)[inside]
+        rows = narrow(motion, self._library.columns(self._point(motion, load), motion.current))
+        rows = rows[inside] * moving[:, :, None]
+        time = motion.time[inside]
+        period = float(time[1] - time[0])
+        self._moving_time += moving.sum(axis=0) * period
+        by_joint = np.ascontiguousarray(rows.transpose(1, 0, 2))
+        edges = [0, *(np.flatnonzero(np.diff(np.floor(time))) + 1), len(time)]
+        for start, stop in pairwise(edges):
+            piece = by_joint[:, start:stop]
+            duration = (stop - start) * period
+            self._grams.add(piece.transpose(0, 2, 1) @ piece, duration)
+            self._counts.add(moving[start:stop].sum(axis=0, dtype=float), duration)
 
     def merge(self, other: CurrentFit) -> None:
         """Take over what another accumulator with the same candidates has seen."""
         if other.candidates != self.candidates:
             raise ValueError("accumulators of different friction candidates do not merge")
-        for mine, theirs in zip(self._grams, other._grams, strict=True):
-            mine.merge(theirs)
+        self._grams.merge(other._grams)
         self._counts.merge(other._counts)
         self._moving_time += other._moving_time
         self._temperature[:, 0] = np.minimum(self._temperature[:, 0], other._temperature[:, 0])
@@ -170,25 +255,22 @@ class CurrentFit:
         """
         return tuple(self._joint(j) for j in range(self.robot.dof))
 
-    def _rows(self, candidate: Candidate, motion: Motion, load: Array) -> Array:
-        """[load / N, friction terms, current], [samples, n, p + 1]."""
-        ratio = self.robot.gear_ratio
+    def _point(self, motion: Motion, load: Array) -> OperatingPoint:
         model = self.robot.friction_temperature_model.T
-        point = OperatingPoint(
-            motion.qd, load, ratio,
-            np.nan_to_num(motion.temperature) if candidate.law.uses_temperature else None,
+        return OperatingPoint(
+            motion.qd, load, self.robot.gear_ratio,
+            motion.temperature if np.isfinite(motion.temperature).all() else None,
             model if np.isfinite(model).all() else None,
         )  # fmt: skip
-        terms = candidate.law.regressor(point, dict(candidate.shape))
-        return np.concatenate([(load / ratio)[..., None], terms, motion.current[..., None]], axis=2)
 
     def _joint(self, j: int) -> JointFit:
         if self._moving_time[j] < SHORTEST_MOTION:
             return self._from_prior(j)
         counts = self._counts.blocks[:, j]
         scored: list[tuple[Candidate, Array, Prior, Array]] = []
-        for candidate, gram in zip(self.candidates, self._grams, strict=True):
-            blocks, prior = gram.blocks[:, j], self._prior(candidate.law, j)
+        library = self._grams.blocks[:, j]
+        for candidate, place in zip(self.candidates, self._library.places, strict=True):
+            blocks, prior = library[:, place][:, :, place], self._prior(candidate.law, j)
             errors = (
                 cross_validate(blocks, prior, counts) if len(self.candidates) > 1 else np.zeros(1)
             )
@@ -216,12 +298,8 @@ class CurrentFit:
         comparison: dict[str, float],
     ) -> JointFit:  # fmt: skip
         law = candidate.law
-        inverse = solution.coefficients[0]
-        constant = 1.0 / inverse
-        parameters = solution.coefficients[1:] * constant
-        # d(parameter) = d(coefficient)/inverse - parameter/inverse d(inverse)
-        slopes = np.column_stack([-parameters / inverse, np.eye(len(parameters)) / inverse])
-        parameter_std = np.sqrt(np.diag(slopes @ solution.covariance @ slopes.T))
+        constant = 1.0 / solution.coefficients[0]
+        parameters, parameter_std = _parameters(solution.coefficients, solution.covariance)
         told = solution.std < 0.5 * prior.std
         names = ("torque_constant", *law.parameters)
         low, high = self._temperature[j]
@@ -298,11 +376,11 @@ def nominal_friction(robot: RobotDescription, j: int) -> tuple[dict[str, float],
     fastest = ratio * robot.max_velocity[j]
     mean = {
         "viscous": viscous, "coulomb": coulomb, "coulomb_direct": coulomb,
-        "coulomb_reverse": coulomb,
+        "coulomb_reverse": coulomb, "power": viscous * ratio,
     }  # fmt: skip
     std = {
         "viscous": viscous, "coulomb": coulomb, "coulomb_direct": coulomb,
-        "coulomb_reverse": coulomb, "stribeck": coulomb, "load": 0.2,
+        "coulomb_reverse": coulomb, "stribeck": coulomb, "power": viscous * ratio, "load": 0.2,
         "square": viscous / fastest, "cubic": viscous / fastest**2,
         "viscous_temperature": 0.05 * viscous,
     }  # fmt: skip
@@ -315,11 +393,11 @@ def _choose(errors: dict[str, Array]) -> tuple[str, str]:
     """Law by held-out error, the one with fewer parameters where the difference is no more than
     its own scatter over folds or than GAIN_PER_PARAMETER; and the reason in words.
     """  # noqa: D205
-    order = sorted(errors, key=lambda name: len(LAWS[name].parameters))
+    order = sorted(errors, key=lambda name: LAWS[name].freedom)
     best = min(errors, key=lambda name: float(errors[name].mean()))
     chosen = best
     for name in order:
-        extra = len(LAWS[best].parameters) - len(LAWS[name].parameters)
+        extra = LAWS[best].freedom - LAWS[name].freedom
         if extra < 0 or name == best:
             continue
         loss = errors[name] - errors[best]

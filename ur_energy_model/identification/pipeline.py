@@ -18,7 +18,15 @@ from numpy.typing import NDArray
 
 from ur_energy_model import __version__
 from ur_energy_model.errors import WrongRobotError
-from ur_energy_model.identification.currents import AUTO, MOVING_SPEED, WARMTH, CurrentFit, JointFit
+from ur_energy_model.identification.currents import (
+    AUTO,
+    MODEL_ERROR,
+    MOVING_SPEED,
+    WARMTH,
+    CurrentFit,
+    JointFit,
+    with_torque_constant,
+)
 from ur_energy_model.identification.metrics import ErrorStatistics, Metrics, PowerStatistics
 from ur_energy_model.identification.power import PowerFit, PowerFitResult, current_rate
 from ur_energy_model.identification.recording import (
@@ -33,7 +41,7 @@ from ur_energy_model.identification.setup_estimation import (
     SetupEstimate,
     estimate_setup_and_inertia,
 )
-from ur_energy_model.identification.signals import Motion
+from ur_energy_model.identification.signals import Motion, NarrowFilter
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel, JointModel
 from ur_energy_model.model.robots import RobotDescription, load_robot
@@ -100,7 +108,7 @@ def identify(
         power = PowerFit(arm)
         for recording in fitted:
             power.merge(recording.power)
-        result = power.fit(power_model, np.array([joint.torque_constant for joint in joints]))
+        joints, result = _fit_power(power, power_model, joints)
         model = _assemble(arm, estimate, joints, result, fitted, setup)
         fit = tuple(_measure(model, recording, arm, estimate, setup) for recording in fitted)
         validation = tuple(
@@ -246,11 +254,31 @@ def _fit_currents(
     fit = CurrentFit(robot, friction, warm=warm)
     for recording in recordings:
         setups = _Setups(robot, recording, estimate, configured)
+        narrow = NarrowFilter(recording.cutoff)
         for motion in recording.motions():
             for part, dynamics in setups.parts(motion):
                 link = dynamics.inverse_dynamics(part.q, part.qd, part.qdd)
-                fit.add(part, link + inertia * part.qdd)
+                fit.add(part, link + inertia * part.qdd, narrow)
     return fit.fit()
+
+
+def _fit_power(
+    power: PowerFit, kind: str, joints: tuple[JointFit, ...]
+) -> tuple[tuple[JointFit, ...], PowerFitResult]:
+    """The power stage, and the joints with the torque constants that it tells more exactly."""
+    constant = np.array([joint.torque_constant for joint in joints])
+    std = np.hypot([joint.torque_constant_std for joint in joints], MODEL_ERROR * constant)
+    result = power.fit(kind, constant, std)
+    if kind != "physical" or result.source != "bus_power":
+        return joints, result
+    factor, _ = result.factors["conversion"]
+    updated = list(joints)
+    for j, joint in enumerate(joints):
+        told_std = result.factors[f"k_{j}"][1] / factor
+        if told_std < _TOLD * std[j]:
+            told = float(result.back_emf_constant[j] / factor)
+            updated[j] = with_torque_constant(joint, told, told_std)
+    return tuple(updated), result
 
 
 def _assemble(
@@ -310,6 +338,8 @@ def _assemble(
     )
 
 
+_TOLD = 0.8
+"""Bus power tells a torque constant where it narrows its deviation to this share or less."""
 _SETUP_SOURCES = {"configured": "given"}
 
 
@@ -348,18 +378,24 @@ def _measure(
     n = model.dof
     current, moving, torque = ErrorStatistics(n), ErrorStatistics(n), ErrorStatistics(n)
     inertia = np.array([joint.reflected_inertia for joint in model.joints])
+    narrow = NarrowFilter(recording.cutoff)
     for motion in recording.motions():
         for part, dynamics in setups.parts(motion):
+            if not len(part.time[narrow.inside(part)]):
+                continue
             link = dynamics.inverse_dynamics(part.q, part.qd, part.qdd)
             temperature = part.temperature if np.isfinite(part.temperature).all() else None
             predicted = model.from_link_torque(
                 link, part.qd, part.qdd, temperature=temperature, std=False
             ).current
-            current.add(part.current, predicted)
-            moving.add(part.current, predicted, np.abs(part.qd) > MOVING_SPEED)
+            inside = narrow.inside(part)
+            both = narrow(part, np.column_stack([part.current, predicted]))[inside]
+            current.add(both[:, :n], both[:, n:])
+            moving.add(both[:, :n], both[:, n:], narrow.moving(part, MOVING_SPEED)[inside])
             if recording.torque_reference == "actual" and np.isfinite(part.moment).all():
                 moment = _shifted(part.time, part.moment, setups.delay(part))
-                torque.add(moment, link + inertia * part.qdd)
+                both = narrow(part, np.column_stack([moment, link + inertia * part.qdd]))[inside]
+                torque.add(both[:, :n], both[:, n:])
     if recording.torque_reference == "target":
         _measure_target_torque(recording, setups, inertia, torque)
     power = PowerStatistics()

@@ -4,8 +4,10 @@ Heredia et al. (EcBot, eq. 13-21):  P = P_c + sum(R i^2 + k_b w i + driver |i| +
 EcBot fits all 4n + 1 coefficients freely, which overfits short recordings. The physical model
 keeps the structure that energy conservation and the robot file give, and lets the data move a few
 common factors: standby, copper factor c_R (R = c_R * winding resistance), conversion factor c_M
-(k_b = c_M * k_t, 1 by energy conservation) and the driver loss. Copper factors per joint size or
-per joint enter only where they lower the held-out error.
+(k_b = c_M * k_t, 1 by energy conservation) and the driver loss. Each joint's k_b keeps close to
+its torque constant, as exactly as that is known; so bus power, which weighs motor speed times
+current, also tells torque constants that the motion left uncertain. Copper factors per joint size
+enter only where they lower the held-out error.
 """
 
 from __future__ import annotations
@@ -29,13 +31,13 @@ STANDBY = (30.0, 10.0)
 COPPER_FACTOR = (0.8, 0.5)
 """Copper loss over i^2 times the recorded winding resistance: 1.0 to 1.5 by phase convention and
 heat, 0.43 by the catalogue motor constant of S0, 0.3 to 0.75 on recordings of three arms."""
-CONVERSION_FACTOR = (1.0, 0.05)
+CONVERSION_FACTOR = (1.0, 0.02)
 """Electrical over mechanical power of the motors: energy conservation."""
 DRIVER = (0.2, 0.2)
 """Driver loss [W/A]."""
 FREE_TERM_GAIN = 0.01
 """Held-out RMSE that a further term must save, as a share."""
-_JOINT_SPREAD = 0.3
+_SIZE_SPREAD = 0.3
 _FLOOR_MARGIN = 3.0
 
 
@@ -130,18 +132,24 @@ class PowerFit:
             entry[0] += total
             entry[1] += count
 
-    def fit(self, kind: str, torque_constant: Array) -> PowerFitResult:
+    def fit(
+        self, kind: str, torque_constant: Array, torque_constant_std: Array | None = None
+    ) -> PowerFitResult:
         """Power model from the data, or from the priors alone where there are none.
 
         Args:
             kind: "physical" or "ecbot".
             torque_constant: identified, motor side [n], N m/A.
+            torque_constant_std: its standard deviation [n]; exact where None.
         """
+        deviation = np.zeros(self.robot.dof) if torque_constant_std is None else torque_constant_std
         if kind == "ecbot" and self.samples:
             return self._result(
                 "ecbot", _free(self.robot.dof), {}, "EcBot's 4n+1 free coefficients"
             )
-        variants = {name: make(self.robot, torque_constant) for name, make in _VARIANTS.items()}
+        variants = {
+            name: make(self.robot, torque_constant, deviation) for name, make in _VARIANTS.items()
+        }
         if not self.samples:
             reason = "no bus power recorded: robot file and typical values"
             return self._result("physical", variants["common"], {}, reason)
@@ -166,7 +174,7 @@ class PowerFit:
     def _expected(self) -> Array:
         """Coefficients that the robot file leads to expect."""
         constant = np.nan_to_num(self.robot.torque_constant)
-        variant = _VARIANTS["common"](self.robot, constant)
+        variant = _VARIANTS["common"](self.robot, constant, np.zeros(self.robot.dof))
         return variant.basis @ variant.prior.mean
 
     def _project(self, variant: _Variant) -> Array:
@@ -284,44 +292,41 @@ def _free(n: int) -> _Variant:
 
 
 def _structured(
-    robot: RobotDescription, torque_constant: Array, groups: list[NDArray[np.intp]], free: bool
+    robot: RobotDescription, constant: Array, deviation: Array, groups: list[NDArray[np.intp]]
 ) -> _Variant:
-    """Common factors; the copper factor also per group of joints where `free`."""
+    """Common factors, torque constants per joint, and copper factors of groups of joints."""
     n = robot.dof
     resistance = np.nan_to_num(robot.winding_resistance)
-    constant = np.nan_to_num(torque_constant)
-    columns, names, mean, std = [], ["standby"], [], []
-    unit = np.zeros(4 * n + 1)
-
-    def column(offset: int, values: Array) -> Array:
-        out = unit.copy()
-        out[1 + offset * n : 1 + (offset + 1) * n] = values
-        return out
-
-    standby = unit.copy()
-    standby[0] = 1.0
-    columns.append(standby)
+    constant = np.nan_to_num(constant)
     known = np.isfinite(robot.standby_power)
-    mean.append(robot.standby_power if known else STANDBY[0])
-    std.append(STANDBY[1])
-    for name, offset, values, (center, spread) in (
-        ("copper", 0, resistance, COPPER_FACTOR),
-        ("conversion", 1, constant, CONVERSION_FACTOR),
-        ("driver", 2, np.ones(n), DRIVER),
-    ):
-        names.append(name)
-        columns.append(column(offset, values))
-        mean.append(center)
-        std.append(spread)
-    if free:
-        for k, group in enumerate(groups):
-            only = np.zeros(n)
-            only[group] = resistance[group]
-            names.append(f"copper_{k}")
-            columns.append(column(0, only))
-            mean.append(0.0)
-            std.append(_JOINT_SPREAD)
-    return _Variant(tuple(names), np.column_stack(columns), Prior(np.array(mean), np.array(std)))
+    parts: list[tuple[str, Array, float, float]] = [
+        ("copper", _column(n, 0, resistance), *COPPER_FACTOR),
+        ("conversion", _column(n, 1, constant), *CONVERSION_FACTOR),
+        ("driver", _column(n, 2, np.ones(n)), *DRIVER),
+    ]
+    parts.extend(
+        (f"k_{j}", _column(n, 1, np.eye(n)[j]), 0.0, float(deviation[j]))
+        for j in np.flatnonzero(deviation > 0)
+    )
+    for k, group in enumerate(groups):
+        only = np.zeros(n)
+        only[group] = resistance[group]
+        parts.append((f"copper_{k}", _column(n, 0, only), 0.0, _SIZE_SPREAD))
+    standby = np.eye(4 * n + 1)[0]
+    mean = [robot.standby_power if known else STANDBY[0], *(part[2] for part in parts)]
+    std = [STANDBY[1], *(part[3] for part in parts)]
+    return _Variant(
+        ("standby", *(part[0] for part in parts)),
+        np.column_stack([standby, *(part[1] for part in parts)]),
+        Prior(np.array(mean), np.array(std)),
+    )
+
+
+def _column(n: int, kind: int, values: Array) -> Array:
+    """Coefficients [4 n + 1] that are `values` for one kind of column and zero elsewhere."""
+    out = np.zeros(4 * n + 1)
+    out[1 + kind * n : 1 + (kind + 1) * n] = values
+    return out
 
 
 def _sizes(robot: RobotDescription) -> list[NDArray[np.intp]]:
@@ -330,10 +335,7 @@ def _sizes(robot: RobotDescription) -> list[NDArray[np.intp]]:
     return [np.flatnonzero(resistance == value) for value in np.unique(resistance)]
 
 
-_VARIANTS: dict[str, Callable[[RobotDescription, Array], _Variant]] = {
-    "common": lambda robot, kt: _structured(robot, kt, [], False),
-    "per size": lambda robot, kt: _structured(robot, kt, _sizes(robot), True),
-    "per joint": lambda robot, kt: _structured(
-        robot, kt, [np.array([j]) for j in range(robot.dof)], True
-    ),
+_VARIANTS: dict[str, Callable[[RobotDescription, Array, Array], _Variant]] = {
+    "common": lambda robot, constant, std: _structured(robot, constant, std, []),
+    "per size": lambda robot, constant, std: _structured(robot, constant, std, _sizes(robot)),
 }

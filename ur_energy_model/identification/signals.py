@@ -1,9 +1,12 @@
 """From recorded columns to motion fit for identification: filtered, differentiated, on a grid.
 
 Position, speed and current pass the same zero-phase low-pass filter, so that no delay comes
-between them; acceleration is the derivative of the filtered speed. The cut-off is chosen from the
-data. A filter never runs across a gap; steps that the cut-off still resolves (a sample or two
-lost, an uneven recorder) are irregular sampling and are interpolated.
+between them; acceleration is the derivative of the filtered speed. This first filter is wide. The
+second, narrow one is applied to what is compared, model columns and measurement alike ("parallel
+filtering", usual in robot identification): then neither the steps of friction at a reversal nor
+those of acceleration are distorted on one side only. Its cut-off is chosen from the data. A
+filter never runs across a gap; steps that the cut-off still resolves (a sample or two lost, an
+uneven recorder) are irregular sampling and are interpolated.
 """
 
 from __future__ import annotations
@@ -25,14 +28,17 @@ Array = NDArray[np.float64]
 CUTOFF_RANGE = (2.5, 6.0)
 """Lowest and highest cut-off [Hz]: faster motion is the gears' compliance, which a rigid-body model
 lacks. The highest also stays below 0.35 of the sample rate."""
-OVERSAMPLING = 8.0
-"""Samples kept per period of the cut-off frequency."""
+WIDENING = 4.0
+"""Bandwidth of the first filter over the cut-off of the second."""
+OVERSAMPLING = 5.0
+"""Samples kept per period of the first filter's bandwidth."""
 _CHUNK = 30.0
 _OVERLAP = 2.0
 _LINEAR_RATE = 200.0
 _SHORTEST = 12
 _DEFAULT_CUTOFF = 5.0
 _MOVING = 0.02
+_STILL_SHARE = 0.1
 _ACCEPTED_LOSS = 0.05
 
 
@@ -139,18 +145,19 @@ class MotionStream:
 
     Args:
         dof: number of joints n.
-        cutoff: of the zero-phase filter [Hz].
+        cutoff: of the second, narrow filter [Hz]; the one applied here is WIDENING as wide.
         period: nominal sample period [s].
     """
 
     def __init__(self, dof: int, cutoff: float, period: float) -> None:
         self.dof, self.cutoff, self.period = dof, cutoff, period
         self.rate = 1 / period
-        self.stride = max(1, int(self.rate / (OVERSAMPLING * cutoff)))
-        self._filter = butter(2, min(2 * cutoff * period, 0.9), output="sos")
+        self.bandwidth = min(WIDENING * cutoff, 0.4 / period)
+        self.stride = max(1, int(self.rate / (OVERSAMPLING * self.bandwidth)))
+        self._filter = butter(2, 2 * self.bandwidth * period, output="sos")
         self.longest_step = max(2.5 * period, 0.25 / cutoff)
         """Steps longer than this are gaps [s]."""
-        self._edge = 0.5 / cutoff
+        self._edge = 0.5 / self.bandwidth
         self._pending: list[Telemetry] = []
         self._from = -np.inf
         self._origin: float | None = None
@@ -220,7 +227,7 @@ class MotionStream:
             return np.asarray(CubicSpline(time, values)(grid))
 
         def smooth(values: Array) -> Array:
-            pad = min(len(values) - 1, int(1.5 * self.rate / self.cutoff))
+            pad = min(len(values) - 1, int(1.5 * self.rate / self.bandwidth))
             return np.asarray(sosfiltfilt(self._filter, values, axis=0, padlen=pad))
 
         thin = slice(int(-first) % self.stride, None, self.stride)
@@ -247,6 +254,48 @@ class MotionStream:
             temperature=temperature,
             payload=payload,
         )
+
+
+class NarrowFilter:
+    """The second filter, for motions of one recording.
+
+    Args:
+        cutoff: [Hz].
+    """
+
+    def __init__(self, cutoff: float) -> None:
+        self.cutoff = cutoff
+        self._designed: dict[float, Array] = {}
+
+    def inside(self, motion: Motion) -> slice:
+        """Samples that the ends of the stretch do not reach, thinned to what the cut-off needs."""
+        if len(motion) < _SHORTEST:
+            return slice(0, 0)
+        rate = 1 / _period(motion)
+        edge = int(np.ceil(0.5 * rate / self.cutoff))
+        return slice(edge, max(edge, len(motion) - edge), max(1, int(rate / (8 * self.cutoff))))
+
+    def __call__(self, motion: Motion, values: Array) -> Array:
+        """Values [samples, ...] filtered along time."""
+        period = round(_period(motion), 9)
+        if period not in self._designed:
+            fraction = min(2 * self.cutoff * period, 0.9)
+            self._designed[period] = butter(2, fraction, output="sos")
+        pad = min(len(values) - 1, int(1.5 / (period * self.cutoff)))
+        return np.asarray(sosfiltfilt(self._designed[period], values, axis=0, padlen=pad))
+
+    def moving(self, motion: Motion, speed: float) -> NDArray[np.bool_]:
+        """Samples [samples, n] of joints that move, clear of standstill by the filter's reach.
+
+        At standstill friction takes any value up to its limit, and the filter carries that into
+        the motion beside it.
+        """
+        still = self(motion, (np.abs(motion.qd) < speed).astype(float))
+        return np.asarray((np.abs(motion.qd) >= speed) & (still < _STILL_SHARE))
+
+
+def _period(motion: Motion) -> float:
+    return float(motion.time[1] - motion.time[0])
 
 
 def motions(

@@ -7,7 +7,7 @@ are the law's shape, found by a bounded outer search.
 
 Laws: power-flow Coulomb (Clochiatti et al., Robotica 2024, eq. 10-18), Coulomb-viscous with tanh
 (Raviola et al., RAAD 2021), with sign (Machines 2024, 12(9), 595), Stribeck, load-dependent,
-velocity-polynomial and temperature-dependent ones.
+power-law, velocity-polynomial and temperature-dependent ones.
 """
 
 from __future__ import annotations
@@ -46,7 +46,21 @@ class OperatingPoint:
     temperature_model: Array | None = None
 
 
-Term = Callable[[OperatingPoint, Shape], Array]
+@dataclass(frozen=True)
+class Term:
+    """One term of a law: motor-side torque per unit of its parameter.
+
+    Attributes:
+        function: of operating point and shape constants, [samples, ...].
+        uses: shape constants it depends on.
+    """
+
+    function: Callable[[OperatingPoint, Shape], Array]
+    uses: tuple[str, ...] = ("smoothing",)
+
+    def __call__(self, point: OperatingPoint, shape: Shape) -> Array:
+        """Values [samples, ...]."""
+        return self.function(point, shape)
 
 
 @dataclass(frozen=True)
@@ -71,6 +85,11 @@ class FrictionLaw:
     def parameters(self) -> tuple[str, ...]:
         """Names of the linear parameters, in regressor order."""
         return tuple(self.terms)
+
+    @property
+    def freedom(self) -> int:
+        """Number of constants that data decide: parameters and searched shape constants."""
+        return len(self.terms) + sum(low < high for low, _, high in self.shape.values())
 
     @property
     def default_shape(self) -> dict[str, float]:
@@ -252,6 +271,10 @@ def _stribeck(point: OperatingPoint, shape: Shape) -> Array:
     return np.asarray(_coulomb(point, shape) * fade)
 
 
+def _power(point: OperatingPoint, shape: Shape) -> Array:
+    return np.asarray(_coulomb(point, shape) * np.abs(point.speed) ** shape["exponent"])
+
+
 def _load(point: OperatingPoint, shape: Shape) -> Array:
     return _coulomb(point, shape) * np.abs(point.load) / point.gear_ratio
 
@@ -285,50 +308,83 @@ def _factor(point: OperatingPoint, shape: Shape) -> Array | float:
     )
 
 
+def _warm_viscous(point: OperatingPoint, shape: Shape) -> Array:
+    return np.asarray(_viscous(point, shape) * _warmth(point, shape))
+
+
+def _scaled_viscous(point: OperatingPoint, shape: Shape) -> Array:
+    return np.asarray(_viscous(point, shape) * _factor(point, shape))
+
+
 _SMOOTH = {"smoothing": (SMOOTHING, SMOOTHING, SMOOTHING)}
-_STRIBECK = {**_SMOOTH, "stribeck_speed": (0.01, 0.1, 0.6)}
+_STRIBECK = {**_SMOOTH, "stribeck_speed": (0.02, 0.2, 0.5)}
+_POWER = {**_SMOOTH, "exponent": (0.3, 0.6, 0.95)}
 _REFERENCE = {"reference_temperature": (REFERENCE_TEMPERATURE,) * 3}
+
+_VISCOUS = {"viscous": Term(_viscous, ())}
+_COULOMB = {"coulomb": Term(_coulomb)}
+_SPEED_TERM = {"stribeck": Term(_stribeck, ("smoothing", "stribeck_speed"))}
+_LOAD = {"load": Term(_load)}
+_POWER_TERM = {"power": Term(_power, ("smoothing", "exponent"))}
 
 LAWS: dict[str, FrictionLaw] = {
     law.name: law
     for law in (
         FrictionLaw(
             "coulomb_viscous",
-            {"viscous": _viscous, "coulomb": _coulomb},
+            {**_VISCOUS, **_COULOMB},
             _SMOOTH,
             "Coulomb with tanh and viscous",
         ),
         FrictionLaw(
             "sign",
-            {"viscous": _viscous, "coulomb": _sign},
+            {**_VISCOUS, "coulomb": Term(_sign, ())},
             {},
             "Coulomb with the sign of the speed and viscous",
         ),
         FrictionLaw(
             "power_flow",
-            {"viscous": _viscous, "coulomb_direct": _direct, "coulomb_reverse": _reverse},
+            {**_VISCOUS, "coulomb_direct": Term(_direct), "coulomb_reverse": Term(_reverse)},
             _SMOOTH,
             "Coulomb by direction of power flow, and viscous",
         ),
         FrictionLaw(
+            "power",
+            {**_COULOMB, **_POWER_TERM},
+            _POWER,
+            "Coulomb and a power of the speed below one, as factory calibrations show",
+        ),
+        FrictionLaw(
             "stribeck",
-            {"viscous": _viscous, "coulomb": _coulomb, "stribeck": _stribeck},
+            {**_VISCOUS, **_COULOMB, **_SPEED_TERM},
             _STRIBECK,
-            "Coulomb, viscous and the Stribeck fall-off at low speed",
+            "Coulomb, viscous and a part that changes at low speed",
         ),
         FrictionLaw(
             "load_dependent",
-            {"viscous": _viscous, "coulomb": _coulomb, "load": _load},
+            {**_VISCOUS, **_COULOMB, **_LOAD},
             _SMOOTH,
             "Coulomb that grows with the load, and viscous",
         ),
         FrictionLaw(
+            "power_load",
+            {**_COULOMB, **_POWER_TERM, **_LOAD},
+            _POWER,
+            "Coulomb that grows with the load, and a power of the speed below one",
+        ),
+        FrictionLaw(
+            "stribeck_load",
+            {**_VISCOUS, **_COULOMB, **_SPEED_TERM, **_LOAD},
+            _STRIBECK,
+            "Coulomb that grows with the load, viscous and a part that changes at low speed",
+        ),
+        FrictionLaw(
             "polynomial",
             {
-                "viscous": _viscous,
-                "coulomb": _coulomb,
-                "square": _signed_square,
-                "cubic": _cubic,
+                **_VISCOUS,
+                **_COULOMB,
+                "square": Term(_signed_square, ()),
+                "cubic": Term(_cubic, ()),
             },
             _SMOOTH,
             "Coulomb and an odd cubic polynomial of the speed",
@@ -336,9 +392,9 @@ LAWS: dict[str, FrictionLaw] = {
         FrictionLaw(
             "temperature_linear",
             {
-                "viscous": _viscous,
-                "coulomb": _coulomb,
-                "viscous_temperature": lambda p, s: _viscous(p, s) * _warmth(p, s),
+                **_VISCOUS,
+                **_COULOMB,
+                "viscous_temperature": Term(_warm_viscous, ("reference_temperature",)),
             },
             {**_SMOOTH, **_REFERENCE},
             "Coulomb and viscous friction that changes linearly with temperature",
@@ -346,10 +402,7 @@ LAWS: dict[str, FrictionLaw] = {
         ),
         FrictionLaw(
             "temperature_exponential",
-            {
-                "viscous": lambda p, s: np.asarray(_viscous(p, s) * _factor(p, s)),
-                "coulomb": _coulomb,
-            },
+            {"viscous": Term(_scaled_viscous, ("reference_temperature",)), **_COULOMB},
             {**_SMOOTH, **_REFERENCE},
             "Coulomb and viscous friction under the manufacturer-style double exponential",
             uses_temperature=True,
@@ -364,16 +417,18 @@ PARAMETER_UNITS: dict[str, str] = {
     "coulomb_direct": "N m",
     "coulomb_reverse": "N m",
     "stribeck": "N m",
+    "power": "N m",
     "load": "1",
     "square": "N m s^2/rad^2",
     "cubic": "N m s^3/rad^3",
     "viscous_temperature": "N m s/rad/K",
 }
-"""Units of the linear parameters, motor side."""
+"""Units of the linear parameters, motor side; `power` is the torque at 1 rad/s joint side."""
 
 SHAPE_UNITS: dict[str, str] = {
     "smoothing": "rad/s",
     "stribeck_speed": "rad/s",
+    "exponent": "1",
     "reference_temperature": "degC",
 }
 """Units of the shape constants; speeds are joint side."""
