@@ -211,7 +211,7 @@ class RtdeConnection:
             self._note(frame)
         if not found:
             return None
-        return found[0] if len(found) == 1 else np.concatenate(found)
+        return found[0] if len(found) == 1 else np.concatenate(found, dtype=found[0].dtype)
 
     def _note(self, frame: protocol.Frame) -> None:
         """Keep a text message; anything else unasked for is none of our business."""

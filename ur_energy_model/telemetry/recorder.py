@@ -211,6 +211,11 @@ class Recorder:
         self._queue.close()
 
     @property
+    def reading(self) -> bool:
+        """Whether the source is still being read; False once it ended or failed for good."""
+        return self._reading.is_alive()
+
+    @property
     def status(self) -> RecorderStatus:
         """How recording goes, now."""
         link, status = getattr(self._source, "status", None), self._status

@@ -297,7 +297,7 @@ class RtdeSource:
             if records is not None:
                 found.append(records)
         arrival = self._clock.now()
-        records = np.concatenate(found)
+        records = np.concatenate(found, dtype=found[0].dtype)  # would turn to native byte order
         self._check_times(records["timestamp"])
         self._last_data = time.monotonic()
         self._first = records, arrival
