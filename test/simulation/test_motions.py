@@ -12,7 +12,7 @@ from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.fourier import FourierTrajectory, save_trajectory
 from ur_energy_model.model.robots import available_robots, load_robot
 from ur_energy_model.model.setup import Payload, Setup
-from ur_energy_model.simulation.motions import Chain, Hold, Sinusoids, move, repeats
+from ur_energy_model.simulation.motions import Chain, Hold, Sampled, Sinusoids, move, repeats
 from ur_energy_model.simulation.planner import (
     MOTIONS,
     TEST_ACCELERATION,
@@ -124,6 +124,19 @@ def test_sinusoids_begin_and_end_at_rest_at_their_centre():
     assert np.abs(motion.at(np.linspace(0.0, 20.0, 500))[0] - 0.3).max() == pytest.approx(
         0.5, rel=0.05
     )
+
+
+def test_a_sampled_motion_passes_through_its_samples():
+    original = named_motion("sinusoids", load_robot("ur5e"))
+    t = np.arange(0.0, 20.0, 0.02)
+    motion = Sampled(t + 7.0, *original.at(t))
+    fine = np.arange(0.0, 19.9, 0.002)
+    tolerance = (1e-6, 1e-4, 2e-3)
+    for mine, true, most in zip(motion.at(fine), original.at(fine), tolerance, strict=True):
+        assert np.abs(mine - true).max() < most
+    _, qd, qdd = motion.at(np.array([motion.duration + 1.0]))
+    assert not qd.any()
+    assert not qdd.any()
 
 
 def test_hold_never_moves_and_never_ends():

@@ -8,6 +8,7 @@ from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.interpolate import CubicHermiteSpline, make_interp_spline
 
 from ur_energy_model.simulation.trapezoid import Trapezoid
 
@@ -163,6 +164,36 @@ class Chain:
             for whole, part in zip(out, parts, strict=True):
                 whole[here] = part
         return out[0], out[1], out[2]
+
+
+class Sampled:
+    """A motion known at instants, such as the targets of a recording; smooth between them.
+
+    Args:
+        time: instants [m], s, rising; the first is the start.
+        q, qd, qdd: there [m, n], rad, rad/s, rad/s^2.
+    """
+
+    def __init__(self, time: Array, q: Array, qd: Array, qdd: Array) -> None:
+        self._time = time - time[0]
+        self._path = CubicHermiteSpline(self._time, q, qd)
+        self._speed = self._path.derivative()
+        self._rate = make_interp_spline(self._time, qdd, k=1)
+
+    @property
+    def duration(self) -> float:
+        """From first to last instant [s]."""
+        return float(self._time[-1])
+
+    def at(self, time: Array) -> tuple[Array, Array, Array]:
+        """As `Motion.at`; at rest outside."""
+        inside = np.clip(time, 0.0, self.duration)
+        moving = (inside == time)[:, None]
+        return (
+            np.asarray(self._path(inside)),
+            np.asarray(moving * self._speed(inside)),
+            np.asarray(moving * self._rate(inside)),
+        )
 
 
 @dataclass(frozen=True)

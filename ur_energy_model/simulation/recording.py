@@ -1,0 +1,57 @@
+"""Telemetry of a simulated arm without server and clock: as fast as the arm can be computed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from ur_energy_model.simulation.arm import SimulatedArm
+from ur_energy_model.telemetry.fields import ENERGY_FIELDS, FIELDS
+from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
+
+
+def record_arm(
+    arm: SimulatedArm, duration: float, fields: Iterable[str] = ENERGY_FIELDS
+) -> Telemetry:
+    """Advance an arm and keep every cycle.
+
+    Args:
+        arm: advanced by `duration`.
+        duration: s, rounded to whole cycles.
+        fields: RTDE names; those that the arm or its controller version lacks are left out.
+
+    Returns:
+        One sample a cycle, marked as simulated.
+    """
+    version = arm.controller_version
+    names = [
+        name
+        for name in fields
+        if name in arm.outputs and name != "timestamp" and FIELDS[name].available(version)
+    ]
+    samples = round(duration * arm.rate)
+    time = np.empty(samples)
+    columns = {
+        name: np.empty(samples if FIELDS[name].width == 1 else (samples, FIELDS[name].width))
+        for name in names
+    }
+    for k in range(samples):
+        arm.tick()
+        time[k] = arm.time
+        for name in names:
+            columns[name][k] = arm.outputs[name]
+    payload = arm.payload
+    x, y, z = (float(value) for value in payload.center_of_mass)
+    gravity = tuple(float(value) for value in arm.setup.gravity)
+    info = RecordingInfo(
+        source=f"simulated {arm.robot.name}, seed {arm.parameters.seed}",
+        robot=arm.robot.name,
+        controller_version=".".join(str(part) for part in version),
+        rate=arm.rate,
+        gravity=(gravity[0], gravity[1], gravity[2]),
+        payload_mass=payload.mass,
+        payload_center_of_mass=(x, y, z),
+        simulated=True,
+    )
+    return Telemetry(time, columns, info)
