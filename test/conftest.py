@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -25,3 +29,34 @@ def facts() -> Path:
     if not folder.is_dir():
         pytest.skip(f"published constants are not at {folder}")
     return folder
+
+
+Simulate = Callable[..., "subprocess.Popen[str]"]
+
+
+@pytest.fixture(scope="module")
+def simulate() -> Iterator[Simulate]:
+    """Start simulated controllers in processes of their own; they are ended after the module.
+
+    `simulate(host, *options)` returns the process once it is ready.
+    """
+    children: list[subprocess.Popen[str]] = []
+
+    def start(host: str, *options: str, robot: str = "ur5e") -> subprocess.Popen[str]:
+        command = [sys.executable, "-m", "ur_energy_model.cli.main", "simulate", "--robot", robot]
+        child = subprocess.Popen(
+            [*command, "--host", host, *options],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        children.append(child)
+        assert child.stdout is not None
+        assert child.stderr is not None
+        line = child.stdout.readline()
+        assert line == f"ready {host}:30004\n", line + child.stderr.read()
+        return child
+
+    yield start
+    for child in children:
+        child.send_signal(signal.SIGINT)
+    for child in children:
+        child.communicate(timeout=20)

@@ -7,9 +7,10 @@ import math
 import signal
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from typing_extensions import Self
 
 from ur_energy_model.cli.output import note
 from ur_energy_model.simulation.faults import FAULTS
@@ -123,7 +124,11 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def run(options: argparse.Namespace) -> int:
     """Simulate until Ctrl-C, SIGTERM or the end of the duration."""
-    end = _End()
+    with _End() as end:
+        return _simulate(options, end)
+
+
+def _simulate(options: argparse.Namespace, end: _End) -> int:
     from ur_energy_model.model.setup import Payload, Setup, gravity_of_mounting
     from ur_energy_model.simulation.server import RTDE_PORT
     from ur_energy_model.simulation.simulator import Simulation
@@ -157,16 +162,24 @@ def run(options: argparse.Namespace) -> int:
 
 
 class _End:
-    """SIGINT and SIGTERM end the simulation, also while it is still being set up."""
+    """Within its block SIGINT and SIGTERM end the simulation, also while it is being set up."""
 
     def __init__(self) -> None:
         self._server: SimulatedController | None = None
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, self._asked)
+        self._before: dict[int, Any] = {}
 
     def of(self, server: SimulatedController) -> None:
         """From now on let this server come to its end and the truth be written."""
         self._server = server
+
+    def __enter__(self) -> Self:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            self._before[number] = signal.signal(number, self._asked)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
 
     def _asked(self, number: int, frame: object) -> None:
         if self._server is None:

@@ -1,0 +1,118 @@
+"""`ur_energy simulate`: its contract with scripts and people."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ur_energy_model.cli.main import main
+from ur_energy_model.simulation.faults import FAULTS
+
+Simulate = Callable[..., "subprocess.Popen[str]"]
+
+
+def ask_dashboard(host: str, line: str) -> str:
+    with socket.create_connection((host, 29999), timeout=3.0) as client:
+        stream = client.makefile("rw")
+        stream.readline()
+        stream.write(f"{line}\n")
+        stream.flush()
+        return stream.readline().strip()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_it_soon_with_the_truth_written(
+    simulate: Simulate, tmp_path: Path, number: signal.Signals
+) -> None:
+    truth = tmp_path / "truth.json"
+    child = simulate("127.0.11.11", "--motion", "trajectory_a", "--truth", str(truth))
+    time.sleep(0.3)
+    child.send_signal(number)
+    out, err = child.communicate(timeout=10)
+    assert child.returncode == 0, err
+    assert out == "", "the line that says ready is all there is on stdout"
+    assert "ticks" in err
+    content = json.loads(truth.read_text())
+    assert content["robot"] == "ur5e"
+    assert content["simulated"] is True
+
+
+def test_a_duration_ends_it_by_itself(simulate: Simulate, tmp_path: Path) -> None:
+    truth = tmp_path / "truth.json"
+    child = simulate(
+        "127.0.11.12", "--duration", "2", "--speed", "4", "--truth", str(truth), robot="ur10"
+    )
+    child.communicate(timeout=20)
+    assert child.returncode == 0
+    assert truth.is_file()
+
+
+def test_several_robots_stand_side_by_side(simulate: Simulate) -> None:
+    simulate("127.0.11.13", "--seed", "3", "--controller-version", "5.23.0")
+    simulate("127.0.11.14", "--motion", "hold", robot="ur5")
+    assert ask_dashboard("127.0.11.13", "PolyscopeVersion").startswith("URSoftware 5.23.0.")
+    assert ask_dashboard("127.0.11.14", "PolyscopeVersion").startswith("URSoftware 3.15.")
+    serials = {ask_dashboard(f"127.0.11.{i}", "get serial number") for i in (13, 14)}
+    assert serials == {"20000000003", "20000000000"}
+    assert ask_dashboard("127.0.11.13", "programState") == "PLAYING trajectory_a.urp"
+    assert ask_dashboard("127.0.11.14", "programState") == "STOPPED hold.urp"
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--robot", "ur99"], ["ur99", "no such robot"]),
+        (["--robot", "ur5e", "--motion", "dance"], ["dance", "no such motion"]),
+        (["--robot", "ur5e", "--fault", "gremlin"], ["gremlin", "stalled_stream"]),
+        (["--robot", "ur5e", "--host", "192.168.56.101"], ["192.168.56.101", "--allow-network"]),
+        (["--robot", "ur5e", "--host", "robot.example"], ["robot.example", "127.0.0.2"]),
+        (["--robot", "ur5e", "--speed", "0"], ["--speed", "positive"]),
+        (["--robot", "ur5e", "--truth", "/no/such/folder/t.json"], ["/no/such/folder", "folder"]),
+    ],
+)
+def test_what_cannot_be_simulated_is_refused_in_one_line(
+    options: list[str], words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["simulate", *options]) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+    for word in words:
+        assert word in err
+
+
+def test_an_address_in_use_is_refused(
+    simulate: Simulate, capsys: pytest.CaptureFixture[str]
+) -> None:
+    simulate("127.0.11.15", "--motion", "hold")
+    assert main(["simulate", "--robot", "ur5e", "--host", "127.0.11.15"]) == 1
+    assert "127.0.11.15: port 30004 cannot be opened" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "option",
+    [["--controller-version", "five"], ["--payload", "heavy"], ["--payload", "-1"],
+     ["--mounting", "1,2,3"], ["--controller", "fuzzy"]],
+)  # fmt: skip
+def test_wrong_spelling_is_a_usage_error(option: list[str]) -> None:
+    with pytest.raises(SystemExit) as exit_:
+        main(["simulate", "--robot", "ur5e", *option])
+    assert exit_.value.code == 2
+
+
+def test_help_has_an_example_and_names_every_fault() -> None:
+    text = subprocess.run(
+        [sys.executable, "-m", "ur_energy_model.cli.main", "simulate", "--help"],
+        capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
+    assert "ur_energy simulate --robot ur5e --host 127.0.0.2" in text
+    for name in FAULTS:
+        assert name in text

@@ -1,0 +1,225 @@
+"""ur_rtde, unchanged, against `ur_energy simulate`.
+
+Each client runs in a process of its own: a constructor of ur_rtde that waits for an answer holds
+the GIL, and a test could never be ended.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import textwrap
+from typing import Any
+
+import pytest
+
+pytest.importorskip("rtde_receive", reason="ur_rtde is not installed")
+
+HOST = "127.0.11.10"
+HOME = [0.0, -1.5708, 1.5708, -1.5708, -1.5708, 0.0]
+
+
+def run_client(*program: str, timeout: float = 30.0) -> dict[str, Any]:
+    """Run a client program, given in parts, that fills `result`; return that."""
+    head, tail = "import json, time\nresult = {}\n", "\nprint('RESULT', json.dumps(result))\n"
+    text = head + "".join(map(textwrap.dedent, program)) + tail
+    done = subprocess.run(
+        [sys.executable, "-c", text], capture_output=True, text=True, timeout=timeout, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return dict(json.loads(done.stdout.rsplit("RESULT", 1)[1]))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def controller(simulate: Any) -> None:
+    """A simulated UR5e that stands still until a client moves it."""
+    simulate(HOST, "--motion", "hold")
+
+
+RECEIVE = f"""
+from rtde_receive import RTDEReceiveInterface
+r = RTDEReceiveInterface("{HOST}", 500.0)
+time.sleep(0.1)
+"""
+CONTROL = (
+    RECEIVE
+    + f"""
+from rtde_control import RTDEControlInterface
+from rtde_io import RTDEIOInterface
+c = RTDEControlInterface("{HOST}")
+io = RTDEIOInterface("{HOST}")
+def error(q):
+    return max(abs(a - b) for a, b in zip(q, r.getActualQ()))
+"""
+)
+END = """
+c.disconnect()
+"""
+
+
+def test_receive_reads_right_values() -> None:
+    result = run_client(
+        RECEIVE,
+        """
+        result["start"] = r.getTimestamp()
+        time.sleep(0.5)
+        result["elapsed"] = r.getTimestamp() - result["start"]
+        result["q"] = r.getActualQ()
+        result["moment"] = r.getTargetMoment()
+        result["voltage"] = r.getActualRobotVoltage()
+        result["power"] = r.getActualRobotVoltage() * r.getActualRobotCurrent()
+        result["modes"] = [r.getRobotMode(), r.getSafetyMode(), r.getRuntimeState()]
+        result["joint_mode"] = r.getJointMode()
+        result["pose"] = r.getActualTCPPose()
+        """,
+    )
+    assert result["start"] >= 40.0, "clients take less for a controller that boots"
+    assert result["elapsed"] == pytest.approx(0.5, abs=0.2)
+    assert result["q"] == pytest.approx(HOME, abs=2e-3)
+    assert result["modes"] == [7, 1, 1]
+    assert result["joint_mode"] == [253] * 6
+    assert 40.0 < result["voltage"] < 52.0
+    assert 10.0 < result["power"] < 250.0
+    assert 20.0 < abs(result["moment"][1]) < 80.0, "the shoulder holds the arm against gravity"
+    assert 0.3 < result["pose"][0] ** 2 + result["pose"][1] ** 2 + result["pose"][2] ** 2 < 1.0
+
+
+def test_moves_synchronous_and_asynchronous() -> None:
+    result = run_client(
+        CONTROL,
+        """
+        q0 = r.getActualQ()
+        q1 = [a + b for a, b in zip(q0, (0.2, 0.1, -0.2, 0.1, 0.1, 0.4))]
+        result["moved"] = c.moveJ(q1, 1.0, 2.0)
+        time.sleep(0.1)
+        result["error"] = error(q1)
+        start = time.monotonic()
+        c.moveJ(q0, 1.0, 2.0, True)
+        result["call"] = time.monotonic() - start
+        time.sleep(0.1)
+        result["running"] = c.getAsyncOperationProgressEx().isAsyncOperationRunning()
+        while c.getAsyncOperationProgressEx().isAsyncOperationRunning():
+            time.sleep(0.01)
+        time.sleep(0.1)
+        result["error_back"] = error(q0)
+        c.moveJ(q1, 0.5, 2.0, True)
+        time.sleep(0.2)
+        c.stopJ(5.0)
+        time.sleep(0.05)
+        result["stopped_short"] = error(q1)
+        result["speed"] = max(map(abs, r.getTargetQd()))
+        c.moveJ(q0, 1.0, 2.0)
+        """,
+        END,
+    )
+    assert result["moved"]
+    assert result["error"] < 2e-3
+    assert result["call"] < 0.2
+    assert result["running"]
+    assert result["error_back"] < 2e-3
+    assert result["stopped_short"] > 0.1
+    assert result["speed"] == pytest.approx(0.0, abs=1e-9)
+
+
+def test_streamed_speeds_and_positions() -> None:
+    result = run_client(
+        CONTROL,
+        """
+        for _ in range(150):
+            period = c.initPeriod()
+            c.speedJ([0, 0, 0, 0, 0, 0.3], 2.0, 0.002)
+            c.waitPeriod(period)
+        result["speed"] = r.getTargetQd()
+        result["stopped"] = c.speedStop()
+        result["rest"] = max(map(abs, r.getTargetQd()))
+        q = r.getTargetQ()
+        goal = q[4] + 0.05
+        for _ in range(400):
+            period = c.initPeriod()
+            q[4] += 0.2 * (goal - q[4])
+            result["servo"] = c.servoJ(q, 0.5, 0.5, 0.002, 0.05, 500)
+            c.waitPeriod(period)
+        result["servo_stop"] = c.servoStop()
+        time.sleep(0.2)
+        result["servo_error"] = abs(r.getTargetQ()[4] - goal)
+        """,
+        END,
+    )
+    assert result["speed"][5] == pytest.approx(0.3, abs=0.02)
+    assert result["stopped"]
+    assert result["rest"] == pytest.approx(0.0, abs=1e-9)
+    assert result["servo"]
+    assert result["servo_stop"]
+    assert result["servo_error"] < 5e-3
+
+
+def test_payload_slider_signals_and_script() -> None:
+    result = run_client(
+        CONTROL,
+        """
+        result["payload_set"] = c.setPayload(1.2, [0.01, 0.02, 0.03])
+        result["slider_set"] = io.setSpeedSlider(0.5)
+        io.setStandardDigitalOut(3, True)
+        io.setAnalogOutputVoltage(0, 0.5)
+        time.sleep(0.5)
+        result["payload"] = [r.getPayload(), *r.getPayloadCog()]
+        result["slider"] = [r.getTargetSpeedFraction(), r.getSpeedScaling()]
+        result["output"] = r.getDigitalOutState(3)
+        result["voltage"] = r.getStandardAnalogOutput0()
+        io.setSpeedSlider(1.0)
+        c.setPayload(0.0, [0.0, 0.0, 0.001])
+        result["tcp"] = [c.setTcp([0, 0, 0.1, 0, 0, 0]), c.getTCPOffset()]
+        result["running"] = [c.isProgramRunning()]
+        c.stopScript()
+        time.sleep(0.1)
+        result["running"].append(c.isProgramRunning())
+        result["uploaded"] = c.reuploadScript()
+        time.sleep(0.3)
+        result["running"].append(c.isProgramRunning())
+        result["moves"] = c.moveJ(r.getActualQ(), 1.0, 1.0)
+        """,
+        END,
+    )
+    assert result["payload_set"]
+    assert result["payload"] == pytest.approx([1.2, 0.01, 0.02, 0.03])
+    assert result["slider_set"]
+    assert result["slider"] == pytest.approx([0.5, 0.5])
+    assert result["output"]
+    assert result["voltage"] == pytest.approx(5.0)
+    assert result["tcp"] == [True, [0, 0, 0.1, 0, 0, 0]]
+    assert result["running"] == [True, False, True]
+    assert result["uploaded"]
+    assert result["moves"]
+
+
+def test_protective_stop_where_limits_are_broken() -> None:
+    result = run_client(
+        CONTROL,
+        f"""
+        from dashboard_client import DashboardClient
+        q = r.getActualQ()
+        q[3] += 10.0
+        result["moved"] = c.moveJ(q, 1.0, 2.0)
+        time.sleep(0.1)
+        result["stopped"] = r.isProtectiveStopped()
+        d = DashboardClient("{HOST}")
+        d.connect()
+        result["serial"] = d.getSerialNumber()
+        result["safety"] = d.safetymode()
+        d.closeSafetyPopup()
+        d.unlockProtectiveStop()
+        time.sleep(0.1)
+        result["unlocked"] = not r.isProtectiveStopped()
+        c.reuploadScript()
+        time.sleep(0.3)
+        result["moves"] = c.moveJ(r.getActualQ(), 1.0, 1.0)
+        """,
+        END,
+    )
+    assert not result["moved"]
+    assert result["stopped"]
+    assert result["serial"].startswith("2000000")
+    assert result["safety"] == "Safetymode: PROTECTIVE_STOP"
+    assert result["unlocked"]
+    assert result["moves"]
