@@ -16,7 +16,7 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
 
-from ur_energy_model.errors import RecordingError, UrEnergyError
+from ur_energy_model.errors import ControllerError, RecordingError, UrEnergyError
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.nodes import conversions as convert
 from ur_energy_model.nodes.managed import LIVE, ManagedNode, run
@@ -28,6 +28,10 @@ from ur_energy_model.telemetry.source import TelemetrySource
 
 REPORT_PERIOD = 1.0
 """Of /diagnostics [s]."""
+RETRY_PERIOD = 1.0
+"""Pause before a source that failed is replaced [s]."""
+STATE_PERIOD = 0.2
+"""How often the session looks whether its source still lives [s]."""
 SILENT_AFTER = 1.0
 """Silence of the controller that counts as an error [s]."""
 
@@ -95,6 +99,22 @@ class LoggerNode(ManagedNode):
         )  # fmt: skip
 
     def _run_session(self) -> None:
+        """Record from the source, and from a new one where it failed, until the node stops."""
+        record = self.value("record")
+        while not self._stopping.is_set():
+            try:
+                record = self._record(record)
+                self._problem = "the controller's data could not be read; connecting again"
+            except ControllerError as error:
+                self._problem = str(error)
+            except UrEnergyError as error:
+                self._failure = None if self._stopping.is_set() else error
+                return
+            if not self._stopping.wait(RETRY_PERIOD):
+                self._source = self._make_source()
+
+    def _record(self, record: bool) -> bool:
+        """Until the node stops or the source fails; whether a bag was being recorded then."""
         folder = Path(self.value("bag_directory")).expanduser()
         split = self.value("split_duration") or None
         try:
@@ -102,12 +122,11 @@ class LoggerNode(ManagedNode):
                 source, folder, split_seconds=split, tap=self._tap,
             ) as recorder:  # fmt: skip
                 self._recorder = recorder
-                if self.value("record"):
+                if record:
                     self._start_recording()
-                self._stopping.wait()
-        except UrEnergyError as error:
-            if not self._stopping.is_set():
-                self._failure = error
+                while recorder.reading and not self._stopping.wait(STATE_PERIOD):
+                    record = recorder.status.state in ("recording", "failing")
+                return record
         finally:
             self._recorder = None
 
@@ -198,7 +217,7 @@ class LoggerNode(ManagedNode):
         info = None if self._recorder is None else self._recorder_info()
         level, text = convert.OK, "samples arrive"
         if age > SILENT_AFTER:
-            error = getattr(link, "last_error", None)
+            error = self._problem or getattr(link, "last_error", None)
             level, text = convert.ERROR, error or "no connection to the controller yet"
         values: dict[str, Any] = {
             "robot_ip": self.value("robot_ip"),
