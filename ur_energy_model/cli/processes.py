@@ -102,6 +102,8 @@ class Processes:
         return child.returncode
 
     def __enter__(self) -> Self:
+        """Take SIGTERM like Ctrl-C: its default would end this process and leave the children."""
+        self._before = signal.signal(signal.SIGTERM, signal.default_int_handler)
         return self
 
     def __exit__(
@@ -117,3 +119,4 @@ class Processes:
                 self.stop(name)
         finally:
             signal.signal(signal.SIGINT, before)
+            signal.signal(signal.SIGTERM, self._before)
