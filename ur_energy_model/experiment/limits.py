@@ -22,6 +22,7 @@ Array = NDArray[np.float64]
 CHECK_RATE = 500.0
 """Samples per second on which a trajectory is judged [Hz]."""
 _REST = 1e-9
+_TIGHTER = 0.99
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,9 @@ class Limits:
         geometry: its shape and surroundings.
         clearance: distance to keep [m].
         tool_speed: largest speed of flange and elbow [m/s].
-        share: part of the joint limits that may be used (position, velocity, acceleration).
+        share: part of the joint position and acceleration limits that may be used.
+        velocity_share: part of the joint velocity limits that may be used; the rest is left to the
+            ripple of streamed set points, which makes a controller at its limit stop.
         torque_share: part of the joint torque limit that links and motor inertia may take; the
             rest is left to friction, which is not known before identification.
     """
@@ -43,12 +46,23 @@ class Limits:
     clearance: float = 0.03
     tool_speed: float = 1.5
     share: float = 0.99
+    velocity_share: float = 0.9
     torque_share: float = 0.8
 
     @property
     def reflected_inertia(self) -> Array:
         """Nominal motor and reducer inertia, joint side [n], kg m^2; 0 where it is unknown."""
         return np.asarray(np.nan_to_num(self.dynamics.robot.reflected_inertia))
+
+    @property
+    def max_velocity(self) -> Array:
+        """Largest joint velocities that are used [n], rad/s."""
+        return self.velocity_share * self.dynamics.robot.max_velocity
+
+    @property
+    def max_acceleration(self) -> Array:
+        """Largest joint accelerations that are used [n], rad/s^2."""
+        return self.share * self.dynamics.robot.max_acceleration
 
     def torque(self, q: Array, qd: Array, qdd: Array) -> Array:
         """Frictionless joint torques [samples, n], N m, motor inertia included."""
@@ -68,9 +82,11 @@ class Limits:
         samples = len(q)
         value = 0.0
         gradient = [np.zeros_like(q) for _ in range(3)]
-        bounds = (robot.max_position, robot.max_velocity, robot.max_acceleration)
+        bounds = (
+            self.share * robot.max_position, self.max_velocity, self.max_acceleration
+        )  # fmt: skip
         for motion, bound, out in zip((q, qd, qdd), bounds, gradient, strict=True):
-            limit = (self.share - 0.01) * bound
+            limit = _TIGHTER * bound
             excess = np.maximum(np.abs(motion) / limit - 1, 0)
             value += float(np.sum(excess**2))
             out += 2 * excess * np.sign(motion) / limit
@@ -91,7 +107,7 @@ class Limits:
     def _speed_penalty(self, q: Array, qd: Array, gradient: list[Array]) -> float:
         velocity, jacobian, axes = self._point_velocities(q, qd)
         speed = np.linalg.norm(velocity, axis=-1)
-        limit = (self.share - 0.01) * self.tool_speed
+        limit = _TIGHTER * self.tool_speed
         excess = np.maximum(speed / limit - 1, 0)
         push = (2 * excess / limit / np.maximum(speed, 1e-9))[..., None] * velocity
         gradient[1] += np.einsum("tpi,tpji->tj", push, jacobian)

@@ -68,20 +68,25 @@ class DesignRequest:
     seed: int = 0
 
 
+def limits_of(request: DesignRequest) -> Limits:
+    """What a trajectory of this request must keep."""
+    return Limits(
+        ArmDynamics(request.robot, request.setup),
+        ArmGeometry(request.robot, request.walls, request.tool),
+        clearance=request.clearance,
+        tool_speed=request.tool_speed,
+    )
+
+
 class DesignProblem:
     """Objective, limits and random starts of one request."""
 
     def __init__(self, request: DesignRequest) -> None:
         self.request = request
-        dynamics = ArmDynamics(request.robot, request.setup)
+        self.limits = limits_of(request)
+        dynamics = self.limits.dynamics
         self.regressor = MotionRegressor(dynamics)
         self.bases = base_choices(dynamics)
-        self.limits = Limits(
-            dynamics,
-            ArmGeometry(request.robot, request.walls, request.tool),
-            clearance=request.clearance,
-            tool_speed=request.tool_speed,
-        )
         self.objective = self._objective()
         self._basis = rest_basis(request.harmonics)
         samples = SAMPLES_PER_HARMONIC * request.harmonics
@@ -138,11 +143,10 @@ class DesignProblem:
 
     def within_joint_limits(self, x: Array) -> Array:
         """Free coefficients with the motion about its centre shrunk into the joint limits."""
-        robot = self.request.robot
-        use = np.zeros(robot.dof)
-        bounds = (robot.max_velocity, robot.max_acceleration)
+        use = np.zeros(x.shape[1])
+        bounds = (self.limits.max_velocity, self.limits.max_acceleration)
         for motion, bound in zip(self.motion(x)[1:], bounds, strict=True):
-            use = np.maximum(use, np.abs(motion).max(axis=0) / (self.limits.share * bound))
+            use = np.maximum(use, np.abs(motion).max(axis=0) / bound)
         out = x.copy()
         out[1:] /= np.maximum(use, 1.0)
         return out

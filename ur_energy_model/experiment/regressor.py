@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import qr
 
+from ur_energy_model.identification.regrouping import FullRegressor, regroup
 from ur_energy_model.model.dynamics import ArmDynamics
 
 Array = NDArray[np.float64]
@@ -90,52 +91,38 @@ class MotionRegressor:
         return by_q, by_qd, by_qdd
 
 
-def base_columns(dynamics: ArmDynamics) -> NDArray[np.intp]:
-    """Base columns [b] of the full regressor, indices in ascending order.
-
-    Rank and columns by QR with column pivoting of the regressor over random states (Raviola et
-    al. 2021, sec. 2).
-    """
-    return _pivoted(_random_regressor(dynamics, states=200, seed=0))
-
-
 def base_choices(dynamics: ArmDynamics) -> tuple[Array, ...]:
     """Maps [13 n, b] of the full regressor onto base regressors that people use.
 
     Which of the dependent columns are called base parameters is a matter of taste, and the
-    condition number depends on it. First comes the choice of `base_columns`; then the same from a
-    few states only, the first and the last independent columns in order, and the combinations
-    that singular values give, which single out no columns.
+    condition number depends on it. First comes the choice of the identification (`regroup`), whose
+    condition number is the one reported; then QR with column pivoting of the plain regressor over
+    random states, the first and the last independent columns in order, and the combinations that
+    singular values give, which single out no columns.
     """
-    many = _random_regressor(dynamics, states=200, seed=0)
-    few = _random_regressor(dynamics, states=25, seed=1)
-    columns = _pivoted(many)
-    width = many.shape[1]
+    full = FullRegressor(dynamics.robot, dynamics.model.gravity.linear)
+    columns = regroup(full).base
+    stacked = _random_regressor(dynamics)
+    width = stacked.shape[1]
     identity = np.eye(width)
-    combinations = np.linalg.svd(many, full_matrices=False)[2][: len(columns)].T
+    _, _, order = qr(stacked, mode="economic", pivoting=True)
+    combinations = np.linalg.svd(stacked, full_matrices=False)[2][: len(columns)].T
     return (
         identity[:, columns],
-        identity[:, _pivoted(few)],
-        identity[:, _independent(many)],
-        identity[:, width - 1 - _independent(many[:, ::-1])],
+        identity[:, np.sort(order[: len(columns)])],
+        identity[:, _independent(stacked)],
+        identity[:, width - 1 - _independent(stacked[:, ::-1])],
         combinations,
     )
 
 
-def _random_regressor(dynamics: ArmDynamics, states: int, seed: int) -> Array:
+def _random_regressor(dynamics: ArmDynamics) -> Array:
     """Stacked regressor [states n, 13 n] over states spread evenly within the limits."""
-    random = np.random.default_rng(seed)
-    robot = dynamics.robot
+    random = np.random.default_rng(0)
+    robot, states = dynamics.robot, 200
     bounds = (np.full(robot.dof, np.pi), robot.max_velocity, robot.max_acceleration)
     q, qd, qdd = (random.uniform(-bound, bound, (states, robot.dof)) for bound in bounds)
     return MotionRegressor(dynamics).matrix(q, qd, qdd).reshape(-1, 13 * robot.dof)
-
-
-def _pivoted(matrix: Array) -> NDArray[np.intp]:
-    """A largest independent set of columns, by QR with column pivoting."""
-    _, triangle, order = qr(matrix, mode="economic", pivoting=True)
-    diagonal = np.abs(np.diag(triangle))
-    return np.sort(order[: int(np.sum(diagonal > _DEPENDENT * diagonal[0]))])
 
 
 def _independent(matrix: Array) -> NDArray[np.intp]:

@@ -26,6 +26,8 @@ Progress = Callable[[float, str], None]
 
 _STAGES = ((3.0, 4.0, 150), (100.0, 8.0, 80), (1000.0, 16.0, 80))
 """Penalty weight, sharpness of the objective and iterations of each stage of a descent."""
+_CLOSING = 2.5
+"""Part of the time limit kept for the last checks [s]."""
 _HOP = 0.08
 """Random part of a start beside the best trajectory so far [rad]."""
 _THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
@@ -89,7 +91,7 @@ class Design:
 def design_trajectory(
     request: DesignRequest,
     *,
-    time_limit: float = 45.0,
+    time_limit: float = 55.0,
     starts: int | None = None,
     workers: int | None = None,
     progress: Progress | None = None,
@@ -101,7 +103,7 @@ def design_trajectory(
 
     Args:
         request: what is wanted.
-        time_limit: wall time of the search [s].
+        time_limit: wall time of the search, its processes' start and the checks included [s].
         starts: end after this many descents per worker, for results that do not depend on the
             machine's speed; None searches until the time limit.
         workers: processes; None takes one a core.
@@ -119,7 +121,8 @@ def design_trajectory(
     best: Candidate | None = None
     tried = 0
     with _single_threaded_children():
-        pool = [_Worker(context, request, index, time_limit, starts) for index in range(count)]
+        deadline = begin + max(time_limit - _CLOSING, 0.5 * time_limit)
+        pool = [_Worker(context, request, index, deadline, starts) for index in range(count)]
     try:
         open_pipes = {worker.pipe for worker in pool}
         while open_pipes:
@@ -137,7 +140,7 @@ def design_trajectory(
             if progress is not None:
                 state = "nothing yet" if best is None else f"best {best.value:.4g}"
                 progress(min(elapsed / time_limit, 1.0), f"{tried} descents, {state}")
-            if elapsed > time_limit + 5.0:
+            if elapsed > time_limit and best is not None:
                 break
     except KeyboardInterrupt:
         if best is None:
@@ -258,11 +261,10 @@ class _Worker:
     """A process that descends until its time is over and sends what it finds."""
 
     def __init__(
-        self, context: Any, request: DesignRequest, index: int, time_limit: float,
+        self, context: Any, request: DesignRequest, index: int, deadline: float,
         starts: int | None,
     ) -> None:  # fmt: skip
         self.pipe, theirs = context.Pipe(duplex=False)
-        deadline = time.monotonic() + time_limit
         self._process = context.Process(
             target=_work, args=(theirs, request, index, deadline, starts), daemon=True
         )

@@ -128,8 +128,8 @@ class ArmGeometry:
         tool: Sequence[Capsule] = (),
     ) -> None:
         capsules, ignored = load_capsules(robot.name)
+        self.robot, self.tool, self.walls = robot, tuple(tool), tuple(walls)
         self.capsules = (*capsules, *tool)
-        self.walls = tuple(walls)
         self._dynamics = ArmDynamics(robot)
         link = np.array([capsule.link for capsule in self.capsules])
         self._link = link
@@ -186,6 +186,10 @@ class ArmGeometry:
             towards = np.broadcast_to(wall.normal, near.shape)
             gradient.append(_moves(near, self._link[self._free], towards, axes, origins))
         return np.concatenate(distance, axis=1), np.concatenate(gradient, axis=1)
+
+    def wall_distances(self, q: Array) -> Array:
+        """Distances to the walls alone [samples, pairs], m, for joint positions [samples, n]."""
+        return self.distances(q)[0][:, len(self._pairs) :]
 
     def clearance(self, q: Array) -> Clearance:
         """Smallest distance over joint positions [samples, n], judged by coal."""

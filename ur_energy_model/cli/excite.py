@@ -1,0 +1,309 @@
+"""`ur_energy excite`: exciting trajectories designed, checked, exported and executed."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ur_energy_model.cli.output import (
+    add_json_option,
+    note,
+    print_json,
+    print_table,
+    progress,
+)
+
+if TYPE_CHECKING:
+    from ur_energy_model.experiment.limits import Limits
+    from ur_energy_model.experiment.problem import DesignRequest
+    from ur_energy_model.experiment.search import Design
+    from ur_energy_model.model.fourier import FourierTrajectory
+
+EXAMPLE = """\
+examples:
+  ur_energy excite --robot ur5e -o trajectory.yaml
+  ur_energy excite --check trajectory.yaml
+  ur_energy excite --execute trajectory.yaml --host 192.168.56.101 -o cell_3
+  ur_energy excite --export trajectory.yaml -o trajectory.script
+
+Checked trajectories for the arms come with the package: --execute ur5e runs that of the UR5e.
+Walls are given in the base frame: --wall NX NY NZ OFFSET keeps the arm where
+NX x + NY y + NZ z > OFFSET, so --wall -1 0 0 -0.6 is a wall at x = 0.6 m.
+"""
+
+
+def register(subparsers: Any) -> None:
+    """Add the subcommand."""
+    parser = subparsers.add_parser(
+        "excite",
+        help="design and run a trajectory that excites all parameters",
+        description="Design a Fourier trajectory that makes the parameters of the arm "
+        "identifiable, check it, and on request run and record it. Only --execute moves a robot.",
+        epilog=EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--robot", metavar="NAME", help="design a trajectory for this arm")
+    what.add_argument(
+        "--execute",
+        metavar="TRAJECTORY",
+        help="run this trajectory file (or arm's name) and record",
+    )
+    what.add_argument("--check", metavar="TRAJECTORY", help="judge a trajectory, move nothing")
+    what.add_argument(
+        "--export", metavar="TRAJECTORY", help="write it as URScript (.script) or table (.csv)"
+    )
+    parser.add_argument(
+        "-o", "--output", type=Path, metavar="PATH", help="trajectory file, bag or export to write"
+    )
+    _add_design_options(parser.add_argument_group("design"))
+    _add_surroundings(parser.add_argument_group("surroundings"))
+    _add_execution_options(parser.add_argument_group("execution"))
+    add_json_option(parser)
+    parser.set_defaults(run=run, parser=parser)
+
+
+def _add_design_options(group: argparse._ArgumentGroup) -> None:
+    group.add_argument("--harmonics", type=int, default=5, metavar="N", help="default %(default)s")
+    group.add_argument(
+        "--period", type=float, default=10.0, metavar="S", help="default %(default)s s"
+    )
+    group.add_argument(
+        "--repetitions", type=int, default=3, metavar="N", help="periods a run, default %(default)s"
+    )
+    group.add_argument(
+        "--objective",
+        choices=("condition", "logdet", "energy"),
+        default="condition",
+        help="condition number of the base regressor, its log-determinant, or the accuracy of the "
+        "energy model's own parameters (default %(default)s)",
+    )
+    group.add_argument("--seed", type=int, default=0, metavar="N", help="default %(default)s")
+    group.add_argument(
+        "--time-limit", type=float, default=55.0, metavar="S", help="default %(default)s s"
+    )
+    group.add_argument(
+        "--optimizer",
+        choices=("gradient", "genetic"),
+        default="gradient",
+        help="genetic is that of Raviola et al. 2021, for comparison (default %(default)s)",
+    )
+    group.add_argument(
+        "--population", type=int, default=300, metavar="N", help="genetic, default %(default)s"
+    )
+    group.add_argument(
+        "--generations", type=int, default=5, metavar="N", help="genetic, default %(default)s"
+    )
+    group.add_argument(
+        "--payload", type=float, nargs=4, metavar=("KG", "X", "Y", "Z"),
+        help="mass on the flange and its centre [m]",
+    )  # fmt: skip
+
+
+def _add_surroundings(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--clearance", type=float, default=0.03, metavar="M",
+        help="distance to keep, default %(default)s m",
+    )  # fmt: skip
+    group.add_argument(
+        "--tool-speed", type=float, default=1.5, metavar="M/S",
+        help="largest speed of flange and elbow, default %(default)s m/s",
+    )  # fmt: skip
+    group.add_argument(
+        "--table", type=float, default=0.0, metavar="M",
+        help="height of the table above the base flange, default %(default)s m",
+    )  # fmt: skip
+    group.add_argument(
+        "--wall", type=float, nargs=4, action="append", default=[],
+        metavar=("NX", "NY", "NZ", "OFFSET"), help="half-space to keep out of; may be repeated",
+    )  # fmt: skip
+    group.add_argument(
+        "--tool", type=float, nargs=2, metavar=("LENGTH", "RADIUS"),
+        help="tool that sticks out of the flange [m]",
+    )  # fmt: skip
+
+
+def _add_execution_options(group: argparse._ArgumentGroup) -> None:
+    group.add_argument("--host", metavar="ADDRESS", help="controller that runs the trajectory")
+    group.add_argument("--yes", action="store_true", help="move without asking")
+    group.add_argument(
+        "--warm-up", type=float, default=0.0, metavar="MIN",
+        help="move for this long before recording, so that the joints are warm",
+    )  # fmt: skip
+    group.add_argument(
+        "--speed-fraction", type=float, default=1.0, metavar="F",
+        help="run slower by this factor, for a first try",
+    )  # fmt: skip
+
+
+def run(options: argparse.Namespace) -> int:
+    """Do what was asked for."""
+    if options.execute:
+        return _execute(options)
+    if options.check:
+        return _check(options)
+    if options.output is None:
+        options.parser.error("-o PATH is needed")
+    return _export(options) if options.export else _design(options)
+
+
+def _design(options: argparse.Namespace) -> int:
+    from ur_energy_model.experiment.search import design_trajectory, genetic_search
+    from ur_energy_model.model.fourier import save_trajectory
+
+    request = _request(options, options.robot)
+    with progress(f"designing for {request.robot.name}, at most {options.time_limit:g} s") as bar:
+        if options.optimizer == "genetic":
+            design = genetic_search(
+                request,
+                population=options.population,
+                generations=options.generations,
+                progress=bar,
+            )
+        else:
+            design = design_trajectory(request, time_limit=options.time_limit, progress=bar)
+    save_trajectory(options.output, design.trajectory)
+    if options.json:
+        print_json(design.figures())
+        return 0
+    _print_design(design)
+    note(
+        f"wrote {options.output}; look at it again with: ur_energy excite --check {options.output}"
+    )
+    return 0
+
+
+def _check(options: argparse.Namespace) -> int:
+    from ur_energy_model.errors import MotionRefusedError
+    from ur_energy_model.experiment.limits import check
+    from ur_energy_model.experiment.problem import DesignProblem
+
+    trajectory = _trajectory(options.check)
+    problem = DesignProblem(_request(options, trajectory.robot))
+    verdict = check(trajectory, problem.limits)
+    condition = problem.condition_number(trajectory)
+    if options.json:
+        print_json({"condition_number": condition, "passed": verdict.passed, **verdict.as_dict()})
+    else:
+        rows = [["condition number", condition], *_rows(verdict.as_dict())]
+        print_table(f"{options.check} ({trajectory.robot})", ["check", "value"], rows)
+    if not verdict.passed:
+        raise MotionRefusedError(f"{options.check}: {'; '.join(verdict.problems)}")
+    return 0
+
+
+def _export(options: argparse.Namespace) -> int:
+    from ur_energy_model.experiment.export import export_trajectory
+    from ur_energy_model.model.robots import load_robot
+
+    trajectory = _trajectory(options.export)
+    export_trajectory(options.output, trajectory, load_robot(trajectory.robot).rate)
+    if options.json:
+        print_json({"output": str(options.output), "duration": trajectory.duration})
+    else:
+        note(f"wrote {options.output}")
+    return 0
+
+
+def _execute(options: argparse.Namespace) -> int:
+    from ur_energy_model.cli.motion import run_and_report
+    from ur_energy_model.experiment.execution import ExecutionPlan
+
+    if options.host is None or options.output is None:
+        options.parser.error("--execute needs --host ADDRESS and -o BAG")
+    if not 0 < options.speed_fraction <= 1:
+        options.parser.error("--speed-fraction must be above 0 and at most 1")
+    trajectory = _trajectory(options.execute)
+    plan = ExecutionPlan(
+        trajectory=trajectory,
+        limits=_limits(_request(options, trajectory.robot)),
+        warm_up=60.0 * options.warm_up,
+        speed_fraction=options.speed_fraction,
+    )
+    return run_and_report(
+        plan, options.host, options.output, assume_yes=options.yes, as_json=options.json
+    )
+
+
+def _trajectory(name: str) -> FourierTrajectory:
+    """A trajectory file, or the one that comes with the package for an arm."""
+    from ur_energy_model.model.fourier import load_trajectory
+    from ur_energy_model.resources import config_file
+
+    shipped = config_file("excitation", f"{name.lower()}.yaml")
+    return load_trajectory(shipped if shipped.is_file() and not Path(name).is_file() else name)
+
+
+def _request(options: argparse.Namespace, robot: str) -> DesignRequest:
+    import numpy as np
+
+    from ur_energy_model.errors import InputError
+    from ur_energy_model.experiment.problem import DesignRequest
+    from ur_energy_model.model.geometry import Capsule, Wall
+    from ur_energy_model.model.robots import load_robot
+    from ur_energy_model.model.setup import Payload, Setup
+
+    positive = ("period", "time_limit", "tool_speed", "repetitions", "population", "generations")
+    for name in positive:
+        if not getattr(options, name) > 0:
+            raise InputError(f"--{name.replace('_', '-')}", "must be positive", "give more")
+    if options.harmonics < 2:
+        raise InputError(
+            "--harmonics", "one harmonic cannot start and end at rest", "give 2 or more"
+        )
+    description = load_robot(robot)
+    walls = [Wall("table", np.array([0.0, 0.0, 1.0]), options.table)]
+    for number, (*normal, offset) in enumerate(options.wall, 1):
+        length = float(np.linalg.norm(normal))
+        if length == 0:
+            raise InputError("--wall", "has no direction", "give a normal that is not zero")
+        walls.append(Wall(f"wall {number}", np.array(normal) / length, offset / length))
+    tool: tuple[Capsule, ...] = ()
+    if options.tool:
+        reach, radius = options.tool
+        end = np.array([0.0, 0.0, max(reach - radius, 0.0)])
+        tool = (Capsule(description.dof, np.zeros(3), end, radius),)
+    setup = Setup()
+    if options.payload:
+        setup = Setup(payload=Payload(options.payload[0], np.array(options.payload[1:])))
+    return DesignRequest(
+        robot=description,
+        setup=setup,
+        harmonics=options.harmonics,
+        period=options.period,
+        repetitions=options.repetitions,
+        objective=options.objective,
+        walls=tuple(walls),
+        tool=tool,
+        clearance=options.clearance,
+        tool_speed=options.tool_speed,
+        seed=options.seed,
+    )
+
+
+def _limits(request: DesignRequest) -> Limits:
+    from ur_energy_model.experiment.problem import limits_of
+
+    return limits_of(request)
+
+
+def _print_design(design: Design) -> None:
+    rows = [["condition number of the base regressor", design.condition_number]]
+    if design.objective != "condition":
+        rows.append([f"objective ({design.objective})", design.value])
+    rows += _rows(design.verdict.as_dict())
+    rows += [["descents tried", design.starts], ["seconds", design.seconds]]
+    print_table(f"Exciting trajectory for {design.trajectory.robot}", ["figure", "value"], rows)
+
+
+def _rows(verdict: dict[str, Any]) -> list[list[Any]]:
+    """Rows of a table from a verdict."""
+    return [
+        ["largest use of joint position limits", verdict["max_position_ratio"]],
+        ["largest use of joint velocity limits", verdict["max_velocity_ratio"]],
+        ["largest use of joint acceleration limits", verdict["max_acceleration_ratio"]],
+        ["largest use of joint torque limits, no friction", verdict["max_torque_ratio"]],
+        ["largest speed of flange and elbow, m/s", verdict["max_tool_speed"]],
+        [f"clearance, m: {' to '.join(verdict['closest'])}", verdict["clearance"]],
+    ]

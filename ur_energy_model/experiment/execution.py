@@ -1,0 +1,418 @@
+"""A trajectory run on a robot and recorded meanwhile, watched, and stopped where need be."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import FrameType
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ur_energy_model.errors import ControllerError, MotionRefusedError, RecordingError
+from ur_energy_model.experiment.approach import plan_approach
+from ur_energy_model.experiment.export import APPROACH_ACCELERATION, APPROACH_SPEED
+from ur_energy_model.experiment.limits import Limits, Verdict, check
+from ur_energy_model.experiment.mover import Follow, Mover, MoveTo, Report
+from ur_energy_model.model.fourier import FourierTrajectory
+from ur_energy_model.telemetry.modes import (
+    BRAKES_RELEASED,
+    PLAYING,
+    ROBOT_MODES,
+    SAFETY_MODES,
+)
+from ur_energy_model.telemetry.recorder import Recorder, RecorderStatus
+from ur_energy_model.telemetry.rtde import RtdeSource
+from ur_energy_model.telemetry.samples import Telemetry
+
+Array = NDArray[np.float64]
+Progress = Callable[[float, str], None]
+
+FOLLOWING_ERROR = 0.1
+"""Largest deviation of measured from commanded joint position that is borne [rad]."""
+SILENCE = 1.0
+"""Without telemetry for this long the connection counts as lost and the motion is ended [s]."""
+MARGIN = 0.5
+"""Rest that is recorded before and after the trajectory [s]."""
+_POLL = 0.02
+_NORMAL_SAFETY = (1, 2)
+_ARRIVED = 1e-2
+"""Joint distance to the start within which a trajectory may begin [rad]."""
+_SETTLE = 5.0
+
+
+@dataclass(frozen=True)
+class ExecutionPlan:
+    """What shall be run.
+
+    Attributes:
+        trajectory: checked against `limits` before anything moves.
+        limits: of the arm in its place.
+        warm_up: time to run the trajectory before recording, so that the joints are warm [s].
+        speed_fraction: of the designed speed, at most 1.
+    """
+
+    trajectory: FourierTrajectory
+    limits: Limits
+    warm_up: float = 0.0
+    speed_fraction: float = 1.0
+
+    @property
+    def duration(self) -> float:
+        """Time that the recorded run lasts [s]."""
+        return self.trajectory.duration / self.speed_fraction
+
+
+@dataclass(frozen=True)
+class MotionSummary:
+    """What a robot is about to do, for the person who is asked.
+
+    Attributes:
+        host, robot, serial: who moves.
+        here, start: joint positions now and at the trajectory's start [n], rad.
+        travel: largest joint travel of the trajectory [n], rad.
+        joint_speed: largest of each joint [n], rad/s.
+        tool_speed: largest of flange and elbow [m/s].
+        clearance: smallest distance by the check [m].
+        duration, warm_up: s.
+        program_running: a program runs on the controller and will be replaced.
+    """
+
+    host: str
+    robot: str
+    serial: str | None
+    here: Array
+    start: Array
+    travel: Array
+    joint_speed: Array
+    tool_speed: float
+    clearance: float
+    duration: float
+    warm_up: float
+    program_running: bool
+
+
+@dataclass(frozen=True)
+class ExecutionResult:
+    """What became of it.
+
+    Attributes:
+        completed: the trajectory ran to its end.
+        reason: why it did not, "" where it did.
+        bag: what was recorded, None where recording had not begun.
+        status: of the recorder at the end.
+        following_error: largest while the trajectory ran [rad].
+        temperatures: of the joints before and after [2, n], degC; NaN where unknown.
+    """
+
+    completed: bool
+    reason: str
+    bag: Path | None
+    status: RecorderStatus
+    following_error: float
+    temperatures: Array
+
+
+class Watch:
+    """The latest state of the robot, from every sample that is read, and what is wrong with it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._batch: Telemetry | None = None
+        self._heard = time.monotonic()
+        self._following_error = 0.0
+        self._problem = ""
+        self.guarding = False
+
+    def __call__(self, batch: Telemetry) -> None:
+        """Take a batch; called by the recorder's reading thread."""
+        safety, error = batch.columns.get("safety_mode"), 0.0
+        if "target_q" in batch and "actual_q" in batch:
+            error = float(np.nanmax(np.abs(batch["target_q"] - batch["actual_q"])))
+        with self._lock:
+            self._batch, self._heard = batch, time.monotonic()
+            if not self.guarding:
+                return
+            self._following_error = max(self._following_error, error)
+            if self._problem:
+                return
+            if error > FOLLOWING_ERROR:
+                self._problem = f"following error of {error:.2f} rad"
+            if safety is not None:
+                bad = [code for code in safety.astype(int) if code not in _NORMAL_SAFETY]
+                if bad:
+                    self._problem = SAFETY_MODES.get(bad[0], f"safety mode {bad[0]}")
+
+    def guard(self) -> None:
+        """From now on following error and safety mode are held against the robot."""
+        with self._lock:
+            self.guarding, self._following_error, self._problem = True, 0.0, ""
+
+    @property
+    def problem(self) -> str:
+        """What is wrong, "" where nothing is."""
+        with self._lock:
+            if self._problem or not self.guarding:
+                return self._problem
+            quiet = time.monotonic() - self._heard
+        return f"connection lost, nothing heard for {quiet:.1f} s" if quiet > SILENCE else ""
+
+    @property
+    def following_error(self) -> float:
+        """Largest since `guard` [rad]."""
+        with self._lock:
+            return self._following_error
+
+    def latest(self, name: str) -> Array | None:
+        """The last value of a field; None where it is not known yet."""
+        with self._lock:
+            batch = self._batch
+        if batch is None or name not in batch:
+            return None
+        return np.atleast_1d(batch[name][-1])
+
+    def code(self, name: str) -> int | None:
+        """The last value of a field that holds a code."""
+        value = self.latest(name)
+        return None if value is None or not np.isfinite(value[0]) else int(value[0])
+
+
+def execute(
+    plan: ExecutionPlan,
+    host: str,
+    bag: str | Path,
+    *,
+    approve: Callable[[MotionSummary], bool],
+    progress: Progress | None = None,
+) -> ExecutionResult:
+    """Move to the start, run the trajectory and record it.
+
+    The robot is stopped smoothly, and what was recorded is kept, where the motion is not safe any
+    more (protective stop, following error, loss of the connection) and on Ctrl-C.
+
+    Args:
+        plan: what to run.
+        host: address of the controller.
+        bag: directory to record to; must not exist.
+        approve: is shown what will move; nothing moves unless it says yes.
+        progress: called with a fraction done and a text.
+
+    Returns:
+        What became of it; look at `completed`.
+
+    Raises:
+        MotionRefusedError: nothing moved, or not to the end: the trajectory does not pass the
+            checks, the robot is not ready, the person said no, or the way to the start is barred.
+        ControllerError: no connection.
+        RecordingError: the bag exists or cannot be written.
+        KeyboardInterrupt: Ctrl-C, after the robot was stopped and the bag finished.
+    """
+    if Path(bag).exists():
+        raise RecordingError(bag, "exists already", "name another output")
+    verdict = check(plan.trajectory, plan.limits)
+    if not verdict.passed:
+        raise MotionRefusedError(f"the trajectory is not safe: {'; '.join(verdict.problems)}")
+    robot = plan.limits.dynamics.robot
+    watch = Watch()
+    with (
+        RtdeSource(host, robot=robot.name) as source,
+        Recorder(source, tap=watch) as recorder,
+    ):
+        here = _ready(host, watch)
+        summary = _summary(plan, verdict, host, source.info.serial, here, watch)
+        if not approve(summary):
+            raise MotionRefusedError("not approved, nothing moved")
+        with _one_interrupt(), Mover(host, robot.rate) as mover:
+            run = _Run(plan, mover, watch, recorder, Path(bag), progress)
+            return run.whole()
+
+
+class _Run:
+    """The steps of one execution."""
+
+    def __init__(
+        self,
+        plan: ExecutionPlan,
+        mover: Mover,
+        watch: Watch,
+        recorder: Recorder,
+        bag: Path,
+        progress: Progress | None,
+    ) -> None:
+        self._plan, self._mover, self._watch = plan, mover, watch
+        self._recorder, self._bag, self._progress = recorder, bag, progress
+
+    def whole(self) -> ExecutionResult:
+        """Approach, warm up, rest, run, rest."""
+        plan, watch = self._plan, self._watch
+        watch.guard()
+        self._approach()
+        if plan.warm_up > 0:
+            periods = max(1, round(plan.warm_up * plan.speed_fraction / plan.trajectory.period))
+            warm_up = replace(plan.trajectory, repetitions=periods)
+            self._follow(warm_up, "warming up")
+            self._expect_finished()
+        before = self._temperatures()
+        self._recorder.start(self._bag)
+        watch.guard()
+        try:
+            time.sleep(MARGIN)
+            self._recorder.mark("trajectory begins")
+            self._follow(plan.trajectory, "running")
+            report = self._mover.report
+            if report.state == "finished":
+                self._recorder.mark("trajectory ends")
+            time.sleep(MARGIN)
+        finally:
+            self._mover.stop()
+            error = watch.following_error
+            status = self._recorder.stop()
+        reason = self._reason(report)
+        temperatures = np.stack([before, self._temperatures()])
+        return ExecutionResult(not reason, reason, self._bag, status, error, temperatures)
+
+    def _approach(self) -> None:
+        """Move to the start by a checked way, slowly."""
+        self._settle()
+        start = self._plan.trajectory.start
+        here = self._watch.latest("actual_q")
+        assert here is not None
+        for corner in plan_approach(here, start, self._plan.limits):
+            self._mover.order(MoveTo(corner, APPROACH_SPEED, APPROACH_ACCELERATION))
+            self._wait("moving to the start", None)
+            self._expect_finished()
+        self._settle()
+        reached = self._watch.latest("actual_q")
+        assert reached is not None
+        if np.abs(reached - start).max() > _ARRIVED:
+            raise MotionRefusedError(
+                "the start of the trajectory was not reached; is a speed limit or a safety plane "
+                "in the way?"
+            )
+
+    def _follow(self, trajectory: FourierTrajectory, text: str) -> None:
+        pace = self._plan.speed_fraction
+        self._mover.order(Follow(trajectory, pace))
+        self._wait(text, trajectory.duration)
+
+    def _wait(self, text: str, duration: float | None) -> None:
+        """Until the motion has ended; it is ended where something is wrong."""
+        while self._mover.update().state == "moving":
+            if self._problem():
+                self._mover.stop()
+                break
+            if self._progress is not None and duration is not None:
+                self._progress(self._mover.report.time / duration, text)
+            time.sleep(_POLL)
+
+    def _expect_finished(self) -> None:
+        reason = self._reason(self._mover.report)
+        if reason:
+            raise MotionRefusedError(f"the motion was ended: {reason}")
+
+    def _reason(self, report: Report) -> str:
+        """Why a motion did not end as planned."""
+        if self._problem():
+            return self._problem()
+        if report.state == "finished":
+            return ""
+        return report.reason or f"the motion was {report.state}"
+
+    def _problem(self) -> str:
+        """What is wrong with robot or recording, "" where nothing is."""
+        status = self._recorder.status
+        if status.state in ("failing", "stopped"):
+            return f"recording failed ({status.last_error})"
+        return self._watch.problem
+
+    def _settle(self) -> None:
+        """Wait until the arm stands still."""
+        deadline = time.monotonic() + _SETTLE
+        while time.monotonic() < deadline:
+            speed = self._watch.latest("target_qd")
+            if speed is not None and np.abs(speed).max() < 1e-3:
+                time.sleep(0.1)  # the measured position has followed by then
+                return
+            time.sleep(_POLL)
+        raise MotionRefusedError("the arm does not come to rest; stop the program that moves it")
+
+    def _temperatures(self) -> Array:
+        value = self._watch.latest("joint_temperatures")
+        return np.full(self._plan.trajectory.dof, np.nan) if value is None else value
+
+
+def _ready(host: str, watch: Watch) -> Array:
+    """Joint positions of a robot that can move.
+
+    Raises:
+        ControllerError: no telemetry.
+        MotionRefusedError: it is not ready.
+    """
+    deadline = time.monotonic() + 3.0
+    while (here := watch.latest("actual_q")) is None:
+        if time.monotonic() > deadline:
+            raise ControllerError(host, "sends no telemetry", "check the connection")
+        time.sleep(_POLL)
+    mode, safety = watch.code("robot_mode"), watch.code("safety_mode")
+    if mode is not None and mode not in BRAKES_RELEASED:
+        raise MotionRefusedError(
+            f"the robot is in mode '{ROBOT_MODES.get(mode, str(mode))}'; power it on and release "
+            "the brakes"
+        )
+    if safety is not None and safety not in _NORMAL_SAFETY:
+        raise MotionRefusedError(
+            f"the robot is in safety mode '{SAFETY_MODES.get(safety, str(safety))}'; acknowledge "
+            "it on the teach pendant"
+        )
+    return here
+
+
+def _summary(
+    plan: ExecutionPlan,
+    verdict: Verdict,
+    host: str,
+    serial: str | None,
+    here: Array,
+    watch: Watch,
+) -> MotionSummary:
+    _, q, qd, _ = plan.trajectory.sample(100.0, repetitions=1)
+    return MotionSummary(
+        host=host,
+        robot=plan.trajectory.robot,
+        serial=serial,
+        here=here,
+        start=plan.trajectory.start,
+        travel=np.ptp(q, axis=0),
+        joint_speed=np.abs(qd).max(axis=0) * plan.speed_fraction,
+        tool_speed=verdict.max_tool_speed * plan.speed_fraction,
+        clearance=verdict.clearance,
+        duration=plan.duration,
+        warm_up=plan.warm_up,
+        program_running=watch.code("runtime_state") == PLAYING,
+    )
+
+
+@contextmanager
+def _one_interrupt() -> Iterator[None]:
+    """Ctrl-C or SIGTERM interrupts once; the robot is then stopped undisturbed."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    signals = (signal.SIGINT, signal.SIGTERM)
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        for each in signals:
+            signal.signal(each, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    before = [signal.signal(each, interrupt) for each in signals]
+    try:
+        yield
+    finally:
+        for each, handler in zip(signals, before, strict=True):
+            signal.signal(each, handler)

@@ -1,0 +1,97 @@
+"""Trajectories as URScript programs and CSV tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from ur_energy_model.errors import InputError
+from ur_energy_model.model.fourier import FourierTrajectory
+
+LOOKAHEAD_TIME = 0.03
+"""servoj look-ahead [s] (Raviola et al. 2021)."""
+GAIN = 500
+"""servoj gain (Raviola et al. 2021)."""
+APPROACH_SPEED = 0.4
+"""Joint speed of the move to the start [rad/s]."""
+APPROACH_ACCELERATION = 0.5
+"""Joint acceleration of the move to the start [rad/s^2]."""
+_MOTIONS = ("q", "qd", "qdd")
+
+
+def export_trajectory(path: str | Path, trajectory: FourierTrajectory, rate: float) -> None:
+    """Write a trajectory for other tools; the file's suffix says what.
+
+    Args:
+        path: .csv for a table, .script or .urscript for a program.
+        trajectory: what to write.
+        rate: rows per second of a table [Hz].
+
+    Raises:
+        InputError: a suffix of another kind.
+    """
+    target = Path(path)
+    match target.suffix.lower():
+        case ".csv":
+            text = csv_table(trajectory, rate)
+        case ".script" | ".urscript":
+            text = urscript(trajectory)
+        case suffix:
+            raise InputError(
+                target, f"'{suffix}' is no export format", "name it .csv, .script or .urscript"
+            )
+    target.write_text(text, encoding="utf-8")
+
+
+def csv_table(trajectory: FourierTrajectory, rate: float) -> str:
+    """Comma-separated table as `ur_energy predict` reads it: time, q_0 ... qdd_5, SI units."""
+    time, *motions = trajectory.sample(rate)
+    names = [f"{name}_{joint}" for name in _MOTIONS for joint in range(trajectory.dof)]
+    rows = np.hstack([time[:, None], *motions])
+    lines = [",".join(["time", *names])]
+    lines += [",".join(f"{value:.9g}" for value in row) for row in rows]
+    return "\n".join(lines) + "\n"
+
+
+def urscript(trajectory: FourierTrajectory) -> str:
+    """A program for the controller: slow move to the start, then the series by servoj.
+
+    It evaluates the series itself, with one sine and one cosine a step (the others follow from
+    the addition theorem), so no stream of points and no network is needed while it runs.
+    """
+    orders = range(1, trajectory.harmonics + 1)
+    start = ", ".join(f"{value:.9f}" for value in trajectory.start)
+    joints = []
+    for q0, a, b in zip(trajectory.q0, trajectory.a, trajectory.b, strict=True):
+        terms = [f"{q0:.9f}"]
+        terms += [f"({a[k - 1]:.9f}) * s{k} - ({b[k - 1]:.9f}) * c{k}" for k in orders]
+        joints.append(" + ".join(terms))
+    lines = [
+        "def exciting_trajectory():",
+        f"  # {trajectory.robot}: {trajectory.duration:g} s,"
+        f" {trajectory.repetitions} periods of {trajectory.period:g} s",
+        f"  movej([{start}], a={APPROACH_ACCELERATION}, v={APPROACH_SPEED})",
+        "  local dt = get_steptime()",
+        f"  local w = {2 * np.pi / trajectory.period:.12f}",
+        "  local t = 0.0",
+        f"  while t < {trajectory.duration:.9f}:",
+        "    local s1 = sin(w * t)",
+        "    local c1 = cos(w * t)",
+    ]
+    for k in orders[1:]:
+        lines += [
+            f"    local s{k} = s{k - 1} * c1 + c{k - 1} * s1",
+            f"    local c{k} = c{k - 1} * c1 - s{k - 1} * s1",
+        ]
+    lines += [f"    local q{joint} = {text}" for joint, text in enumerate(joints)]
+    names = ", ".join(f"q{joint}" for joint in range(trajectory.dof))
+    lines += [
+        f"    servoj([{names}], 0, 0, dt, {LOOKAHEAD_TIME}, {GAIN})",
+        "    t = t + dt",
+        "  end",
+        "  stopj(2.0)",
+        "end",
+        "",
+    ]
+    return "\n".join(lines)

@@ -1,0 +1,243 @@
+"""Moves a robot through ur_rtde, in a process of its own.
+
+ur_rtde's constructor can hang while it holds Python's global lock, and a process that dies must
+not leave a robot moving: so the process that commands motions does nothing else. It ends the
+motion smoothly when told to, when its parent vanishes (the pipe closes), and the controller's
+watchdog stops the program where the process itself vanishes.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ur_energy_model.errors import ControllerError
+from ur_energy_model.experiment.export import GAIN, LOOKAHEAD_TIME
+from ur_energy_model.model.fourier import FourierTrajectory
+
+Array = NDArray[np.float64]
+State = Literal["connecting", "idle", "moving", "finished", "stopped", "failed", "closed"]
+
+STOP_SECONDS = 0.4
+"""Time in which a followed trajectory is slowed down to rest, on its own path."""
+JOINT_STOP = 1.5
+"""Deceleration that ends a joint move [rad/s^2]."""
+WATCHDOG = 5.0
+"""The controller stops the program when it hears less often than this [Hz]."""
+CONNECT_SECONDS = 15.0
+_IDLE_SECONDS = 0.05
+_REPORT_SECONDS = 0.1
+_PRIORITY = 20
+
+
+@dataclass(frozen=True)
+class MoveTo:
+    """Joint move: target [n] in rad, speed in rad/s, acceleration in rad/s^2."""
+
+    q: Array
+    speed: float
+    acceleration: float
+
+
+@dataclass(frozen=True)
+class Follow:
+    """Follow a trajectory from its start, `pace` times as fast as it was designed."""
+
+    trajectory: FourierTrajectory
+    pace: float = 1.0
+
+
+@dataclass(frozen=True)
+class Stop:
+    """End what moves, smoothly."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """What the moving process says: its state, path time [s] and the reason of a failure."""
+
+    state: State
+    time: float = 0.0
+    reason: str = ""
+
+
+class Mover:
+    """The parent's end: gives orders, knows the state. A context manager that ends the motion.
+
+    Args:
+        host: address of the controller.
+        rate: of the controller [Hz].
+    """
+
+    def __init__(self, host: str, rate: float) -> None:
+        context = multiprocessing.get_context("spawn")
+        self.host = host
+        self.report = Report("connecting")
+        self._pipe, theirs = context.Pipe()
+        self._process: Any = context.Process(target=_drive, args=(theirs, host, rate), daemon=True)
+        self._process.start()
+        theirs.close()
+
+    def __enter__(self) -> Mover:
+        """Wait for the connection.
+
+        Raises:
+            ControllerError: refused, or no answer in time.
+        """
+        deadline = time.monotonic() + CONNECT_SECONDS
+        while self.update().state == "connecting" and time.monotonic() < deadline:
+            time.sleep(0.02)
+        if self.report.state != "idle":
+            state, reason = self.report.state, self.report.reason
+            self._end()
+            raise ControllerError(
+                self.host,
+                "does not let itself be controlled"
+                + (f" ({reason})" if reason else "" if state == "failed" else ": no answer"),
+                "power it on, release the brakes and switch it to remote control",
+            )
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+        self._end()
+
+    def order(self, order: MoveTo | Follow) -> None:
+        """Begin a motion; the state turns to moving, then finished, stopped or failed."""
+        self.report = Report("moving")
+        self._send(order)
+
+    def update(self) -> Report:
+        """The latest report."""
+        try:
+            while self._pipe.poll():
+                self.report = self._pipe.recv()
+        except (EOFError, OSError):
+            if self.report.state not in ("failed", "closed"):
+                self.report = Report("failed", self.report.time, "the moving process has ended")
+        return self.report
+
+    def stop(self, timeout: float = 3.0) -> None:
+        """End the motion smoothly and wait until it has ended, at most this long [s]."""
+        if self.update().state != "moving":
+            return
+        self._send(Stop())
+        deadline = time.monotonic() + timeout
+        while self.update().state == "moving" and time.monotonic() < deadline:
+            time.sleep(0.01)
+
+    def _send(self, order: MoveTo | Follow | Stop | None) -> None:
+        try:
+            self._pipe.send(order)
+        except OSError:
+            self.update()
+
+    def _end(self) -> None:
+        self._send(None)
+        self._process.join(timeout=3.0)
+        if self._process.is_alive():  # ur_rtde hangs; the watchdog on the controller stops the arm
+            self._process.kill()
+            self._process.join()
+        self._pipe.close()
+
+
+def _drive(pipe: Connection, host: str, rate: float) -> None:
+    """Body of the moving process."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
+    with suppress(AttributeError, OSError):  # real-time priority, where the system grants it
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(_PRIORITY))
+    try:
+        from rtde_control import RTDEControlInterface
+
+        control = RTDEControlInterface(host, rate)
+        control.setWatchdog(WATCHDOG)
+    except Exception as error:
+        pipe.send(Report("failed", reason=" ".join(str(error).split()) or type(error).__name__))
+        return
+    try:
+        pipe.send(Report("idle"))
+        while True:
+            while not pipe.poll(_IDLE_SECONDS):
+                control.kickWatchdog()
+            order = pipe.recv()
+            if order is None:
+                break
+            if isinstance(order, MoveTo):
+                pipe.send(_move(control, pipe, order))
+            elif isinstance(order, Follow):
+                pipe.send(_follow(control, pipe, order, 1.0 / rate))
+    except (EOFError, BrokenPipeError):  # the parent has vanished
+        pass
+    except Exception as error:
+        pipe.send(Report("failed", reason=" ".join(str(error).split()) or type(error).__name__))
+    finally:
+        control.stopScript()
+
+
+def _move(control: Any, pipe: Connection, order: MoveTo) -> Report:
+    """A joint move, ended early by any message."""
+    if not control.moveJ(order.q.tolist(), order.speed, order.acceleration, True):
+        return Report("failed", reason="the controller refused the move")
+    began = time.monotonic()
+    while control.getAsyncOperationProgress() >= 0 or time.monotonic() - began < 0.2:
+        if _stop_wanted(pipe):
+            control.stopJ(JOINT_STOP)
+            return Report("stopped")
+        if not control.isConnected() or not control.isProgramRunning():
+            return Report("failed", reason="the controller ended the program")
+        time.sleep(_IDLE_SECONDS)
+        control.kickWatchdog()
+    return Report("finished")
+
+
+def _follow(control: Any, pipe: Connection, order: Follow, period: float) -> Report:
+    """Stream a trajectory; after a stop it is followed on, slower and slower, to rest.
+
+    Path time goes with the clock but by no more than a cycle a step, so that a hiccup of this
+    machine delays the motion instead of making it jump.
+    """
+    trajectory, pace, where = order.trajectory, order.pace, 0.0
+    last = reported = time.monotonic()
+    stopping = False
+    while where < trajectory.duration and pace > 0:
+        cycle = control.initPeriod()
+        now = time.monotonic()
+        step = min(now - last, period)
+        last = now
+        if stopping:
+            pace = max(0.0, pace - order.pace * step / STOP_SECONDS)
+        where = min(where + pace * step, trajectory.duration)
+        q = trajectory.at(where)[0][0].tolist()
+        if not control.servoJ(q, 0.0, 0.0, period, LOOKAHEAD_TIME, GAIN):
+            return Report("failed", where, "the controller takes no more set points")
+        if not stopping:
+            stopping = _stop_wanted(pipe)
+        if now - reported > _REPORT_SECONDS:
+            reported = now
+            if not control.isConnected() or not control.isProgramRunning():
+                return Report("failed", where, "the controller ended the program")
+            if not stopping:
+                pipe.send(Report("moving", where))
+        control.waitPeriod(cycle)
+    control.servoStop()
+    return Report("stopped" if stopping else "finished", where)
+
+
+def _stop_wanted(pipe: Connection) -> bool:
+    """Whether the parent said anything, which while moving means stop, or has vanished."""
+    try:
+        if not pipe.poll():
+            return False
+        pipe.recv()
+    except (EOFError, OSError):
+        pass
+    return True
