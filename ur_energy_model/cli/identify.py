@@ -94,8 +94,8 @@ def print_metrics(entry: Mapping[str, Any]) -> None:
     """METRICS as tables: torque, current while moving and at all times, power."""
     for key, title in (
         ("torque", "torque error [N m]"),
-        ("current_moving", "current error while moving [A]"),
-        ("current", "current error, standstill included [A]"),
+        ("current", "current error while moving [A]"),
+        ("current_all", "current error, standstill included [A]"),
     ):
         if entry[key] is not None:
             output.print_table(

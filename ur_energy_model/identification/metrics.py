@@ -112,8 +112,10 @@ class Metrics:
     Attributes:
         bag: path as given.
         samples: number of samples read.
-        torque, current: {"mean", "max", "rms", "r2"} per joint, None where columns lack.
-        current_moving: `current` over the samples at which the joint moves.
+        torque: {"mean", "max", "rms", "r2"} per joint, None where columns lack.
+        current: the same, over the samples at which the joint moves: at standstill friction, and
+            with it the current, takes any value up to its limit.
+        current_all: the same over all samples, standstill included.
         power: {"rmse", "rmse_percent", "r2", "energy_error_percent"} or None.
         remarks: further facts about the comparison (cut-off, setup).
     """
@@ -122,7 +124,7 @@ class Metrics:
     samples: int
     torque: list[dict[str, float | None]] | None
     current: list[dict[str, float | None]] | None
-    current_moving: list[dict[str, float | None]] | None
+    current_all: list[dict[str, float | None]] | None
     power: dict[str, float | None] | None
     remarks: dict[str, Any] = field(default_factory=dict)
 
@@ -133,7 +135,7 @@ class Metrics:
             "samples": self.samples,
             "torque": self.torque,
             "current": self.current,
-            "current_moving": self.current_moving,
+            "current_all": self.current_all,
             "power": self.power,
             **self.remarks,
         }

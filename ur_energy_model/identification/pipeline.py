@@ -42,6 +42,7 @@ from ur_energy_model.identification.setup_estimation import (
     estimate_setup_and_inertia,
 )
 from ur_energy_model.identification.signals import Motion, NarrowFilter
+from ur_energy_model.identification.standstill import DirectionMemory, StandstillFit
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel, JointModel
 from ur_energy_model.model.robots import RobotDescription, load_robot
@@ -110,6 +111,7 @@ def identify(
             power.merge(recording.power)
         joints, result = _fit_power(power, power_model, joints)
         model = _assemble(arm, estimate, joints, result, fitted, setup)
+        model = _fit_standstill(model, fitted, arm, estimate, setup)
         fit = tuple(_measure(model, recording, arm, estimate, setup) for recording in fitted)
         validation = tuple(
             _measure(model, recording, arm, estimate, setup) for recording in held_out
@@ -281,6 +283,21 @@ def _fit_power(
     return tuple(updated), result
 
 
+def _fit_standstill(
+    model: EnergyModel, recordings: Sequence[Recording], robot: RobotDescription,
+    estimate: SetupEstimate | None, configured: Setup | None,
+) -> EnergyModel:  # fmt: skip
+    fit = StandstillFit(model)
+    for recording in recordings:
+        fit.start_recording()
+        setups = _Setups(robot, recording, estimate, configured)
+        narrow = NarrowFilter(recording.cutoff)
+        for motion in recording.motions():
+            for part, dynamics in setups.parts(motion):
+                fit.add(part, dynamics.inverse_dynamics(part.q, part.qd, part.qdd), narrow)
+    return fit.fitted()
+
+
 def _assemble(
     robot: RobotDescription, estimate: SetupEstimate | None, joints: Sequence[JointFit],
     power: PowerFitResult, recordings: Sequence[Recording], configured: Setup | None,
@@ -376,9 +393,10 @@ def _measure(
     """METRICS of a recording under a model."""
     setups = _Setups(robot, recording, estimate, configured)
     n = model.dof
-    current, moving, torque = ErrorStatistics(n), ErrorStatistics(n), ErrorStatistics(n)
+    everything, moving, torque = ErrorStatistics(n), ErrorStatistics(n), ErrorStatistics(n)
     inertia = np.array([joint.reflected_inertia for joint in model.joints])
     narrow = NarrowFilter(recording.cutoff)
+    memory = DirectionMemory(np.array([joint.friction.presliding for joint in model.joints]))
     for motion in recording.motions():
         for part, dynamics in setups.parts(motion):
             if not len(part.time[narrow.inside(part)]):
@@ -386,11 +404,11 @@ def _measure(
             link = dynamics.inverse_dynamics(part.q, part.qd, part.qdd)
             temperature = part.temperature if np.isfinite(part.temperature).all() else None
             predicted = model.from_link_torque(
-                link, part.qd, part.qdd, temperature=temperature, std=False
+                link, part.qd, part.qdd, temperature=temperature, direction=memory(part), std=False
             ).current
             inside = narrow.inside(part)
             both = narrow(part, np.column_stack([part.current, predicted]))[inside]
-            current.add(both[:, :n], both[:, n:])
+            everything.add(both[:, :n], both[:, n:])
             moving.add(both[:, :n], both[:, n:], narrow.moving(part, MOVING_SPEED)[inside])
             if recording.torque_reference == "actual" and np.isfinite(part.moment).all():
                 moment = _shifted(part.time, part.moment, setups.delay(part))
@@ -407,8 +425,8 @@ def _measure(
         bag=str(recording.path),
         samples=recording.samples,
         torque=torque.entries() if torque.count.any() else None,
-        current=current.entries() if current.count.any() else None,
-        current_moving=moving.entries() if current.count.any() else None,
+        current=moving.entries() if everything.count.any() else None,
+        current_all=everything.entries() if everything.count.any() else None,
         power=power.entry() if power.samples else None,
         remarks={"cutoff": recording.cutoff, "duration": recording.duration},
     )

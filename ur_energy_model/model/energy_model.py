@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ur_energy_model.model.dynamics import ArmDynamics
-from ur_energy_model.model.friction import Friction, FrictionBank
+from ur_energy_model.model.friction import SMOOTHING, Friction, FrictionBank, presliding
 from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.model.setup import Setup
 
@@ -219,7 +219,26 @@ class EnergyModel:
         if dynamics is None:
             dynamics = self.dynamics(robot=robot, setup=setup)
         link = dynamics.inverse_dynamics(q, qd, qdd)
-        return self.from_link_torque(link, qd, qdd, temperature=temperature, std=std)
+        return self.from_link_torque(
+            link, qd, qdd, temperature=temperature, direction=self.direction(q, qd), std=std
+        )
+
+    def direction(self, q: Array, qd: Array, start: Array | None = None) -> Array | None:
+        """Direction of Coulomb friction with the memory of joints at rest [samples, n].
+
+        None where no joint has a presliding travel, or for a single sample without a start.
+
+        Args:
+            q: joint positions [samples, n], rad, without gaps.
+            qd: joint velocities [samples, n], rad/s.
+            start: direction before the first sample [n]; from the speed where None.
+        """
+        c = self._constants
+        if not c.presliding.any() or (start is None and len(q) < 2):
+            return None
+        if start is None:
+            start = np.tanh(qd[0] / SMOOTHING)
+        return presliding(q, qd, c.presliding, start)[0]
 
     def dynamics(
         self, *, robot: RobotDescription | None = None, setup: Setup | None = None
@@ -235,16 +254,26 @@ class EnergyModel:
         qdd: Array,
         *,
         temperature: Array | None = None,
+        direction: Array | None = None,
         std: bool = True,
     ) -> Prediction:
-        """Currents and powers where the links' torque [samples, n] (joint side) is known."""
+        """Currents and powers where the links' torque is known.
+
+        Args:
+            link_torque: of links and payload, joint side [samples, n], N m.
+            qd: joint velocities [samples, n], rad/s.
+            qdd: joint accelerations [samples, n], rad/s^2.
+            temperature: joint temperatures [n] or [samples, n], degC; None if unknown.
+            direction: of Coulomb friction, as `direction` gives it; from the speed where None.
+            std: whether to work out the sensitivities that standard deviations need.
+        """
         c = self._constants
         load = link_torque + c.reflected_inertia * qdd
-        friction = c.friction.torque(qd, load, temperature)
+        friction = c.friction.torque(qd, load, temperature, direction)
         current = (load / c.gear_ratio + friction) / c.torque_constant
         spread: list[Array] | None = None
         if std:
-            terms = c.friction.regressors(qd, load, temperature)
+            terms = c.friction.regressors(qd, load, temperature, direction)
             spread = [
                 np.column_stack([load[:, j] / c.gear_ratio[j], terms[j]]) @ c.current_roots[j]
                 for j in range(self.dof)
@@ -354,6 +383,7 @@ class _Constants:
     resistance_errors: Array
     back_emf_errors: Array
     driver_errors: Array
+    presliding: Array
     friction: FrictionBank
     current_roots: tuple[Array, ...]
 
@@ -377,6 +407,7 @@ class _Constants:
             resistance_errors=by_joint[0],
             back_emf_errors=by_joint[1],
             driver_errors=by_joint[2],
+            presliding=np.array([joint.friction.presliding for joint in model.joints]),
             friction=FrictionBank([joint.friction for joint in model.joints], each("gear_ratio")),
             current_roots=tuple(_root(joint) for joint in model.joints),
         )

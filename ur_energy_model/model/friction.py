@@ -23,6 +23,8 @@ Shape = Mapping[str, "float | Array"]
 
 SMOOTHING = 1e-3
 """Speed below which Coulomb friction is smoothed, joint side [rad/s]."""
+STILL_SPEED = 0.01
+"""Speed around which standstill gives way to motion, joint side [rad/s]."""
 REFERENCE_TEMPERATURE = 35.0
 """Temperature at which temperature-dependent laws state their parameters [degC]."""
 
@@ -37,6 +39,8 @@ class OperatingPoint:
         gear_ratio: motor turns per joint turn, scalar or [k].
         temperature: of the joint, anything that broadcasts with speed, degC; None if unknown.
         temperature_model: a, b, c, d of a*exp(b*T) + c*exp(d*T), [4] or [4, k]; None if unknown.
+        direction: direction of Coulomb friction between -1 and 1 where it is known better than
+            from the speed (see `presliding`), same shape as speed, NaN where not; or None.
     """
 
     speed: Array
@@ -44,6 +48,7 @@ class OperatingPoint:
     gear_ratio: float | Array
     temperature: Array | float | None = None
     temperature_model: Array | None = None
+    direction: Array | None = None
 
 
 @dataclass(frozen=True)
@@ -112,6 +117,7 @@ class Friction:
         temperature_model: a, b, c, d of the manufacturer-style model where the law uses it.
         temperature_range: joint temperatures the law was fitted on [degC], None if unknown;
             outside of it the nearest end holds.
+        presliding: joint travel within which Coulomb friction turns around [rad]; 0 if unknown.
     """
 
     law: FrictionLaw
@@ -119,6 +125,7 @@ class Friction:
     shape: Mapping[str, float] = field(default_factory=dict)
     temperature_model: tuple[float, float, float, float] | None = None
     temperature_range: tuple[float, float] | None = None
+    presliding: float = 0.0
 
     @property
     def values(self) -> Array:
@@ -143,6 +150,36 @@ class Friction:
         )
 
 
+def presliding(q: Array, qd: Array, travel: Array, start: Array) -> tuple[Array, Array]:
+    """Direction of Coulomb friction with the memory that a joint at rest has.
+
+    Dahl's model (1968): friction turns around within a small travel, and a joint that stops keeps
+    the friction it stopped with, so that currents at standstill depend on the last motion. In
+    motion (above STILL_SPEED) the sign of the speed decides.
+
+    Args:
+        q: joint positions [samples, ...], rad, without gaps.
+        qd: joint velocities, same shape, rad/s.
+        travel: travel constant [...], rad; NaN comes out where it is not positive.
+        start: memory before the first sample [...].
+
+    Returns:
+        Direction between -1 and 1 [samples, ...], and the memory after the last sample [...].
+    """
+    known = travel > 0
+    step = np.diff(q, axis=0, prepend=q[:1])
+    keep = np.exp(-np.abs(step) / np.where(known, travel, 1.0))
+    gain = (1.0 - keep) * np.sign(step)
+    out = np.empty(np.broadcast_shapes(keep.shape, q.shape))
+    state = np.asarray(start, dtype=float)
+    for k in range(len(q)):
+        state = keep[k] * state + gain[k]
+        out[k] = state
+    moving = -np.expm1(-np.square(qd / STILL_SPEED))
+    out = out + moving * (np.tanh(qd / SMOOTHING) - out)
+    return np.where(known, out, np.nan), state
+
+
 class FrictionBank:
     """The frictions of n joints, evaluated together: joints of one law in one array pass.
 
@@ -158,27 +195,38 @@ class FrictionBank:
             joints = [j for j, friction in enumerate(frictions) if friction.law.name == law]
             self._groups.append(_Group.of(joints, [frictions[j] for j in joints], gear_ratio))
 
-    def torque(self, speed: Array, load: Array, temperature: Array | None = None) -> Array:
+    def torque(
+        self,
+        speed: Array,
+        load: Array,
+        temperature: Array | None = None,
+        direction: Array | None = None,
+    ) -> Array:
         """Motor-side friction torque [samples, n], N m; positive against positive speed.
 
         Args:
             speed: joint side [samples, n], rad/s.
             load: joint torque without friction [samples, n], N m.
             temperature: [n] or [samples, n], degC; the middle of the fitted range where None.
+            direction: see OperatingPoint [samples, n].
         """
         out = np.empty_like(speed)
         for group in self._groups:
-            terms = group.regressor(speed, load, temperature)
+            terms = group.regressor(speed, load, temperature, direction)
             out[:, group.joints] = (terms * group.values).sum(axis=-1)
         return out
 
     def regressors(
-        self, speed: Array, load: Array, temperature: Array | None = None
+        self,
+        speed: Array,
+        load: Array,
+        temperature: Array | None = None,
+        direction: Array | None = None,
     ) -> list[Array]:
         """Friction torque per unit parameter, [samples, parameters] for each joint."""
         out: list[Array] = [np.empty(0)] * self.dof
         for group in self._groups:
-            terms = group.regressor(speed, load, temperature)
+            terms = group.regressor(speed, load, temperature, direction)
             for k, joint in enumerate(group.joints):
                 out[joint] = terms[:, k]
         return out
@@ -216,12 +264,15 @@ class _Group:
             high=np.array([high for _, high in ranges]),
         )
 
-    def regressor(self, speed: Array, load: Array, temperature: Array | None) -> Array:
+    def regressor(
+        self, speed: Array, load: Array, temperature: Array | None, direction: Array | None
+    ) -> Array:
         """Terms [samples, joints of the group, parameters]."""
         warmth = self._temperature(temperature) if self.law.uses_temperature else None
         point = OperatingPoint(
             speed[:, self.joints], load[:, self.joints], self.gear_ratio,
             warmth, self.temperature_model,
+            None if direction is None else direction[:, self.joints],
         )  # fmt: skip
         return self.law.regressor(point, self.shape)
 
@@ -238,11 +289,17 @@ class _Group:
 
 
 def _sign(point: OperatingPoint, shape: Shape) -> Array:
-    return np.asarray(np.sign(point.speed))
+    return _remembered(point, np.asarray(np.sign(point.speed)))
 
 
 def _coulomb(point: OperatingPoint, shape: Shape) -> Array:
-    return np.asarray(np.tanh(point.speed / shape["smoothing"]))
+    return _remembered(point, np.asarray(np.tanh(point.speed / shape["smoothing"])))
+
+
+def _remembered(point: OperatingPoint, otherwise: Array) -> Array:
+    if point.direction is None:
+        return otherwise
+    return np.where(np.isnan(point.direction), otherwise, point.direction)
 
 
 def _direct(point: OperatingPoint, shape: Shape) -> Array:

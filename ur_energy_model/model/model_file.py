@@ -147,6 +147,8 @@ def _joint_document(joint: JointModel) -> dict[str, Any]:
             for name in friction.law.parameters
         },
     }
+    if friction.presliding:
+        document["presliding"] = {"value": _number(friction.presliding), "unit": "rad"}
     if friction.temperature_range is not None:
         low, high = friction.temperature_range
         document["temperature_range"] = {
@@ -194,7 +196,11 @@ def _friction(
     node: YamlTree, std: dict[str, float], source: dict[str, str]
 ) -> tuple[Friction, str]:
     keys = node.keys(
-        "law", "reason", "shape", "parameters", optional=("temperature_range", "temperature_model")
+        "law",
+        "reason",
+        "shape",
+        "parameters",
+        optional=("presliding", "temperature_range", "temperature_model"),
     )
     law = LAWS.get(keys["law"].text())
     if law is None:
@@ -221,8 +227,11 @@ def _friction(
     if "temperature_model" in keys:
         a, b, c, d = keys["temperature_model"].numbers(4)
         model = (a, b, c, d)
+    travel = _with_unit(keys["presliding"], "rad") if "presliding" in keys else 0.0
+    if travel < 0:
+        raise keys["presliding"].refuse("must not be negative")
     friction = Friction(
-        law, {name: parameters[name] for name in law.parameters}, shape, model, limits
+        law, {name: parameters[name] for name in law.parameters}, shape, model, limits, travel
     )
     return friction, keys["reason"].text()
 
