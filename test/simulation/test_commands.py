@@ -97,6 +97,8 @@ def test_servo_j_follows_a_stream_with_its_lookahead(arm):
     ("command", "reason"),
     [
         (cmd.MoveJ(HOME + np.array([0, 0, 3.0, 0, 0, 0])), "out of range"),
+        (cmd.ServoJ(np.full(6, np.nan)), "out of range"),
+        (cmd.SpeedJ(np.full(6, np.nan)), "not a number"),
         (cmd.ServoJ(HOME + np.array([2.5, 0, 0, 0, 0, 0]), lookahead=0.03), "speed limit"),
         (cmd.SpeedJ(np.array([0, 0, 0, 0, 0, 4.0]), a=20.0), "speed limit of wrist_3_joint"),
     ],
@@ -259,6 +261,14 @@ def test_brakes_hold_a_moving_arm_when_power_goes(playing):
     assert np.abs(q[100:] - q[-1]).max() < 0.01  # the links still swing on their gears
     assert np.abs(current[100:]).max() < 0.2
     assert playing.program_state is ProgramState.STOPPED
+
+
+@pytest.mark.parametrize("command", [cmd.MoveJ(AWAY, v=0.0, a=-1.0), cmd.MoveJ(AWAY, a=np.nan)])
+def test_a_move_without_speed_hardly_moves(arm, command):
+    arm.command(command)
+    (q,) = run(arm, 0.5, "target_q")
+    assert np.abs(q - HOME).max() < 1e-3
+    assert arm.safety_mode is SafetyMode.NORMAL
 
 
 def test_commands_and_seeds_make_the_same_run(arm):

@@ -30,7 +30,8 @@ def test_speed_and_way_are_integrals(distance, speed, acceleration):
     t = np.linspace(0.0, profile.duration, 4001)
     way, pace, _ = profile.at(t)
     integral = np.concatenate([[0.0], np.cumsum(0.5 * (pace[1:] + pace[:-1]) * np.diff(t))])
-    assert np.allclose(integral, way, atol=1e-5 * distance)
+    # The trapezoidal rule misses at most the corner of one step at each of the four kinks.
+    assert np.abs(integral - way).max() < 4 * profile.peak * t[1]
 
 
 def test_a_short_way_never_reaches_full_speed():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,37 +13,24 @@ from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import Payload, Setup
 from ur_energy_model.simulation import commands as cmd
-from ur_energy_model.simulation import tool
-from ur_energy_model.simulation.bus import Bus
 from ur_energy_model.simulation.controller import JointController, Kind, Targets
 from ur_energy_model.simulation.harmonic_drive import gear_twist
+from ur_energy_model.simulation.ledger import Ledger
 from ur_energy_model.simulation.modes import ProgramState, RobotMode, SafetyMode
-from ur_energy_model.simulation.motions import Hold, Motion
+from ur_energy_model.simulation.motions import Motion
 from ur_energy_model.simulation.outputs import Outputs, Value
-from ur_energy_model.simulation.parameters import constants, draw_parameters
-from ur_energy_model.simulation.plant import (
-    ABS_CURRENT,
-    COPPER,
-    CURRENT,
-    FRICTION,
-    GEAR,
-    QD,
-    SHAFT,
-    Plant,
-    Q,
-)
+from ur_energy_model.simulation.parameters import draw_parameters
+from ur_energy_model.simulation.plant import CURRENT, QD, Plant, Q
 from ur_energy_model.simulation.power import PowerSupply
-from ur_energy_model.simulation.sensors import Sensors
+from ur_energy_model.simulation.sensors import Sensors, State
 from ur_energy_model.simulation.supervisor import Supervisor
-from ur_energy_model.simulation.thermal import ThermalState
+from ur_energy_model.simulation.tool import Tool
 from ur_energy_model.simulation.truth import Energies, TruthLog
 
 Array = NDArray[np.float64]
 
 START_TIME = 60.0
 """Controller timestamp at the start [s]; real clients take less than 40 s for a boot."""
-THERMAL_STEP = 0.1
-"""Time between two steps of the joints' temperatures [s]."""
 
 
 class SimulatedArm:
@@ -89,21 +75,18 @@ class SimulatedArm:
         self._controller = JointController(robot, self.parameters, setup, controller)
         self._supervisor = Supervisor(robot, motion, q)
         self._supply = PowerSupply(self._dt)
-        self._bus = Bus()
-        self._thermal = ThermalState(self.parameters, ambient)
+        self._ledger = Ledger(self.parameters, self._dt, ambient)
         random = np.random.default_rng([seed, 7])
         self._sensors = Sensors(self.parameters, random)
-        self._tool = ArmDynamics(robot, setup)
-        self._plant.set_temperature(self._thermal.temperature)
-        self._thermal_cycles = max(1, round(THERMAL_STEP / self._dt))
-        self._heat = np.zeros(robot.dof)
-        self._driver_energy = self._standby_energy = 0.0
+        self._tool = Tool(ArmDynamics(robot, setup))
+        self._plant.set_temperature(self._ledger.thermal.temperature)
         load = self._plant.dynamics.gravity_torque(q[None])[0]
         p = self.parameters
         self._controller.trim = gear_twist(load, p.stiffness, p.knees)
         self._targets = self._controller.targets(q, np.zeros(robot.dof), np.zeros(robot.dof))
         self._reference = self._drive_reference(self._targets)
-        self.outputs = Outputs(self._lazy_outputs())
+        self.outputs = Outputs()
+        self.outputs.compute_on_demand(self._tool.values(self.outputs, self._sensors))
         self._truth = TruthLog(truth) if isinstance(truth, str | Path) else truth
         self._measure()
         self._log_truth()
@@ -175,15 +158,15 @@ class SimulatedArm:
             q, qd, qdd = self._supervisor.step(self._dt)
             self._targets = self._controller.targets(q, qd, qdd)
             self._supervisor.check_torque(self._targets.moment)
-        before = self._plant.energy.copy()
         reference = self._drive_reference(self._targets)
         self._plant.advance(
             self._dt, self._reference, reference,
             self._targets.current * self.parameters.current_to_torque, self._controller.gains,
-            self._noise.drive,
+            self._sensors.noise.drive,
         )  # fmt: skip
         self._reference = reference
-        self._account(self._plant.energy - before)
+        if self._ledger.enter(self._plant.energy, self._supply):
+            self._plant.set_temperature(self._ledger.thermal.temperature)
         self._measure()
         if running:
             error = self._targets.q - np.asarray(self.outputs["actual_q"])
@@ -194,21 +177,11 @@ class SimulatedArm:
 
     def energies(self) -> Energies:
         """True energies since the start."""
-        energy = self._plant.energy
-        return Energies(
-            time=self.time,
-            mechanical=energy[SHAFT].copy(),
-            copper=energy[COPPER].copy(),
-            friction=energy[FRICTION] + energy[GEAR],
-            bus=self._bus.supplied,
-            driver=self._driver_energy,
-            standby=self._standby_energy,
-            braking=self._bus.braked,
-        )
+        return self._ledger.energies(self.time)
 
     def stored_energy(self) -> float:
         """Kinetic, potential and elastic energy of the mechanics, and the capacitor's [J]."""
-        return self._plant.stored_energy() + self._bus.surplus
+        return self._plant.stored_energy() + self._ledger.bus.surplus
 
     def close(self) -> None:
         """Write the truth, where it was asked for."""
@@ -229,8 +202,8 @@ class SimulatedArm:
                 "payload_center_of_mass": setup.payload.center_of_mass,
                 "carried_mass": carried.mass,
                 "carried_center_of_mass": carried.center_of_mass,
-                "ambient": self._thermal.ambient,
-                "temperature": self._thermal.temperature,
+                "ambient": self._ledger.thermal.ambient,
+                "temperature": self._ledger.thermal.temperature,
                 "standby_power": self.parameters.standby_power,
                 "driver_loss": self.parameters.driver_loss,
             },
@@ -254,115 +227,51 @@ class SimulatedArm:
         payload = Payload(float(command.mass), np.array(command.cog, dtype=float))
         self.setup = Setup(self.setup.gravity, payload)
         self._controller.set_setup(self.setup)
-        self._tool = ArmDynamics(self.robot, self.setup)
-
-    def _account(self, energy: Array) -> None:
-        """Heat, bus and counters of a cycle in which the plant summed up `energy` [5, n]."""
-        p, dt = self.parameters, self._dt
-        driver = p.driver_loss * float(energy[ABS_CURRENT].sum())
-        standby = dt * self._supply.standby(p.standby_power, self.robot.dof)
-        drives = float((energy[SHAFT] + energy[COPPER]).sum())
-        self._driver_energy += driver
-        self._standby_energy += standby
-        if self.robot_mode is RobotMode.POWER_OFF:
-            self._bus.switch_off()
-        else:
-            self._bus.advance(dt, (drives + driver + standby) / dt)
-        self._heat += energy[COPPER] + energy[FRICTION] + energy[GEAR]
-        if self._cycle % self._thermal_cycles == 0:
-            span = self._thermal_cycles * dt
-            powered = self.robot_mode is not RobotMode.POWER_OFF
-            self._thermal.advance(span, self._heat / span, powered)
-            self._plant.set_temperature(self._thermal.temperature)
-            self._heat = np.zeros(self.robot.dof)
+        self._tool.dynamics = ArmDynamics(self.robot, self.setup)
 
     def _measure(self) -> None:
         """Renew the outputs."""
-        sensors, state, t = self._sensors, self._plant.state, self._targets
-        p, n = self.parameters, self.robot.dof
-        noise = sensors.draw()
-        bus, payload = self._bus, self.setup.payload
-        voltage, current = sensors.bus(bus.voltage, bus.current, noise.box)
-        qd = state[QD]
-        actual_q = sensors.position(state[Q])
-        actual_qd = sensors.speed(qd, noise.speed)
-        actual_current = sensors.current(state[CURRENT], noise.current)
-        cables = constants()["bus"]["joint_cable_resistance"] * (1.0 + np.arange(n)) / n
-        at_drives = bus.voltage - cables * bus.current
+        self.outputs.renew(
+            self._sensors.read(
+                State(
+                    q=self._plant.state[Q],
+                    qd=self._plant.state[QD],
+                    current=self._plant.state[CURRENT],
+                    temperature=self._ledger.thermal.temperature,
+                    bus=self._ledger.bus,
+                    powered=self._supply.powered,
+                )
+            )
+            | self._reported()
+        )
+
+    def _reported(self) -> dict[str, Value]:
+        """What the controller reports of itself."""
+        targets, payload, n = self._targets, self.setup.payload, self.robot.dof
         tensor = payload.inertia
-        powered = self.robot_mode is not RobotMode.POWER_OFF
-        values: dict[str, Value] = {
+        playing = self.program_state is ProgramState.PLAYING
+        return {
             "timestamp": self.time,
-            "target_q": t.q,
-            "target_qd": t.qd,
-            "target_qdd": t.qdd,
-            "target_current": t.current,
-            "target_moment": t.moment,
-            "actual_q": actual_q,
-            "actual_qd": actual_qd,
-            "actual_current": actual_current,
-            "actual_current_as_torque": actual_current * p.current_to_torque,
-            "actual_current_window": p.max_current,
-            "joint_control_output": t.current,
-            "joint_temperatures": sensors.temperature(self._thermal.temperature),
-            "actual_joint_voltage": sensors.joint_voltage(at_drives, noise.voltage)
-            if powered
-            else np.zeros(n),
+            "target_q": targets.q,
+            "target_qd": targets.qd,
+            "target_qdd": targets.qdd,
+            "target_current": targets.current,
+            "target_moment": targets.moment,
+            "joint_control_output": targets.current,
+            "actual_current_window": self.parameters.max_current,
             "joint_mode": np.full(n, float(self._supply.joint_mode)),
-            "actual_main_voltage": sensors.main_voltage(
-                bus.voltage if powered else self._supply.nominal, noise.box[2]
-            ),
-            "actual_robot_voltage": voltage if powered else 0.0,
-            "actual_robot_current": current if powered else 0.0,
-            "actual_robot_energy_consumed": bus.supplied,
-            "actual_robot_braking_energy_dissipated": bus.braked,
             "payload": payload.mass,
             "payload_cog": payload.center_of_mass,
-            "payload_inertia": np.array([
-                tensor[0, 0], tensor[1, 1], tensor[2, 2], tensor[0, 1], tensor[0, 2], tensor[1, 2]
-            ]),
+            "payload_inertia": np.concatenate([tensor.diagonal(), tensor[0, 1:], tensor[1, 2:]]),
             "speed_scaling": self._supervisor.scale,
             "target_speed_fraction": self._supervisor.fraction,
             "robot_mode": float(self.robot_mode),
             "safety_mode": float(self.safety_mode),
             "runtime_state": float(self.program_state),
-            "robot_status_bits": float(
-                powered | (self.program_state is ProgramState.PLAYING) << 1
-            ),
+            "robot_status_bits": float(self._supply.powered | playing << 1),
             "safety_status_bits": 1.0 if self.safety_mode is SafetyMode.NORMAL else 4.0,
-            "actual_execution_time": sensors.execution_time(noise.box[3]),
-        }  # fmt: skip
-        self._noise = noise
-        self.outputs.renew(values)
-
-    def _lazy_outputs(self) -> dict[str, Any]:
-        """Tool quantities, computed for clients that ask for them."""
-
-        def joints(kind: str) -> tuple[Array, Array]:
-            out = self.outputs
-            return np.asarray(out[f"{kind}_q"]), np.asarray(out[f"{kind}_qd"])
-
-        table = constants()["sensors"]
-        force = np.array(table["force_noise"])
-        shake = float(table["accelerometer_noise"])
-        return {
-            "actual_TCP_pose": lambda: tool.tool_pose(self._tool, joints("actual")[0]),
-            "target_TCP_pose": lambda: tool.tool_pose(self._tool, joints("target")[0]),
-            "actual_TCP_speed": lambda: tool.tool_speed(self._tool, *joints("actual")),
-            "target_TCP_speed": lambda: tool.tool_speed(self._tool, *joints("target")),
-            "actual_TCP_force": lambda: force * self._noise.wrench,
-            "ft_raw_wrench": lambda: force * self._noise.wrench,
-            "actual_tool_accelerometer": lambda: tool.accelerometer(
-                self._tool, *joints("actual"), self._targets.qdd
-            ) + shake * self._noise.shake,
-            "actual_momentum": lambda: tool.momentum(self._tool, *joints("actual")),
-        }  # fmt: skip
+        }
 
     def _log_truth(self) -> None:
         if self._truth is not None:
             self._truth.add(self.energies())
-
-
-def resting_arm(robot: RobotDescription, q: Array, **options: Any) -> SimulatedArm:
-    """A simulated arm that rests at `q` [n] until a client commands it."""
-    return SimulatedArm(robot, motion=Hold(q), **options)

@@ -14,16 +14,16 @@ Value = float | Array
 class Outputs(Mapping[str, Value]):
     """RTDE field name -> value in the present cycle.
 
-    Values of `lazy` fields, which cost more than most clients need, are computed on first use in
-    a cycle.
-
-    Args:
-        lazy: functions by field name.
+    Values that cost more than most clients need are computed on their first use in a cycle.
     """
 
-    def __init__(self, lazy: Mapping[str, Callable[[], Value]]) -> None:
-        self._lazy = dict(lazy)
+    def __init__(self) -> None:
+        self._lazy: dict[str, Callable[[], Value]] = {}
         self._values: dict[str, Value] = {}
+
+    def compute_on_demand(self, functions: Mapping[str, Callable[[], Value]]) -> None:
+        """Fields to compute on their first use in a cycle, by name."""
+        self._lazy = dict(functions)
 
     def renew(self, values: dict[str, Value]) -> None:
         """Begin a new cycle with these values."""

@@ -24,7 +24,6 @@ class PowerSupply:
 
     def __init__(self, dt: float) -> None:
         self.mode = RobotMode.RUNNING
-        self.nominal = float(constants()["bus"]["open_voltage"])
         self._brake_power = float(constants()["bus"]["brake_release_power"])
         self._dt = dt
         self._wanted = RobotMode.RUNNING
@@ -34,6 +33,11 @@ class PowerSupply:
     def joint_mode(self) -> JointMode:
         """Mode of all joints."""
         return JOINT_MODE_OF[self.mode]
+
+    @property
+    def powered(self) -> bool:
+        """Whether the arm has power at all."""
+        return self.mode is not RobotMode.POWER_OFF
 
     def command(self, command: cmd.PowerOn | cmd.PowerOff | cmd.BrakeRelease) -> None:
         """Begin to change the mode; power off acts at once."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ur_energy_model.simulation.bus import Bus
+from ur_energy_model.simulation.outputs import Value
 from ur_energy_model.simulation.parameters import ArmParameters, constants
 
 Array = NDArray[np.float64]
@@ -33,12 +36,35 @@ class Noise(NamedTuple):
     shake: Array
 
 
+@dataclass(frozen=True)
+class State:
+    """What there is to measure.
+
+    Attributes:
+        q, qd: of the links [n], rad, rad/s.
+        current: of the motors [n], A.
+        temperature: of the joints [n], degC.
+        bus: voltage and current, energy counters.
+        powered: whether the arm has power.
+    """
+
+    q: Array
+    qd: Array
+    current: Array
+    temperature: Array
+    bus: Bus
+    powered: bool
+
+
 class Sensors:
     """Noise and quantisation of all measured channels.
 
     Args:
         parameters: of the arm, n joints.
         random: source of the noise.
+
+    Attributes:
+        noise: of the present cycle.
     """
 
     def __init__(self, parameters: ArmParameters, random: np.random.Generator) -> None:
@@ -49,7 +75,48 @@ class Sensors:
         self._count = 2 * np.pi / table["encoder_counts"]
         self._pool = np.empty((0, 0))
         self._used = 0
-        self._n = len(parameters.gear_ratio)
+        self._n = n = len(parameters.gear_ratio)
+        bus = constants()["bus"]
+        self._cables = float(bus["joint_cable_resistance"]) * (1.0 + np.arange(n)) / n
+        self._open = float(bus["open_voltage"])
+        self._force = np.array(table["force_noise"])
+        self.noise = self.draw()
+
+    def read(self, state: State) -> dict[str, Value]:
+        """Measured RTDE fields of a new cycle, by name."""
+        self.noise = noise = self.draw()
+        bus, n = state.bus, self._n
+        current = self.current(state.current, noise.current)
+        if state.powered:
+            main = self.main_voltage(bus.voltage, noise.box[2])
+            voltage, supply = self.bus(bus.voltage, bus.current, noise.box)
+            drives = self.joint_voltage(bus.voltage - self._cables * bus.current, noise.voltage)
+        else:
+            main = self.main_voltage(self._open, noise.box[2])
+            voltage = supply = 0.0
+            drives = np.zeros(n)
+        return {
+            "actual_q": self.position(state.q),
+            "actual_qd": self.speed(state.qd, noise.speed),
+            "actual_current": current,
+            "actual_current_as_torque": current * self._parameters.current_to_torque,
+            "joint_temperatures": self.temperature(state.temperature),
+            "actual_joint_voltage": drives,
+            "actual_main_voltage": main,
+            "actual_robot_voltage": voltage,
+            "actual_robot_current": supply,
+            "actual_robot_energy_consumed": bus.supplied,
+            "actual_robot_braking_energy_dissipated": bus.braked,
+            "actual_execution_time": self.execution_time(noise.box[3]),
+        }
+
+    def wrench(self) -> Array:
+        """Force and torque at a free tool [6], N, N m."""
+        return np.asarray(self._force * self.noise.wrench)
+
+    def accelerometer(self, acceleration: Array) -> Array:
+        """Readings of the tool's accelerometer [3], m/s^2."""
+        return np.asarray(acceleration + self._table["accelerometer_noise"] * self.noise.shake)
 
     def draw(self) -> Noise:
         """Standard normal numbers for one cycle."""

@@ -26,6 +26,8 @@ SCALING_RATE = 3.0
 """How fast the speed scaling follows slider and pause [1/s]."""
 STOP_ACCELERATION = 10.0
 """Of a protective stop, and before a move from a moving arm, rad/s^2."""
+SLOWEST = 1e-3
+"""Least speed and acceleration that a command may ask for, rad/s and rad/s^2."""
 MARGIN = 1.02
 """Limits may be exceeded by this factor before the arm stops itself."""
 
@@ -91,28 +93,32 @@ class Supervisor:
             )
         self._start(command)
 
-    def _start(self, command: cmd.Command) -> None:
+    def _start(self, command: cmd.Play | cmd.MoveJ | cmd.ServoJ | cmd.SpeedJ | cmd.StopJ) -> None:
         if isinstance(command, cmd.Play):
             self._play()
             return
         self._leave_program()
         q, qd, _ = self._state
-        if isinstance(command, cmd.MoveJ):
-            if self._outside(np.asarray(command.q, dtype=float)):
-                self._stop("a move to a joint position out of range")
+        if isinstance(command, cmd.StopJ):
+            self._brake(_positive(command.a))
+            return
+        if isinstance(command, cmd.SpeedJ):
+            goal = np.asarray(command.qd, dtype=float)
+            if not np.isfinite(goal).all():
+                self._stop("a speed that is not a number")
                 return
+            self._reference = SpeedReference(q, qd, goal, _positive(command.a))
+            self._after = []
+            return
+        goal = np.asarray(command.q, dtype=float)
+        if self._outside(goal):
+            self._stop("a commanded position out of range")
+        elif isinstance(command, cmd.MoveJ):
             self._brake(then=[command])
-        elif isinstance(command, cmd.ServoJ):
+        else:
             if not isinstance(self._reference, ServoReference):
                 self._reference, self._after = ServoReference(q, qd), []
-            self._reference.update(
-                np.asarray(command.q, dtype=float), command.lookahead, command.gain
-            )
-        elif isinstance(command, cmd.SpeedJ):
-            goal = np.asarray(command.qd, dtype=float)
-            self._reference, self._after = SpeedReference(q, qd, goal, command.a), []
-        elif isinstance(command, cmd.StopJ):
-            self._brake(command.a)
+            self._reference.update(goal, command.lookahead, command.gain)
 
     def step(self, dt: float) -> State:
         """Commanded state of the next cycle."""
@@ -195,8 +201,9 @@ class Supervisor:
         following = self._after.pop(0)
         if isinstance(following, cmd.MoveJ):
             goal = np.asarray(following.q, dtype=float)
-            speed = np.minimum(following.v, self._robot.max_velocity)
-            following = MotionReference(move(q, goal, speed, following.a), loop=False)
+            speed = np.minimum(_positive(following.v), self._robot.max_velocity)
+            path = move(q, goal, speed, _positive(following.a))
+            following = MotionReference(path, loop=False)
         self._reference = following
 
     def _play(self) -> None:
@@ -227,3 +234,8 @@ class Supervisor:
         """A client takes over from the arm's own motion."""
         self._own = None
         self.program_state = ProgramState.STOPPED
+
+
+def _positive(value: float) -> float:
+    """A speed or acceleration that gets somewhere, whatever a client sent."""
+    return max(float(value), SLOWEST) if np.isfinite(value) else SLOWEST
