@@ -207,6 +207,17 @@ def test_an_arm_may_carry_more_than_its_controller_was_told():
     assert np.all(np.abs(expected[1:3]) > 1.5 * static[1:3])
 
 
+def test_a_payload_mounted_at_run_time_is_felt_by_the_motors():
+    arm = SimulatedArm(ROBOT, motion=Hold(HOME))
+    before = run(arm, 1.0, "actual_current")[0][-200:].mean(axis=0)
+    arm.carry(Payload(5.0, np.array([0.0, 0.0, 0.05])))
+    after = run(arm, 2.0, "actual_current")[0][-200:].mean(axis=0)
+    change = np.abs(after - before) * arm.parameters.current_to_torque
+    assert np.all(change[1:3] > 10.0)
+    assert arm.outputs["payload"] == 0.0
+    assert arm.stop_reason is None
+
+
 def test_pd_control_follows_less_closely_and_feeds_gravity_forward_only():
     motion = named_motion("trajectory_a", ROBOT)
     arm = SimulatedArm(ROBOT, motion=motion, controller="pd")

@@ -146,6 +146,11 @@ class SimulatedArm:
                 )
             self._supervisor.command(command)
 
+    def carry(self, payload: Payload) -> None:
+        """Mount another payload on the flange; what the controller was told stays."""
+        self._setup_of_plant = Setup(self.setup.gravity, payload)
+        self._plant.set_setup(self.robot, self._setup_of_plant)
+
     def tick(self) -> None:
         """Advance by one controller cycle and renew `outputs`."""
         self._cycle += 1

@@ -21,6 +21,8 @@ from ur_energy_model.simulation.references import (
 )
 
 Array = NDArray[np.float64]
+Move = cmd.Play | cmd.MoveJ | cmd.ServoJ | cmd.SpeedJ | cmd.StopJ
+Control = cmd.SpeedSlider | cmd.ProtectiveStop | cmd.Unlock | cmd.Pause | cmd.Stop
 
 SCALING_RATE = 3.0
 """How fast the speed scaling follows slider and pause [1/s]."""
@@ -67,7 +69,7 @@ class Supervisor:
         own = self._own is not None and self._reference is self._own
         return not own and (bool(self._after) or not self._reference.done)
 
-    def command(self, command: cmd.Command) -> None:
+    def command(self, command: Move | Control) -> None:
         """Take a motion command.
 
         Raises:
@@ -93,7 +95,7 @@ class Supervisor:
             )
         self._start(command)
 
-    def _start(self, command: cmd.Play | cmd.MoveJ | cmd.ServoJ | cmd.SpeedJ | cmd.StopJ) -> None:
+    def _start(self, command: Move) -> None:
         if isinstance(command, cmd.Play):
             self._play()
             return
