@@ -103,6 +103,10 @@ def test_program_states(dashboard: DashboardSession) -> None:
 def test_loading_stops_the_program(dashboard: DashboardSession) -> None:
     ask(dashboard, "play", "load next.urp")
     assert ask(dashboard, "programState") == ["STOPPED next.urp"]
+    ask(dashboard, "load /programs/cell/next.urp")
+    assert ask(dashboard, "programState", "get loaded program") == [
+        "STOPPED next.urp", "Loaded program: /programs/cell/next.urp",
+    ]  # fmt: skip
     assert ask(dashboard, "load picture.png") == ["File not found: picture.png"]
 
 

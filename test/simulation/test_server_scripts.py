@@ -54,6 +54,10 @@ def test_plain_calls_are_read() -> None:
     assert isinstance(calls[1].positional[0], Pose)
 
 
+def test_old_spelling_of_digital_outputs() -> None:
+    assert plain_calls("digital_out[2]=True") == [Call("set_digital_out", (2, True), {})]
+
+
 @pytest.mark.parametrize("body", ["while True:", "x = 1", "movej(q)", "movej([0], a=b)", "1 +"])
 def test_programs_that_need_an_interpreter_are_told_apart(body: str) -> None:
     assert plain_calls(f"def p():\n  {body}\nend") is None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from pathlib import PurePosixPath
 
 from ur_energy_model.simulation.control_box import ControlBox
 from ur_energy_model.simulation.lines import LineSession
@@ -62,7 +63,7 @@ class DashboardSession(LineSession):
         return f"Program running: {str(running).lower()}"
 
     def _program_state(self, _: str) -> str:
-        return f"{self._box.program_state.name} {self._box.loaded_program}"
+        return f"{self._box.program_state.name} {PurePosixPath(self._box.loaded_program).name}"
 
     def _loaded_program(self, _: str) -> str:
         return f"Loaded program: {self._box.loaded_program}"

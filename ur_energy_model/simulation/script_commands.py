@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -21,83 +22,94 @@ from ur_energy_model.simulation.control_box import ControlBox, ScriptError
 from ur_energy_model.simulation.script_text import Call, Pose
 
 Array = NDArray[np.float64]
-Action = Callable[[ControlBox, Call], bool]
-"""Carries out a call; True where the program waits until the arm is no longer busy."""
+Action = Callable[[ControlBox, Call], float]
+"""Carries out a call; how long the program then waits [s], ARM for until the arm rests."""
+
+ARM = math.inf
 
 
-def _movej(box: ControlBox, call: Call) -> bool:
+def _movej(box: ControlBox, call: Call) -> float:
     q = _joints(call.argument(0, "q"), call)
-    box.arm.command(MoveJ(q, float(call.argument(2, "v", 1.05)), float(call.argument(1, "a", 1.4))))
-    return True
-
-
-def _servoj(box: ControlBox, call: Call) -> bool:
-    q = _joints(call.argument(0, "q"), call)
-    box.arm.command(
-        ServoJ(
-            q,
-            time=float(call.argument(3, "t", 1.0 / box.rate)),
-            lookahead=float(call.argument(4, "lookahead_time", 0.1)),
-            gain=float(call.argument(5, "gain", 300.0)),
-        )
+    a, v, t = (
+        float(call.argument(i, name, default))
+        for i, name, default in ((1, "a", 1.4), (2, "v", 1.05), (3, "t", 0.0))
     )
-    return False
+    if t > 0.0:  # the time given decides: half of it to speed up, half to slow down
+        distance = float(np.abs(q - np.asarray(box.values["target_q"])).max())
+        v, a = 2.0 * distance / t, 4.0 * distance / t**2
+    if not (v > 0.0 and a > 0.0):  # it is there already
+        return 0.0
+    box.arm.command(MoveJ(q, v, a))
+    return ARM
 
 
-def _speedj(box: ControlBox, call: Call) -> bool:
-    qd = _joints(call.argument(0, "qd"), call)
-    box.arm.command(SpeedJ(qd, float(call.argument(1, "a", 1.4))))
-    return False
+def _servoj(box: ControlBox, call: Call) -> float:
+    q = _joints(call.argument(0, "q"), call)
+    time = float(call.argument(3, "t", 1.0 / box.rate))
+    lookahead = float(call.argument(4, "lookahead_time", 0.1))
+    gain = float(call.argument(5, "gain", 300.0))
+    box.arm.command(ServoJ(q, time, lookahead, gain))
+    return time
 
 
-def _stopj(box: ControlBox, call: Call) -> bool:
+def _speedj(box: ControlBox, call: Call) -> float:
+    qd, a = _joints(call.argument(0, "qd"), call), float(call.argument(1, "a", 1.4))
+    box.arm.command(SpeedJ(qd, a))
+    return float(call.argument(2, "t", np.abs(qd).max() / a))
+
+
+def _stopj(box: ControlBox, call: Call) -> float:
     box.arm.command(StopJ(float(call.argument(0, "a", 2.0))))
-    return True
+    return ARM
 
 
-def _set_payload(box: ControlBox, call: Call) -> bool:
+def _sleep(box: ControlBox, call: Call) -> float:
+    return float(call.argument(0, "t", 0.0))
+
+
+def _set_payload(box: ControlBox, call: Call) -> float:
     cog = np.asarray(call.argument(1, "cog", np.zeros(3)), dtype=float)
     box.arm.command(SetPayload(float(call.argument(0, "m", 0.0)), cog))
-    return False
+    return 0.0
 
 
-def _set_tcp(box: ControlBox, call: Call) -> bool:
+def _set_tcp(box: ControlBox, call: Call) -> float:
     box.tcp_offset = np.asarray(call.argument(0, "pose"), dtype=float)
-    return False
+    return 0.0
 
 
 def _set_digital_out(shift: int) -> Action:
-    def action(box: ControlBox, call: Call) -> bool:
+    def action(box: ControlBox, call: Call) -> float:
         bit = 1 << int(call.argument(0, "n")) + shift
         box.set_digital_outputs(bit, bit if call.argument(1, "b") else 0)
-        return False
+        return 0.0
 
     return action
 
 
 def _write_register(kind: str) -> Action:
-    def action(box: ControlBox, call: Call) -> bool:
+    def action(box: ControlBox, call: Call) -> float:
         register = f"output_{kind}_register_{int(call.argument(0, 'address'))}"
         if register not in box.values:
             raise ScriptError(f"{call.name}: there is no register {register}")
         box.values[register] = call.argument(1, "value")
-        return False
+        return 0.0
 
     return action
 
 
-def _protective_stop(box: ControlBox, call: Call) -> bool:
+def _protective_stop(box: ControlBox, call: Call) -> float:
     box.arm.command(ProtectiveStop())
-    return False
+    return 0.0
 
 
-def _say(box: ControlBox, call: Call) -> bool:
+def _say(box: ControlBox, call: Call) -> float:
     box.say("".join(str(value) for value in call.positional))
-    return False
+    return 0.0
 
 
-def _nothing(box: ControlBox, call: Call) -> bool:
-    return False
+def _nothing(box: ControlBox, call: Call) -> float:
+    return 0.0
 
 
 ACTIONS: dict[str, Action] = {
@@ -118,6 +130,7 @@ ACTIONS: dict[str, Action] = {
     "protective_stop": _protective_stop,
     "textmsg": _say,
     "popup": _say,
+    "sleep": _sleep,
     "sync": _nothing,
 }
 """Known functions by name."""
@@ -144,9 +157,9 @@ class CallProgram:
 
     def __init__(self, name: str, calls: list[Call]) -> None:
         self.name = name
-        self._calls = list(calls)
-        self._waiting = False
-        self._sleep = 0
+        self._calls = deque(calls)
+        self._until_rest = False
+        self._cycles = 0
 
     def step(self, box: ControlBox) -> bool:
         """Carry out calls until one takes time; False after the last one.
@@ -154,20 +167,22 @@ class CallProgram:
         Raises:
             ScriptError: a function that is not simulated, or arguments it cannot take.
         """
-        if self._waiting and box.arm.busy:
+        if self._until_rest and box.arm.busy:
             return True
-        self._waiting = False
-        if self._sleep > 0:
-            self._sleep -= 1
+        self._until_rest = False
+        if self._cycles > 0:
+            self._cycles -= 1
             return True
         while self._calls:
-            call = self._calls.pop(0)
-            if call.name == "sleep":
-                self._sleep = round(float(call.argument(0, "t", 0.0)) * box.rate)
-                return True
+            call = self._calls.popleft()
             if call.name not in ACTIONS:
                 raise ScriptError(f"{self.name}: {call.name} is not simulated")
-            if ACTIONS[call.name](box, call):
-                self._waiting = True
+            try:
+                wait = ACTIONS[call.name](box, call)
+            except (TypeError, ValueError) as error:
+                raise ScriptError(f"{call.name}: {error}") from error
+            self._until_rest = wait == ARM
+            self._cycles = 0 if self._until_rest else math.ceil(wait * box.rate)
+            if self._until_rest or self._cycles > 0:
                 return True
         return False

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 MAX_PROGRAM = 1 << 20
+_DIGITAL_OUT = re.compile(r"digital_out\[(\d+)\]\s*=\s*(True|False)")
 _HEADER = re.compile(r"(?:def|sec)\s+(\w+)\s*\(")
 
 
@@ -96,6 +97,7 @@ def plain_calls(program: str) -> list[Call] | None:
 
 
 def _plain_call(text: str) -> Call | None:
+    text = _DIGITAL_OUT.sub(r"set_digital_out(\1, \2)", text)  # as old clients write it
     try:
         node = ast.parse(text, mode="eval").body
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):

@@ -87,21 +87,23 @@ def realtime_packet(box: ControlBox) -> bytes:
         value["actual_joint_voltage"],
         value["actual_digital_output_bits"], value["runtime_state"],
         zero,  # elbow position and velocity
-        value["safety_mode"],
+        value["safety_mode"], zero[:3],
+        value["payload"], value["payload_cog"], value["payload_inertia"],
     )  # fmt: skip
-    if _at_least(box, (5, 9), (3, 14)):
-        body += _doubles(zero[:3])
-    if _at_least(box, (5, 10), (3, 15)):
-        body += _doubles(
-            value["payload"], value["payload_cog"],
-            value["payload_inertia"],
-        )  # fmt: skip
-    return struct.pack(">i", 4 + len(body)) + body
+    size = _realtime_size(box.version)
+    return struct.pack(">i", size) + body[: size - 4]
 
 
-def _at_least(box: ControlBox, e_series: tuple[int, int], cb3: tuple[int, int]) -> bool:
-    version = box.version[:2]
-    return version >= (cb3 if version[0] < 5 else e_series)
+_REALTIME_SIZES = {
+    "cb3": {(3, 0): 1044, (3, 2): 1060, (3, 5): 1108, (3, 10): 1116, (3, 14): 1140, (3, 15): 1220},
+    "e-series": {(5, 0): 1108, (5, 4): 1116, (5, 9): 1140, (5, 10): 1220},
+}
+"""Length of the real-time packet from each software version on [bytes]."""
+
+
+def _realtime_size(version: tuple[int, ...]) -> int:
+    sizes = _REALTIME_SIZES["cb3" if version[0] < 5 else "e-series"]
+    return max(size for since, size in sizes.items() if since <= version[:2])
 
 
 def _microseconds(values: Mapping[str, Any]) -> int:
@@ -111,8 +113,8 @@ def _microseconds(values: Mapping[str, Any]) -> int:
 def _mode_data(box: ControlBox) -> bytes:
     mode, safety = box.arm.robot_mode, box.arm.safety_mode
     state = box.program_state
-    return struct.pack(
-        ">Q7?BBdddB",
+    body = struct.pack(
+        ">Q7?BBddd",
         _microseconds(box.values),
         True, True, mode >= RobotMode.POWER_ON,
         False,
@@ -120,8 +122,9 @@ def _mode_data(box: ControlBox) -> bytes:
         state == ProgramState.PLAYING, state == ProgramState.PAUSED,
         max(mode, 0), 0,
         box.values["target_speed_fraction"],
-        box.values["speed_scaling"], 1.0, 0,
+        box.values["speed_scaling"], 1.0,
     )  # fmt: skip
+    return body + b"\0" if box.version >= (3, 5) else body
 
 
 def _joint_data(values: Mapping[str, Any]) -> bytes:
