@@ -417,11 +417,11 @@ class ControllerCounter:
         values = batch.columns.get(self.FIELD)
         if values is None:
             return
-        now = float(values[-1])
         if self.total is None:
             self.total, self._last = 0.0, float(values[0])
-        self.total += max(0.0, now - self._last)
-        self._last = now
+        steps = np.diff(values, prepend=self._last)
+        self.total += float(np.maximum(steps, 0.0).sum())
+        self._last = float(values[-1])
 
 
 def merged(batches: Sequence[Telemetry]) -> Telemetry:

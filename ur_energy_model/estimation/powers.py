@@ -87,12 +87,7 @@ class PowerFlow:
         self._slope = Differentiator(robot.dof, ACCELERATION_CUTOFF)
         self._sensitivity_time = -np.inf
         self._inductive = bool(model.bus.inductance.any())
-        zero = np.zeros((1, robot.dof))
-        motion = self.options.method == "motion"
-        probe = model.predict(zero, zero, zero) if motion else model.joint_power(zero, zero)
-        self.channels = Channels(
-            robot.joint_names, (probe.sensitivity.shape[-1], probe.total_sensitivity.shape[-1])
-        )
+        self.channels = Channels(robot.joint_names, self._error_counts())
         self._sensitivity = np.zeros(len(self.channels) - self.channels.sensitivity)
 
     def motors(self, batch: Telemetry) -> Prediction:
@@ -117,9 +112,7 @@ class PowerFlow:
             )  # fmt: skip
         if std:
             self._sensitivity_time = now
-            self._sensitivity = np.concatenate(
-                [split.sensitivity[-1].ravel(), split.total_sensitivity[-1]]
-            )
+            self._hold_sensitivity(split)
         return split
 
     def matrix(
@@ -197,6 +190,25 @@ class PowerFlow:
         if self._dynamics is None or self._dynamics.setup is not self.setup:
             self._dynamics = self.model.dynamics(robot=self.robot, setup=self.setup)
         return self._dynamics
+
+    def _error_counts(self) -> tuple[int, int]:
+        """Most parameter errors of a joint's and of the total power that the method can have."""
+        zero = np.zeros((1, self.robot.dof))
+        probes = []
+        if self.options.method != "motion":
+            probes.append(self.model.joint_power(zero, zero))
+        if self.options.method != "current":
+            probes.append(self.model.predict(zero, zero, zero, dynamics=self.dynamics))
+        each = max(probe.sensitivity.shape[-1] for probe in probes)
+        return each, max(probe.total_sensitivity.shape[-1] for probe in probes)
+
+    def _hold_sensitivity(self, split: Prediction) -> None:
+        """Keep the sensitivities of the last sample until they are worked out anew."""
+        n, (each, _) = self.robot.dof, self.channels.errors
+        joints, total = split.sensitivity[-1], split.total_sensitivity[-1]
+        self._sensitivity[:] = 0.0
+        self._sensitivity[: n * each].reshape(n, each)[:, : joints.shape[1]] = joints
+        self._sensitivity[n * each :][: len(total)] = total
 
     def _current(self, batch: Telemetry) -> Array | None:
         """Measured currents [samples, n], A, where the method takes them and they are there."""

@@ -1,0 +1,104 @@
+"""A UR5e whose model and telemetry are known exactly, so that energies have a closed truth."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ur_energy_model.model.energy_model import BusModel, EnergyModel, JointModel
+from ur_energy_model.model.friction import LAWS, Friction
+from ur_energy_model.model.robots import load_robot
+from ur_energy_model.model.setup import Setup
+from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
+
+Array = NDArray[np.float64]
+
+ROBOT = load_robot("ur5e")
+RATE = 500.0
+STANDBY = 25.0
+DRIVER = 1.5
+"""W/A."""
+
+
+def known_model(standby: float = STANDBY, **changes: float) -> EnergyModel:
+    """A model with round constants; `changes` replace those of every joint."""
+    law = LAWS["coulomb_viscous"]
+    joints = []
+    for i, name in enumerate(ROBOT.joint_names):
+        constants = {
+            "gear_ratio": 101.0,
+            "reflected_inertia": 1.9 if i < 3 else 0.2,
+            "torque_constant": 0.1,
+            "winding_resistance": 0.5,
+            "back_emf_constant": 0.1,
+        } | changes
+        friction = Friction(law, dict.fromkeys(law.parameters, 0.001), law.default_shape)
+        joints.append(
+            JointModel(
+                name, friction=friction, **constants,
+                std={"winding_resistance": 0.05, "back_emf_constant": 0.001},
+            )
+        )  # fmt: skip
+    # One common error of standby (0.5 W), one of all back-EMF constants (0.001 V s/rad).
+    errors = np.zeros((2, 1 + 3 * 6))
+    errors[0, 0] = 0.5
+    errors[1, 7:13] = 0.001
+    bus = BusModel("physical", standby, np.full(6, DRIVER), np.zeros(6), errors=errors)
+    return EnergyModel("ur5e", Setup(), "given", tuple(joints), bus)
+
+
+def electrical(telemetry: Telemetry) -> Array:
+    """Electrical power of each joint by the model's equation, R I^2 + k_b N qd I."""
+    current, qd = telemetry["actual_current"], telemetry["actual_qd"]
+    return 0.5 * current**2 + 0.1 * 101.0 * qd * current
+
+
+def total(telemetry: Telemetry, standby: float = STANDBY) -> Array:
+    """Power of the whole arm with brakes released."""
+    drivers = DRIVER * np.abs(telemetry["actual_current"]).sum(axis=1)
+    return np.maximum(0.0, standby + drivers + electrical(telemetry).sum(axis=1))
+
+
+def motion(seconds: float, *, start: float = 100.0, speed: float = 1.0) -> Telemetry:
+    """Sinusoidal motion with currents that also regenerate; bus power as modelled.
+
+    speed 0 gives an arm that is held at standstill.
+    """
+    n = round(seconds * RATE) + 1
+    time = start + np.arange(n) / RATE
+    phase = np.arange(6)
+    angle = 2 * np.pi * 0.5 * (time - start)[:, None] + phase
+    qd = speed * np.cos(angle)
+    current = 1.0 + 0.5 * phase + 2.0 * np.sin(2 * angle) * (speed != 0)
+    columns: dict[str, Array] = {
+        "timestamp": time,
+        "actual_q": speed * np.sin(angle) / np.pi,
+        "actual_qd": qd,
+        "actual_current": np.broadcast_to(current, (n, 6)).copy(),
+        "joint_temperatures": np.full((n, 6), 30.0),
+        "robot_mode": np.full(n, 7.0),
+        "safety_mode": np.full(n, 1.0),
+        "runtime_state": np.full(n, 2.0),
+        "actual_digital_output_bits": np.zeros(n),
+        "output_int_register_0": np.zeros(n),
+        "payload": np.zeros(n),
+        "payload_cog": np.zeros((n, 3)),
+        "speed_scaling": np.ones(n),
+        "actual_robot_voltage": np.full(n, 48.0),
+    }
+    telemetry = Telemetry(time, columns, RecordingInfo(source="known arm", rate=RATE))
+    columns["actual_robot_current"] = total(telemetry) / 48.0
+    return telemetry
+
+
+def changed(telemetry: Telemetry, **columns: Array) -> Telemetry:
+    """The same samples with other columns."""
+    return Telemetry(telemetry.time, {**telemetry.columns, **columns}, telemetry.info)
+
+
+def packets(telemetry: Telemetry, size: int = 1) -> Iterator[Telemetry]:
+    """The samples in batches, as a source hands them on."""
+    for start in range(0, len(telemetry), size):
+        yield telemetry.cut(slice(start, min(start + size, len(telemetry))))
