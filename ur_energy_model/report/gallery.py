@@ -117,6 +117,7 @@ def current_chart(analysis: Analysis) -> LineChart:
     return _comparison(
         analysis,
         (current.motion.time, current.breaks, current.motion.current, current.estimated),
+        counted=current.moving,
         key="current",
         title="Current: measured and estimated",
         caption=f"Motor currents as measured (below {current.cutoff:.1f} Hz), and as the model "
@@ -165,12 +166,10 @@ def power_chart(analysis: Analysis) -> LineChart:
             Panel(
                 title=short_name(joint),
                 lines=(
-                    _line(
-                        powers.time, powers.breaks, "electrical", powers.electrical[:, j], joint=j,
-                        half_width=powers.electrical_half_width[:, j],
-                    ),
                     _line(powers.time, powers.breaks, "mechanical", powers.mechanical[:, j],
                           role="measured"),
+                    _line(powers.time, powers.breaks, "electrical", powers.electrical[:, j],
+                          joint=j, half_width=powers.electrical_half_width[:, j]),
                 ),
                 joint=j,
                 note=f"peak {np.nanmax(powers.electrical[:, j]):.0f} W",
@@ -333,13 +332,16 @@ def temperature_chart(analysis: Analysis) -> LineChart | None:
 def _comparison(
     analysis: Analysis, curves: tuple[Array, Breaks, Array, Array], *,
     key: str, title: str, caption: str, y_label: str, names: tuple[str, str], unit: str,
+    counted: NDArray[np.bool_] | None = None,
 ) -> LineChart:  # fmt: skip
     """One panel a joint: the recorded curve in grey, the model's in the joint's colour."""
     time, breaks, recorded, modelled = curves
     panels = []
     for j, joint in enumerate(analysis.joint_names):
         error = modelled[:, j] - recorded[:, j]
-        rms = float(np.sqrt(np.nanmean(error**2)))
+        note = _rms_note(error, unit)
+        if counted is not None:
+            note = _rms_note(error[counted[:, j]], unit, " moving")
         panels.append(
             Panel(
                 title=short_name(joint),
@@ -348,13 +350,20 @@ def _comparison(
                     _line(time, breaks, names[1], modelled[:, j], joint=j),
                 ),
                 joint=j,
-                note=f"RMS error {rms:.2g} {unit}",
+                note=note,
             )
         )
     return LineChart(
         key=key, title=title, caption=caption, x_label="time [s]", y_label=y_label,
         panels=tuple(panels), group=analysis.label,
     )  # fmt: skip
+
+
+def _rms_note(error: Array, unit: str, when: str = "") -> str:
+    finite = error[np.isfinite(error)]
+    if finite.size == 0:
+        return "does not move" if when else ""
+    return f"RMS error{when} {np.sqrt(np.mean(finite**2)):.2g} {unit}"
 
 
 def _errors(

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
+from math import floor, isfinite, log10
 
 from ur_energy_model import __version__
 from ur_energy_model.report.charts import Chart, Section, Table
@@ -159,7 +160,7 @@ def _tools(page: Page) -> str:
 def _section(section: Section, page: Page) -> str:
     text = f"<p>{escape(section.text)}</p>" if section.text else ""
     parts = [
-        _table(item.chart)
+        _table(item.chart, item.recording)
         if isinstance(item.chart, Table)
         else _figure(f"{section.key}-{number}", item.chart, item.recording, page.recordings)
         for number, item in enumerate(section.content)
@@ -182,31 +183,42 @@ def _figure(key: str, chart: Chart, recording: int | None, recordings: Sequence[
     )
 
 
-def _table(table: Table) -> str:
+def _table(table: Table, recording: int | None) -> str:
     kind = ' class="text"' if all(len(row) == 2 for row in table.rows) else ""
     head = ""
     if any(table.columns):
         cells = "".join(f'<th scope="col">{escape(name)}</th>' for name in table.columns)
         head = f"<thead><tr>{cells}</tr></thead>"
+    digits = [column_digits([row[i] for row in table.rows]) for i in range(len(table.columns))]
     body = "".join(
-        "<tr>" + "".join(f"<td>{escape(cell_text(cell))}</td>" for cell in row) + "</tr>"
+        "<tr>"
+        + "".join(f"<td>{escape(cell_text(c, d))}</td>" for c, d in zip(row, digits, strict=True))
+        + "</tr>"
         for row in table.rows
     )
     note = f'<p class="caption">{escape(table.note)}</p>' if table.note else ""
+    of = "" if recording is None else f' data-recording="{recording}"'
     return (
-        f'<div class="table"><table{kind}><caption>{escape(table.title)}</caption>{head}'
-        f"<tbody>{body}</tbody></table></div>{note}"
+        f'<section class="table"{of}><h3>{escape(table.title)}</h3><div class="scroll">'
+        f"<table{kind}>{head}<tbody>{body}</tbody></table></div>{note}</section>"
     )
 
 
-def cell_text(cell: str | float | None) -> str:
-    """A table's cell: four significant digits, a dash where there is nothing."""
-    if cell is None or (isinstance(cell, float) and cell != cell):
+def column_digits(cells: Sequence[str | float | None]) -> int | None:
+    """Decimals that show the largest number of a column to four digits; None for tiny ones."""
+    sizes = [abs(cell) for cell in cells if isinstance(cell, float) and isfinite(cell)]
+    largest = max(sizes, default=0.0)
+    if largest == 0:
+        return 0
+    digits = 3 - floor(log10(largest))
+    return None if digits > 6 else max(0, digits)
+
+
+def cell_text(cell: str | float | None, digits: int | None) -> str:
+    """A table's cell: a number with so many decimals, a dash where there is nothing."""
+    if cell is None or (isinstance(cell, float) and not isfinite(cell)):
         return "–"
     if isinstance(cell, str):
         return cell
-    value = float(cell)
-    if value != 0 and not 1e-3 <= abs(value) < 1e5:
-        return f"{value:.3g}".replace("-", "−")
-    digits = 0 if abs(value) >= 1000 else 1 if abs(value) >= 100 else 2 if abs(value) >= 10 else 4
-    return f"{value:.{digits}f}".replace("-", "−")
+    text = f"{cell:.2e}" if digits is None else f"{cell + 0.0:.{digits}f}"
+    return text.replace("-", "−")

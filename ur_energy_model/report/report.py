@@ -11,6 +11,7 @@ import numpy as np
 
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.estimation.cycles import Trigger
+from ur_energy_model.identification.base_parameters import snapped_to_axis
 from ur_energy_model.identification.energies import EnergySummary, estimate
 from ur_energy_model.identification.pipeline import evaluate
 from ur_energy_model.identification.recording import digest
@@ -55,6 +56,11 @@ class BagReport:
     metrics: Mapping[str, Any]
     energy: EnergySummary
     cut: bool
+
+    @property
+    def label(self) -> str:
+        """Short name."""
+        return self.analysis.label
 
 
 @dataclass(frozen=True)
@@ -119,10 +125,10 @@ def make_report(
 def page_of(report: Report) -> Page:
     """The report's page."""
     model, bags = report.model, report.bags
-    labels = tuple(bag.analysis.label for bag in bags)
+    labels = tuple(bag.label for bag in bags)
     serial = model.provenance.get("serial")
     kinds = {True: "held out", False: "fitted", None: "unknown"}
-    shown = ", ".join(f"{bag.analysis.label} ({kinds[bag.analysis.held_out]})" for bag in bags)
+    shown = ", ".join(f"{bag.label} ({kinds[bag.analysis.held_out]})" for bag in bags)
     return Page(
         title=f"Energy of a {model.robot.upper()}",
         subtitle=(f"Serial number {serial}. " if serial else "") + f"Recordings: {shown}.",
@@ -139,16 +145,16 @@ def _sections(report: Report) -> Iterable[Section]:
     robot = load_robot(model.robot)
     analyses = [bag.analysis for bag in bags]
     metrics = [bag.metrics for bag in bags]
-    labels = [bag.analysis.label for bag in bags]
+    labels = [bag.label for bag in bags]
     names = [gallery.short_name(joint.name) for joint in model.joints]
     cut = any(bag.cut for bag in bags)
     yield Section(
         "energy",
-        "Where the energy goes",
+        "Energy",
         f"Curves show the first {DRAWN_SECONDS / 60:.0f} minutes." if cut else "",
         (
             *_each(analyses, gallery.energy_split_chart),
-            *(Item(tables.energy_table(b.energy, b.analysis.label), i) for i, b in enumerate(bags)),
+            *_tables(bags, lambda b: tables.energy_table(b.energy, b.label)),
             *_each(analyses, gallery.bus_chart),
             *_all(tables.power_table(metrics, labels)),
             *_each(analyses, gallery.power_chart),
@@ -164,9 +170,9 @@ def _sections(report: Report) -> Iterable[Section]:
             *_each(analyses, gallery.torque_chart),
             *_all(
                 gallery.torque_error_chart(analyses),
-                tables.error_table("torque", metrics, names, labels),
-                tables.inertia_table(model),
             ),
+            *_tables(bags, lambda b: tables.error_table("torque", b.metrics, names, b.label)),
+            *_all(tables.inertia_table(model)),
         ),
     )
     yield Section(
@@ -177,9 +183,9 @@ def _sections(report: Report) -> Iterable[Section]:
             *_each(analyses, gallery.current_chart),
             *_all(
                 gallery.current_error_chart(analyses),
-                tables.error_table("current_moving", metrics, names, labels),
-                tables.friction_table(model),
             ),
+            *_tables(bags, lambda b: tables.error_table("current", b.metrics, names, b.label)),
+            *_all(tables.friction_table(model), tables.friction_choice_table(model)),
             *_each(analyses, gallery.friction_chart),
             *_all(warmth_chart(model)),
             *_each(analyses, gallery.temperature_chart),
@@ -215,7 +221,7 @@ def _shift_section(report: Report) -> Section:
 
 
 def _singular_values(model: EnergyModel, robot: RobotDescription) -> Sequence[Chart]:
-    found = regroup(FullRegressor(robot, np.asarray(model.setup.gravity)))
+    found = regroup(FullRegressor(robot, snapped_to_axis(model.setup.gravity)))
     return singular_value_charts(found.singular_values, found.rank)
 
 
@@ -225,6 +231,14 @@ def _each(
     """One chart a recording, where it has the data."""
     drawn = [(draw(analysis), number) for number, analysis in enumerate(analyses)]
     return tuple(Item(chart, number) for chart, number in drawn if chart is not None)
+
+
+def _tables(
+    bags: Sequence[BagReport], make: Callable[[BagReport], Table | None]
+) -> tuple[Item, ...]:
+    """One table a recording, where it has the data."""
+    made = [(make(bag), number) for number, bag in enumerate(bags)]
+    return tuple(Item(table, number) for table, number in made if table is not None)
 
 
 def _all(*content: Chart | Table | None) -> tuple[Item, ...]:
@@ -244,11 +258,12 @@ def _tiles(report: Report) -> tuple[Tile, ...]:
     if shift.bus_energy:
         error = 100 * (shift.energy - shift.bus_energy) / shift.bus_energy
         tiles.append(Tile(f"{error:+.1f} %".replace("-", "−"), "model against measured bus energy"))
-    cost, emission = tariff.cost(shift.energy), tariff.emission(shift.energy)
+    rate = shift.energy / shift.seconds * 1000 * 3600
+    cost, emission = tariff.cost(rate), tariff.emission(rate)
     if cost is not None:
-        tiles.append(Tile(f"{cost:.2g} {tariff.currency}", "cost of this energy"))
+        tiles.append(Tile(f"{cost:.2f} {tariff.currency}", "for 1000 hours like this"))
     if emission is not None:
-        tiles.append(Tile(f"{1000 * emission:.2g} g", "CO₂ of this energy"))
+        tiles.append(Tile(f"{emission:.1f} kg", "CO₂ for 1000 hours like this"))
     if shift.cycles:
         mean = float(np.mean([c.summary(shift.channels)["total_energy"] for c in shift.cycles]))
         tiles.append(Tile(_energy(mean), f"per cycle, over {len(shift.cycles)} cycles"))

@@ -28,7 +28,7 @@ Progress = Callable[[float, str], None]
 
 BIN = 1.0
 """Length of the stretches that mean powers are kept of [s]."""
-_BATCH = 250
+_BATCH = 125
 
 
 @dataclass(frozen=True)

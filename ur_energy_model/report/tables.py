@@ -49,25 +49,24 @@ def inertia_table(model: EnergyModel) -> Table:
 
 
 def error_table(
-    key: str, metrics: Sequence[Mapping[str, Any]], names: Sequence[str], labels: Sequence[str]
+    key: str, metrics: Mapping[str, Any], names: Sequence[str], label: str
 ) -> Table | None:
-    """Mean, largest and RMS error and R² by joint and recording (S0 Tables V and VII)."""
+    """Mean, largest and RMS error and R² by joint (S0 Tables V and VII)."""
     what, unit, number, note = {
         "torque": ("Torque", "N m", "V", ""),
-        "current_moving": ("Current", "A", "VII", "Samples at which the joint moves."),
+        "current": ("Current", "A", "VII", "Over samples at which the joint moves."),
     }[key]
-    rows: list[tuple[Cell, ...]] = []
-    for entry, label in zip(metrics, labels, strict=True):
-        for name, row in zip(names, entry.get(key) or (), strict=False):
-            title = f"{name}, {label}" if len(metrics) > 1 else name
-            rows.append((title, row["mean"], row["max"], row["rms"], row["r2"]))
-    if not rows:
+    entries = metrics.get(key)
+    if entries is None:
         return None
     return Table(
         f"table_{key}",
-        f"{what} error (Table {number})",
+        f"{what} error, {label} (Table {number})",
         ("joint", f"mean [{unit}]", f"largest [{unit}]", f"RMS [{unit}]", "R²"),
-        tuple(rows),
+        tuple(
+            (name, row["mean"], row["max"], row["rms"], row["r2"])
+            for name, row in zip(names, entries, strict=True)
+        ),
         note,
     )
 
@@ -92,16 +91,32 @@ def friction_table(model: EnergyModel) -> Table:
         "Torque constants and friction (Table VI)",
         ("joint", "k_t [N m/A]", "friction law", *(n.replace("_", " ") for n in names), "from"),
         tuple(rows),
-        "Motor side, SI units (viscous N m s/rad, Coulomb N m), ± 95 %. Why each law was "
-        "chosen: " + "; ".join(f"{short_name(j.name)}: {j.friction_reason}"
-                               for j in model.joints if j.friction_reason),
-    )  # fmt: skip
+        "Motor side, SI units (viscous N m s/rad, Coulomb N m), ± 95 %.",
+    )
+
+
+def friction_choice_table(model: EnergyModel) -> Table:
+    """Why each joint has its friction law."""
+    return Table(
+        "friction_choice",
+        "Why these friction laws",
+        ("", ""),
+        tuple(
+            (
+                short_name(joint.name),
+                f"{joint.friction.law.description}: {joint.friction_reason or 'as asked for'}",
+            )
+            for joint in model.joints
+        ),
+    )
 
 
 def drives_table(model: EnergyModel) -> Table:
     """Drive constants: robot file beside what was identified."""
     title, columns, rows = drive_table(model)
-    return Table("drives", title.capitalize(), tuple(columns), tuple(tuple(row) for row in rows))
+    return Table(
+        "drives", title[0].upper() + title[1:], tuple(columns), tuple(tuple(row) for row in rows)
+    )
 
 
 def energy_table(summary: EnergySummary, label: str) -> Table:
@@ -192,10 +207,12 @@ def _pm(value: float, std: float | None) -> Cell:
     if std is None or not np.isfinite(std) or std == 0:
         return float(value)
     half = CONFIDENCE * float(std)
-    digits = max(0, 1 - int(np.floor(np.log10(half)))) if half > 0 else 2
-    if abs(value) < 1e-3:
-        return f"{value:.3g} ± {half:.1g}"
-    return f"{value:.{digits}f} ± {half:.{digits}f}"
+    digits = 1 - int(np.floor(np.log10(half)))
+    if digits > 6:
+        text = f"{value:.2e} ± {half:.0e}"
+    else:
+        text = f"{value:.{max(0, digits)}f} ± {half:.{max(0, digits)}f}"
+    return text.replace("-", "−")
 
 
 def _source(sources: Mapping[str, str], name: str) -> str:

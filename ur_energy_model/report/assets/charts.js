@@ -129,7 +129,7 @@ function drawPanel(parent, chart, panel, lines, width, range) {
   const xTicks = ticks(x0, x1, Math.max(2, Math.min(8, width / 80)));
   for (const y of yTicks) {
     svg("line", { class: y === 0 && !chart.log_y ? "zero" : "grid", x1: left, x2: right, y1: linear(y), y2: linear(y) }, root);
-    const text = chart.log_y ? `1e${y}`.replace("-", "\u2212") : fixed(y, digitsOf(yTicks));
+    const text = chart.log_y ? powerOfTen(y) : fixed(y, digitsOf(yTicks));
     write(root, left - 6, linear(y) + 4, text, { "text-anchor": "end" });
   }
   for (const x of xTicks) {
@@ -162,10 +162,10 @@ function drawPanel(parent, chart, panel, lines, width, range) {
 }
 
 function legend(parent, entries) {
-  for (const { label, role, joint, points, bar } of entries) {
+  for (const { label, role, joint, points, bar, mixed } of entries) {
     const item = html("span", "", "", parent);
     const mark = svg("svg", { viewBox: "0 0 24 12", "aria-hidden": "true" }, item);
-    const colour = colourClass({ role, joint });
+    const colour = mixed && role === "model" ? "c-ink" : colourClass({ role, joint });
     if (bar) svg("rect", { class: `bar ${role} ${colour}`, x: 4, y: 1, width: 16, height: 10 }, mark);
     else if (points) svg("path", { class: `dots ${role} ${colour}`, d: "M6 6h0M12 6h0M18 6h0" }, mark);
     else svg("path", { class: `curve ${role} ${colour}`, d: "M2 6H22" }, mark);
@@ -250,7 +250,7 @@ function drawBars(parent, chart, width, shown) {
       const reach = bars.half_width ? bars.half_width[i] : null;
       if (reach) svg("line", { class: "error", x1: frame.px(value - reach), x2: frame.px(value + reach), y1: y, y2: y }, frame.root);
       const end = frame.px(Math.max(from, from + value) + (reach || 0));
-      if (!chart.stacked) write(frame.root, end + 5, y + 4, reach ? `${short(value)} \u00b1 ${short(reach)}` : short(value));
+      if (!chart.stacked) write(frame.root, end + 5, y + 4, reach ? withReach(value, reach) : short(value));
       base += value;
     });
   });
@@ -273,7 +273,7 @@ function drawIntervals(parent, chart, panel, width, shown) {
     const reach = item.half_width || 0;
     svg("line", { class: "whisker", x1: frame.px(item.value - reach), x2: frame.px(item.value + reach), y1: y, y2: y }, group);
     svg("circle", { class: "box", cx: frame.px(item.value), cy: y, r: 3.5 }, group);
-    title(group, `${chart.categories[item.joint]}: ${short(item.value)} \u00b1 ${short(item.half_width)} ${panel.unit}` +
+    title(group, `${chart.categories[item.joint]}: ${withReach(item.value, item.half_width)} ${panel.unit}` +
       (item.prior === null ? "" : `, before: ${short(item.prior)}`));
   });
 }

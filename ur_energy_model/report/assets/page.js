@@ -105,7 +105,7 @@ function legendEntries(chart) {
       if (!jointShown(line.joint)) continue;
       const known = seen.get(line.label);
       if (!known) seen.set(line.label, { ...line });
-      else if (known.joint !== line.joint) known.joint = null;
+      else if (known.joint !== line.joint) known.mixed = true;
     }
   }
   return [...seen.values()];
@@ -203,6 +203,9 @@ function zoom(chart, range, full) {
 
 function drawAll() {
   charts.forEach(draw);
+  for (const table of document.querySelectorAll(".table[data-recording]")) {
+    table.hidden = state.recording !== null && Number(table.dataset.recording) !== state.recording;
+  }
 }
 
 function press(buttons, isPressed) {

@@ -14,7 +14,16 @@ function decodeArray(entry, pool) {
   return out;
 }
 
+// Round places within a range: about so many, three at least.
 function ticks(low, high, count) {
+  for (let more = count; more < count + 6; more++) {
+    const found = ticksAbout(low, high, more);
+    if (found.length > 2) return found;
+  }
+  return ticksAbout(low, high, count);
+}
+
+function ticksAbout(low, high, count) {
   const raw = (high - low) / Math.max(1, count);
   if (!(raw > 0)) return [low];
   const power = 10 ** Math.floor(Math.log10(raw));
@@ -30,6 +39,10 @@ function logTicks(low, high) {
   const stride = Math.max(1, Math.ceil((last - first) / 6));
   for (let k = first; k <= last; k += stride) out.push(k);
   return out;
+}
+
+function powerOfTen(exponent) {
+  return "10" + [...String(exponent)].map((c) => (c === "-" ? "\u207b" : "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079"[c])).join("");
 }
 
 function digitsOf(list) {
@@ -49,6 +62,14 @@ function short(value) {
   }
   const digits = size >= 1000 ? 0 : size >= 100 ? 1 : size >= 1 ? 2 : 4;
   return fixed(value, digits);
+}
+
+// A value with its interval, two significant digits of it.
+function withReach(value, reach) {
+  if (!(reach > 0)) return short(value);
+  const digits = 1 - Math.floor(Math.log10(reach));
+  if (digits > 5) return `${value.toExponential(2)} \u00b1 ${reach.toExponential(0)}`.replaceAll("-", "\u2212");
+  return `${fixed(value, Math.max(0, digits))} \u00b1 ${fixed(reach, Math.max(0, digits))}`;
 }
 
 // Index of the first element not smaller than x in an ascending array.

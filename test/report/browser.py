@@ -1,0 +1,169 @@
+"""A headless Chromium driven over the DevTools protocol, as far as the report's test needs it."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import websocket
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+FLAGS = (
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync",
+    "--hide-scrollbars", "--remote-debugging-port=0",
+)  # fmt: skip
+TIMEOUT = 40.0
+
+
+def find_browser() -> str | None:
+    """Path of a Chromium or Chrome, None without one."""
+    return next((path for name in NAMES if (path := shutil.which(name))), None)
+
+
+class Browser:
+    """One page of a fresh browser; everything it complains about is kept in `complaints`."""
+
+    def __init__(self, program: str) -> None:
+        self._profile = tempfile.mkdtemp(prefix="report-browser-")
+        self._process = subprocess.Popen(
+            [program, *FLAGS, f"--user-data-dir={self._profile}", "about:blank"],
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+        )  # fmt: skip
+        self.complaints: list[str] = []
+        self.requests: list[str] = []
+        self._number = 0
+        try:
+            port, path = self._address()
+            self._socket = websocket.create_connection(
+                f"ws://127.0.0.1:{port}{path}", timeout=TIMEOUT, suppress_origin=True
+            )
+            target = self._call("Target.createTarget", {"url": "about:blank"})["targetId"]
+            attached = self._call("Target.attachToTarget", {"targetId": target, "flatten": True})
+            self._session: str | None = attached["sessionId"]
+            for domain in ("Page", "Runtime", "Log", "Network"):
+                self.call(f"{domain}.enable")
+        except BaseException:
+            self.close()
+            raise
+
+    _session: str | None = None
+
+    def open(self, file: Path) -> None:
+        """Load a file and wait until its script has finished."""
+        self.call("Page.navigate", {"url": file.as_uri()})
+        self.wait_for("document.documentElement?.dataset.ready === 'true'")
+
+    def evaluate(self, expression: str) -> Any:
+        """Value of a JavaScript expression in the page."""
+        answer = self.call(
+            "Runtime.evaluate",
+            {"expression": expression, "returnByValue": True, "awaitPromise": True},
+        )
+        if "exceptionDetails" in answer:
+            raise AssertionError(f"{expression}: {answer['exceptionDetails']}")
+        return answer["result"].get("value")
+
+    def wait_for(self, condition: str) -> None:
+        """Wait until a JavaScript condition holds."""
+        end = time.monotonic() + TIMEOUT
+        while not self.evaluate(condition):
+            if time.monotonic() > end:
+                raise AssertionError(f"never true: {condition}; {self.complaints}")
+            time.sleep(0.05)
+
+    def resize(self, width: int, height: int, *, phone: bool = False) -> None:
+        """Take another window size [CSS pixels], and let the page redraw."""
+        self.call(
+            "Emulation.setDeviceMetricsOverride",
+            {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": phone},
+        )
+        self.evaluate("new Promise(r => requestAnimationFrame(() => setTimeout(r, 150)))")
+
+    def media(self, *, kind: str = "screen", scheme: str = "light") -> None:
+        """Emulate screen or print, and the reader's preferred colours."""
+        features = [{"name": "prefers-color-scheme", "value": scheme}]
+        self.call("Emulation.setEmulatedMedia", {"media": kind, "features": features})
+
+    def drag(self, start: tuple[float, float], end: tuple[float, float]) -> None:
+        """Press, move and release the mouse at places in the window."""
+        for kind, (x, y) in (
+            ("mouseMoved", start), ("mousePressed", start), ("mouseMoved", end),
+            ("mouseReleased", end),
+        ):  # fmt: skip
+            pressed = {"button": "left", "clickCount": 1} if kind != "mouseMoved" else {}
+            buttons = 1 if (kind, (x, y)) != ("mouseMoved", start) else 0
+            self.call(
+                "Input.dispatchMouseEvent",
+                {"type": kind, "x": x, "y": y, "buttons": buttons, **pressed},
+            )
+
+    def screenshot(self, file: Path) -> None:
+        """PNG of the whole page."""
+        data = self.call("Page.captureScreenshot", {"captureBeyondViewport": True})["data"]
+        file.write_bytes(base64.b64decode(data))
+
+    def print_pdf(self) -> bytes:
+        """The page as printed."""
+        options = {"printBackground": True, "preferCSSPageSize": True}
+        return base64.b64decode(self.call("Page.printToPDF", options)["data"])
+
+    def call(self, method: str, parameters: dict[str, Any] | None = None) -> dict[str, Any]:
+        """A DevTools command to the page, and its answer."""
+        return self._call(method, parameters or {}, self._session)
+
+    def close(self) -> None:
+        """End the browser and everything it started."""
+        if hasattr(self, "_socket"):
+            self._socket.close()
+        if self._process.poll() is None:
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        shutil.rmtree(self._profile, ignore_errors=True)
+
+    def _address(self) -> tuple[str, str]:
+        file = Path(self._profile, "DevToolsActivePort")
+        end = time.monotonic() + TIMEOUT
+        while True:
+            if file.is_file() and file.read_text().count("\n") == 1:
+                port, path = file.read_text().split("\n")
+                return port, path
+            if self._process.poll() is not None or time.monotonic() > end:
+                raise AssertionError("the browser does not start")
+            time.sleep(0.05)
+
+    def _call(
+        self, method: str, parameters: dict[str, Any], session: str | None = None
+    ) -> dict[str, Any]:
+        self._number += 1
+        message = {"id": self._number, "method": method, "params": parameters}
+        if session is not None:
+            message["sessionId"] = session
+        self._socket.send(json.dumps(message))
+        while True:
+            answer = json.loads(self._socket.recv())
+            if answer.get("id") == self._number:
+                if "error" in answer:
+                    raise AssertionError(f"{method}: {answer['error']}")
+                result: dict[str, Any] = answer["result"]
+                return result
+            self._note(answer)
+
+    def _note(self, event: dict[str, Any]) -> None:
+        kind, what = event.get("method"), event.get("params", {})
+        if kind == "Runtime.exceptionThrown":
+            self.complaints.append(str(what["exceptionDetails"]))
+        elif kind == "Runtime.consoleAPICalled" and what["type"] in {"error", "warning", "assert"}:
+            self.complaints.append(str(what["args"]))
+        elif kind == "Log.entryAdded" and what["entry"]["level"] in {"error", "warning"}:
+            self.complaints.append(f"{what['entry']['text']} {what['entry'].get('url', '')}")
+        elif kind == "Network.requestWillBeSent":
+            self.requests.append(what["request"]["url"])
