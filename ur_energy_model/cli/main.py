@@ -12,6 +12,10 @@ from collections.abc import Sequence
 from ur_energy_model import __version__
 from ur_energy_model.errors import UrEnergyError
 
+# Many small matrices: threads of the linear algebra would only wait for each other (ten times
+# slower beside other work). Set before anything imports numpy.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 DONE, REFUSED, USAGE, INTERRUPTED = 0, 1, 2, 130
 
 GROUPS: tuple[str, ...] = (

@@ -141,7 +141,7 @@ class BaseParameterFit:
         columns = self.regressor(motion.q, motion.qd, motion.qdd)[:, :, self.regrouping.base]
         ones = np.ones((*torque.shape, 1))
         rows = np.concatenate([columns, np.nan_to_num(torque)[:, :, None], ones], axis=2)
-        by_joint = np.swapaxes(rows * used[:, :, None], 0, 1)
+        by_joint = np.ascontiguousarray(np.swapaxes(rows * used[:, :, None], 0, 1))
         return np.asarray(np.swapaxes(by_joint, 1, 2) @ by_joint)
 
     def solve(self) -> BaseParameters:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from ur_energy_model.errors import RecordingError
 from ur_energy_model.identification.base_parameters import SLOWEST, snapped_to_axis
 from ur_energy_model.identification.regrouping import FullRegressor, regroup
 from ur_energy_model.identification.uniform import uniform_runs
@@ -34,11 +35,23 @@ class Conditioning:
         self._gram = np.zeros((len(self._base), len(self._base)))
 
     def add(self, part: Telemetry) -> None:
-        """Take in the motion of a part: measured where recorded, else the targets."""
+        """Take in the motion of a part: measured where recorded, else the targets.
+
+        Raises:
+            RecordingError: it has another number of joints.
+        """
         kind = "actual" if "actual_q" in part and "actual_qd" in part else "target"
         names = (f"{kind}_q", f"{kind}_qd")
         if any(name not in part for name in names):
             return
+        joints = part[names[0]].shape[1]
+        if joints != self._regressor.robot.dof:
+            raise RecordingError(
+                part.info.source,
+                f"has {joints} joints, a {self._regressor.robot.name} "
+                f"{self._regressor.robot.dof}",
+                "import or record it again under the right robot name", field=names[0],
+            )  # fmt: skip
         distinct = part.distinct()
         finite = np.isfinite(np.hstack([distinct[name] for name in names]))
         good = np.asarray(finite.all(axis=1))

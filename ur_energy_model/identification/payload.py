@@ -153,7 +153,8 @@ class PayloadFit:
         drive = self._ratio * self._constant * motion.current - friction
         others = np.stack([drive, bare, friction, np.ones_like(drive)], axis=2)
         rows = np.concatenate([regressor, others], axis=2)
-        by_joint = np.swapaxes(rows * (np.abs(qd) > SLOWEST)[:, :, None], 0, 1)
+        moving = (np.abs(qd) > SLOWEST)[:, :, None]
+        by_joint = np.ascontiguousarray(np.swapaxes(rows * moving, 0, 1))
         return np.asarray(np.swapaxes(by_joint, 1, 2) @ by_joint)
 
     def _solve(self, blocks: Array, counts: Array, moving: NDArray[np.bool_]) -> PayloadEstimate:

@@ -10,6 +10,7 @@ sec. 3).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,14 +55,17 @@ class FullRegressor:
         kinds = INERTIAL + (DRIVE if self.friction else DRIVE[2:])
         return tuple(f"{kind}_{j + 1}" for j in range(self.robot.dof) for kind in kinds)
 
+    @cached_property
+    def _dynamics(self) -> ArmDynamics:
+        return ArmDynamics(self.robot, Setup(gravity=self.gravity))
+
     def __call__(self, q: Array, qd: Array, qdd: Array) -> Array:
         """Regressor [samples, n, parameters] for positions, velocities, accelerations [samples, n].
 
         Joint-side torque in N m = regressor @ parameters.
         """
         n = self.robot.dof
-        dynamics = ArmDynamics(self.robot, Setup(gravity=self.gravity))
-        inertial = dynamics.regressor(q, qd, qdd).reshape(len(q), n, n, 10)
+        inertial = self._dynamics.regressor(q, qd, qdd).reshape(len(q), n, n, 10)
         own = np.eye(n)[None, :, :, None]
         drive = [qdd[:, :, None, None] * own]
         if self.friction:
@@ -75,8 +79,7 @@ class FullRegressor:
     def nominal(self) -> Array:
         """Parameters [parameters] of the robot file; frictions and unknown inertias zero."""
         n = self.robot.dof
-        dynamics = ArmDynamics(self.robot, Setup(gravity=self.gravity))
-        inertial = dynamics.parameters().reshape(n, 10)
+        inertial = self._dynamics.parameters().reshape(n, 10)
         drive = np.zeros((n, 3 if self.friction else 1))
         drive[:, -1] = np.nan_to_num(self.robot.reflected_inertia)
         return np.concatenate([inertial, drive], axis=1).ravel()

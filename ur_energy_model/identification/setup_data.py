@@ -104,7 +104,7 @@ class SetupData:
         torque = np.stack([block.torque, block.torque_slope, block.torque_curve], axis=2)
         ones = np.ones((*block.torque.shape, 1))
         rows = np.concatenate([block.columns, block.column_slopes, torque, ones], axis=2)
-        by_joint = np.swapaxes(rows, 0, 1)
+        by_joint = np.ascontiguousarray(np.swapaxes(rows, 0, 1))
         self.grams.add(np.swapaxes(by_joint, 1, 2) @ by_joint, block.duration)
         self.kind, self.nominal_delay = block.kind, block.nominal_delay
         self.samples += len(block.torque)

@@ -13,6 +13,7 @@ of samples shrinks to one Gram matrix per joint, in which every setup can be tri
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,12 +49,18 @@ class TorqueColumns:
         n = self.robot.dof
         return 1 + 3 + PAYLOAD + 3 * _STATIC + n + (6 * n if self.tensors else 0)
 
+    @cached_property
+    def _dynamics(self) -> tuple[ArmDynamics, tuple[ArmDynamics, ...]]:
+        """The arm without gravity, and in unit gravity along each base axis."""
+        arms = [ArmDynamics(self.robot, Setup(gravity=g)) for g in (np.zeros(3), *np.eye(3))]
+        return arms[0], tuple(arms[1:])
+
     def __call__(self, q: Array, qd: Array, qdd: Array) -> Array:
         """Columns [samples, n, width] for joint positions, velocities, accelerations [samples, n].
 
         Multiplied with `coefficients` they give joint torques in N m.
         """
-        weightless = ArmDynamics(self.robot, Setup(gravity=np.zeros(3)))
+        weightless, pulled = self._dynamics
         n = self.robot.dof
         regressor = weightless.regressor(q, qd, qdd)
         bare = regressor @ weightless.parameters()
@@ -61,7 +68,7 @@ class TorqueColumns:
             bare[:, :, None],
             weightless.gravity_regressor(q),
             regressor[:, :, -PAYLOAD:],
-            _payload_weight(weightless, q),
+            _payload_weight(pulled, q),
             np.eye(n)[None] * qdd[:, None, :],
         ]
         if self.tensors:
@@ -98,14 +105,11 @@ def payload_parameters(mass: float, center: Array, inertia: Array) -> Array:
     return np.concatenate([[mass], mass * center, entries_of(spread) + inertia])
 
 
-def _payload_weight(dynamics: ArmDynamics, q: Array) -> Array:
+def _payload_weight(pulled: tuple[ArmDynamics, ...], q: Array) -> Array:
     """Torques [samples, n, 12] of a payload's mass and first moments under unit gravity.
 
     Three groups of four columns, one group per axis of the base frame.
     """
     zero = np.zeros_like(q)
-    groups = []
-    for axis in np.eye(3):
-        pulled = ArmDynamics(dynamics.robot, Setup(gravity=axis))
-        groups.append(pulled.payload_regressor(q, zero, zero)[:, :, :_STATIC])
+    groups = [arm.payload_regressor(q, zero, zero)[:, :, :_STATIC] for arm in pulled]
     return np.concatenate(groups, axis=2)

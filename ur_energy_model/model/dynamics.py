@@ -10,6 +10,8 @@ frame origin, in pinocchio's order (m, mcx, mcy, mcz, Ixx, Ixy, Iyy, Ixz, Iyz, I
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
@@ -84,24 +86,31 @@ class ArmDynamics:
         for i in range(len(q)):
             out[i] = pin.computeJointTorqueRegressor(model, data, q[i], qd[i], qdd[i])
         blocks = out.reshape(len(q), self.dof, self.dof, 10)
-        for body, frame in enumerate(self._link_frames):
-            blocks[:, :, body] = blocks[:, :, body] @ parameter_transform(frame)
+        for body, transform in enumerate(self._to_joint_axes):
+            blocks[:, :, body] = blocks[:, :, body] @ transform
         return out
 
     def parameters(self) -> Array:
         """Nominal inertial parameters [10 n] that belong to `regressor` (payload included)."""
         return np.concatenate(
             [
-                np.linalg.solve(
-                    parameter_transform(frame), self.model.inertias[body + 1].toDynamicParameters()
-                )
-                for body, frame in enumerate(self._link_frames)
+                np.linalg.solve(transform, self.model.inertias[body + 1].toDynamicParameters())
+                for body, transform in enumerate(self._to_joint_axes)
             ]
         )
 
     def payload_regressor(self, q: Array, qd: Array, qdd: Array) -> Array:
         """Torque regressor of a body on the flange [samples, n, 10], flange axes and origin."""
-        return self.regressor(q, qd, qdd)[:, :, -10:]
+        out = np.empty((len(q), self.dof, 10))
+        model, data = self.model, self.data
+        for i in range(len(q)):
+            out[i] = pin.computeJointTorqueRegressor(model, data, q[i], qd[i], qdd[i])[:, -10:]
+        return out @ self._to_joint_axes[-1]
+
+    @cached_property
+    def _to_joint_axes(self) -> tuple[Array, ...]:
+        """Per moving body, the map of its parameters from link to joint axes [10, 10]."""
+        return tuple(parameter_transform(frame) for frame in self._link_frames)
 
     def gravity_regressor(self, q: Array) -> Array:
         """G [samples, n, 3] with G @ gravity = joint torques at rest, payload included."""
