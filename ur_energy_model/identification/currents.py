@@ -13,7 +13,7 @@ moving samples are fitted: at standstill friction takes any value up to its limi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from ur_energy_model.errors import IdentificationError, InputError
 from ur_energy_model.identification.grams import BlockedGram, Prior, Solution, cross_validate, solve
+from ur_energy_model.identification.joint_fit import JointFit, friction_of
 from ur_energy_model.identification.signals import Motion, NarrowFilter
 from ur_energy_model.model.friction import LAWS, Friction, FrictionLaw, OperatingPoint, Term
 from ur_energy_model.model.robots import RobotDescription
@@ -32,12 +33,8 @@ MOVING_SPEED = 0.02
 """Joint speed above which a sample counts as moving [rad/s]."""
 SHORTEST_MOTION = 1.0
 """A joint that moved for less time keeps the robot file's constants [s]."""
-MODEL_ERROR = 0.015
-"""What the model leaves out of a torque constant, as a share of it: nominal link masses, and
-friction that grows with the load more strongly one way than the other, which current alone
-cannot tell from a torque constant."""
-TORQUE_CONSTANT_SPREAD = 0.15
-"""Spread of torque constants between arms of one type (factory calibrations: over 10 %)."""
+TORQUE_CONSTANT_SPREAD = 0.5
+"""Weak prior that keeps the regression finite; torque_constants.py weighs what is really known."""
 GAIN_PER_PARAMETER = 0.02
 """Held-out RMS a further parameter must save to be worth having."""
 WARMTH = 2.0
@@ -50,84 +47,12 @@ _VISCOUS_SHARE = 0.028
 _GRID = 8
 
 
-def with_torque_constant(fit: JointFit, constant: float, std: float) -> JointFit:
-    """The fit after its torque constant was learnt more exactly elsewhere (from bus power).
-
-    The other coefficients move with it as their correlations say; what the bus adds is taken to
-    outweigh the current's word by MODEL_ERROR.
-
-    Args:
-        fit: of one joint.
-        constant: torque constant [N m/A].
-        std: its standard deviation [N m/A].
-    """
-    inverse = 1.0 / fit.torque_constant
-    spread = fit.covariance[0, 0] + (MODEL_ERROR * inverse) ** 2
-    gain = fit.covariance[:, 0] / spread
-    gain[0] = 1.0
-    names = fit.friction.law.parameters
-    coefficients = np.concatenate([[inverse], fit.friction.values * inverse])
-    coefficients = coefficients + gain * (1.0 / constant - inverse)
-    known = (std / constant**2) ** 2
-    covariance = fit.covariance - np.outer(fit.covariance[:, 0], fit.covariance[:, 0]) / spread
-    covariance[0, :] = covariance[:, 0] = 0.0
-    covariance = covariance + np.outer(gain, gain) * known
-    values, deviations = _parameters(coefficients, covariance)
-    return replace(
-        fit,
-        torque_constant=constant,
-        torque_constant_std=std,
-        friction=replace(fit.friction, parameters=dict(zip(names, values.tolist(), strict=True))),
-        friction_std=dict(zip(names, deviations.tolist(), strict=True)),
-        covariance=covariance,
-        source={**fit.source, "torque_constant": "current and bus_power"},
-    )
-
-
-def _parameters(coefficients: Array, covariance: Array) -> tuple[Array, Array]:
-    """Friction parameters and standard deviations from (1/k_t, parameters / k_t)."""
-    inverse = coefficients[0]
-    values = coefficients[1:] / inverse
-    # d(parameter) = d(coefficient)/inverse - parameter/inverse d(inverse)
-    slopes = np.column_stack([-values / inverse, np.eye(len(values)) / inverse])
-    return values, np.asarray(np.sqrt(np.diag(slopes @ covariance @ slopes.T)))
-
-
 @dataclass(frozen=True)
 class Candidate:
     """A law with values for its shape constants."""
 
     law: FrictionLaw
     shape: tuple[tuple[str, float], ...]
-
-
-@dataclass(frozen=True)
-class JointFit:
-    """Result for one joint.
-
-    Attributes:
-        torque_constant: [N m/A].
-        torque_constant_std: [N m/A].
-        friction: motor side.
-        friction_std: by parameter name.
-        covariance: of (1/k_t, friction parameters / k_t).
-        source: "current" or "prior", by quantity.
-        residual: RMS while moving [A], NaN where the joint did not move.
-        reason: why this law, for people.
-        comparison: held-out RMS [A] by law name.
-        effective_samples: independent samples the data amounts to.
-    """
-
-    torque_constant: float
-    torque_constant_std: float
-    friction: Friction
-    friction_std: dict[str, float]
-    covariance: Array
-    source: dict[str, str]
-    residual: float
-    reason: str
-    comparison: dict[str, float]
-    effective_samples: float
 
 
 def candidates(friction: str, *, warm: bool) -> tuple[Candidate, ...]:
@@ -291,15 +216,20 @@ class CurrentFit:
         comparison = {name: float(np.sqrt(entry[3].mean())) for name, entry in best.items()}
         if len(self.candidates) == 1:
             comparison, reason = {}, "chosen by --friction"
-        return self._result(j, candidate, prior, solution, reason, comparison)
+        total = blocks.sum(axis=0)
+        load = solution.coefficients[0] ** 2 * total[0, 0]
+        own = solution.coefficients[1:]
+        ratio = float(np.sqrt(own @ total[1:-1, 1:-1] @ own / max(load, 1e-12)))
+        return self._result(j, candidate, prior, solution, reason, comparison, ratio)
 
     def _result(
         self, j: int, candidate: Candidate, prior: Prior, solution: Solution, reason: str,
-        comparison: dict[str, float],
+        comparison: dict[str, float], friction_over_load: float = float("inf"),
     ) -> JointFit:  # fmt: skip
         law = candidate.law
         constant = 1.0 / solution.coefficients[0]
-        parameters, parameter_std = _parameters(solution.coefficients, solution.covariance)
+        deviation = float(solution.std[0] * constant**2)
+        parameters, parameter_std = friction_of(solution.coefficients, solution.covariance)
         told = solution.std < 0.5 * prior.std
         names = ("torque_constant", *law.parameters)
         low, high = self._temperature[j]
@@ -308,7 +238,7 @@ class CurrentFit:
         uses_model = law.name == "temperature_exponential" and bool(np.isfinite(model).all())
         return JointFit(
             torque_constant=float(constant),
-            torque_constant_std=float(solution.std[0] * constant**2),
+            torque_constant_std=deviation,
             friction=Friction(
                 law,
                 dict(zip(law.parameters, parameters.tolist(), strict=True)),
@@ -323,6 +253,9 @@ class CurrentFit:
             reason=reason,
             comparison=comparison,
             effective_samples=solution.effective_samples,
+            friction_over_load=friction_over_load,
+            regressed_constant=float(constant),
+            regressed_std=deviation,
         )
 
     def _prior(self, law: FrictionLaw, j: int) -> Prior:

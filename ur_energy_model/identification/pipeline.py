@@ -20,13 +20,11 @@ from ur_energy_model import __version__
 from ur_energy_model.errors import WrongRobotError
 from ur_energy_model.identification.currents import (
     AUTO,
-    MODEL_ERROR,
     MOVING_SPEED,
     WARMTH,
     CurrentFit,
-    JointFit,
-    with_torque_constant,
 )
+from ur_energy_model.identification.joint_fit import JointFit
 from ur_energy_model.identification.metrics import ErrorStatistics, Metrics, PowerStatistics
 from ur_energy_model.identification.power import PowerFit, PowerFitResult, current_rate
 from ur_energy_model.identification.recording import (
@@ -43,6 +41,7 @@ from ur_energy_model.identification.setup_estimation import (
 )
 from ur_energy_model.identification.signals import Motion, NarrowFilter
 from ur_energy_model.identification.standstill import DirectionMemory, StandstillFit
+from ur_energy_model.identification.torque_constants import with_shared_sizes, with_torque_constant
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel, JointModel
 from ur_energy_model.model.robots import RobotDescription, load_robot
@@ -261,7 +260,7 @@ def _fit_currents(
             for part, dynamics in setups.parts(motion):
                 link = dynamics.inverse_dynamics(part.q, part.qd, part.qdd)
                 fit.add(part, link + inertia * part.qdd, narrow)
-    return fit.fit()
+    return with_shared_sizes(fit.fit(), robot)
 
 
 def _fit_power(
@@ -269,7 +268,7 @@ def _fit_power(
 ) -> tuple[tuple[JointFit, ...], PowerFitResult]:
     """The power stage, and the joints with the torque constants that it tells more exactly."""
     constant = np.array([joint.torque_constant for joint in joints])
-    std = np.hypot([joint.torque_constant_std for joint in joints], MODEL_ERROR * constant)
+    std = np.array([joint.torque_constant_std for joint in joints])
     result = power.fit(kind, constant, std)
     if kind != "physical" or result.source != "bus_power":
         return joints, result
@@ -279,7 +278,8 @@ def _fit_power(
         told_std = result.factors[f"k_{j}"][1] / factor
         if told_std < _TOLD * std[j]:
             told = float(result.back_emf_constant[j] / factor)
-            updated[j] = with_torque_constant(joint, told, told_std)
+            source = "current and bus_power"
+            updated[j] = with_torque_constant(joint, told, told_std, source)
     return tuple(updated), result
 
 

@@ -163,7 +163,11 @@ class PowerFit:
         for name in variants:
             gain = errors[chosen] - errors[name]
             scatter = gain.std(ddof=1) / np.sqrt(len(gain)) if len(gain) > 1 else 0.0
-            if rmse[name] < rmse[chosen] * (1 - FREE_TERM_GAIN) and gain.mean() > scatter:
+            if (
+                rmse[name] < rmse[chosen] * (1 - FREE_TERM_GAIN)
+                and gain.mean() > scatter
+                and self._possible(variants[name])
+            ):
                 chosen = name
         others = ", ".join(f"{name} {value:.3g} W" for name, value in rmse.items())
         return self._result(
@@ -176,6 +180,12 @@ class PowerFit:
         constant = np.nan_to_num(self.robot.torque_constant)
         variant = _VARIANTS["common"](self.robot, constant, np.zeros(self.robot.dof))
         return variant.basis @ variant.prior.mean
+
+    def _possible(self, variant: _Variant) -> bool:
+        """Whether no joint's copper loss comes out negative."""
+        solution = solve(self._project(variant), variant.prior, self._counts.blocks)
+        _, copper, *_ = _split(variant.basis @ solution.coefficients, self.robot.dof)
+        return bool((copper >= 0).all())
 
     def _project(self, variant: _Variant) -> Array:
         """Gram matrices of the variant's own columns [blocks, p + 1, p + 1]."""

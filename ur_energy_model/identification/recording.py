@@ -45,6 +45,8 @@ _TARGETS = ("target_q", "target_qd", "target_qdd", "target_moment")
 _ACTUALS = ("actual_q", "actual_qd", "target_moment")
 _PAYLOAD = ("payload", "payload_cog", "payload_inertia")
 _LOOK_AHEAD = 60.0
+_ENOUGH_TARGETS = 3000
+"""Noise-free samples of target_moment beyond which more of them add nothing."""
 _SPOOLED_ROWS = 20_000
 
 
@@ -99,13 +101,17 @@ class Recording:
 
     def torque_telemetry(self) -> Iterator[Telemetry]:
         """target_moment and the motion it belongs to, as recorded (targets at a reduced rate)."""
+        thin = 1
+        if self.torque_reference == "target":
+            thin = max(1, self._torque.rows // _ENOUGH_TARGETS)
         for block in _joined(self._torque):
+            block = block[::thin]
             time, columns, at = block[:, 0], {}, 1
             for name, width in self._torque_columns.items():
                 columns[name] = block[:, at] if width == 0 else block[:, at : at + width]
                 at += max(width, 1)
-            period = 1 / TARGET_RATE if self.torque_reference == "target" else 1 / self.rate
-            yield Telemetry(time, columns, self.info, find_gaps(time, max(period, 1 / self.rate)))
+            gaps = () if self.torque_reference == "target" else find_gaps(time, 1 / self.rate)
+            yield Telemetry(time, columns, self.info, gaps)
 
     def supply(self) -> Iterator[tuple[Array, Array, Array, Array]]:
         """Time [samples], speed and current [samples, n] and bus power [samples], as recorded."""

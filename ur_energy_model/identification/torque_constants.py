@@ -1,0 +1,98 @@
+"""How exactly torque constants are known, and what other joints and the bus add to it.
+
+Regression of current on torque gives a torque constant with a statistical deviation. Beyond it
+stands what the model leaves out: nominal link masses, and the shape of friction, an error of
+which leaks into the torque constant the more, the smaller the load is beside the friction. Motors
+of one size in one arm are alike (factory calibrations state one torque constant per size), so
+joints that carry load tell about those that hardly do; and bus power, which weighs motor speed
+times current, tells about all that move.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ur_energy_model.identification.joint_fit import JointFit, friction_of
+from ur_energy_model.model.robots import RobotDescription
+
+Array = NDArray[np.float64]
+
+MODEL_ERROR = 0.01
+"""Share of a torque constant that nominal masses and one-sided load friction leave open."""
+SHAPE_ERROR = 0.04
+"""Error of a fitted friction law's shape, as a share of friction."""
+ARM_SPREAD = 0.12
+"""Spread of torque constants between arms of one type (factory calibrations: over 10 %)."""
+JOINT_SPREAD = 0.04
+"""Spread between motors of one size in one arm."""
+
+
+def model_error(fit: JointFit) -> float:
+    """Relative deviation of the torque constant beyond its statistical one."""
+    return float(np.hypot(MODEL_ERROR, SHAPE_ERROR * fit.friction_over_load))
+
+
+def with_shared_sizes(fits: Sequence[JointFit], robot: RobotDescription) -> tuple[JointFit, ...]:
+    """Torque constants of joints of one motor size, made to inform each other.
+
+    A hierarchical normal model: the size's mean around the robot file's constant with ARM_SPREAD,
+    the joints around that mean with JOINT_SPREAD, the regressions around the joints with their
+    statistical and model errors. Joints without a constant in the robot file stand alone.
+    """
+    out = list(fits)
+    for nominal in np.unique(robot.torque_constant[np.isfinite(robot.torque_constant)]):
+        group = np.flatnonzero(robot.torque_constant == nominal).tolist()
+        told = np.array([fits[j].regressed_constant / nominal for j in group])
+        own = np.array([_own_deviation(fits[j]) for j in group])
+        precision = 1.0 / (own**2 + JOINT_SPREAD**2)
+        for i, j in enumerate(group):
+            others = np.arange(len(group)) != i
+            weight = 1.0 / ARM_SPREAD**2 + precision[others].sum()
+            mean = (1.0 / ARM_SPREAD**2 + (precision * told)[others].sum()) / weight
+            spread = 1.0 / weight + JOINT_SPREAD**2
+            posterior = 1.0 / (1.0 / spread + 1.0 / own[i] ** 2)
+            value = posterior * (mean / spread + told[i] / own[i] ** 2)
+            alone = own[i] ** 2 < spread
+            helped = others.any() and 1.0 / (weight - 1.0 / ARM_SPREAD**2 + 1e-12) < ARM_SPREAD**2
+            source = "current" if alone else "joints of the same size" if helped else "prior"
+            out[j] = with_torque_constant(
+                fits[j], float(value * nominal), float(np.sqrt(posterior) * nominal), source
+            )
+    return tuple(out)
+
+
+def with_torque_constant(fit: JointFit, constant: float, std: float, source: str) -> JointFit:
+    """The fit with another torque constant; the friction moves along as least squares would.
+
+    Args:
+        fit: of one joint.
+        constant: torque constant [N m/A].
+        std: its standard deviation [N m/A].
+        source: stage that told it.
+    """
+    coefficients = np.append(1.0, fit.friction.values) / fit.torque_constant
+    variance = fit.covariance[0, 0]
+    gain = fit.covariance[:, 0] / variance
+    coefficients = coefficients + gain * (1.0 / constant - coefficients[0])
+    rest = fit.covariance - np.outer(gain, gain) * variance
+    covariance = rest + np.outer(gain, gain) * (std / constant**2) ** 2
+    values, deviations = friction_of(coefficients, covariance)
+    names = fit.friction.law.parameters
+    return replace(
+        fit,
+        torque_constant=constant,
+        torque_constant_std=std,
+        friction=replace(fit.friction, parameters=dict(zip(names, values.tolist(), strict=True))),
+        friction_std=dict(zip(names, deviations.tolist(), strict=True)),
+        covariance=covariance,
+        source={**fit.source, "torque_constant": source},
+    )
+
+
+def _own_deviation(fit: JointFit) -> float:
+    """Relative deviation of the regression's torque constant, model error included."""
+    return float(np.hypot(fit.regressed_std / fit.regressed_constant, model_error(fit)))
