@@ -14,7 +14,7 @@ from ur_energy_model.simulation.arm import SimulatedArm
 from ur_energy_model.simulation.modes import JointMode, ProgramState, RobotMode, SafetyMode
 from ur_energy_model.simulation.motions import Hold
 from ur_energy_model.simulation.parameters import constants
-from ur_energy_model.simulation.planner import named_motion
+from ur_energy_model.simulation.planner import TOOL_SPEED, named_motion
 
 ROBOT = load_robot("ur5e")
 HOME = named_motion("hold", ROBOT).q
@@ -53,6 +53,17 @@ def test_move_j_arrives_with_the_speed_and_acceleration_asked_for(arm):
     assert arm.outputs["actual_q"] == pytest.approx(AWAY, abs=2e-4)
     assert np.abs(qd).max() == pytest.approx(0.6)
     assert np.abs(qdd).max() == pytest.approx(2.0)
+
+
+def test_a_move_keeps_to_the_tool_speed_that_the_controller_plans_with(arm):
+    start = np.array([0.0, -0.3, 0.2, 0.0, 0.0, 0.0])
+    arm.command(cmd.MoveJ(start, v=3.0, a=6.0))
+    run(arm, 3.0, "timestamp")
+    arm.command(cmd.MoveJ(start + np.array([2.0, 0, 0, 0, 0, 0]), v=3.0, a=6.0))
+    qd, speed = run(arm, 3.0, "target_qd", "target_TCP_speed")
+    assert not arm.busy
+    assert np.linalg.norm(speed[:, :3], axis=1).max() == pytest.approx(TOOL_SPEED, rel=0.01)
+    assert np.abs(qd).max() < 2.0
 
 
 def test_a_move_during_a_move_stops_first_and_goes_to_the_new_goal(arm):

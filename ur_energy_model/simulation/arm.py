@@ -20,6 +20,7 @@ from ur_energy_model.simulation.modes import ProgramState, RobotMode, SafetyMode
 from ur_energy_model.simulation.motions import Motion
 from ur_energy_model.simulation.outputs import Outputs, Value
 from ur_energy_model.simulation.parameters import draw_parameters
+from ur_energy_model.simulation.planner import Planner
 from ur_energy_model.simulation.plant import CURRENT, QD, Plant, Q
 from ur_energy_model.simulation.power import PowerSupply
 from ur_energy_model.simulation.sensors import Sensors, State
@@ -73,7 +74,7 @@ class SimulatedArm:
         q = motion.at(np.zeros(1))[0][0].copy()
         self._plant = Plant(robot, self.parameters, self._setup_of_plant, q)
         self._controller = JointController(robot, self.parameters, setup, controller)
-        self._supervisor = Supervisor(robot, motion, q)
+        self._supervisor = Supervisor(self._planner(), motion, q)
         self._supply = PowerSupply(self._dt)
         self._ledger = Ledger(self.parameters, self._dt, ambient)
         random = np.random.default_rng([seed, 7])
@@ -214,6 +215,9 @@ class SimulatedArm:
             },
         )
 
+    def _planner(self) -> Planner:
+        return Planner(self.robot, self.setup, reflected_inertia=self.parameters.reflected_inertia)
+
     def _drive_reference(self, targets: Targets) -> Array:
         """Rotor position and speed [2, n] that the drives' servo follows."""
         return np.stack([targets.q + self._controller.trim, targets.qd])
@@ -233,6 +237,7 @@ class SimulatedArm:
         self.setup = Setup(self.setup.gravity, payload)
         self._controller.set_setup(self.setup)
         self._tool.dynamics = ArmDynamics(self.robot, self.setup)
+        self._supervisor.set_planner(self._planner())
 
     def _measure(self) -> None:
         """Renew the outputs."""

@@ -36,6 +36,7 @@ TORQUE_SHARE = 0.8
 CLEARANCE = 0.12
 """Least height of elbow, wrist and flange above the mounting plane, m."""
 _POINTS = 6
+_RETRIES = 15
 _SEEDS = {"trajectory_a": 11, "trajectory_b": 23}
 
 
@@ -89,26 +90,35 @@ class Planner:
         self.inertia = np.nan_to_num(inertia)
         self.limits = Limits.of(robot) if limits is None else limits
 
-    def move(self, start: Array, end: Array, rest: float = 0.0) -> Segment:
+    def move(
+        self, start: Array, end: Array, rest: float = 0.0, limits: Limits | None = None
+    ) -> Segment:
         """Straight joint-space move with trapezoidal speed within all limits.
 
         Speed is lowered until the flange keeps to the tool speed, then speed and acceleration
-        together until the torques keep to theirs.
+        together until the torques keep to theirs, where slowing down can do that.
+
+        Args:
+            start: joint positions [n], rad.
+            end: joint positions [n], rad.
+            rest: pause at the end [s].
+            limits: of this move instead of the planner's own.
         """
-        speed, acceleration = self.limits.speed, self.limits.acceleration
+        limits = self.limits if limits is None else limits
+        speed, acceleration = limits.speed, limits.acceleration
         segment = move(start, end, speed, acceleration, rest)
         if segment.profile.duration == 0.0:
             return segment
-        line = np.linspace(start, end, 60)
+        line = np.linspace(start, end, 30)
         reach = np.linalg.norm(
             self.dynamics.flange_speed(line, np.broadcast_to(end - start, line.shape)), axis=1
         ).max()
         step = np.abs(end - start)
         if reach > 0.0:
-            speed = np.minimum(speed, step * self.limits.tool_speed / reach + 1e-9)
+            speed = np.minimum(speed, step * limits.tool_speed / reach + 1e-9)
         segment = self._cap(start, end, speed, acceleration, rest)
-        for _ in range(60):
-            if np.all(self._torques(segment) <= self.limits.torque):
+        for _ in range(_RETRIES):
+            if np.all(self._torques(segment) <= limits.torque):
                 break
             speed, acceleration = 0.9 * speed, 0.8 * acceleration
             segment = self._cap(start, end, speed, acceleration, rest)
@@ -158,7 +168,7 @@ class Planner:
 
     def _torques(self, segment: Segment) -> Array:
         """Largest torque of each joint during a move [n], N m."""
-        t = np.linspace(0.0, segment.profile.duration, 80)
+        t = np.linspace(0.0, segment.profile.duration, 40)
         q, qd, qdd = segment.at(t)
         torque = self.dynamics.inverse_dynamics(q, qd, qdd) + self.inertia * qdd
         return np.asarray(np.abs(torque).max(axis=0))

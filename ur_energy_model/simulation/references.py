@@ -132,6 +132,9 @@ class SpeedReference:
 class ServoReference:
     """Follow streamed positions through a critically damped second-order lag.
 
+    Where a cycle brings no new position the stream's last velocity carries on for as long as the
+    look-ahead time, as the controller's own does: a stream over a network is never in step.
+
     Args:
         q, qd: commanded state at the start [n].
     """
@@ -140,19 +143,28 @@ class ServoReference:
 
     def __init__(self, q: Array, qd: Array) -> None:
         self._q, self._qd = q, qd
-        self._goal = q
+        self._goal, self._goal_speed = q, np.zeros_like(q)
+        self._age = np.inf
+        self._lookahead = 0.03
         self._pace = 1.0
 
     def update(self, goal: Array, lookahead: float, gain: float) -> None:
-        """Take the next streamed position [n], rad."""
-        self._goal = goal
-        self._pace = 2.0 / max(lookahead, 0.03) * np.sqrt(gain / 300.0)
+        """Take the streamed position [n], rad; the same one again is no new one."""
+        self._lookahead = max(lookahead, 0.03)
+        self._pace = 2.0 / self._lookahead * np.sqrt(gain / 300.0)
+        if np.array_equal(goal, self._goal):
+            return
+        fresh = 0.0 < self._age <= self._lookahead
+        self._goal_speed = (goal - self._goal) / self._age if fresh else np.zeros_like(goal)
+        self._goal, self._age = goal, 0.0
 
     def step(self, dt: float, scale: float, change: float) -> State:
         """As `Reference.step`."""
         w = self._pace
+        goal = self._goal + min(self._age, self._lookahead) * self._goal_speed
+        self._age += dt
         # Implicit Euler of qdd = w^2 (goal - q) - 2 w qd: stable at any gain.
-        pull = w**2 * (self._goal - self._q - dt * self._qd) - 2 * w * self._qd
+        pull = w**2 * (goal - self._q - dt * self._qd) - 2 * w * self._qd
         qdd = pull / (1.0 + 2 * w * dt + (w * dt) ** 2)
         qdd = np.clip(qdd, -SERVO_ACCELERATION, SERVO_ACCELERATION)
         qd = self._qd + dt * qdd

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
 from ur_energy_model.errors import MotionRefusedError
-from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.simulation import commands as cmd
 from ur_energy_model.simulation.modes import ProgramState, SafetyMode
-from ur_energy_model.simulation.motions import Hold, Motion, move
+from ur_energy_model.simulation.motions import Hold, Motion
 from ur_energy_model.simulation.parameters import constants
+from ur_energy_model.simulation.planner import Planner
 from ur_energy_model.simulation.references import (
     MotionReference,
     Reference,
@@ -30,6 +32,8 @@ STOP_ACCELERATION = 10.0
 """Of a protective stop, and before a move from a moving arm, rad/s^2."""
 SLOWEST = 1e-3
 """Least speed and acceleration that a command may ask for, rad/s and rad/s^2."""
+APPROACH = {"v": 0.9, "a": 1.8}
+"""Of the way from where the arm stands to where its own motion begins, rad/s and rad/s^2."""
 MARGIN = 1.02
 """Limits may be exceeded by this factor before the arm stops itself."""
 
@@ -38,7 +42,7 @@ class Supervisor:
     """Chooses the reference of every cycle and stops the arm where limits are broken.
 
     Args:
-        robot: limits of n joints.
+        planner: of the moves, for n joints.
         motion: the arm's own.
         q: where it stands [n], rad.
 
@@ -50,8 +54,8 @@ class Supervisor:
         program_state: of the arm's own motion.
     """
 
-    def __init__(self, robot: RobotDescription, motion: Motion, q: Array) -> None:
-        self._robot, self._motion = robot, motion
+    def __init__(self, planner: Planner, motion: Motion, q: Array) -> None:
+        self._planner, self._robot, self._motion = planner, planner.robot, motion
         self._state: State = (q, np.zeros_like(q), np.zeros_like(q))
         self._own: MotionReference | None = None
         self._reference: Reference = Rest(q)
@@ -141,6 +145,10 @@ class Supervisor:
         self._state = (q, np.zeros_like(q), np.zeros_like(q))
         self._reference, self._after, self._own = Rest(q), [], None
 
+    def set_planner(self, planner: Planner) -> None:
+        """Plan further moves for another payload."""
+        self._planner = planner
+
     def halt(self) -> None:
         """End all motion at once, as when the brakes fall in."""
         self.rest_at(self._state[0])
@@ -203,8 +211,12 @@ class Supervisor:
         following = self._after.pop(0)
         if isinstance(following, cmd.MoveJ):
             goal = np.asarray(following.q, dtype=float)
-            speed = np.minimum(_positive(following.v), self._robot.max_velocity)
-            path = move(q, goal, speed, _positive(following.a))
+            limits = replace(
+                self._planner.limits,
+                speed=np.minimum(_positive(following.v), self._robot.max_velocity),
+                acceleration=np.full(len(q), _positive(following.a)),
+            )
+            path = self._planner.move(q, goal, limits=limits)
             following = MotionReference(path, loop=False)
         self._reference = following
 
@@ -215,11 +227,7 @@ class Supervisor:
             return
         self._own = MotionReference(self._motion, loop=True)
         start = self._motion.at(np.zeros(1))[0][0]
-        approach = move(
-            self._state[0], start, 0.3 * self._robot.max_velocity,
-            0.3 * self._robot.max_acceleration,
-        )  # fmt: skip
-        self._brake(then=[MotionReference(approach, loop=False), self._own])
+        self._brake(then=[cmd.MoveJ(start, **APPROACH), self._own])
 
     def _end_program(self, *, paused: bool) -> None:
         if self.program_state is ProgramState.STOPPED:
