@@ -220,7 +220,7 @@ def parameter_file(node: str) -> str:
 
 def markdown_table(node: str) -> Iterator[str]:
     """Lines of the node's parameter table in docs/nodes.md."""
-    yield "| parameter | type | default | | changes |"
+    yield "| parameter | type | default | | takes effect |"
     yield "|---|---|---|---|---|"
     for entry in NODES[node]:
         when = "at configuration" if entry.read_only else "live"
