@@ -138,6 +138,20 @@ class _Reader:
             node = node[part]
         return default if node is None else node
 
+    def list_of(self, key: str) -> list[Any]:
+        """A list, empty where there is none."""
+        value = self.get(key, [])
+        if not isinstance(value, list):
+            raise self.refuse(key, "must be a list")
+        return value
+
+    def number(self, key: str, default: float) -> float:
+        """A positive number."""
+        value = self.get(key, default)
+        if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
+            raise self.refuse(key, "must be a positive number")
+        return float(value)
+
     def array(
         self, key: str, shape: tuple[int, ...], default: float | None = None, *,
         partial: bool = False, positive: bool = False,
@@ -167,9 +181,12 @@ def _parse(path: Path, content: Mapping[str, Any]) -> RobotDescription:
     if not isinstance(names, list) or not names:
         raise read.refuse("joint_names", "must be a list of names")
     n = len(names)
-    links = len(read.get("kinematics.d", []))
+    links = len(read.list_of("kinematics.d"))
     fixed = np.zeros(links, dtype=bool)
-    fixed[list(read.get("kinematics.fixed", []))] = True
+    for link in read.list_of("kinematics.fixed"):
+        if not isinstance(link, int) or not 0 <= link < links:
+            raise read.refuse("kinematics.fixed", f"names link {link}, of 0 to {links - 1}")
+        fixed[link] = True
     if links - int(fixed.sum()) != n:
         raise read.refuse("kinematics.d", f"describes {links - int(fixed.sum())} moving joints, "
                                           f"joint_names {n}")  # fmt: skip
@@ -179,11 +196,14 @@ def _parse(path: Path, content: Mapping[str, Any]) -> RobotDescription:
     mass = read.array("links.mass", (links,))
     if (mass < 0).any():
         raise read.refuse("links.mass", "must not be negative")
+    tensors = _tensors(read.array("links.inertia", (links, 6), 0.0))
+    if (np.linalg.eigvalsh(tensors) < -1e-9).any():
+        raise read.refuse("links.inertia", "has a negative principal moment, which no body has")
     unknown = float("nan")
     return RobotDescription(
         name=str(read.get("name", path.stem)),
         generation=str(read.get("generation", "other")),
-        rate=float(read.get("rate", 500.0)),
+        rate=read.number("rate", 500.0),
         joint_names=tuple(str(name) for name in names),
         convention=convention,
         d=read.array("kinematics.d", (links,)),
@@ -193,7 +213,7 @@ def _parse(path: Path, content: Mapping[str, Any]) -> RobotDescription:
         fixed=fixed,
         mass=mass,
         center_of_mass=read.array("links.center_of_mass", (links, 3)),
-        inertia=_tensors(read.array("links.inertia", (links, 6), 0.0)),
+        inertia=tensors,
         max_position=read.array("limits.position", (n,), 2 * np.pi, positive=True),
         max_velocity=read.array("limits.velocity", (n,), np.pi, positive=True),
         max_acceleration=read.array("limits.acceleration", (n,), 6.0, positive=True),
@@ -207,9 +227,9 @@ def _parse(path: Path, content: Mapping[str, Any]) -> RobotDescription:
         friction_temperature_model=read.array(
             "drive.friction_temperature_model", (n, 4), unknown, partial=True
         ),
-        controller_gravity=float(read.get("controller_gravity", 9.82)),
-        nominal_voltage=float(read.get("bus.nominal_voltage", 48.0)),
-        standby_power=float(read.get("bus.standby_power", unknown)),
+        controller_gravity=read.number("controller_gravity", 9.82),
+        nominal_voltage=read.number("bus.nominal_voltage", 48.0),
+        standby_power=read.number("bus.standby_power", unknown),
     )
 
 

@@ -1,0 +1,134 @@
+"""Robot files: the arms that come with the package, and what is wrong with others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+from ur_energy_model.errors import RobotFileError
+from ur_energy_model.model.dynamics import ArmDynamics
+from ur_energy_model.model.robots import available_robots, load_robot
+from ur_energy_model.resources import config_file
+
+UNIVERSAL = ["ur3", "ur5", "ur10", "ur3e", "ur5e", "ur10e", "ur16e", "ur20", "ur30"]
+
+
+def test_the_arms_of_the_package() -> None:
+    assert set(available_robots()) >= {*UNIVERSAL, "gen3", "fr3"}
+
+
+@pytest.mark.parametrize("name", available_robots())
+def test_every_robot_file_is_whole(name: str) -> None:
+    robot = load_robot(name)
+    n = robot.dof
+    assert robot.name == name
+    assert len(robot.d) - robot.fixed.sum() == n
+    assert (robot.mass > 0).all()
+    assert robot.gear_ratio.shape == robot.max_velocity.shape == (n,)
+    # Tensors that a body can have, so that dynamics accepts them.
+    assert (np.linalg.eigvalsh(robot.inertia) >= 0).all()
+    torque = ArmDynamics(robot).gravity_torque(np.zeros((1, n)))
+    assert np.isfinite(torque).all()
+
+
+@pytest.mark.parametrize("name", UNIVERSAL)
+def test_figures_are_the_published_ones(facts: Path, name: str) -> None:
+    published = yaml.safe_load((facts / "ur_robots.yaml").read_text())[name]
+    robot = load_robot(name)
+    assert np.allclose(robot.d, published["dh"]["d"])
+    assert np.allclose(robot.a, published["dh"]["a"])
+    assert np.allclose(robot.alpha, published["dh"]["alpha"])
+    assert np.allclose(robot.mass, published["mass"])
+    assert np.allclose(robot.center_of_mass, published["center_of_mass"])
+    assert np.allclose(robot.max_velocity, published["max_joint_velocity"])
+
+
+@pytest.mark.parametrize("name", ["gen3", "fr3"])
+def test_figures_of_other_arms_are_the_published_ones(facts: Path, name: str) -> None:
+    published = yaml.safe_load((facts / "other_arms.yaml").read_text())[name]
+    robot = load_robot(name)
+    assert robot.convention == published["convention"]
+    assert np.allclose(robot.d, published["d"])
+    assert np.allclose(robot.a, published["a"])
+    assert np.allclose(robot.alpha, np.pi * np.array(published["alpha_over_pi"]))
+    assert np.allclose(robot.mass, published["mass"])
+    assert np.allclose(robot.center_of_mass, published["center_of_mass"])
+
+
+def test_known_reach_of_the_ur5e() -> None:
+    """Stretched along x at the zero position; the datasheet's working radius is 850 mm."""
+    flange = ArmDynamics(load_robot("ur5e")).flange_pose(np.zeros((1, 6)))[0]
+    assert np.allclose(flange[:3, 3], [-0.8172, -0.2329, 0.0628], atol=1e-9)
+
+
+def test_reflected_inertia_is_the_rotor_seen_through_the_gear() -> None:
+    assert np.allclose(
+        load_robot("ur10e").reflected_inertia, [6.02, 6.02, 1.915, 0.612, 0.612, 0.612], rtol=1e-3
+    )
+
+
+def test_a_robot_file_of_ones_own(tmp_path: Path) -> None:
+    content = yaml.safe_load(config_file("robots", "ur5e.yaml").read_text())
+    content["name"] = "mine"
+    path = tmp_path / "mine.yaml"
+    path.write_text(yaml.safe_dump(content))
+    assert load_robot(path).name == "mine"
+
+
+def set_at(content: dict, key: str, value: object) -> None:
+    *parents, last = key.split(".")
+    for part in parents:
+        content = content[part]
+    if value is KeyError:
+        del content[last]
+    else:
+        content[last] = value
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "problem"),
+    [
+        ("joint_names", [], "list of names"),
+        ("joint_names", ["a", "b"], "6 moving joints"),
+        ("kinematics.convention", "craig", "standard or modified"),
+        ("kinematics.a", [0, 0], "shape"),
+        ("kinematics.d", KeyError, "0 moving joints"),
+        ("links.mass", [1, 1, 1, -1, 1, 1], "negative"),
+        ("links.mass", [1, 1, 1, "heavy", 1, 1], "not a number"),
+        ("links.center_of_mass", KeyError, "missing"),
+        ("kinematics.alpha", [float("nan")] * 6, "finite"),
+        ("drive.gear_ratio", [0] * 6, "positive"),
+        ("limits.velocity", [float("inf")] * 6, "finite"),
+        ("links.inertia", [[1, 2, 0, 1, 0, 1]] * 6, "principal moment"),
+        ("kinematics.fixed", [9], "link"),
+        ("rate", "fast", "number"),
+    ],
+)
+def test_faulty_files_name_the_key(tmp_path: Path, key: str, value: object, problem: str) -> None:
+    content = yaml.safe_load(config_file("robots", "ur5e.yaml").read_text())
+    set_at(content, key, value)
+    path = tmp_path / "faulty.yaml"
+    path.write_text(yaml.safe_dump(content))
+    with pytest.raises(RobotFileError) as refusal:
+        load_robot(path)
+    assert problem in str(refusal.value)
+    assert str(path) in str(refusal.value)
+    assert refusal.value.field is not None
+
+
+def test_unreadable_files_and_unknown_names(tmp_path: Path) -> None:
+    with pytest.raises(RobotFileError, match="ur10e, ur16e"):
+        load_robot("ur6")
+    with pytest.raises(RobotFileError, match="cannot be read"):
+        load_robot(tmp_path / "none.yaml")
+    (tmp_path / "text.yaml").write_text("just words")
+    with pytest.raises(RobotFileError, match="adding_an_arm"):
+        load_robot(tmp_path / "text.yaml")
+    (tmp_path / "broken.yaml").write_text("a: [1, 2")
+    with pytest.raises(RobotFileError, match="not YAML"):
+        load_robot(tmp_path / "broken.yaml")
+    with pytest.raises(RobotFileError):
+        load_robot("../robots/ur5e")
