@@ -184,6 +184,12 @@ class Recipe:
             columns[name] = part if len(view) == 1 else np.ascontiguousarray(part)
         return columns
 
+    def join(self, parts: Sequence[NDArray[np.void]]) -> NDArray[np.void]:
+        """Records of several batches as one; numpy's own way would change their byte order."""
+        if len(parts) == 1:
+            return parts[0]
+        return np.frombuffer(b"".join(part.tobytes() for part in parts), self.dtype)
+
     def leading(self, buffer: bytes | bytearray | memoryview) -> int:
         """How many whole packages of this recipe the buffer begins with."""
         size, start = self.frame_size, len(self.prefix)
