@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from ur_energy_model.errors import MotionRefusedError
 from ur_energy_model.model.robots import RobotDescription, load_robot
+from ur_energy_model.model.setup import Payload
 from ur_energy_model.simulation.commands import (
     BrakeRelease,
     Command,
@@ -54,6 +55,7 @@ class StandInArm:
     program_state: ProgramState = ProgramState.STOPPED
     cycle: int = 0
     commands: list[Command] = field(default_factory=list)
+    carried: list[Payload] = field(default_factory=list)
 
     @property
     def outputs(self) -> dict[str, float | Array]:
@@ -71,6 +73,9 @@ class StandInArm:
 
     def tick(self) -> None:
         self.cycle += 1
+
+    def carry(self, payload: Payload) -> None:
+        self.carried.append(payload)
 
     def command(self, command: Command) -> None:
         self.commands.append(command)

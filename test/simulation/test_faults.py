@@ -11,24 +11,24 @@ import pytest
 
 from ur_energy_model.errors import InputError
 from ur_energy_model.simulation.control_box import ControlBox
-from ur_energy_model.simulation.fault_session import FaultSession
 from ur_energy_model.simulation.faults import FAULTS, Faults, parse_fault
-from ur_energy_model.simulation.server import FAULT_PORT, SimulatedController
+from ur_energy_model.simulation.server import WORKSHOP_PORT, SimulatedController
+from ur_energy_model.simulation.workshop import WorkshopSession
 from ur_energy_model.telemetry.protocol import (
     PacketType,
     encode_version_request,
 )
 
 if TYPE_CHECKING:
-    from test.simulation.conftest import Connect, Serve
+    from test.simulation.conftest import Connect, Serve, StandInArm
 
 NAMES = ("timestamp", "actual_q", "actual_qd", "actual_current", "actual_robot_voltage")
 TICK = 0.002
 
 
 def ask(server: SimulatedController, line: str) -> str:
-    """One line to the fault port, and its answer."""
-    with socket.create_connection((server.host, FAULT_PORT), timeout=3.0) as client:
+    """One line to the workshop port, and its answer."""
+    with socket.create_connection((server.host, WORKSHOP_PORT), timeout=3.0) as client:
         stream = client.makefile("rw")
         stream.readline()  # the greeting
         stream.write(f"{line}\n")
@@ -225,7 +225,7 @@ def test_half_open_connection_is_silent(serve: Serve, connect: Connect) -> None:
 # At run time
 
 
-def test_fault_port(serve: Serve) -> None:
+def test_workshop_port(serve: Serve) -> None:
     server = serve()
     assert ask(server, "fault voltage_dip@100:20").startswith("ok voltage_dip@")
     assert "voltage_dip" in ask(server, "list")
@@ -235,10 +235,29 @@ def test_fault_port(serve: Serve) -> None:
     assert ask(server, "list") == "ok"
 
 
-def test_faults_at_run_time_count_from_now() -> None:
+def test_faults_at_run_time_count_from_now(box: ControlBox) -> None:
     faults = Faults(now=50.0)
-    answer = FaultSession(faults).receive(b"fault stalled_stream@2+1\n")
+    answer = WorkshopSession(box.arm, faults).receive(b"fault stalled_stream@2+1\n")
     assert answer == b"ok stalled_stream@52+1\n"
     assert faults.active("stalled_stream") is None
     faults.now = 52.5
     assert faults.active("stalled_stream") is not None
+
+
+def test_a_payload_that_the_controller_is_not_told_of(serve: Serve, arm: StandInArm) -> None:
+    server = serve()
+    assert ask(server, "carry 2.5,0,0,0.1") == "ok carrying 2.5 kg"
+    assert ask(server, "carry 1") == "ok carrying 1 kg"
+    for nonsense in (
+        "carry",
+        "carry -1",
+        "carry 1,2",
+        "carry inf",
+        "carry heavy",
+        "carry 1,nan,0,0",
+    ):
+        assert ask(server, nonsense).startswith("refused")
+    first, second = arm.carried
+    assert first.mass == 2.5
+    np.testing.assert_array_equal(first.center_of_mass, [0, 0, 0.1])
+    assert second.mass == 1.0

@@ -153,7 +153,7 @@ def _simulate(options: argparse.Namespace, end: _End) -> int:
         carried=payload(options.carried),
         controller=options.controller,
         allow_network=options.allow_network,
-    ).build()
+    ).build(report=note)
     end.of(server)
     server.run(options.duration, lambda: print(f"ready {options.host}:{RTDE_PORT}", flush=True))
     arm.close()

@@ -11,6 +11,7 @@ import numpy as np
 
 from ur_energy_model.errors import MotionRefusedError
 from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.model.setup import Payload
 from ur_energy_model.simulation.commands import (
     BrakeRelease,
     Command,
@@ -71,6 +72,10 @@ class Arm(Protocol):
 
     def tick(self) -> None:
         """Advance by one controller cycle."""
+        ...
+
+    def carry(self, payload: Payload) -> None:
+        """Carry this from now on, whatever the controller was told."""
         ...
 
     def command(self, command: Command) -> None:

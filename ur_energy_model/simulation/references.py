@@ -16,6 +16,8 @@ State = tuple[Array, Array, Array]
 _BUFFER = 256
 SERVO_ACCELERATION = 40.0
 """Highest acceleration of a followed stream [rad/s^2]."""
+SPEED_MEMORY = 0.01
+"""Time over which the speed of a stream is averaged [s]."""
 
 
 class Reference(Protocol):
@@ -154,8 +156,12 @@ class ServoReference:
         self._pace = 2.0 / self._lookahead * np.sqrt(gain / 300.0)
         if np.array_equal(goal, self._goal):
             return
-        fresh = 0.0 < self._age <= self._lookahead
-        self._goal_speed = (goal - self._goal) / self._age if fresh else np.zeros_like(goal)
+        if 0.0 < self._age <= self._lookahead:
+            speed = (goal - self._goal) / self._age
+            share = min(1.0, self._age / SPEED_MEMORY)
+            self._goal_speed = self._goal_speed + share * (speed - self._goal_speed)
+        else:
+            self._goal_speed = np.zeros_like(goal)
         self._goal, self._age = goal, 0.0
 
     def step(self, dt: float, scale: float, change: float) -> State:

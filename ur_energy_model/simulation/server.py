@@ -13,16 +13,16 @@ from typing_extensions import Self
 from ur_energy_model.errors import UrEnergyError
 from ur_energy_model.simulation.control_box import Arm, ControlBox, Identity
 from ur_energy_model.simulation.dashboard import DashboardSession
-from ur_energy_model.simulation.fault_session import FaultSession
 from ur_energy_model.simulation.faults import Faults
 from ur_energy_model.simulation.ports import Listener, Ports, Session
 from ur_energy_model.simulation.rtde_session import Packer, RtdeSession
 from ur_energy_model.simulation.stream_packets import realtime_packet, state_message
 from ur_energy_model.simulation.stream_ports import ScriptSession, StateSession
 from ur_energy_model.simulation.ticker import Punctuality, Ticker
+from ur_energy_model.simulation.workshop import WorkshopSession
 
 PRIMARY_PORT, SECONDARY_PORT, REALTIME_PORT = 30001, 30002, 30003
-RTDE_PORT, DASHBOARD_PORT, FAULT_PORT = 30004, 29999, 29998
+RTDE_PORT, DASHBOARD_PORT, WORKSHOP_PORT = 30004, 29999, 29998
 STATE_RATE = 10.0
 """Rate of the primary and secondary streams [Hz]."""
 
@@ -40,6 +40,7 @@ class SimulatedController:
         identity: version, serial number and model to report.
         faults: faults on request.
         speed: factor on real time.
+        report: told of every message that the controller has for people.
 
     Raises:
         ControllerError: a port cannot be had.
@@ -47,9 +48,10 @@ class SimulatedController:
 
     def __init__(
         self, arm: Arm, host: str, identity: Identity, *, faults: Faults | None = None,
-        speed: float = 1.0,
+        speed: float = 1.0, report: Callable[[str], None] = lambda text: None,
     ) -> None:  # fmt: skip
         self.host = host
+        self._report = report
         self.faults = Faults() if faults is None else faults
         self.box = ControlBox(arm, identity)
         self._period = 1.0 / (self.box.rate * speed)
@@ -74,7 +76,7 @@ class SimulatedController:
             PRIMARY_PORT: lambda: StateSession(self.box),
             SECONDARY_PORT: lambda: StateSession(self.box),
             REALTIME_PORT: lambda: ScriptSession(self.box),
-            FAULT_PORT: lambda: FaultSession(self.faults),
+            WORKSHOP_PORT: lambda: WorkshopSession(self.box.arm, self.faults),
         }
 
     @property
@@ -139,10 +141,13 @@ class SimulatedController:
         if faults.happens("closed_socket"):
             for connection, _ in clients:
                 connection.close()
+        messages = [*self.box.messages]
+        self.box.messages.clear()
+        for message in messages:
+            self._report(message.text)
         if faults.active("half_open"):
             return
-        while self.box.messages:
-            message = self.box.messages.popleft()
+        for message in messages:
             for connection, session in clients:
                 connection.send(session.message(message))
         if fault := faults.happens("skipped_packets"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -55,8 +55,13 @@ class Simulation:
     controller: Kind = "feedforward"
     allow_network: bool = False
 
-    def build(self) -> tuple[SimulatedArm, SimulatedController]:
+    def build(
+        self, report: Callable[[str], None] = lambda text: None
+    ) -> tuple[SimulatedArm, SimulatedController]:
         """The arm and the controller around it; close the arm at the end to write the truth.
+
+        Args:
+            report: told of every message that the controller has for people.
 
         Raises:
             InputError: something that cannot be simulated.
@@ -79,7 +84,9 @@ class Simulation:
         )
         arm.tick()  # what is compiled or loaded on first use must not delay a tick that counts
         identity = Identity.of(robot, version, self.seed, Path(self.motion).stem)
-        server = SimulatedController(arm, self.host, identity, faults=faults, speed=self.speed)
+        server = SimulatedController(
+            arm, self.host, identity, faults=faults, speed=self.speed, report=report
+        )
         return arm, server
 
     def _check(self, robot: RobotDescription) -> None:
