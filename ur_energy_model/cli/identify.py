@@ -52,7 +52,8 @@ def register(subparsers: Any) -> None:
 
 def run_identify(options: argparse.Namespace) -> int:
     """Identify and save."""
-    from ur_energy_model.identification.pipeline import identification_json, identify
+    from ur_energy_model.identification.identification_json import identification_json
+    from ur_energy_model.identification.pipeline import identify
     from ur_energy_model.model.robots import load_robot
 
     robot = load_robot(options.robot)

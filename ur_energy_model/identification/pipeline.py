@@ -7,20 +7,18 @@ of the actual motion - power at the supply - metrics of the bags fitted and of t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ur_energy_model import __version__
 from ur_energy_model.errors import WrongRobotError
+from ur_energy_model.identification.assembly import assemble
+from ur_energy_model.identification.comparison import Setups, compare, compare_target_torque
 from ur_energy_model.identification.currents import (
     AUTO,
-    MOVING_SPEED,
     WARMTH,
     CurrentFit,
 )
@@ -30,20 +28,16 @@ from ur_energy_model.identification.power import PowerFit, PowerFitResult, curre
 from ur_energy_model.identification.recording import (
     Progress,
     Recording,
-    check_robot,
-    digest,
     read_recording,
 )
-from ur_energy_model.identification.setup_data import stated_setup
 from ur_energy_model.identification.setup_estimation import (
     SetupEstimate,
     estimate_setup_and_inertia,
 )
-from ur_energy_model.identification.signals import Motion, NarrowFilter
-from ur_energy_model.identification.standstill import DirectionMemory, StandstillFit
+from ur_energy_model.identification.signals import NarrowFilter
+from ur_energy_model.identification.standstill import StandstillFit
 from ur_energy_model.identification.torque_constants import with_shared_sizes, with_torque_constant
-from ur_energy_model.model.dynamics import ArmDynamics
-from ur_energy_model.model.energy_model import EnergyModel, JointModel
+from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.model.setup import Setup
 from ur_energy_model.telemetry.samples import Telemetry
@@ -109,11 +103,14 @@ def identify(
         for recording in fitted:
             power.merge(recording.power)
         joints, result = _fit_power(power, power_model, joints)
-        model = _assemble(arm, estimate, joints, result, fitted, setup)
+        model = assemble(arm, estimate, joints, result, fitted, setup)
         model = _fit_standstill(model, fitted, arm, estimate, setup)
-        fit = tuple(_measure(model, recording, arm, estimate, setup) for recording in fitted)
-        validation = tuple(
-            _measure(model, recording, arm, estimate, setup) for recording in held_out
+        fit, validation = (
+            tuple(
+                _measure(model, recording, Setups(arm, recording.info, estimate, setup))
+                for recording in recordings
+            )
+            for recordings in (fitted, held_out)
         )
     model = replace(
         model,
@@ -137,12 +134,26 @@ def evaluate(model: EnergyModel, bag: str | Path, *, progress: Progress | None =
     Raises:
         UrEnergyError: input that cannot be used, with place and remedy.
     """
+    recording, setups = read_for_comparison(model, bag, progress=progress)
+    try:
+        return _measure(model, recording, setups)
+    finally:
+        recording.close()
+
+
+def read_for_comparison(
+    model: EnergyModel, bag: str | Path, *, progress: Progress | None = None
+) -> tuple[Recording, Setups]:
+    """A recording and its own setups, as `compare` takes them; close the recording afterwards.
+
+    Raises:
+        UrEnergyError: input that cannot be used, with place and remedy.
+    """
     robot = load_robot(model.robot)
     check_model(model, robot, bag)
-    with _Readings(robot, progress) as read:
-        recording = read(bag)
-        estimate = _estimate_setups([recording], [recording], robot, None)
-        return _measure(model, recording, robot, estimate, None)
+    recording = read_recording(bag, robot, progress=progress)
+    estimate = _estimate_setups([recording], [recording], robot, None)
+    return recording, Setups(robot, recording.info, estimate, None)
 
 
 def check_model(model: EnergyModel, robot: RobotDescription, bag: str | Path) -> None:
@@ -202,48 +213,6 @@ def _torques(recordings: Sequence[Recording]) -> Iterator[Telemetry]:
             yield from recording.torque_telemetry()
 
 
-@dataclass(frozen=True)
-class _Setups:
-    """Setup and its dynamics by the payload that the controller was told of."""
-
-    robot: RobotDescription
-    recording: Recording
-    estimate: SetupEstimate | None
-    configured: Setup | None
-
-    def parts(self, motion: Motion) -> Iterator[tuple[Motion, ArmDynamics]]:
-        """Parts of a motion with one payload each, and the dynamics that belong to it."""
-        told = np.round(np.nan_to_num(motion.payload), 4)
-        changes = np.flatnonzero((np.diff(told, axis=0) != 0).any(axis=1)) + 1
-        for start, stop in zip([0, *changes], [*changes, len(motion)], strict=True):
-            setup, _ = self.of(told[start])
-            part = motion.cut(slice(int(start), int(stop)))
-            yield part, ArmDynamics(self.robot, setup)
-
-    def delay(self, motion: Motion) -> float:
-        """Delay of target_moment behind the measured motion [s]."""
-        return self.of(np.nan_to_num(motion.payload[0]))[1]
-
-    def of(self, told: Array) -> tuple[Setup, float]:
-        """Setup and torque delay [s] that belong to a payload told to the controller [4]."""
-        source = self.recording.info.source
-        entries = (
-            [] if self.estimate is None
-            else [e for e in self.estimate.recordings if e.source == source]
-        )  # fmt: skip
-        if not entries:
-            here = Telemetry(np.zeros(0), {}, self.recording.info)
-            return stated_setup(here, self.robot, self.configured).setup, 0.0
-
-        def distance(index: int) -> tuple[float, int]:
-            payload = entries[index].stated.setup.payload
-            stated = np.array([payload.mass, *payload.center_of_mass])
-            return float(np.abs(stated - told).max()), -entries[index].samples
-
-        nearest = min(range(len(entries)), key=distance)
-        return entries[nearest].setup, entries[nearest].delay
-
-
 def _fit_currents(
     recordings: Sequence[Recording], robot: RobotDescription, estimate: SetupEstimate | None,
     configured: Setup | None, friction: str,
@@ -254,7 +223,7 @@ def _fit_currents(
     warm = bool((high - low > WARMTH).any())
     fit = CurrentFit(robot, friction, warm=warm)
     for recording in recordings:
-        setups = _Setups(robot, recording, estimate, configured)
+        setups = Setups(robot, recording.info, estimate, configured)
         narrow = NarrowFilter(recording.cutoff)
         for motion in recording.motions():
             for part, dynamics in setups.parts(motion):
@@ -290,7 +259,7 @@ def _fit_standstill(
     fit = StandstillFit(model)
     for recording in recordings:
         fit.start_recording()
-        setups = _Setups(robot, recording, estimate, configured)
+        setups = Setups(robot, recording.info, estimate, configured)
         narrow = NarrowFilter(recording.cutoff)
         for motion in recording.motions():
             for part, dynamics in setups.parts(motion):
@@ -298,240 +267,33 @@ def _fit_standstill(
     return fit.fitted()
 
 
-def _assemble(
-    robot: RobotDescription, estimate: SetupEstimate | None, joints: Sequence[JointFit],
-    power: PowerFitResult, recordings: Sequence[Recording], configured: Setup | None,
-) -> EnergyModel:  # fmt: skip
-    models = []
-    for j, fit in enumerate(joints):
-        identified = estimate is not None and bool(estimate.identified[j])
-        if estimate is not None and identified:
-            inertia, inertia_std = float(estimate.reflected_inertia[j]), float(estimate.std[j])
-        else:
-            inertia = float(np.nan_to_num(robot.reflected_inertia[j]))
-            inertia_std = 0.2 * inertia
-        power_source = power.source
-        models.append(
-            JointModel(
-                name=robot.joint_names[j],
-                gear_ratio=float(robot.gear_ratio[j]),
-                reflected_inertia=inertia,
-                torque_constant=fit.torque_constant,
-                winding_resistance=float(power.winding_resistance[j]),
-                back_emf_constant=float(power.back_emf_constant[j]),
-                friction=fit.friction,
-                std={
-                    "reflected_inertia": inertia_std,
-                    "torque_constant": fit.torque_constant_std,
-                    "winding_resistance": float(power.resistance_std[j]),
-                    "back_emf_constant": float(power.back_emf_std[j]),
-                    **fit.friction_std,
-                },
-                source={
-                    "gear_ratio": "robot file",
-                    "reflected_inertia": "target_moment" if identified else "prior",
-                    "winding_resistance": power_source,
-                    "back_emf_constant": power_source,
-                    **fit.source,
-                },
-                current_covariance=fit.covariance,
-                current_residual=float(np.nan_to_num(fit.residual)),
-                friction_reason=fit.reason,
-            )
-        )
-    if estimate is None:
-        here = Telemetry(np.zeros(0), {}, recordings[0].info)
-        stated = stated_setup(here, robot, configured)
-        setup, source = stated.setup, stated.source
-    else:
-        setup, source = estimate.setup, estimate.setup_source
-    return EnergyModel(
-        robot=robot.name,
-        setup=setup,
-        setup_source=_SETUP_SOURCES.get(source, source),
-        joints=tuple(models),
-        bus=power.bus,
-        provenance=_provenance(recordings, power),
-    )
-
-
-_TOLD = 0.8
-"""Bus power tells a torque constant where it narrows its deviation to this share or less."""
-_SETUP_SOURCES = {"configured": "given"}
-
-
-def _provenance(recordings: Sequence[Recording], power: PowerFitResult) -> dict[str, Any]:
-    first = recordings[0].info
-    return {
-        "package_version": __version__,
-        "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        "serial": first.serial,
-        "firmware": first.controller_version,
-        "simulated": any(recording.info.simulated for recording in recordings),
-        "bags": [
-            {
-                "path": str(recording.path),
-                "sha256": digest(recording.path),
-                "samples": recording.samples,
-                "duration": recording.duration,
-                "rate": recording.rate,
-                "cutoff": recording.cutoff,
-                "position_delay": recording.delay,
-            }
-            for recording in recordings
-        ],
-        "power_factors": {
-            name: {"value": value, "std": std} for name, (value, std) in power.factors.items()
-        },
-    }
-
-
-def _measure(
-    model: EnergyModel, recording: Recording, robot: RobotDescription,
-    estimate: SetupEstimate | None, configured: Setup | None,
-) -> Metrics:  # fmt: skip
+def _measure(model: EnergyModel, recording: Recording, setups: Setups) -> Metrics:
     """METRICS of a recording under a model."""
-    setups = _Setups(robot, recording, estimate, configured)
     n = model.dof
     everything, moving, torque = ErrorStatistics(n), ErrorStatistics(n), ErrorStatistics(n)
-    inertia = np.array([joint.reflected_inertia for joint in model.joints])
-    narrow = NarrowFilter(recording.cutoff)
-    memory = DirectionMemory(np.array([joint.friction.presliding for joint in model.joints]))
-    for motion in recording.motions():
-        for part, dynamics in setups.parts(motion):
-            if not len(part.time[narrow.inside(part)]):
-                continue
-            link = dynamics.inverse_dynamics(part.q, part.qd, part.qdd)
-            temperature = part.temperature if np.isfinite(part.temperature).all() else None
-            predicted = model.from_link_torque(
-                link, part.qd, part.qdd, temperature=temperature, direction=memory(part), std=False
-            ).current
-            inside = narrow.inside(part)
-            both = narrow(part, np.column_stack([part.current, predicted]))[inside]
-            everything.add(both[:, :n], both[:, n:])
-            moving.add(both[:, :n], both[:, n:], narrow.moving(part, MOVING_SPEED)[inside])
-            if recording.torque_reference == "actual" and np.isfinite(part.moment).all():
-                moment = _shifted(part.time, part.moment, setups.delay(part))
-                both = narrow(part, np.column_stack([moment, link + inertia * part.qdd]))[inside]
-                torque.add(both[:, :n], both[:, n:])
-    if recording.torque_reference == "target":
-        _measure_target_torque(recording, setups, inertia, torque)
+    for part in compare(model, recording, setups):
+        everything.add(part.current_measured, part.current_model)
+        moving.add(part.current_measured, part.current_model, part.moving)
+        if part.torque_recorded is not None and part.torque_model is not None:
+            torque.add(part.torque_recorded, part.torque_model)
+    for _, recorded, modelled in compare_target_torque(model, recording, setups):
+        torque.add(recorded, modelled)
     power = PowerStatistics()
     for time, speed, amperes, watts in recording.supply():
         rate = current_rate(time, amperes) if model.bus.inductance.any() else None
         total = model.joint_power(speed, amperes, current_rate=rate, std=False).total_power
         power.add(time, watts, total)
+    known = bool(everything.count.any())
     return Metrics(
         bag=str(recording.path),
         samples=recording.samples,
         torque=torque.entries() if torque.count.any() else None,
-        current=moving.entries() if everything.count.any() else None,
-        current_all=everything.entries() if everything.count.any() else None,
+        current=moving.entries() if known else None,
+        current_all=everything.entries() if known else None,
         power=power.entry() if power.samples else None,
         remarks={"cutoff": recording.cutoff, "duration": recording.duration},
     )
 
 
-def _shifted(time: Array, values: Array, delay: float) -> Array:
-    """Columns [samples, n] as they are `delay` seconds later."""
-    later = time + delay
-    return np.stack([np.interp(later, time, column) for column in values.T], axis=1)
-
-
-def _measure_target_torque(
-    recording: Recording, setups: _Setups, inertia: Array, torque: ErrorStatistics
-) -> None:
-    """The controller's torque against the model, both of the recorded targets."""
-    for batch in recording.torque_telemetry():
-        n = len(batch)
-        told: Array = np.zeros((n, 4))
-        if "payload" in batch:
-            told[:, 0] = batch["payload"]
-        if "payload_cog" in batch:
-            told[:, 1:] = batch["payload_cog"]
-        told = np.asarray(np.round(np.nan_to_num(told), 4))
-        changes = np.flatnonzero((np.diff(told, axis=0) != 0).any(axis=1)) + 1
-        for start, stop in zip([0, *changes], [*changes, n], strict=True):
-            setup, delay = setups.of(told[start])
-            rows = slice(int(start), int(stop))
-            q, qd, qdd, moment = (
-                batch[name][rows]
-                for name in ("target_q", "target_qd", "target_qdd", "target_moment")
-            )
-            dynamics = ArmDynamics(setups.robot, setup)
-            link = dynamics.inverse_dynamics(q - delay * qd + 0.5 * delay**2 * qdd, qd, qdd)
-            torque.add(moment, link + inertia * qdd)
-
-
-def identification_json(result: Identification) -> Mapping[str, Any]:
-    """`ur_energy identify --json`."""
-    model = result.model
-    payload = model.setup.payload
-    return {
-        "robot": model.robot,
-        "setup": {
-            "gravity": model.setup.gravity,
-            "payload_mass": payload.mass,
-            "payload_center_of_mass": payload.center_of_mass,
-        },
-        "setup_source": model.setup_source,
-        "joints": [
-            _joint_json(joint, fit) for joint, fit in zip(model.joints, result.joints, strict=True)
-        ],
-        "bus_power": _bus_json(result) if result.power.source == "bus_power" else None,
-        "fit": model.fit[0] if len(model.fit) == 1 else _together(model.fit),
-        "validation": list(model.validation),
-        "warnings": list(result.warnings),
-    }
-
-
-def _together(fit: Sequence[Mapping[str, Any]]) -> Any:
-    return list(fit)
-
-
-def _joint_json(joint: JointModel, fit: JointFit) -> dict[str, Any]:
-    direct, reverse = joint.friction.coulomb
-    return {
-        "name": joint.name,
-        "reflected_inertia": joint.reflected_inertia,
-        "torque_constant": joint.torque_constant,
-        "viscous": joint.friction.parameters.get("viscous"),
-        "coulomb_direct": direct,
-        "coulomb_reverse": reverse,
-        "friction_law": joint.friction.law.name,
-        "friction_parameters": dict(joint.friction.parameters),
-        "friction_reason": joint.friction_reason,
-        "friction_comparison": fit.comparison,
-        "winding_resistance": joint.winding_resistance,
-        "back_emf_constant": joint.back_emf_constant,
-        "std": dict(joint.std),
-        "source": dict(joint.source),
-    }
-
-
-def _bus_json(result: Identification) -> dict[str, Any]:
-    bus = result.model.bus
-    return {
-        "kind": bus.kind,
-        "standby": bus.standby,
-        "standby_std": bus.std.get("standby"),
-        "driver": bus.driver,
-        "residual": bus.residual,
-        "mode_power": dict(bus.mode_power),
-        "factors": {
-            name: {"value": value, "std": std}
-            for name, (value, std) in result.power.factors.items()
-        },
-        "comparison": result.power.comparison,
-        "reason": bus.reason,
-    }
-
-
-__all__ = [
-    "Identification",
-    "check_model",
-    "check_robot",
-    "evaluate",
-    "identification_json",
-    "identify",
-]
+_TOLD = 0.8
+"""Bus power tells a torque constant where it narrows its deviation to this share or less."""

@@ -1,0 +1,109 @@
+"""From the results of the stages to one model with its provenance."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timezone
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ur_energy_model import __version__
+from ur_energy_model.identification.joint_fit import JointFit
+from ur_energy_model.identification.power import PowerFitResult
+from ur_energy_model.identification.recording import Recording, digest
+from ur_energy_model.identification.setup_data import stated_setup
+from ur_energy_model.identification.setup_estimation import SetupEstimate
+from ur_energy_model.model.energy_model import EnergyModel, JointModel
+from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.model.setup import Setup
+from ur_energy_model.telemetry.samples import Telemetry
+
+Array = NDArray[np.float64]
+
+_SETUP_SOURCES = {"configured": "given"}
+
+
+def assemble(
+    robot: RobotDescription, estimate: SetupEstimate | None, joints: Sequence[JointFit],
+    power: PowerFitResult, recordings: Sequence[Recording], configured: Setup | None,
+) -> EnergyModel:  # fmt: skip
+    """The model, without metrics."""
+    models = []
+    for j, fit in enumerate(joints):
+        identified = estimate is not None and bool(estimate.identified[j])
+        if estimate is not None and identified:
+            inertia, inertia_std = float(estimate.reflected_inertia[j]), float(estimate.std[j])
+        else:
+            inertia = float(np.nan_to_num(robot.reflected_inertia[j]))
+            inertia_std = 0.2 * inertia
+        power_source = power.source
+        models.append(
+            JointModel(
+                name=robot.joint_names[j],
+                gear_ratio=float(robot.gear_ratio[j]),
+                reflected_inertia=inertia,
+                torque_constant=fit.torque_constant,
+                winding_resistance=float(power.winding_resistance[j]),
+                back_emf_constant=float(power.back_emf_constant[j]),
+                friction=fit.friction,
+                std={
+                    "reflected_inertia": inertia_std,
+                    "torque_constant": fit.torque_constant_std,
+                    "winding_resistance": float(power.resistance_std[j]),
+                    "back_emf_constant": float(power.back_emf_std[j]),
+                    **fit.friction_std,
+                },
+                source={
+                    "gear_ratio": "robot file",
+                    "reflected_inertia": "target_moment" if identified else "prior",
+                    "winding_resistance": power_source,
+                    "back_emf_constant": power_source,
+                    **fit.source,
+                },
+                current_covariance=fit.covariance,
+                current_residual=float(np.nan_to_num(fit.residual)),
+                friction_reason=fit.reason,
+            )
+        )
+    if estimate is None:
+        here = Telemetry(np.zeros(0), {}, recordings[0].info)
+        stated = stated_setup(here, robot, configured)
+        setup, source = stated.setup, stated.source
+    else:
+        setup, source = estimate.setup, estimate.setup_source
+    return EnergyModel(
+        robot=robot.name,
+        setup=setup,
+        setup_source=_SETUP_SOURCES.get(source, source),
+        joints=tuple(models),
+        bus=power.bus,
+        provenance=_provenance(recordings, power),
+    )
+
+
+def _provenance(recordings: Sequence[Recording], power: PowerFitResult) -> dict[str, Any]:
+    first = recordings[0].info
+    return {
+        "package_version": __version__,
+        "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        "serial": first.serial,
+        "firmware": first.controller_version,
+        "simulated": any(recording.info.simulated for recording in recordings),
+        "bags": [
+            {
+                "path": str(recording.path),
+                "sha256": digest(recording.path),
+                "samples": recording.samples,
+                "duration": recording.duration,
+                "rate": recording.rate,
+                "cutoff": recording.cutoff,
+                "position_delay": recording.delay,
+            }
+            for recording in recordings
+        ],
+        "power_factors": {
+            name: {"value": value, "std": std} for name, (value, std) in power.factors.items()
+        },
+    }

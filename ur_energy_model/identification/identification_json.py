@@ -1,0 +1,71 @@
+"""What `ur_energy identify --json` prints."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ur_energy_model.identification.joint_fit import JointFit
+from ur_energy_model.identification.pipeline import Identification
+from ur_energy_model.model.energy_model import JointModel
+
+
+def identification_json(result: Identification) -> Mapping[str, Any]:
+    """`ur_energy identify --json`."""
+    model = result.model
+    payload = model.setup.payload
+    return {
+        "robot": model.robot,
+        "setup": {
+            "gravity": model.setup.gravity,
+            "payload_mass": payload.mass,
+            "payload_center_of_mass": payload.center_of_mass,
+        },
+        "setup_source": model.setup_source,
+        "joints": [
+            _joint_json(joint, fit) for joint, fit in zip(model.joints, result.joints, strict=True)
+        ],
+        "bus_power": _bus_json(result) if result.power.source == "bus_power" else None,
+        "fit": model.fit[0],
+        "fits": list(model.fit),
+        "validation": list(model.validation),
+        "warnings": list(result.warnings),
+    }
+
+
+def _joint_json(joint: JointModel, fit: JointFit) -> dict[str, Any]:
+    direct, reverse = joint.friction.coulomb
+    return {
+        "name": joint.name,
+        "reflected_inertia": joint.reflected_inertia,
+        "torque_constant": joint.torque_constant,
+        "viscous": joint.friction.parameters.get("viscous"),
+        "coulomb_direct": direct,
+        "coulomb_reverse": reverse,
+        "friction_law": joint.friction.law.name,
+        "friction_parameters": dict(joint.friction.parameters),
+        "friction_reason": joint.friction_reason,
+        "friction_comparison": fit.comparison,
+        "winding_resistance": joint.winding_resistance,
+        "back_emf_constant": joint.back_emf_constant,
+        "std": dict(joint.std),
+        "source": dict(joint.source),
+    }
+
+
+def _bus_json(result: Identification) -> dict[str, Any]:
+    bus = result.model.bus
+    return {
+        "kind": bus.kind,
+        "standby": bus.standby,
+        "standby_std": bus.std.get("standby"),
+        "driver": bus.driver,
+        "residual": bus.residual,
+        "mode_power": dict(bus.mode_power),
+        "factors": {
+            name: {"value": value, "std": std}
+            for name, (value, std) in result.power.factors.items()
+        },
+        "comparison": result.power.comparison,
+        "reason": bus.reason,
+    }
