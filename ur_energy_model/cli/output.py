@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -49,33 +50,39 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]
 
 
 class ProgressReport:
-    """Progress of one piece of work; a no-op bar where stderr is not a terminal."""
+    """Progress of one piece of work: a bar in a terminal, elsewhere a line for long work."""
 
-    def __init__(self, progress: Progress, task: Any) -> None:
-        self._progress, self._task = progress, task
+    QUIET = 1.0
+    """Shorter work than this says nothing where stderr is not a terminal [s]."""
+
+    def __init__(self, bar: Progress, text: str) -> None:
+        self._bar, self._task = bar, bar.add_task(text, total=1.0)
+        self._text = text
+        self._start: float | None = time.monotonic() if bar.disable else None
 
     def __call__(self, fraction: float, text: str | None = None) -> None:
         """Report a fraction done (0 to 1, NaN where nobody knows), and what is being done."""
         known = math.isfinite(fraction)
-        self._progress.update(
+        self._bar.update(
             self._task, total=1.0 if known else None, completed=fraction if known else 0.0
         )
         if text is not None:
-            self._progress.update(self._task, description=text)
+            self._bar.update(self._task, description=text)
+        if self._start is not None and time.monotonic() - self._start > self.QUIET:
+            note(f"{self._text} ...")
+            self._start = None
 
 
 @contextmanager
 def progress(text: str) -> Iterator[ProgressReport]:
-    """A progress bar on stderr (a line of text where it is not a terminal)."""
+    """A progress bar on stderr."""
     console = Console(stderr=True)
-    if not console.is_terminal:
-        note(f"{text} ...")
     bar = Progress(
         TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(),
         TimeRemainingColumn(), console=console, transient=True, disable=not console.is_terminal,
     )  # fmt: skip
     with bar:
-        yield ProgressReport(bar, bar.add_task(text, total=1.0))
+        yield ProgressReport(bar, text)
 
 
 def _cell(value: Any) -> str:
