@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
@@ -19,7 +19,7 @@ from ur_energy_model.experiment.approach import plan_approach
 from ur_energy_model.experiment.export import APPROACH_ACCELERATION, APPROACH_SPEED
 from ur_energy_model.experiment.limits import Limits, Verdict, check
 from ur_energy_model.experiment.mover import Follow, Mover, MoveTo, Report
-from ur_energy_model.model.fourier import FourierTrajectory
+from ur_energy_model.experiment.runnable import Runnable, sample_period
 from ur_energy_model.telemetry.modes import (
     BRAKES_RELEASED,
     PLAYING,
@@ -57,7 +57,7 @@ class ExecutionPlan:
         speed_fraction: of the designed speed, at most 1.
     """
 
-    trajectory: FourierTrajectory
+    trajectory: Runnable
     limits: Limits
     warm_up: float = 0.0
     speed_fraction: float = 1.0
@@ -254,7 +254,7 @@ class _Run:
         self._approach()
         if plan.warm_up > 0:
             periods = max(1, round(plan.warm_up * plan.speed_fraction / plan.trajectory.period))
-            warm_up = replace(plan.trajectory, repetitions=periods)
+            warm_up = plan.trajectory.repeated(periods)
             self._follow(warm_up, "warming up")
             self._expect_finished()
         before = self._temperatures()
@@ -295,7 +295,7 @@ class _Run:
                 "in the way?"
             )
 
-    def _follow(self, trajectory: FourierTrajectory, text: str) -> None:
+    def _follow(self, trajectory: Runnable, text: str) -> None:
         pace = self._plan.speed_fraction
         self._mover.order(Follow(trajectory, pace))
         self._wait(text, trajectory.duration)
@@ -343,7 +343,7 @@ class _Run:
 
     def _temperatures(self) -> Array:
         value = self._watch.latest("joint_temperatures")
-        return np.full(self._plan.trajectory.dof, np.nan) if value is None else value
+        return np.full(len(self._plan.trajectory.start), np.nan) if value is None else value
 
 
 def _ready(host: str, watch: Watch) -> Array:
@@ -380,7 +380,7 @@ def _summary(
     here: Array,
     watch: Watch,
 ) -> MotionSummary:
-    _, q, qd, _ = plan.trajectory.sample(100.0, repetitions=1)
+    _, q, qd, _ = sample_period(plan.trajectory, 100.0)
     return MotionSummary(
         host=host,
         robot=plan.trajectory.robot,

@@ -13,8 +13,8 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
+from ur_energy_model.experiment.runnable import Runnable, sample_period
 from ur_energy_model.model.dynamics import ArmDynamics
-from ur_energy_model.model.fourier import FourierTrajectory
 from ur_energy_model.model.geometry import ArmGeometry
 
 Array = NDArray[np.float64]
@@ -22,6 +22,7 @@ Array = NDArray[np.float64]
 CHECK_RATE = 500.0
 """Samples per second on which a trajectory is judged [Hz]."""
 _REST = 1e-9
+_ROUNDING = 1e-6
 _TIGHTER = 0.99
 
 
@@ -188,11 +189,11 @@ class Verdict:
         return {**asdict(self), "closest": list(self.closest), "problems": list(self.problems)}
 
 
-def check(trajectory: FourierTrajectory, limits: Limits) -> Verdict:
-    """Judge a trajectory on fine grids over one period."""
+def check(motion: Runnable, limits: Limits) -> Verdict:
+    """Judge a motion on a fine grid over one repetition."""
     robot = limits.dynamics.robot
-    _, q, qd, qdd = trajectory.sample(CHECK_RATE, repetitions=1)
-    ends = trajectory.at(np.array([0.0, trajectory.duration]))
+    _, q, qd, qdd = sample_period(motion, CHECK_RATE)
+    ends = motion.at(np.array([0.0, motion.duration]))
     speeds = limits.speeds(q, qd)
     closest = limits.geometry.clearance(q)
     # Two points can come closer by at most this much between a sample and the middle of the next.
@@ -208,11 +209,11 @@ def check(trajectory: FourierTrajectory, limits: Limits) -> Verdict:
     problems = [
         f"joint {name} reaches {100 * ratio:.0f} % of its limit"
         for name, ratio in ratios.items()
-        if ratio > 1
+        if ratio > 1 + _ROUNDING
     ]
     if speeds.max() > limits.tool_speed:
         problems.append(f"tool or elbow reaches {speeds.max():.2f} m/s")
-    if max(rest) > _REST:
+    if rest[0] > _REST or (motion.starts_smoothly and rest[1] > _REST):
         problems.append("it does not start and end at rest")
     if clearance < 0:
         problems.append(f"{' and '.join(closest.pair)} collide")

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from ur_energy_model.errors import ControllerError
 from ur_energy_model.experiment.export import GAIN, LOOKAHEAD_TIME
-from ur_energy_model.model.fourier import FourierTrajectory
+from ur_energy_model.experiment.runnable import Runnable
 
 Array = NDArray[np.float64]
 State = Literal["connecting", "idle", "moving", "finished", "stopped", "failed", "closed"]
@@ -36,6 +36,9 @@ WATCHDOG = 5.0
 CONNECT_SECONDS = 15.0
 _IDLE_SECONDS = 0.05
 _REPORT_SECONDS = 0.1
+_MOST_CYCLES = 4.0
+_SILENCE = 0.1
+_NAP = 1e-4
 _PRIORITY = 20
 
 
@@ -52,7 +55,7 @@ class MoveTo:
 class Follow:
     """Follow a trajectory from its start, `pace` times as fast as it was designed."""
 
-    trajectory: FourierTrajectory
+    trajectory: Runnable
     pace: float = 1.0
 
 
@@ -150,6 +153,28 @@ class Mover:
         self._pipe.close()
 
 
+class _ControllerClock:
+    """Time by the controller, cycle by cycle.
+
+    Args:
+        receiver: ur_rtde's receive interface.
+    """
+
+    def __init__(self, receiver: Any) -> None:
+        self._receiver = receiver
+        self._last = -1.0
+
+    def next(self) -> float:
+        """Wait for the next cycle and return its timestamp [s]; the old one after a silence."""
+        deadline = time.monotonic() + _SILENCE
+        now: float = self._receiver.getTimestamp()
+        while now == self._last and time.monotonic() < deadline:
+            time.sleep(_NAP)
+            now = self._receiver.getTimestamp()
+        self._last = now
+        return now
+
+
 def _drive(pipe: Connection, host: str, rate: float) -> None:
     """Body of the moving process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
@@ -157,8 +182,10 @@ def _drive(pipe: Connection, host: str, rate: float) -> None:
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(_PRIORITY))
     try:
         from rtde_control import RTDEControlInterface
+        from rtde_receive import RTDEReceiveInterface
 
         control = RTDEControlInterface(host, rate)
+        clock = _ControllerClock(RTDEReceiveInterface(host, rate, ["timestamp"]))
         control.setWatchdog(WATCHDOG)
     except Exception as error:
         pipe.send(Report("failed", reason=" ".join(str(error).split()) or type(error).__name__))
@@ -174,7 +201,7 @@ def _drive(pipe: Connection, host: str, rate: float) -> None:
             if isinstance(order, MoveTo):
                 pipe.send(_move(control, pipe, order))
             elif isinstance(order, Follow):
-                pipe.send(_follow(control, pipe, order, 1.0 / rate))
+                pipe.send(_follow(control, clock, pipe, order, 1.0 / rate))
     except (EOFError, BrokenPipeError):  # the parent has vanished
         pass
     except Exception as error:
@@ -199,19 +226,21 @@ def _move(control: Any, pipe: Connection, order: MoveTo) -> Report:
     return Report("finished")
 
 
-def _follow(control: Any, pipe: Connection, order: Follow, period: float) -> Report:
+def _follow(
+    control: Any, clock: _ControllerClock, pipe: Connection, order: Follow, period: float
+) -> Report:
     """Stream a trajectory; after a stop it is followed on, slower and slower, to rest.
 
-    Path time goes with the clock but by no more than a cycle a step, so that a hiccup of this
-    machine delays the motion instead of making it jump.
+    Each set point answers a cycle of the controller, so that none goes without and none gets two;
+    path time is controller time, but goes on by a few cycles at most, so that a long hiccup of
+    this machine delays the motion instead of making it jump.
     """
     trajectory, pace, where = order.trajectory, order.pace, 0.0
-    last = reported = time.monotonic()
+    last, reported = clock.next(), time.monotonic()
     stopping = False
     while where < trajectory.duration and pace > 0:
-        cycle = control.initPeriod()
-        now = time.monotonic()
-        step = min(now - last, period)
+        now = clock.next()
+        step = min(max(now - last, 0.0), _MOST_CYCLES * period)
         last = now
         if stopping:
             pace = max(0.0, pace - order.pace * step / STOP_SECONDS)
@@ -221,13 +250,12 @@ def _follow(control: Any, pipe: Connection, order: Follow, period: float) -> Rep
             return Report("failed", where, "the controller takes no more set points")
         if not stopping:
             stopping = _stop_wanted(pipe)
-        if now - reported > _REPORT_SECONDS:
-            reported = now
+        if time.monotonic() - reported > _REPORT_SECONDS:
+            reported = time.monotonic()
             if not control.isConnected() or not control.isProgramRunning():
                 return Report("failed", where, "the controller ended the program")
             if not stopping:
                 pipe.send(Report("moving", where))
-        control.waitPeriod(cycle)
     control.servoStop()
     return Report("stopped" if stopping else "finished", where)
 

@@ -22,6 +22,7 @@ from ur_energy_model.experiment.objectives import (
     condition_number,
 )
 from ur_energy_model.experiment.regressor import MotionRegressor, base_choices
+from ur_energy_model.experiment.runnable import sample_period
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.fourier import FourierTrajectory, rest_basis, series
 from ur_energy_model.model.geometry import TABLE, ArmGeometry, Capsule, Wall
@@ -134,11 +135,11 @@ class DesignProblem:
 
     def value(self, trajectory: FourierTrajectory) -> float:
         """The objective of one period, as it is reported."""
-        return self.objective.value(*trajectory.sample(VALUE_RATE, repetitions=1)[1:])
+        return self.objective.value(*sample_period(trajectory, VALUE_RATE)[1:])
 
     def condition_number(self, trajectory: FourierTrajectory) -> float:
         """Condition number of the base regressor over one period."""
-        full = self.regressor.matrix(*trajectory.sample(VALUE_RATE, repetitions=1)[1:])
+        full = self.regressor.matrix(*sample_period(trajectory, VALUE_RATE)[1:])
         return condition_number(full @ self.bases[0])
 
     def within_joint_limits(self, x: Array) -> Array:

@@ -12,7 +12,7 @@ of the coefficients. `rest_basis` spans the coefficients that meet them.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -141,14 +141,14 @@ class FourierTrajectory:
             moving * (acceleration @ self.coefficients),
         )
 
-    def sample(self, rate: float, *, repetitions: int | None = None) -> tuple[Array, ...]:
-        """Time [samples], position, velocity, acceleration [samples, n] at a fixed rate [Hz].
+    @property
+    def starts_smoothly(self) -> bool:
+        """Acceleration, too, is zero at both ends."""
+        return True
 
-        Both ends are included; `repetitions` overrides how many periods are sampled.
-        """
-        duration = self.period * (self.repetitions if repetitions is None else repetitions)
-        time = np.linspace(0.0, duration, max(2, round(duration * rate) + 1))
-        return time, *self.at(time)
+    def repeated(self, repetitions: int) -> FourierTrajectory:
+        """The same trajectory with another number of repetitions."""
+        return replace(self, repetitions=repetitions)
 
 
 def save_trajectory(path: str | Path, trajectory: FourierTrajectory) -> None:

@@ -1,0 +1,109 @@
+"""What can be run on a robot: any joint motion that ends where it began, at rest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ur_energy_model.simulation.motions import Motion
+
+Array = NDArray[np.float64]
+
+
+class Runnable(Protocol):
+    """A joint motion that is repeated; `FourierTrajectory` is one."""
+
+    @property
+    def robot(self) -> str:
+        """Name of the arm."""
+        ...
+
+    @property
+    def period(self) -> float:
+        """Of one repetition [s]."""
+        ...
+
+    @property
+    def duration(self) -> float:
+        """Of all repetitions [s]."""
+        ...
+
+    @property
+    def start(self) -> Array:
+        """Position at both ends [n], rad."""
+        ...
+
+    @property
+    def starts_smoothly(self) -> bool:
+        """Whether acceleration, too, is zero at both ends."""
+        ...
+
+    def at(self, time: Array | float) -> tuple[Array, Array, Array]:
+        """Position, velocity, acceleration [samples, n]; at rest outside 0 to `duration`."""
+        ...
+
+    def repeated(self, repetitions: int) -> Runnable:
+        """The same motion with another number of repetitions."""
+        ...
+
+
+@dataclass(frozen=True)
+class RepeatedMotion:
+    """A motion of the simulator's library (points, sinusoids, ...) made runnable.
+
+    Attributes:
+        robot: name of the arm.
+        motion: ends where it begins, at rest.
+        repetitions: how often it is run.
+    """
+
+    robot: str
+    motion: Motion
+    repetitions: int = 1
+
+    @property
+    def period(self) -> float:
+        """Of one repetition [s]."""
+        return self.motion.duration
+
+    @property
+    def duration(self) -> float:
+        """Of all repetitions [s]."""
+        return self.period * self.repetitions
+
+    @property
+    def start(self) -> Array:
+        """Position at both ends [n], rad."""
+        return np.asarray(self.motion.at(np.zeros(1))[0][0])
+
+    @property
+    def starts_smoothly(self) -> bool:
+        """Trapezoidal speed does not."""
+        return False
+
+    def at(self, time: Array | float) -> tuple[Array, Array, Array]:
+        """Position, velocity, acceleration [samples, n] in rad, rad/s, rad/s^2."""
+        instants = np.atleast_1d(np.asarray(time, dtype=float))
+        inside = np.clip(instants, 0.0, self.duration)
+        phase = np.where(inside < self.duration, np.mod(inside, self.period), self.period)
+        q, qd, qdd = self.motion.at(phase)
+        moving = (inside == instants)[:, None]
+        return q, moving * qd, moving * qdd
+
+    def repeated(self, repetitions: int) -> RepeatedMotion:
+        """The same motion with another number of repetitions."""
+        return RepeatedMotion(self.robot, self.motion, repetitions)
+
+
+def sample_period(motion: Runnable, rate: float) -> tuple[Array, Array, Array, Array]:
+    """Time [samples], position, velocity, acceleration [samples, n] over one repetition.
+
+    Args:
+        motion: what to sample.
+        rate: samples per second [Hz]; both ends are included.
+    """
+    time = np.linspace(0.0, motion.period, max(2, round(motion.period * rate) + 1))
+    return time, *motion.at(time)
