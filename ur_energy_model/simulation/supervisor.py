@@ -34,6 +34,8 @@ SLOWEST = 1e-3
 """Least speed and acceleration that a command may ask for, rad/s and rad/s^2."""
 APPROACH = {"v": 0.9, "a": 1.8}
 """Of the way from where the arm stands to where its own motion begins, rad/s and rad/s^2."""
+OVERLOAD_SECONDS = 0.02
+"""How long a torque beyond the limits is borne [s]."""
 MARGIN = 1.02
 """Limits may be exceeded by this factor before the arm stops itself."""
 
@@ -63,6 +65,7 @@ class Supervisor:
         self.fraction = self.scale = 1.0
         self.safety_mode = SafetyMode.NORMAL
         self.stop_reason: str | None = None
+        self._overloaded = np.zeros(len(q), dtype=np.intp)
         self.program_state = ProgramState.STOPPED
         if not isinstance(motion, Hold):
             self._play()
@@ -155,10 +158,15 @@ class Supervisor:
         self.program_state = ProgramState.STOPPED
 
     def check_torque(self, moment: Array) -> None:
-        """Stop where a target moment [n], N m, is beyond the joints' limits."""
+        """Stop where a target moment [n], N m, stays beyond the joints' limits.
+
+        The jerk of a stream that skipped a few cycles is over before a drive is overloaded.
+        """
         over = np.abs(moment) > MARGIN * self._robot.max_torque
-        if over.any():
-            self._stop(f"torque limit of {self._name(over)}")
+        self._overloaded = np.where(over, self._overloaded + 1, 0)
+        lasting = self._overloaded > OVERLOAD_SECONDS * self._robot.rate
+        if lasting.any():
+            self._stop(f"torque limit of {self._name(lasting)}")
 
     def check_following(self, error: Array) -> None:
         """Stop where a joint does not follow: position error [n], rad."""
