@@ -233,7 +233,9 @@ class SimulatedArm:
         self._reference = self._drive_reference(self._targets)
 
     def _set_payload(self, command: cmd.SetPayload) -> None:
-        payload = Payload(float(command.mass), np.array(command.cog, dtype=float))
+        xx, yy, zz, xy, xz, yz = command.inertia
+        inertia = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]], dtype=float)
+        payload = Payload(float(command.mass), np.array(command.cog, dtype=float), inertia)
         self.setup = Setup(self.setup.gravity, payload)
         self._controller.set_setup(self.setup)
         self._tool.dynamics = ArmDynamics(self.robot, self.setup)

@@ -69,10 +69,12 @@ class SetPayload:
     Attributes:
         mass: kg.
         cog: centre of mass in the flange frame [3], m.
+        inertia: about it (xx, yy, zz, xy, xz, yz) [6], kg m^2.
     """
 
     mass: float
     cog: Array = field(default_factory=lambda: np.zeros(3))
+    inertia: Array = field(default_factory=lambda: np.zeros(6))
 
 
 @dataclass(frozen=True)

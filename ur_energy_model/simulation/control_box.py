@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ur_energy_model.errors import MotionRefusedError
 from ur_energy_model.model.robots import RobotDescription
-from ur_energy_model.model.setup import Payload
 from ur_energy_model.simulation.commands import (
     BrakeRelease,
     Command,
@@ -25,66 +26,19 @@ from ur_energy_model.simulation.commands import (
     Unlock,
 )
 from ur_energy_model.simulation.inputs import INPUTS, OWN_FIELDS, Ownership
+from ur_energy_model.simulation.interfaces import Arm
+from ur_energy_model.simulation.kinematics import ArmKinematics
 from ur_energy_model.simulation.modes import ProgramState, RobotMode, SafetyMode
-from ur_energy_model.simulation.parameters import constants
+from ur_energy_model.simulation.signals import Signals
 from ur_energy_model.telemetry.fields import FIELDS, WIDTH
 from ur_energy_model.telemetry.protocol import SIMULATED_SERIAL_PREFIX, TextMessage
 
+Array = NDArray[np.float64]
 Version = tuple[int, int, int, int]
 SIGNALS_AT_REST = {"tool_mode": 253, "tool_temperature": 30.0}
 """Signals that stay as they are, other than 0."""
 STOP_DECELERATION = 4.0
 """How a program that ends brings the arm to rest [rad/s^2]."""
-
-
-class Arm(Protocol):
-    """What the control box needs of an arm; simulation.arm.SimulatedArm is one."""
-
-    @property
-    def robot(self) -> RobotDescription:
-        """Its description."""
-        ...
-
-    @property
-    def outputs(self) -> Mapping[str, Any]:
-        """Values of RTDE fields by name in the present cycle."""
-        ...
-
-    @property
-    def busy(self) -> bool:
-        """Whether a commanded move or stop has not come to its end."""
-        ...
-
-    @property
-    def robot_mode(self) -> RobotMode:
-        """Power mode."""
-        ...
-
-    @property
-    def safety_mode(self) -> SafetyMode:
-        """Safety mode."""
-        ...
-
-    @property
-    def program_state(self) -> ProgramState:
-        """State of its own motion."""
-        ...
-
-    def tick(self) -> None:
-        """Advance by one controller cycle."""
-        ...
-
-    def carry(self, payload: Payload) -> None:
-        """Carry this from now on, whatever the controller was told."""
-        ...
-
-    def command(self, command: Command) -> None:
-        """Take a command.
-
-        Raises:
-            MotionRefusedError: the arm cannot do it now.
-        """
-        ...
 
 
 class Program(Protocol):
@@ -103,37 +57,6 @@ class Program(Protocol):
             MotionRefusedError: the arm cannot do what it asks.
         """
         ...
-
-
-class Signals(dict[str, Any]):
-    """Values of RTDE fields by name: those of the control box, and else those of the arm.
-
-    The arm's values, and what is derived from them, are looked up only when somebody asks, for
-    some are costly.
-    """
-
-    def __init__(self, arm: Arm) -> None:
-        super().__init__()
-        self._arm = arm
-
-    def __missing__(self, name: str) -> Any:
-        derive = _DERIVED.get(name)
-        return self._arm.outputs[name] if derive is None else derive(self._arm.outputs)
-
-    def __contains__(self, name: object) -> bool:
-        return super().__contains__(name) or name in _DERIVED or name in self._arm.outputs
-
-
-def _deviation_ratio(outputs: Mapping[str, Any]) -> float:
-    error = np.abs(np.subtract(outputs["target_q"], outputs["actual_q"])).max()
-    return float(error / constants()["servo"]["following_error"])
-
-
-_DERIVED: dict[str, Callable[[Mapping[str, Any]], float]] = {
-    "safety_status": lambda outputs: float(outputs["safety_mode"]),
-    "tcp_force_scalar": lambda outputs: float(np.linalg.norm(outputs["actual_TCP_force"][:3])),
-    "joint_position_deviation_ratio": _deviation_ratio,
-}
 
 
 class ScriptError(Exception):
@@ -180,9 +103,9 @@ class ControlBox:
         values: value of every RTDE field by name, inputs included, true for the present cycle.
         ownership: which RTDE client may write which input.
         messages: text messages that clients have not been sent yet.
-        tcp_offset: tool centre point in the flange frame (rotation vector), m and rad.
         loaded_program: file name of the program that `play` starts.
         cycle: number of controller cycles so far.
+        inputs_received: number of input packages so far.
     """
 
     def __init__(self, arm: Arm, identity: Identity) -> None:
@@ -191,9 +114,9 @@ class ControlBox:
         self.rate = arm.robot.rate
         self.ownership = Ownership()
         self.messages: deque[TextMessage] = deque(maxlen=100)
-        self.tcp_offset = np.zeros(6)
         self.loaded_program = f"{identity.motion}.urp"
         self.cycle = 0
+        self.inputs_received = 0
         self._program: Program | None = None
         self._program_paused = False
         self._digital_outputs = 0
@@ -205,6 +128,20 @@ class ControlBox:
         self.values.update(SIGNALS_AT_REST)
         self._falsified: set[str] = set()
         self._refresh()
+
+    @property
+    def tcp_offset(self) -> Array:
+        """Tool centre point in the flange frame [6] (rotation vector), m and rad."""
+        return self.values.tool
+
+    @tcp_offset.setter
+    def tcp_offset(self, pose: Array) -> None:
+        self.values.tool = pose
+
+    @cached_property
+    def kinematics(self) -> ArmKinematics:
+        """Nominal kinematics of the arm."""
+        return ArmKinematics(self.arm.robot)
 
     @property
     def version(self) -> Version:
@@ -340,6 +277,7 @@ class ControlBox:
 
     def write_inputs(self, inputs: Mapping[str, Any]) -> None:
         """Take the values of one input package."""
+        self.inputs_received += 1
         self.values.update(inputs)
         if inputs.get("speed_slider_mask"):
             self._ask(SpeedSlider(float(np.clip(inputs["speed_slider_fraction"], 0, 1))))

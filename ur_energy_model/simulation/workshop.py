@@ -8,8 +8,8 @@ import numpy as np
 
 from ur_energy_model.errors import InputError
 from ur_energy_model.model.setup import Payload
-from ur_energy_model.simulation.control_box import Arm
 from ur_energy_model.simulation.faults import FAULTS, Faults
+from ur_energy_model.simulation.interfaces import Arm
 from ur_energy_model.simulation.lines import LineSession
 
 GREETING = (
