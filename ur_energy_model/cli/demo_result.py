@@ -49,7 +49,7 @@ def evaluate_run(model: EnergyModel, bag: Path, truth_file: Path, folder: Path) 
         energy=estimate(model, bag),
         truth=truth,
         metrics=evaluate(model, bag),
-        figures=tuple(save_figures(model, recording, folder / "figures", truth.as_truth())),
+        figures=tuple(save_figures(model, bag, folder / "figures", truth.as_truth())),
         lost=recording.lost,
         seconds=recording.duration,
     )

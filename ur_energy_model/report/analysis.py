@@ -1,35 +1,37 @@
-"""A recording beside the model: the arrays behind every figure and table of the report.
+"""A recording beside the model: the arrays behind every figure of the report.
 
-Torques are joint side, as target_moment is. Equations: Clochiatti et al., Robotica 2024 (torque
-eq. 1-9, current eq. 10-18). Motion and currents pass the same filters as in identification.
+Torques are joint side, as target_moment is. What is compared here is what METRICS are counted on
+(`identification.comparison`), so that figures and tables cannot disagree.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ur_energy_model.errors import RecordingError
-from ur_energy_model.identification.reference_motion import POSITION_DELAY, usable
-from ur_energy_model.identification.signals import Motion, choose_cutoff, motions, sample_period
+from ur_energy_model.identification.comparison import (
+    Comparison,
+    compare,
+    compare_target_torque,
+)
+from ur_energy_model.identification.pipeline import read_for_comparison
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.report.powers import Breaks, Powers, breaks_of, chunks, powers_of
-from ur_energy_model.telemetry.samples import Gap, RecordingInfo, Telemetry
+from ur_energy_model.report.powers import FIELDS, Breaks, Powers, breaks_of, powers_of
+from ur_energy_model.telemetry.bags import iterate_bag
+from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, concatenate
 
 Array = NDArray[np.float64]
-FIELDS: tuple[str, ...] = (
-    "target_q", "target_qd", "target_qdd", "target_moment",
-    "actual_q", "actual_qd", "actual_current", "joint_temperatures",
-    "actual_robot_voltage", "actual_robot_current",
-    "payload", "payload_cog", "payload_inertia", "robot_mode",
-)  # fmt: skip
-"""Fields that an analysis can use."""
-MOVING = 0.02
-"""Joint speed above which a joint counts as moving [rad/s]."""
+
+DRAWN_SECONDS = 1200.0
+"""Longest stretch of a recording that figures over time show [s]."""
+PATH_POINTS = 2000
 
 
 @dataclass(frozen=True)
@@ -51,25 +53,32 @@ class TorqueComparison:
 
 @dataclass(frozen=True)
 class CurrentComparison:
-    """Measured currents beside what the model expects of the motion alone.
+    """Measured currents beside what the model expects of the motion alone; m samples.
 
     Attributes:
-        motion: filtered motion, its time since the first sample of the recording; m samples.
+        time: since the first sample of the recording [m], s.
         breaks: indices of samples that follow a gap.
-        estimated: [m, joints], A; the measured ones are `motion.current`.
+        q, qd, qdd: filtered motion [m, joints], rad, rad/s, rad/s^2.
+        measured, modelled: [m, joints], A.
         friction_measured: friction torque that the measured current leaves when links, payload and
             motor inertia are taken off [m, joints], N m, joint side.
         friction_modelled: [m, joints], N m, joint side.
-        moving: joint moves [m, joints].
+        moving: joint moves, clear of standstill [m, joints].
+        temperature: [m, joints], degC; NaN where it was not recorded.
         cutoff: of the filter [Hz].
     """
 
-    motion: Motion
+    time: Array
     breaks: Breaks
-    estimated: Array
+    q: Array
+    qd: Array
+    qdd: Array
+    measured: Array
+    modelled: Array
     friction_measured: Array
     friction_modelled: Array
     moving: NDArray[np.bool_]
+    temperature: Array
     cutoff: float
 
 
@@ -80,24 +89,23 @@ class Analysis:
     Attributes:
         label: short name of the recording.
         held_out: True where the model was not fitted on it, None where that is unknown.
-        info, gaps: of the recording.
-        samples: number of them.
+        info: what made the recording.
         joint_names: names of the joints.
-        flange: path of the flange in the base frame, at the samples of `current` [m, 3], m.
+        flange: path of the flange in the base frame, at some samples of `current` [k, 3], m.
         torque: None where target_moment was not recorded.
         current, powers: the comparisons.
+        cut: True where the recording goes on beyond what is shown.
     """
 
     label: str
     held_out: bool | None
     info: RecordingInfo
-    gaps: tuple[Gap, ...]
-    samples: int
     joint_names: tuple[str, ...]
     flange: Array
     torque: TorqueComparison | None
     current: CurrentComparison
     powers: Powers
+    cut: bool
 
     @property
     def dof(self) -> int:
@@ -107,100 +115,113 @@ class Analysis:
 
 def analyse(
     model: EnergyModel,
-    telemetry: Telemetry,
+    bag: str | Path,
     *,
     label: str | None = None,
     held_out: bool | None = None,
+    seconds: float = DRAWN_SECONDS,
 ) -> Analysis:
-    """Evaluate the model along a recording.
+    """Evaluate a model along a recording.
 
     Args:
-        model: identified model, in the setup of the recording.
-        telemetry: at least actual_q, actual_qd and actual_current.
-        label: short name; by default that of the file.
+        model: identified model.
+        bag: recording; mounting and payload are found in it.
+        label: short name; by default that of the bag.
         held_out: whether the model was fitted without it.
+        seconds: how much of it, from its start.
 
     Raises:
-        MissingFieldError: one of these fields was not recorded.
-        RecordingError: no stretch in which the robot runs is long enough to look at.
+        UrEnergyError: input that cannot be used, with place and remedy.
     """
-    telemetry.require("actual_q", "actual_qd", "actual_current", purpose="the report")
-    dynamics = model.dynamics()
-    current = _currents(model, dynamics, telemetry)
+    telemetry, cut = _beginning(Path(bag), seconds)
+    start = float(telemetry.time[0])
+    recording, setups = read_for_comparison(model, bag)
+    with closing(recording):
+        parts = _first(list(compare(model, recording, setups)), start + seconds)
+        if not parts:
+            raise RecordingError(
+                bag, "has no stretch of a second in which the robot runs",
+                "record while it moves, brakes released",
+            )  # fmt: skip
+        current = _currents(parts, start, recording.cutoff)
+        torque = _torques(parts, list(compare_target_torque(model, recording, setups)), start)
+        told = np.nan_to_num(parts[0].motion.payload[0])
+        dynamics = ArmDynamics(setups.robot, setups.of(told)[0])
     return Analysis(
-        label=label or Path(telemetry.info.source).name,
+        label=label or Path(bag).resolve().name,
         held_out=held_out,
         info=telemetry.info,
-        gaps=telemetry.gaps,
-        samples=len(telemetry),
         joint_names=tuple(joint.name for joint in model.joints),
-        flange=_flange(dynamics, current.motion.q),
-        torque=_torques(model, dynamics, telemetry, current),
+        flange=_flange(dynamics, current.q),
+        torque=torque,
         current=current,
         powers=powers_of(model, telemetry),
+        cut=cut,
     )
 
 
-def _currents(model: EnergyModel, dynamics: ArmDynamics, telemetry: Telemetry) -> CurrentComparison:
-    cutoff = choose_cutoff(telemetry)
-    parts = list(motions([telemetry], model.dof, cutoff, sample_period(telemetry.time)))
+def _beginning(bag: Path, seconds: float) -> tuple[Telemetry, bool]:
+    """The first so many seconds of a bag, and whether there is more."""
+    parts: list[Telemetry] = []
+    covered = 0.0
+    for batch in iterate_bag(bag, FIELDS):
+        if covered > seconds:
+            return concatenate(parts).distinct(), True
+        if len(batch):
+            parts.append(batch)
+            covered += batch.duration
     if not parts:
-        raise RecordingError(
-            telemetry.info.source,
-            "has no stretch of half a second in which the robot runs",
-            "record while it moves, brakes released",
-        )
-    stacked = {f.name: np.concatenate([getattr(p, f.name) for p in parts]) for f in fields(Motion)}
-    stacked["time"] = stacked["time"] - telemetry.time[0]
-    motion = Motion(**stacked)
-    warmth = motion.temperature if np.isfinite(motion.temperature).all() else None
-    link = _link_torque(dynamics, motion.q, motion.qd, motion.qdd)
-    predicted = model.from_link_torque(link, motion.qd, motion.qdd, temperature=warmth, std=False)
-    inertia = np.array([joint.reflected_inertia for joint in model.joints])
-    ratio = np.array([joint.gear_ratio for joint in model.joints])
-    constant = np.array([joint.torque_constant for joint in model.joints])
-    frictionless = link + inertia * motion.qdd
+        raise RecordingError(bag, "holds no samples", "record again")
+    return concatenate(parts).distinct(), False
+
+
+def _first(parts: Sequence[Comparison], end: float) -> list[Comparison]:
+    """The parts that begin before a controller time [s]; a restarted clock ends them too."""
+    return [part for part in parts if part.motion.time[0] < end]
+
+
+def _currents(parts: Sequence[Comparison], start: float, cutoff: float) -> CurrentComparison:
+    def motion(name: str) -> Array:
+        return np.concatenate([getattr(part.motion, name) for part in parts])
+
+    def joined(name: str) -> Array:
+        return np.concatenate([getattr(part, name) for part in parts])
+
+    time = motion("time") - start
     return CurrentComparison(
-        motion=motion,
-        breaks=np.cumsum([len(part) for part in parts])[:-1],
-        estimated=predicted.current,
-        friction_measured=ratio * constant * motion.current - frictionless,
-        friction_modelled=ratio * predicted.motor_torque - frictionless,
-        moving=np.abs(motion.qd) > MOVING,
+        time=time,
+        breaks=breaks_of(time),
+        q=motion("q"),
+        qd=motion("qd"),
+        qdd=motion("qdd"),
+        measured=joined("current_measured"),
+        modelled=joined("current_model"),
+        friction_measured=joined("friction_measured"),
+        friction_modelled=joined("friction_model"),
+        moving=np.concatenate([part.moving for part in parts]),
+        temperature=motion("temperature"),
         cutoff=cutoff,
     )
 
 
 def _torques(
-    model: EnergyModel, dynamics: ArmDynamics, telemetry: Telemetry, current: CurrentComparison
+    parts: Sequence[Comparison], targets: Sequence[tuple[Array, Array, Array]], start: float
 ) -> TorqueComparison | None:
-    """At the commanded motion where it was recorded: that is what target_moment belongs to."""
-    if "target_moment" not in telemetry:
+    """Of the recorded targets, which target_moment belongs to; else of the measured motion."""
+    rows = list(targets)
+    if not rows:
+        rows = [
+            (part.motion.time, part.torque_recorded, part.torque_model)
+            for part in parts
+            if part.torque_recorded is not None and part.torque_model is not None
+        ]
+    if not rows:
         return None
-    inertia = np.array([joint.reflected_inertia for joint in model.joints])
-    names = ("target_q", "target_qd", "target_qdd")
-    if not all(name in telemetry for name in names):
-        motion = current.motion
-        modelled = _link_torque(dynamics, motion.q, motion.qd, motion.qdd) + inertia * motion.qdd
-        return TorqueComparison(motion.time, current.breaks, motion.moment, modelled)
-    keep = np.flatnonzero(usable(telemetry, *names, "target_moment"))
-    q, qd, qdd = (telemetry[name][keep] for name in names)
-    modelled = _link_torque(dynamics, q - POSITION_DELAY * qd, qd, qdd) + inertia * qdd
-    time = telemetry.time[keep] - telemetry.time[0]
-    return TorqueComparison(time, breaks_of(time), telemetry["target_moment"][keep], modelled)
-
-
-def _link_torque(dynamics: ArmDynamics, q: Array, qd: Array, qdd: Array) -> Array:
-    """Torque of links and payload [n, joints], N m."""
-    return np.concatenate([
-        dynamics.inverse_dynamics(q[part], qd[part], qdd[part]) for part in chunks(len(q))
-    ])  # fmt: skip
+    time, recorded, modelled = (np.concatenate(columns) for columns in zip(*rows, strict=True))
+    return TorqueComparison(time - start, breaks_of(time), recorded, modelled)
 
 
 def _flange(dynamics: ArmDynamics, q: Array) -> Array:
-    """Path of the flange [n, 3], m; computed at 2000 places at most, straight between them."""
-    every = max(1, len(q) // 2000)
-    places = np.unique(np.append(np.arange(0, len(q), every), len(q) - 1))
-    path = dynamics.flange_pose(q[places])[:, :3, 3]
-    index = np.arange(len(q))
-    return np.stack([np.interp(index, places, path[:, axis]) for axis in range(3)], axis=1)
+    """Path of the flange [k, 3], m."""
+    every = max(1, len(q) // PATH_POINTS)
+    return dynamics.flange_pose(q[::every])[:, :3, 3]

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from matplotlib import rc_context
 from matplotlib.figure import Figure
+from numpy.typing import NDArray
 
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.report import gallery, painters
@@ -24,14 +25,15 @@ from ur_energy_model.report.charts import (
     LineChart,
 )
 from ur_energy_model.report.palette import THEMES, Theme, ThemeName
-from ur_energy_model.telemetry.samples import Array, Telemetry
+
+Array = NDArray[np.float64]
 
 _DPI = 160
 
 
 def save_figures(
     model: EnergyModel,
-    telemetry: Telemetry,
+    bag: str | Path,
     folder: str | Path,
     truth: Mapping[str, Any] | None = None,
     *,
@@ -42,7 +44,7 @@ def save_figures(
 
     Args:
         model: identified model.
-        telemetry: a recording.
+        bag: a recording.
         folder: made where it does not exist.
         truth: a simulation's truth, as its --truth file holds it; adds the true energies.
         formats: "png", "svg" or both.
@@ -50,8 +52,11 @@ def save_figures(
 
     Returns:
         The files, in the order of the report.
+
+    Raises:
+        UrEnergyError: input that cannot be used, with place and remedy.
     """
-    analysis = analyse(model, telemetry)
+    analysis = analyse(model, bag)
     charts = gallery.recording_charts(analysis, true_energy=true_energy(truth))
     return [path for chart in charts for path in save(chart, folder, formats=formats, theme=theme)]
 

@@ -39,7 +39,7 @@ def short_name(joint: str) -> str:
 
 def motion_chart(analysis: Analysis) -> LineChart:
     """Positions, speeds and accelerations over time (S0 Figs. 2-3)."""
-    motion, breaks = analysis.current.motion, analysis.current.breaks
+    motion = analysis.current
     rows = (
         ("position", "rad", motion.q),
         ("speed", "rad/s", motion.qd),
@@ -49,7 +49,7 @@ def motion_chart(analysis: Analysis) -> LineChart:
         Panel(
             title=name.capitalize(),
             lines=tuple(
-                _line(motion.time, breaks, short_name(joint), values[:, j], joint=j)
+                _line(motion.time, motion.breaks, short_name(joint), values[:, j], joint=j)
                 for j, joint in enumerate(analysis.joint_names)
             ),
             y_label=f"{name} [{unit}]",
@@ -116,7 +116,7 @@ def current_chart(analysis: Analysis) -> LineChart:
     current = analysis.current
     return _comparison(
         analysis,
-        (current.motion.time, current.breaks, current.motion.current, current.estimated),
+        (current.time, current.breaks, current.measured, current.modelled),
         counted=current.moving,
         key="current",
         title="Current: measured and estimated",
@@ -143,7 +143,7 @@ def torque_error_chart(analyses: Sequence[Analysis]) -> BoxChart | None:
 def current_error_chart(analyses: Sequence[Analysis]) -> BoxChart | None:
     """Current errors by joint (S0 Fig. 13)."""
     return _errors(
-        [(a, a.current.motion.current, a.current.estimated) for a in analyses],
+        [(a, a.current.measured, a.current.modelled) for a in analyses],
         key="current_error",
         title="Current error",
         caption="Estimated minus measured current: median, quartiles, 1st and 99th percentile; "
@@ -286,7 +286,7 @@ def friction_chart(analysis: Analysis) -> LineChart | None:
         if rows.size == 0:
             continue
         rows = rows[:: -(-rows.size // FRICTION_POINTS)]
-        speed = current.motion.qd[rows, j]
+        speed = current.qd[rows, j]
         data = Line("data", speed, current.friction_measured[rows, j], "measured", points=True)
         law = Line("law", speed, current.friction_modelled[rows, j], joint=j, points=True)
         panels.append(Panel(title=short_name(joint), lines=(data, law), joint=j))
@@ -306,7 +306,7 @@ def friction_chart(analysis: Analysis) -> LineChart | None:
 
 def temperature_chart(analysis: Analysis) -> LineChart | None:
     """Joint temperatures over time."""
-    motion, breaks = analysis.current.motion, analysis.current.breaks
+    motion = analysis.current
     if not np.isfinite(motion.temperature).any():
         return None
     return LineChart(
@@ -319,7 +319,13 @@ def temperature_chart(analysis: Analysis) -> LineChart | None:
             Panel(
                 title="",
                 lines=tuple(
-                    _line(motion.time, breaks, short_name(joint), motion.temperature[:, j], joint=j)
+                    _line(
+                        motion.time,
+                        motion.breaks,
+                        short_name(joint),
+                        motion.temperature[:, j],
+                        joint=j,
+                    )
                     for j, joint in enumerate(analysis.joint_names)
                 ),
             ),

@@ -19,6 +19,11 @@ from ur_energy_model.telemetry.samples import Telemetry
 Array = NDArray[np.float64]
 Breaks = NDArray[np.int_]
 
+FIELDS: tuple[str, ...] = (
+    "actual_qd", "actual_current", "joint_temperatures", "actual_robot_voltage",
+    "actual_robot_current", "robot_mode",
+)  # fmt: skip
+"""Fields that powers follow from."""
 CONFIDENCE = 1.96
 """Half width of a 95 % interval in standard deviations."""
 CHUNK = 20_000

@@ -9,18 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from ur_energy_model.errors import RecordingError
 from ur_energy_model.estimation.cycles import Trigger
 from ur_energy_model.identification.base_parameters import snapped_to_axis
 from ur_energy_model.identification.energies import EnergySummary, estimate
 from ur_energy_model.identification.pipeline import evaluate
 from ur_energy_model.identification.recording import digest
 from ur_energy_model.identification.regrouping import FullRegressor, regroup
-from ur_energy_model.identification.setup_estimation import estimate_setup_and_inertia
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.report import gallery, tables
-from ur_energy_model.report.analysis import FIELDS, Analysis, analyse
+from ur_energy_model.report.analysis import DRAWN_SECONDS, Analysis, analyse
 from ur_energy_model.report.charts import Chart, Item, Section, Table
 from ur_energy_model.report.page import Page, Tile
 from ur_energy_model.report.parameters import interval_chart, singular_value_charts, warmth_chart
@@ -32,13 +30,8 @@ from ur_energy_model.report.shift_view import (
     shift_table,
 )
 from ur_energy_model.report.verdict import Verdict, judge
-from ur_energy_model.telemetry.bags import iterate_bag
-from ur_energy_model.telemetry.samples import Telemetry, concatenate
 
 Progress = Callable[[float, str], None]
-
-DRAWN_SECONDS = 1200.0
-"""Figures over time show this much of a recording from its start; figures in tables cover all."""
 
 
 @dataclass(frozen=True)
@@ -46,16 +39,14 @@ class BagReport:
     """One recording beside the model.
 
     Attributes:
-        analysis: arrays for the figures, of its first DRAWN_SECONDS.
+        analysis: arrays for the figures.
         metrics: METRICS of all of it.
         energy: energies of all of it.
-        cut: True where the figures do not show all of it.
     """
 
     analysis: Analysis
     metrics: Mapping[str, Any]
     energy: EnergySummary
-    cut: bool
 
     @property
     def label(self) -> str:
@@ -147,7 +138,7 @@ def _sections(report: Report) -> Iterable[Section]:
     metrics = [bag.metrics for bag in bags]
     labels = [bag.label for bag in bags]
     names = [gallery.short_name(joint.name) for joint in model.joints]
-    cut = any(bag.cut for bag in bags)
+    cut = any(analysis.cut for analysis in analyses)
     yield Section(
         "energy",
         "Energy",
@@ -286,34 +277,13 @@ def _duration(seconds: float) -> str:
 def _look_at(
     model: EnergyModel, bag: Path, label: str, fitted: set[Any], stage: _Stage
 ) -> BagReport:
-    stage(0.0, f"reading {label}")
-    telemetry, cut = _beginning(bag, DRAWN_SECONDS)
-    stage(0.2, f"evaluating {label}")
+    stage(0.0, f"evaluating {label}")
     metrics = evaluate(model, bag).as_json()
-    stage(0.6, f"energy of {label}")
+    stage(0.4, f"energy of {label}")
     energy = estimate(model, bag)
-    stage(0.8, f"figures of {label}")
+    stage(0.6, f"figures of {label}")
     held_out = digest(bag) not in fitted if fitted else None
-    here = model
-    if "target_moment" in telemetry:
-        found = estimate_setup_and_inertia([telemetry], load_robot(model.robot))
-        here = model.with_setup(found.setup, found.setup_source)
-    return BagReport(analyse(here, telemetry, label=label, held_out=held_out), metrics, energy, cut)
-
-
-def _beginning(bag: Path, seconds: float) -> tuple[Telemetry, bool]:
-    """The first so many seconds of a bag, and whether there is more."""
-    parts: list[Telemetry] = []
-    covered = 0.0
-    for batch in iterate_bag(bag, FIELDS):
-        if len(batch):
-            parts.append(batch)
-            covered += batch.duration
-        if covered > seconds:
-            return concatenate(parts).distinct(), True
-    if not parts:
-        raise RecordingError(bag, "holds no samples", "record again")
-    return concatenate(parts).distinct(), False
+    return BagReport(analyse(model, bag, label=label, held_out=held_out), metrics, energy)
 
 
 def _labels(bags: Sequence[str | Path]) -> list[str]:

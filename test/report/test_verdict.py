@@ -1,0 +1,56 @@
+"""The verdict follows the figures, and says what to do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ur_energy_model.report.verdict import judge
+
+JOINTS = ("base", "elbow")
+
+
+def metrics(
+    torque: float = 0.999, current: float = 0.98, rmse: float = 1.5, energy: float = 0.4
+) -> dict[str, Any]:
+    return {
+        "torque": [{"r2": 0.9999}, {"r2": torque}],
+        "current": [{"r2": 0.995}, {"r2": current}],
+        "power": {"rmse": rmse, "rmse_percent": 2.0 * rmse, "energy_error_percent": energy},
+    }
+
+
+@pytest.mark.parametrize(
+    ("change", "grade", "words"),
+    [
+        ({}, "good", "elbow is the weakest"),
+        ({"current": 0.7}, "fair", "moves this joint more"),
+        ({"current": -0.5}, "poor", "elbow is described worse than by its mean"),
+        ({"torque": 0.5}, "poor", "mounting and payload"),
+        ({"energy": -2.0}, "fair", "identify with today's"),
+        ({"rmse": 9.0}, "poor", "standby"),
+    ],
+)
+def test_worst_figure_decides(change: dict[str, float], grade: str, words: str) -> None:
+    verdict = judge([metrics(), metrics(**change)], JOINTS, held_out=True)
+    assert verdict.grade == grade
+    assert any(words in statement.text for statement in verdict.statements)
+
+
+def test_fitted_recordings_alone_are_never_proof() -> None:
+    verdict = judge([metrics()], JOINTS, held_out=False)
+    assert verdict.grade == "fair"
+    assert any("another recording" in statement.text for statement in verdict.statements)
+
+
+def test_missing_channels_are_named() -> None:
+    empty = {"torque": None, "current": [{"r2": None}, {"r2": None}], "power": None}
+    texts = " ".join(s.text for s in judge([empty], JOINTS, held_out=True).statements)
+    assert "nothing about the joint torques" in texts
+    assert "actual_robot_voltage" in texts
+
+
+def test_shares_are_never_rounded_up() -> None:
+    verdict = judge([metrics(torque=0.99899)], JOINTS, held_out=True)
+    assert any("at least 99.89 %" in statement.text for statement in verdict.statements)
