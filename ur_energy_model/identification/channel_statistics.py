@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 
 from ur_energy_model.telemetry.samples import Array, Telemetry
 
+_STUCK = 3
+"""Identical values in a row that noise hardly makes."""
+
 
 @dataclass
 class Extremes:
@@ -44,43 +47,46 @@ class Extremes:
 
 @dataclass
 class Repeats:
-    """Stretches in which a noisy channel does not change: frozen, or stuck at a limit.
+    """Stretches in which one noisy channel does not change: frozen, or stuck at a limit.
 
     Attributes:
-        longest: longest run of identical values per component, in samples.
-        at_limit: samples per component within runs of three or more at its extreme value.
+        longest: longest run of identical values, in samples.
+        value: what it repeats.
+        low, high: extreme values.
+        at_limit: samples in runs of three or more at an extreme value.
     """
 
-    longest: NDArray[np.int64] | None = None
-    at_limit: NDArray[np.int64] | None = None
-    _limits: Array | None = None
+    longest: int = 0
+    value: float = float("nan")
+    low: float = float("inf")
+    high: float = float("-inf")
+    at_limit: int = 0
 
     def add(self, values: Array) -> None:
-        """Take in values [samples, k]."""
-        width = values.shape[1]
-        if self.longest is None:
-            self.longest = np.zeros(width, dtype=np.int64)
-            self.at_limit = np.zeros(width, dtype=np.int64)
-            self._limits = np.full((2, width), np.nan)
-        assert self.at_limit is not None
-        assert self._limits is not None
-        for k in range(width):
-            start, length = _runs(values[:, k])
-            if not len(start):
-                continue
-            self.longest[k] = max(int(self.longest[k]), int(length.max()))
-            for side, extreme in enumerate((np.nanmin, np.nanmax)):
-                if np.isnan(values[:, k]).all():
-                    continue
-                limit = float(extreme(values[:, k]))
-                known = self._limits[side, k]
-                beyond = np.isnan(known) or (limit < known if side == 0 else limit > known)
-                if beyond:
-                    self._limits[side, k] = limit
-                    if not np.isnan(known):
-                        self.at_limit[k] = 0
-                stuck = (values[start, k] == self._limits[side, k]) & (length >= 3)
-                self.at_limit[k] += int(length[stuck].sum())
+        """Take in values [samples]."""
+        finite = values[np.isfinite(values)]
+        if not len(finite):
+            return
+        start, length = _runs(finite)
+        place = int(np.argmax(length))
+        if length[place] > self.longest:
+            self.longest, self.value = int(length[place]), float(finite[start[place]])
+        low, high = float(finite.min()), float(finite.max())
+        if low < self.low or high > self.high:
+            self.at_limit = 0
+            self.low, self.high = min(low, self.low), max(high, self.high)
+        limits = np.isin(finite[start], [self.low, self.high]) & (length >= _STUCK)
+        self.at_limit += int(length[limits].sum())
+
+    def frozen(self, samples: float) -> bool:
+        """Whether it stood still for this many samples, and not at its limit."""
+        return self.longest >= samples and (
+            self.low == self.high or self.value not in {self.low, self.high}
+        )
+
+    def clipped(self, samples: float) -> bool:
+        """Whether this many samples are stuck at a limit."""
+        return self.low < self.high and self.at_limit >= samples
 
 
 def _runs(values: Array) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -74,18 +74,11 @@ class Judge:
         )  # fmt: skip
 
     def _stuck(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        frozen, clipped = [], []
-        for name, repeats in self.found.repeats.items():
-            assert repeats.longest is not None
-            assert repeats.at_limit is not None
-            single = len(repeats.longest) == 1
-            for k, longest in enumerate(repeats.longest):
-                label = name if single else f"{name}_{k}"
-                still = max(20, 0.2 / self.step if np.isfinite(self.step) else 20)
-                if longest >= still:
-                    frozen.append(label)
-                elif repeats.at_limit[k] >= max(6, 0.002 * self.found.samples):
-                    clipped.append(label)
+        still = max(20.0, 0.2 / self.step if np.isfinite(self.step) else 20.0)
+        stuck = max(6.0, 0.002 * self.found.samples)
+        channels = self.found.repeats.items()
+        frozen = [label for label, repeats in channels if repeats.frozen(still)]
+        clipped = [label for label, repeats in channels if repeats.clipped(stuck)]
         return tuple(frozen), tuple(clipped)
 
     @property

@@ -101,8 +101,8 @@ class Inspector:
                 self.not_finite[name] = self.not_finite.get(name, 0) + bad
         for name in _NOISY:
             if name in part:
-                values = part[name].reshape(len(part), -1)
-                self.repeats.setdefault(name, Repeats()).add(values)
+                for label, values in _labelled(name, part[name]):
+                    self.repeats.setdefault(label, Repeats()).add(values)
         if "actual_current" in part and "target_current" in part:
             self.proportion.add(part["actual_current"], part["target_current"])
         speed = part["actual_qd"] if "actual_qd" in part else part.columns.get("target_qd")
@@ -149,3 +149,11 @@ class Inspector:
     def share(self, name: str) -> float:
         """Share of samples in a state."""
         return self._counts.get(name, 0) / max(1, self.samples)
+
+
+def _labelled(name: str, values: Array) -> Iterable[tuple[str, Array]]:
+    """Components of a channel [samples] with their names."""
+    if values.ndim == 1:
+        yield name, values
+        return
+    yield from ((f"{name}_{k}", values[:, k]) for k in range(values.shape[1]))

@@ -1,0 +1,135 @@
+"""Payload from currents, and torque constants from a known payload, against known truth."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from ur_energy_model.errors import IdentificationError, InputError
+from ur_energy_model.identification.payload import PayloadFit, with_torque_constants
+from ur_energy_model.identification.signals import motions
+from ur_energy_model.model.energy_model import BusModel, EnergyModel, JointModel
+from ur_energy_model.model.friction import LAWS, Friction
+from ur_energy_model.model.robots import RobotDescription, load_robot
+from ur_energy_model.model.setup import Payload, Setup
+from ur_energy_model.telemetry.samples import Telemetry
+
+Make = Callable[..., Telemetry]
+UPRIGHT = np.array([0.0, 0.0, -9.82])
+LOAD = Payload(2.5, np.array([0.03, 0.1, 0.05]), 0.003 * np.eye(3))
+COULOMB, VISCOUS = 4.0, 3.0
+
+
+def true_model(robot: RobotDescription, gains: np.ndarray | None = None) -> EnergyModel:
+    """Model of the made-up arm; `gains` make its torque constants (and friction) wrong."""
+    gains = np.ones(robot.dof) if gains is None else gains
+    law = LAWS["coulomb_viscous"]
+    joints = tuple(
+        JointModel(
+            name=name, gear_ratio=ratio, reflected_inertia=inertia, torque_constant=0.1 * gain,
+            winding_resistance=0.3, back_emf_constant=0.1,
+            friction=Friction(law, {
+                "coulomb": gain * COULOMB / ratio, "viscous": gain * VISCOUS / ratio**2,
+            }),
+            std={"torque_constant": 0.0005},
+        )
+        for name, ratio, inertia, gain in zip(
+            robot.joint_names, robot.gear_ratio, robot.reflected_inertia, gains, strict=True
+        )
+    )  # fmt: skip
+    bus = BusModel("physical", 30.0, np.zeros(robot.dof), np.zeros(robot.dof))
+    return EnergyModel(robot.name, Setup(UPRIGHT), "given", joints, bus)
+
+
+def weigh(robot, model, made, **options):
+    stretches = list(motions([made], robot.dof, 20.0, 0.01))
+    return PayloadFit(model, robot, UPRIGHT, **options).estimate(stretches)
+
+
+def loaded(recording: Make, robot: RobotDescription, **options) -> Telemetry:
+    """The controller was told nothing; the arm carries LOAD."""
+    values = {"noise": 0.5, "coulomb": COULOMB, "viscous": VISCOUS, **options}
+    return recording(robot, setup=Setup(UPRIGHT), carried=Setup(UPRIGHT, LOAD), **values)
+
+
+@pytest.mark.parametrize("name", ["ur5e", "ur10e"])
+def test_weighs_a_payload_the_controller_does_not_know(recording: Make, name: str) -> None:
+    robot = load_robot(name)
+    found = weigh(robot, true_model(robot), loaded(recording, robot))
+    assert found.payload.mass == pytest.approx(2.5, rel=0.01)
+    assert abs(found.payload.mass - 2.5) < 3 * found.mass_std
+    assert np.allclose(found.payload.center_of_mass, LOAD.center_of_mass, atol=3e-3)
+    assert (found.torque_rms < 0.7).all()
+
+
+def test_weighs_a_payload_the_controller_does_know(recording: Make) -> None:
+    robot = load_robot("ur5e")
+    made = recording(robot, setup=Setup(UPRIGHT, LOAD), noise=0.5, coulomb=COULOMB, viscous=VISCOUS)
+    assert weigh(robot, true_model(robot), made).payload.mass == pytest.approx(2.5, rel=0.01)
+
+
+def test_an_empty_flange_weighs_nothing(recording: Make) -> None:
+    robot = load_robot("ur5e")
+    made = recording(robot, noise=0.5, coulomb=COULOMB, viscous=VISCOUS)
+    found = weigh(robot, true_model(robot), made)
+    assert found.payload.mass < max(0.02, 3 * found.mass_std)
+
+
+def test_standard_deviation_covers_the_truth(recording: Make) -> None:
+    """Noise, and torque constants as wrong as the model says they may be."""
+    robot = load_robot("ur5e")
+    inside = []
+    for seed in range(12):
+        gains = 1 + 0.005 * np.random.default_rng(seed).standard_normal(6)
+        model = true_model(robot, gains)
+        found = weigh(robot, model, loaded(recording, robot, seed=seed, seconds=20, noise=2.0))
+        inside.append(abs(found.payload.mass - 2.5) < 2 * found.mass_std)
+    assert np.mean(inside) >= 0.8
+
+
+def test_a_known_payload_corrects_torque_constants(recording: Make) -> None:
+    robot = load_robot("ur5e")
+    gains = np.array([1.08, 0.95, 1.05, 0.9, 1.15, 1.2])
+    model = true_model(robot, gains)
+    made = loaded(recording, robot, seconds=60)
+    found = weigh(robot, model, made, known_mass=2.5)
+    assert found.payload.mass == 2.5
+    assert np.allclose(found.torque_constants, 0.1, rtol=0.02)
+    calibrated = with_torque_constants(model, found)
+    assert calibrated.joints[3].friction.parameters["coulomb"] == pytest.approx(
+        COULOMB / 101, rel=0.03
+    )
+    assert calibrated.joints[3].source["torque_constant"] == "known_payload"
+    assert weigh(robot, calibrated, made).payload.mass == pytest.approx(2.5, rel=0.01)
+
+
+@pytest.mark.parametrize("mass", [0.0, -1.0, float("nan"), 1e6])
+def test_refuses_a_known_mass_that_cannot_be(mass: float) -> None:
+    robot = load_robot("ur5e")
+    with pytest.raises(InputError, match="known-payload"):
+        PayloadFit(true_model(robot), robot, UPRIGHT, known_mass=mass)
+
+
+def test_refuses_a_still_arm(recording: Make) -> None:
+    robot = load_robot("ur5e")
+    still = recording(robot, noise=0.1, still=(0, 1, 2, 3, 4, 5))
+    with pytest.raises(IdentificationError, match="no joint moves"):
+        weigh(robot, true_model(robot), still)
+
+
+def test_a_wrong_model_shows_in_the_residual(recording: Make) -> None:
+    robot = load_robot("ur5e")
+    model = true_model(robot)
+    sticky = tuple(
+        replace(
+            joint, friction=replace(joint.friction, parameters={"coulomb": 0.2, "viscous": 0.0})
+        )
+        for joint in model.joints
+    )
+    made = loaded(recording, robot)
+    right = weigh(robot, model, made)
+    wrong = weigh(robot, replace(model, joints=sticky), made)
+    assert (wrong.torque_rms > 2 * right.torque_rms).all()
