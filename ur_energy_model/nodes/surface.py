@@ -116,12 +116,12 @@ SERVICES: dict[str, tuple[Service, ...]] = {
 
 
 def live_topics(joints: Sequence[str]) -> dict[str, str]:
-    """Types of the topics that the estimator always publishes, by relative name."""
+    """Types of the topics that the estimator always publishes, by name outside a namespace."""
     optional = {"energy/joints", "robot_description", "/clock"}
     out = {}
     for topic in TOPICS["estimator"]:
         if topic.subscribed or topic.name in optional:
             continue
         for joint in joints if JOINT in topic.name else [""]:
-            out[topic.name.replace(JOINT, joint)] = topic.type
+            out["/" + topic.name.lstrip("/").replace(JOINT, joint)] = topic.type
     return out

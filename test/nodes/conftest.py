@@ -1,0 +1,166 @@
+"""Nodes as processes of their own, on a ROS domain of their own, and an observer of them."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import random
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import rclpy
+from rclpy.context import Context
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.qos import DurabilityPolicy, QoSProfile
+from std_srvs.srv import Trigger
+
+from ur_energy_model.launching import node_command
+
+PATIENCE = 30.0
+"""Longest wait for anything [s]; a bound, not an expectation."""
+
+
+def message_class(name: str) -> Any:
+    """Message class of package/Type or package/msg/Type."""
+    parts = name.split("/")
+    return getattr(importlib.import_module(f"{parts[0]}.msg"), parts[-1])
+
+
+class Observer:
+    """Subscribes, calls services, and waits with a bound."""
+
+    def __init__(self, domain: int) -> None:
+        self.latest: dict[str, Any] = {}
+        self.history: dict[str, list[Any]] = {}
+        self._context = Context()
+        rclpy.init(context=self._context, domain_id=domain)
+        self.node = rclpy.create_node("observer", context=self._context)
+        self._executor = SingleThreadedExecutor(context=self._context)
+        self._executor.add_node(self.node)
+
+    def listen(self, topic: str, kind: str, *, latched: bool = False) -> None:
+        """Keep the messages of a topic."""
+        qos = QoSProfile(depth=100)
+        if latched:
+            qos.durability = DurabilityPolicy.TRANSIENT_LOCAL
+
+        def keep(message: Any) -> None:
+            self.latest[topic] = message
+            self.history.setdefault(topic, []).append(message)
+
+        self.node.create_subscription(message_class(kind), topic, keep, qos)
+
+    def spin(self, seconds: float) -> None:
+        """Take what arrives."""
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0:
+            self._executor.spin_once(timeout_sec=left)
+
+    def wait(self, condition: Callable[[], Any], what: str) -> Any:
+        """Until a condition holds; its value."""
+        end = time.monotonic() + PATIENCE
+        while time.monotonic() < end:
+            value = condition()
+            if value:
+                return value
+            self._executor.spin_once(timeout_sec=0.1)
+        pytest.fail(f"waited in vain for {what}")
+
+    def hear(self, topic: str) -> Any:
+        """The next message of a topic that is listened to."""
+        known = len(self.history.get(topic, []))
+        self.wait(lambda: len(self.history.get(topic, [])) > known, topic)
+        return self.latest[topic]
+
+    def call(self, service: str, kind: Any = Trigger, request: Any = None) -> Any:
+        """Answer of a service."""
+        client = self.node.create_client(kind, service)
+        self.wait(client.service_is_ready, service)
+        future = client.call_async(kind.Request() if request is None else request)
+        self.wait(future.done, f"an answer of {service}")
+        self.node.destroy_client(client)
+        return future.result()
+
+    def status(self, topic: str, name: str) -> dict[str, str]:
+        """Key-value pairs of a diagnostic status, and its `message` and `level`."""
+
+        def find() -> dict[str, str] | None:
+            for status in getattr(self.latest.get(topic), "status", []):
+                if status.name.endswith(name):
+                    pairs = {value.key: value.value for value in status.values}
+                    return pairs | {"message": status.message, "level": str(status.level[0])}
+            return None
+
+        return self.wait(find, f"{name} on {topic}")
+
+    def close(self) -> None:
+        """Leave the domain."""
+        self._executor.shutdown()
+        self.node.destroy_node()
+        rclpy.try_shutdown(context=self._context)
+
+
+class Cell:
+    """Processes and an observer that share a domain."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.domain = random.randrange(1, 101)
+        self.environment = {
+            **os.environ, "ROS_DOMAIN_ID": str(self.domain),
+            "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST", "ROS_LOG_DIR": str(folder / "ros_log"),
+        }  # fmt: skip
+        os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
+        self.observer = Observer(self.domain)
+        self.children: list[subprocess.Popen[str]] = []
+
+    def start(self, node: str, *, namespace: str = "", **parameters: Any) -> subprocess.Popen[str]:
+        """Start a node as the demo does."""
+        return self.run(node_command(node, parameters, namespace=namespace))
+
+    def run(self, command: list[str], **environment: str) -> subprocess.Popen[str]:
+        """Start a process in a session of its own."""
+        child = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            env=self.environment | environment, start_new_session=True, cwd=self.folder,
+        )  # fmt: skip
+        self.children.append(child)
+        return child
+
+    @staticmethod
+    def stop(child: subprocess.Popen[str], number: int = signal.SIGINT) -> tuple[int, str]:
+        """End a process; its exit code and output."""
+        if child.poll() is None:
+            child.send_signal(number)
+        output, _ = child.communicate(timeout=PATIENCE)
+        return child.returncode, output
+
+    def close(self) -> None:
+        """End everything."""
+        for child in reversed(self.children):
+            if child.poll() is None:
+                child.send_signal(signal.SIGINT)
+        for child in self.children:
+            self._reap(child)
+        self.observer.close()
+
+    @staticmethod
+    def _reap(child: subprocess.Popen[str]) -> None:
+        try:
+            child.communicate(timeout=PATIENCE)
+        except subprocess.TimeoutExpired:
+            os.killpg(child.pid, signal.SIGKILL)
+            child.communicate()
+
+
+@pytest.fixture
+def cell(tmp_path: Path) -> Iterator[Cell]:
+    """A domain for one test."""
+    made = Cell(tmp_path)
+    yield made
+    made.close()

@@ -1,0 +1,275 @@
+"""The estimator node alone: sources, restarts, lifecycle, refusals, predictions."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from lifecycle_msgs.srv import ChangeState, GetState
+from rcl_interfaces.srv import SetParameters
+from rclpy.parameter import Parameter
+from rosgraph_msgs.msg import Clock
+from sensor_msgs.msg import JointState
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+
+from test.estimation.known_arm import ROBOT, known_model, motion, packets, total
+from test.nodes.conftest import Cell
+from ur_energy_model.nodes.conversions import time_message
+from ur_energy_model.telemetry.bags import BagWriter
+from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
+
+JOINTS = ROBOT.joint_names
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    path = tmp_path / "model.yaml"
+    known_model().save(path)
+    return path
+
+
+@pytest.fixture
+def bag(tmp_path: Path) -> Path:
+    """Six seconds of the known arm."""
+    telemetry = motion(6.0)
+    stamp = (1_700_000_000 + telemetry.time) * 1e9
+    path = tmp_path / "bag"
+    info = RecordingInfo(robot="ur5e", rate=500.0)
+    fields = tuple(telemetry.columns)
+    whole = Telemetry(telemetry.time, telemetry.columns, info, stamp=stamp.astype(np.int64))
+    writer = BagWriter(path, info, fields)
+    for part in packets(whole, 100):
+        writer.write(part)
+    writer.close()
+    return path
+
+
+def ended(cell: Cell, name: str) -> Any:
+    """The last energy of a bag that has been played."""
+    observer = cell.observer
+    observer.wait(
+        lambda: (
+            observer.status("/diagnostics", "estimator: source")["message"] == "the bag has ended"
+        ),
+        "the end of the bag",
+    )
+    return observer.latest[name].data
+
+
+def test_a_bag_is_played_in_real_time_and_sets_the_clock(
+    cell: Cell, model: Path, bag: Path
+) -> None:
+    observer = cell.observer
+    for topic in ("/energy/total/energy", "/energy/total/power"):
+        observer.listen(topic, "std_msgs/Float64")
+    observer.listen("/diagnostics", "diagnostic_msgs/DiagnosticArray")
+    clocks: list[Clock] = []
+    observer.node.create_subscription(Clock, "/clock", clocks.append, 10)
+    command = _command(source="bag", bag=str(bag), model_file=str(model))
+    cell.run([*command, "-p", "use_sim_time:=true"])
+    last = ended(cell, "/energy/total/energy")
+    telemetry = motion(6.0)
+    truth = np.trapezoid(total(telemetry), telemetry.time)
+    assert last == pytest.approx(truth, rel=0.02)  # the last publication is up to 20 ms early
+    seconds = [clock.clock.sec for clock in clocks]
+    assert seconds == sorted(seconds)
+    assert 1_700_000_000 + 100 <= seconds[0] <= seconds[-1] <= 1_700_000_000 + 107
+
+
+def _command(**parameters: Any) -> list[str]:
+    from ur_energy_model.launching import node_command
+
+    return node_command("estimator", parameters)
+
+
+def test_a_killed_estimator_continues_its_counters(cell: Cell, model: Path, bag: Path) -> None:
+    observer = cell.observer
+    topic = "/energy/total/energy"
+    observer.listen(topic, "std_msgs/Float64")
+    parameters = {
+        "source": "bag", "bag": str(bag), "loop": True, "model_file": str(model),
+        "state_file": str(cell.folder / "state.json"),
+    }  # fmt: skip
+    child = cell.start("estimator", **parameters)
+    observer.wait(lambda: len(observer.history.get(topic, [])) > 60, "energies")
+    os.kill(child.pid, signal.SIGKILL)
+    child.wait()
+    observer.spin(0.5)
+    before = [message.data for message in observer.history[topic]]
+    cell.start("estimator", **parameters)
+    observer.wait(lambda: len(observer.history[topic]) > len(before) + 20, "more energies")
+    after = [message.data for message in observer.history[topic][len(before) :]]
+    assert after[0] >= before[-1]
+    assert after == sorted(after)
+
+
+def test_joint_states_of_a_driver_in_a_namespace_with_a_prefix(cell: Cell, model: Path) -> None:
+    observer = cell.observer
+    names = [f"left_{joint}" for joint in JOINTS]
+    topic = "/cell_7/energy/total/power"
+    observer.listen(topic, "std_msgs/Float64")
+    observer.listen(f"/cell_7/energy/{names[2]}/power", "std_msgs/Float64")
+    cell.start(
+        "estimator", namespace="/cell_7", source="joint_states", tf_prefix="left_",
+        model_file=str(model),
+    )  # fmt: skip
+    publisher = observer.node.create_publisher(JointState, "/cell_7/joint_states", 10)
+    observer.wait(lambda: publisher.get_subscription_count() > 0, "the estimator's ear")
+    telemetry = motion(4.0)
+    order = [5, 3, 1, 0, 2, 4]
+    for i in range(0, 1500, 10):
+        message = JointState(name=["left_finger_joint", *(names[k] for k in order)])
+        message.header.stamp = time_message(int(telemetry.time[i] * 1e9))
+        for field, column in (
+            ("position", "actual_q"), ("velocity", "actual_qd"), ("effort", "actual_current"),
+        ):  # fmt: skip
+            setattr(message, field, [0.0, *telemetry[column][i][order].tolist()])
+        publisher.publish(message)
+        observer.spin(0.02)
+    powers = [message.data for message in observer.history[topic]]
+    assert len(powers) > 50
+    truth = total(telemetry)[:1500]
+    assert np.mean(powers) == pytest.approx(truth.mean(), rel=0.1)
+    assert observer.history[f"/cell_7/energy/{names[2]}/power"]
+
+
+def test_lifecycle_without_autostart(cell: Cell, model: Path, bag: Path) -> None:
+    observer = cell.observer
+    observer.listen("/energy/total/power", "std_msgs/Float64")
+    child = cell.start(
+        "estimator", autostart=False, source="bag", bag=str(bag), loop=True, model_file=str(model)
+    )
+
+    def state() -> str:
+        return observer.call("/estimator/get_state", GetState).current_state.label
+
+    def change(transition: int) -> bool:
+        request = ChangeState.Request()
+        request.transition.id = transition
+        return observer.call("/estimator/change_state", ChangeState, request).success
+
+    assert state() == "unconfigured"
+    assert change(1)
+    assert state() == "inactive"
+    observer.spin(0.5)
+    assert "/energy/total/power" not in observer.latest
+    assert change(3)
+    assert state() == "active"
+    observer.hear("/energy/total/power")
+    assert change(4)
+    assert state() == "inactive"
+    observer.spin(0.5)
+    silent = len(observer.history["/energy/total/power"])
+    observer.spin(0.5)
+    assert len(observer.history["/energy/total/power"]) == silent
+    assert change(2)
+    assert state() == "unconfigured"
+    assert change(1)
+    assert change(3)
+    observer.hear("/energy/total/power")
+    assert cell.stop(child)[0] == 0
+
+
+def test_parameters_are_checked(cell: Cell, model: Path, bag: Path) -> None:
+    cell.start("estimator", source="bag", bag=str(bag), loop=True, model_file=str(model))
+
+    def put(name: str, value: Any) -> Any:
+        request = SetParameters.Request(
+            parameters=[Parameter(name, value=value).to_parameter_msg()]
+        )
+        return cell.observer.call("/estimator/set_parameters", SetParameters, request).results[0]
+
+    assert put("gap_limit", 0.5).successful
+    assert not put("gap_limit", 50.0).successful
+    refusal = put("source", "rtde")
+    assert not refusal.successful
+    assert "at configuration" in refusal.reason
+
+
+def test_a_new_model_file_is_taken_and_a_broken_one_is_not(
+    cell: Cell, model: Path, bag: Path
+) -> None:
+    observer = cell.observer
+    observer.listen("/energy/standby/power", "std_msgs/Float64")
+    observer.listen("/diagnostics", "diagnostic_msgs/DiagnosticArray")
+    cell.start(
+        "estimator", source="bag", bag=str(bag), loop=True, model_file=str(model),
+        reload_period=0.1, track_standby=False,
+    )  # fmt: skip
+    assert observer.hear("/energy/standby/power").data == 25.0
+    shutil.copy(model, cell.folder / "good.yaml")
+    known_model(standby=31.0).save(model)
+    observer.wait(lambda: observer.latest["/energy/standby/power"].data == 31.0, "the new model")
+    model.write_text("kind: nonsense\n")
+    observer.wait(
+        lambda: "kind" in observer.status("/diagnostics", "estimator: model")["message"],
+        "the complaint",
+    )
+    assert observer.hear("/energy/standby/power").data == 31.0
+
+
+def test_a_plan_is_predicted_and_compared(cell: Cell, model: Path, bag: Path) -> None:
+    observer = cell.observer
+    observer.listen("/energy/prediction", "diagnostic_msgs/DiagnosticArray", latched=True)
+    cell.start("estimator", source="bag", bag=str(bag), loop=True, model_file=str(model))
+    publisher = observer.node.create_publisher(JointTrajectory, "/energy/planned_trajectory", 10)
+    observer.wait(lambda: publisher.get_subscription_count() > 0, "the estimator's ear")
+    plan = JointTrajectory(joint_names=list(reversed(JOINTS)))
+    for second, place in ((0, 0.0), (2, 1.0)):
+        point = JointTrajectoryPoint(positions=[place] * 6, velocities=[0.0] * 6)
+        point.time_from_start.sec = second
+        plan.points.append(point)
+    publisher.publish(plan)
+    observer.wait(lambda: "/energy/prediction" in observer.latest, "the prediction")
+    figures = observer.status("/energy/prediction", "total")
+    assert float(figures["duration_s"]) == 2.0
+    assert float(figures["energy_J"]) > 25.0 * 2.0
+    assert float(figures["energy_std_J"]) > 0
+    names = [status.name for status in observer.latest["/energy/prediction"].status]
+    assert names == [f"prediction: {part}" for part in (*JOINTS, "total")]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "problem"),
+    [
+        ({}, "model_file: is not set"),
+        ({"model_file": "none.yaml"}, "none.yaml"),
+        ({"model_file": "broken.yaml"}, "broken.yaml"),
+        ({"model_file": "model.yaml", "robot_model": "ur10e"}, "is a model of ur5e"),
+        ({"model_file": "model.yaml", "source": "bag", "bag": "none"}, "none"),
+    ],
+)
+def test_what_cannot_be_used_ends_the_node_with_one_line(
+    cell: Cell, model: Path, parameters: dict[str, str], problem: str
+) -> None:
+    (cell.folder / "broken.yaml").write_text("{}")
+    child = cell.start("estimator", **parameters)
+    output, _ = child.communicate(timeout=30)
+    assert child.returncode == 1
+    assert problem in output
+    assert "Traceback" not in output
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signals_end_the_node_cleanly(
+    cell: Cell, model: Path, bag: Path, number: signal.Signals
+) -> None:
+    state = cell.folder / "state.json"
+    child = cell.start(
+        "estimator", source="bag", bag=str(bag), loop=True, model_file=str(model),
+        state_file=str(state),
+    )  # fmt: skip
+    cell.observer.listen("/energy/total/power", "std_msgs/Float64")
+    cell.observer.hear("/energy/total/power")
+    child.send_signal(number)
+    if number == signal.SIGINT:
+        child.send_signal(number)  # ros2 launch delivers Ctrl-C twice
+    code, output = cell.stop(child, number)
+    assert code == 0, output
+    assert "Traceback" not in output
+    assert state.is_file()
