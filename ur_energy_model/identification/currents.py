@@ -42,6 +42,8 @@ WARMTH = 2.0
 _BY_NAME_ONLY = ("polynomial", "sign")
 """Never chosen by "auto": one is wild beyond the speeds it was fitted at, the other is
 coulomb_viscous but for speeds too low to be fitted."""
+_FILTER_MEMORY = 6.0
+"""Samples over which the narrow filter correlates white noise, at the rate kept behind it."""
 _COULOMB_SHARE = 0.04
 _VISCOUS_SHARE = 0.028
 _GRID = 8
@@ -216,15 +218,12 @@ class CurrentFit:
         comparison = {name: float(np.sqrt(entry[3].mean())) for name, entry in best.items()}
         if len(self.candidates) == 1:
             comparison, reason = {}, "chosen by --friction"
-        total = blocks.sum(axis=0)
-        load = solution.coefficients[0] ** 2 * total[0, 0]
-        own = solution.coefficients[1:]
-        ratio = float(np.sqrt(own @ total[1:-1, 1:-1] @ own / max(load, 1e-12)))
+        ratio = _unexplained_over_load(solution, blocks.sum(axis=0))
         return self._result(j, candidate, prior, solution, reason, comparison, ratio)
 
     def _result(
         self, j: int, candidate: Candidate, prior: Prior, solution: Solution, reason: str,
-        comparison: dict[str, float], friction_over_load: float = float("inf"),
+        comparison: dict[str, float], unexplained_over_load: float = float("inf"),
     ) -> JointFit:  # fmt: skip
         law = candidate.law
         constant = 1.0 / solution.coefficients[0]
@@ -253,7 +252,7 @@ class CurrentFit:
             reason=reason,
             comparison=comparison,
             effective_samples=solution.effective_samples,
-            friction_over_load=friction_over_load,
+            unexplained_over_load=unexplained_over_load,
             regressed_constant=float(constant),
             regressed_std=deviation,
         )
@@ -291,6 +290,16 @@ class CurrentFit:
         solution = Solution(prior.mean, np.diag(prior.std**2), float("nan"), 0.0, 0.0)
         reason = f"joint moved for less than {SHORTEST_MOTION:g} s: robot file and typical friction"
         return self._result(j, candidate, prior, solution, reason, {})
+
+
+def _unexplained_over_load(solution: Solution, gram: Array) -> float:
+    """RMS of the residual's systematic part over that of the load's current.
+
+    Residuals that are correlated for longer than the filter makes white noise are systematic.
+    """
+    share = 1.0 - _FILTER_MEMORY * solution.effective_samples / solution.samples
+    load = solution.coefficients[0] * np.sqrt(gram[0, 0] / solution.samples)
+    return float(solution.residual * np.sqrt(max(share, 0.0)) / max(load, 1e-9))
 
 
 def nominal_friction(robot: RobotDescription, j: int) -> tuple[dict[str, float], dict[str, float]]:

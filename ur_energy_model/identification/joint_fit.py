@@ -27,7 +27,8 @@ class JointFit:
         reason: why this law, for people.
         comparison: held-out RMS [A] by law name.
         effective_samples: independent samples the data amounts to.
-        friction_over_load: RMS of the friction's current over that of the load's.
+        unexplained_over_load: RMS of the residual's systematic part over that of the current that
+            the load takes; infinite where the joint did not move.
         regressed_constant, regressed_std: torque constant as the current alone tells it [N m/A].
     """
 
@@ -41,7 +42,7 @@ class JointFit:
     reason: str
     comparison: dict[str, float]
     effective_samples: float
-    friction_over_load: float = float("inf")
+    unexplained_over_load: float = float("inf")
     regressed_constant: float = float("nan")
     regressed_std: float = float("nan")
 

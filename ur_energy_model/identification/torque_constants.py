@@ -1,8 +1,9 @@
 """How exactly torque constants are known, and what other joints and the bus add to it.
 
 Regression of current on torque gives a torque constant with a statistical deviation. Beyond it
-stands what the model leaves out: nominal link masses, and the shape of friction, an error of
-which leaks into the torque constant the more, the smaller the load is beside the friction. Motors
+stands what the model leaves out: nominal link masses, and whatever the residual shows to be
+systematic (the shape of friction, its lag), which leaks into the torque constant the more, the
+smaller the load is beside it. Motors
 of one size in one arm are alike (factory calibrations state one torque constant per size), so
 joints that carry load tell about those that hardly do; and bus power, which weighs motor speed
 times current, tells about all that move.
@@ -23,8 +24,6 @@ Array = NDArray[np.float64]
 
 MODEL_ERROR = 0.01
 """Share of a torque constant that nominal masses and one-sided load friction leave open."""
-SHAPE_ERROR = 0.04
-"""Error of a fitted friction law's shape, as a share of friction."""
 ARM_SPREAD = 0.12
 """Spread of torque constants between arms of one type (factory calibrations: over 10 %)."""
 JOINT_SPREAD = 0.04
@@ -33,7 +32,7 @@ JOINT_SPREAD = 0.04
 
 def model_error(fit: JointFit) -> float:
     """Relative deviation of the torque constant beyond its statistical one."""
-    return float(np.hypot(MODEL_ERROR, SHAPE_ERROR * fit.friction_over_load))
+    return float(np.hypot(MODEL_ERROR, fit.unexplained_over_load))
 
 
 def with_shared_sizes(fits: Sequence[JointFit], robot: RobotDescription) -> tuple[JointFit, ...]:

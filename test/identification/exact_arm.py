@@ -1,0 +1,103 @@
+"""A UR5e that obeys the model exactly, so that identification has a truth to be held against."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from scipy.signal import lfilter
+
+from test.identification.conftest import smooth_motion
+from ur_energy_model.model.dynamics import ArmDynamics
+from ur_energy_model.model.friction import LAWS, FrictionLaw, OperatingPoint
+from ur_energy_model.model.robots import RobotDescription, load_robot
+from ur_energy_model.model.setup import Setup
+from ur_energy_model.telemetry.bags import BagWriter
+from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, find_gaps
+
+TORQUE_CONSTANT = np.array([0.105, 0.103, 0.107, 0.080, 0.078, 0.081])
+
+
+@dataclass(frozen=True)
+class ExactArm:
+    """Torque constants, friction and bus of the made-up arm.
+
+    Attributes:
+        law: friction law; parameters [terms, n], motor side, scaled by joint size.
+        current_noise: one standard deviation [A]; correlation: of one sample with the next.
+        power_noise: one standard deviation [W].
+    """
+
+    robot: RobotDescription = field(default_factory=lambda: load_robot("ur5e"))
+    law: FrictionLaw = LAWS["power_flow"]
+    parameters: dict[str, float] = field(
+        default_factory=lambda: {"viscous": 4e-4, "coulomb_direct": 0.06, "coulomb_reverse": 0.045}
+    )
+    torque_constant: np.ndarray = field(default_factory=lambda: TORQUE_CONSTANT.copy())
+    resistance_factor: float = 0.9
+    driver: float = 0.25
+    standby: float = 26.0
+    current_noise: float = 0.02
+    correlation: float = 0.0
+    power_noise: float = 1.5
+    setup: Setup = field(default_factory=Setup)
+
+    @property
+    def size(self) -> np.ndarray:
+        """Friction of each joint as a share of the large joints'."""
+        return self.robot.max_torque / 150.0
+
+    def friction(self, qd: np.ndarray, load: np.ndarray, temperature: float = 30.0) -> np.ndarray:
+        """Motor-side friction [samples, n], N m."""
+        point = OperatingPoint(qd, load, self.robot.gear_ratio, np.full_like(qd, temperature))
+        terms = self.law.regressor(point, self.law.default_shape)
+        return terms @ np.array([self.parameters[n] for n in self.law.parameters]) * self.size
+
+    def record(
+        self, seconds: float = 40.0, *, rate: float = 100.0, seed: int = 0,
+        still: tuple[int, ...] = (), temperature: float = 30.0, source: str = "exact",
+    ) -> Telemetry:  # fmt: skip
+        """A recording with every column the pipeline can use."""
+        robot, random = self.robot, np.random.default_rng(seed)
+        time = 60.0 + np.arange(round(seconds * rate)) / rate
+        q, qd, qdd = smooth_motion(robot, time, seed, still)
+        load = ArmDynamics(robot, self.setup).inverse_dynamics(q, qd, qdd)
+        load = load + robot.reflected_inertia * qdd
+        torque = load / robot.gear_ratio + self.friction(qd, load, temperature)
+        true_current = torque / self.torque_constant
+        white = random.standard_normal(q.shape)
+        share = np.sqrt(1 - self.correlation**2)
+        noise = lfilter([share], [1, -self.correlation], white, axis=0) * self.current_noise
+        power = self.power(qd, true_current) + self.power_noise * random.standard_normal(len(time))
+        columns = {
+            "target_q": q, "target_qd": qd, "target_qdd": qdd, "target_moment": load,
+            "target_current": true_current, "actual_q": q, "actual_qd": qd,
+            "actual_current": true_current + noise * self.size[None] ** 0.7,
+            "joint_temperatures": np.full(q.shape, temperature),
+            "actual_robot_voltage": np.full(len(time), 47.8)
+            + 0.01 * random.standard_normal(len(time)),
+        }  # fmt: skip
+        columns["actual_robot_current"] = power / columns["actual_robot_voltage"]
+        info = RecordingInfo(source=source, robot=robot.name, rate=rate, simulated=True)
+        return Telemetry(time, columns, info, find_gaps(time, 1 / rate))
+
+    def power(self, qd: np.ndarray, current: np.ndarray) -> np.ndarray:
+        """Power at the supply [samples], W."""
+        robot = self.robot
+        copper = self.resistance_factor * robot.winding_resistance * current**2
+        shaft = self.torque_constant * robot.gear_ratio * qd * current
+        driver = self.driver * np.abs(current)
+        return np.maximum(self.standby + (copper + shaft + driver).sum(axis=1), 0.0)
+
+    def bag(self, folder: Path, name: str = "bag", **options: object) -> Path:
+        """A recording written to a bag."""
+        return write_bag(folder / name, self.record(**options))  # type: ignore[arg-type]
+
+
+def write_bag(path: Path, telemetry: Telemetry) -> Path:
+    """Telemetry as a bag."""
+    writer = BagWriter(path, telemetry.info, tuple(telemetry.columns))
+    writer.write(telemetry)
+    writer.close()
+    return path

@@ -1,0 +1,230 @@
+"""From bags to a model, and back: an arm of known constants, and recordings of real arms."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from test.identification.exact_arm import TORQUE_CONSTANT, ExactArm, write_bag
+from ur_energy_model.errors import (
+    InputError,
+    MissingFieldError,
+    RecordingError,
+    UrEnergyError,
+    WrongRobotError,
+)
+from ur_energy_model.identification.energies import estimate
+from ur_energy_model.identification.identification_json import identification_json
+from ur_energy_model.identification.pipeline import Identification, evaluate, identify
+from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.telemetry.csv_import import read_csv
+
+
+@pytest.fixture(scope="module")
+def bags(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    folder = tmp_path_factory.mktemp("bags")
+    arm = ExactArm()
+    return arm.bag(folder, "fit", seed=3, seconds=60), arm.bag(folder, "held_out", seed=4)
+
+
+@pytest.fixture(scope="module")
+def result(bags: tuple[Path, Path]) -> Identification:
+    return identify([bags[0]], "ur5e", validate=[bags[1]], friction="power_flow")
+
+
+def test_constants_of_a_known_arm(result: Identification) -> None:
+    arm = ExactArm()
+    for j, joint in enumerate(result.model.joints):
+        assert joint.torque_constant == pytest.approx(TORQUE_CONSTANT[j], rel=0.01)
+        assert joint.reflected_inertia == pytest.approx(arm.robot.reflected_inertia[j], rel=0.02)
+        for name, value in arm.parameters.items():
+            assert joint.friction.parameters[name] == pytest.approx(value * arm.size[j], rel=0.05)
+        assert abs(joint.torque_constant - TORQUE_CONSTANT[j]) < 3 * joint.std["torque_constant"]
+
+
+def test_held_out_currents_and_power(result: Identification) -> None:
+    metrics = result.validation[0]
+    assert metrics.current is not None
+    assert all(entry["r2"] is not None and entry["r2"] > 0.995 for entry in metrics.current)
+    assert metrics.power is not None
+    assert metrics.power["rmse"] == pytest.approx(1.5, rel=0.1)  # the noise and nothing else
+    assert abs(metrics.power["energy_error_percent"] or 0.0) < 0.3
+    assert metrics.torque is not None
+    assert all((entry["rms"] or 0.0) < 0.05 for entry in metrics.torque)
+
+
+def test_energies_against_the_truth(result: Identification, bags: tuple[Path, Path]) -> None:
+    arm = ExactArm()
+    telemetry = arm.record(seed=4)
+    summary = estimate(result.model, bags[1])
+    current = telemetry["target_current"]
+    speed = arm.robot.gear_ratio * telemetry["actual_qd"]
+    shaft = np.trapezoid(TORQUE_CONSTANT * speed * current, telemetry.time, axis=0)
+    copper = np.trapezoid(
+        arm.resistance_factor * arm.robot.winding_resistance * current**2, telemetry.time, axis=0
+    )
+    np.testing.assert_allclose(summary.mechanical, shaft, rtol=0.015)
+    np.testing.assert_allclose(summary.electrical.sum(), (shaft + copper).sum(), rtol=0.01)
+    assert summary.bus is not None
+    assert summary.supply == pytest.approx(summary.bus, rel=0.01)
+    assert summary.duration == pytest.approx(telemetry.duration)
+
+
+def test_the_model_file_keeps_everything(result: Identification, tmp_path: Path) -> None:
+    result.model.save(tmp_path / "model.yaml")
+    loaded = EnergyModel.load(tmp_path / "model.yaml")
+    telemetry = ExactArm().record(5.0)
+    names = ("actual_q", "actual_qd", "target_qdd")
+    before = result.model.predict(*(telemetry[name] for name in names))
+    after = loaded.predict(*(telemetry[name] for name in names))
+    np.testing.assert_allclose(after.total_power, before.total_power, rtol=1e-6, atol=1e-4)
+    np.testing.assert_allclose(after.total_power_std, before.total_power_std, rtol=1e-3)
+
+
+def test_bags_fitted_together_and_in_parts_agree(tmp_path: Path) -> None:
+    arm = ExactArm()
+    whole = arm.record(60.0, seed=5)
+    parts = [whole.cut(slice(0, 3000)), whole.cut(slice(3000, None))]
+    for i, part in enumerate(parts):
+        write_bag(tmp_path / f"part{i}", part)
+    write_bag(tmp_path / "whole", whole)
+    one = identify([tmp_path / "whole"], "ur5e", friction="coulomb_viscous").model
+    two = identify([tmp_path / "part0", tmp_path / "part1"], "ur5e", friction="coulomb_viscous")
+    for a, b in zip(one.joints, two.model.joints, strict=True):
+        assert b.torque_constant == pytest.approx(a.torque_constant, rel=5e-3)
+    assert len(two.fit) == 2
+
+
+def test_a_joint_that_does_not_move_keeps_the_robot_file(tmp_path: Path) -> None:
+    arm = ExactArm()
+    bag = arm.bag(tmp_path, seed=6, still=(4,))
+    joint = identify([bag], "ur5e").model.joints[4]
+    assert joint.source["torque_constant"] != "current"
+    assert joint.torque_constant == pytest.approx(arm.robot.torque_constant[4], rel=0.1)
+    assert joint.std["torque_constant"] > 0.03 * joint.torque_constant
+    assert "moved for less than" in joint.friction_reason
+    assert joint.source["reflected_inertia"] == "prior"
+
+
+def test_json_has_the_agreed_keys(result: Identification) -> None:
+    content = identification_json(result)
+    assert {"robot", "joints", "bus_power", "fit", "validation", "setup", "setup_source"} <= set(
+        content
+    )
+    joint = content["joints"][0]
+    keys = {
+        "name", "reflected_inertia", "torque_constant", "viscous", "coulomb_direct",
+        "coulomb_reverse", "friction_law", "std",
+    }  # fmt: skip
+    assert keys <= set(joint)
+    metrics = {"bag", "samples", "torque", "current", "power"}
+    assert metrics <= set(content["fit"])
+    assert metrics <= set(content["validation"][0])
+    assert set(content["setup"]) == {"gravity", "payload_mass", "payload_center_of_mass"}
+    assert content["setup_source"] == "estimated"
+
+
+def test_free_power_model_is_selectable(bags: tuple[Path, Path]) -> None:
+    model = identify([bags[0]], "ur5e", power_model="ecbot", friction="power_flow").model
+    assert model.bus.kind == "ecbot"
+    power = evaluate(model, bags[1]).power
+    assert power is not None
+    assert power["rmse"] is not None
+
+
+def test_without_bus_power_and_targets(tmp_path: Path) -> None:
+    whole = ExactArm().record(seed=8)
+    keep = ("actual_q", "actual_qd", "actual_current")
+    bare = replace(whole, columns={name: whole.columns[name] for name in keep})
+    result = identify([write_bag(tmp_path / "bare", bare)], "ur5e")
+    assert result.setups is None
+    assert result.fit[0].torque is None
+    assert result.fit[0].power is None
+    assert identification_json(result)["bus_power"] is None
+    assert any("no target_moment" in warning for warning in result.warnings)
+
+
+def test_evaluation_says_null_where_columns_lack(result: Identification, tmp_path: Path) -> None:
+    whole = ExactArm().record(seed=9)
+    keep = [name for name in whole.columns if not name.startswith(("target", "actual_robot"))]
+    bag = write_bag(tmp_path / "bag", replace(whole, columns={n: whole.columns[n] for n in keep}))
+    metrics = evaluate(result.model, bag)
+    assert metrics.torque is None
+    assert metrics.power is None
+    assert metrics.current is not None
+
+
+def _refusal(error: pytest.ExceptionInfo[UrEnergyError]) -> str:
+    text = str(error.value)
+    assert "\n" not in text
+    return text
+
+
+def test_refuses_missing_current(tmp_path: Path) -> None:
+    whole = ExactArm().record(5.0)
+    columns = {k: v for k, v in whole.columns.items() if k != "actual_current"}
+    bag = write_bag(tmp_path / "bag", replace(whole, columns=columns))
+    with pytest.raises(MissingFieldError) as error:
+        identify([bag], "ur5e")
+    assert "actual_current" in _refusal(error)
+    assert str(bag) in _refusal(error)
+
+
+def test_refuses_values_that_are_not_numbers(tmp_path: Path) -> None:
+    whole = ExactArm().record(5.0)
+    current = whole["actual_current"].copy()
+    current[100, 2] = np.nan
+    bag = write_bag(
+        tmp_path / "bag", replace(whole, columns={**whole.columns, "actual_current": current})
+    )
+    with pytest.raises(RecordingError) as error:
+        identify([bag], "ur5e")
+    assert "actual_current" in _refusal(error)
+
+
+def test_refuses_another_robot_and_no_bag(bags: tuple[Path, Path], tmp_path: Path) -> None:
+    with pytest.raises(WrongRobotError) as error:
+        identify([bags[0]], "ur10e")
+    assert "ur5e" in _refusal(error)
+    with pytest.raises(RecordingError):
+        identify([tmp_path / "nowhere"], "ur5e")
+    with pytest.raises(InputError) as refused:
+        identify([bags[0]], "ur5e", friction="magic")
+    assert "auto" in _refusal(refused)
+
+
+def _import(recordings: Path, name: str, robot: str, folder: Path) -> Path:
+    return write_bag(folder / name, read_csv([recordings / f"{name}.csv.gz"], robot))
+
+
+def test_real_ur10e_beats_a_plain_fit(recordings: Path, tmp_path: Path) -> None:
+    """Held-out R2 on moving samples, above what a plain fit reaches on these recordings."""
+    fit = _import(recordings, "ur10e_excitation_50s", "ur10e", tmp_path)
+    held_out = _import(recordings, "ur10e_point_to_point_57s", "ur10e", tmp_path)
+    result = identify([fit], "ur10e", validate=[held_out])
+    current = result.validation[0].current
+    assert current is not None
+    plain = [0.951, 0.993, 0.997, 0.972, 0.931, 0.802]
+    for entry, bound in zip(current, plain, strict=True):
+        assert entry["r2"] is not None
+        assert entry["r2"] > bound
+    inertia = [joint.reflected_inertia for joint in result.model.joints]
+    np.testing.assert_allclose(inertia, [6.02, 6.02, 1.915, 0.612, 0.612, 0.612], rtol=0.02)
+
+
+def test_real_ur5e_power_and_setup(recordings: Path, tmp_path: Path) -> None:
+    """Bus power down to its noise; mounting and payload from target_moment."""
+    bag = _import(recordings, "ur5e_pick_place_50hz_24s", "ur5e", tmp_path)
+    result = identify([bag], "ur5e")
+    power = result.fit[0].power
+    assert power is not None
+    assert (power["rmse"] or 9.0) < 1.8
+    assert result.power.comparison["common"] < 1.8  # held out, block by block
+    np.testing.assert_allclose(result.model.setup.gravity, [0, 6.94, -6.94], atol=0.03)
+    assert result.model.setup.payload.mass == pytest.approx(1.48, abs=0.02)
+    torque = result.fit[0].torque
+    assert torque is not None
+    assert all((entry["rms"] or 9.0) < 0.02 for entry in torque)
