@@ -39,8 +39,9 @@ def servo(parameters, hertz=12.0):
 def frictionless(parameters):
     zero = np.zeros(6)
     friction = replace(
-        parameters.friction, coulomb=np.zeros((2, 6)), slope=np.zeros((2, 6)), viscous=zero
-    )
+        parameters.friction, coulomb=np.zeros((2, 6)), rise=np.zeros((2, 6)),
+        viscous=np.zeros((2, 6)),
+    )  # fmt: skip
     return replace(
         parameters, friction=friction, load_direct=zero, load_reverse=zero,
         flex_spline_coulomb=zero, flex_spline_viscous=zero,

@@ -1,7 +1,7 @@
 """No-load friction of a joint as its factory calibration shows it, for the simulated arm only.
 
-Between the calibration's speeds friction grows less than in proportion to speed, so that neither
-"Coulomb and viscous" nor any other law of the identification fits it exactly.
+Friction grows less than in proportion to speed, as grease does that thins under shear. The curve is
+made to meet the calibration, not to have the form of any law that the identification fits.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import nnls
 
 Array = NDArray[np.float64]
 
@@ -18,20 +19,21 @@ Array = NDArray[np.float64]
 class FrictionCurve:
     """Friction torque of n joints over speed, joint side.
 
-    |torque| = coulomb (1 + (breakaway - 1) exp(-(qd/stribeck_speed)^2)) + slope |qd|^power + ...
+    |torque| = coulomb (1 + (breakaway - 1) exp(-(qd / stribeck_speed)^2))
+        + rise (1 - exp(-|qd| / pace)) + viscous |qd|
 
     Attributes:
         coulomb: forwards and backwards [2, n], N m.
-        slope: forwards and backwards [2, n], N m (s/rad)^power.
-        power: forwards and backwards [2, n].
-        viscous: taken off (negative) or added [n], N m s/rad.
+        rise: forwards and backwards [2, n], N m.
+        pace: forwards and backwards [2, n], rad/s.
+        viscous: forwards and backwards [2, n], N m s/rad.
         breakaway: static over Coulomb friction [n].
         stribeck_speed: [n], rad/s.
     """
 
     coulomb: Array
-    slope: Array
-    power: Array
+    rise: Array
+    pace: Array
     viscous: Array
     breakaway: Array
     stribeck_speed: Array
@@ -41,14 +43,14 @@ class FrictionCurve:
         cls, forward: Array, backward: Array, *, scale: Array, breakaway: float,
         stribeck_speed: float,
     ) -> FrictionCurve:  # fmt: skip
-        """From the fits of both directions (`fit_calibration`, [n, 3] each), times `scale` [n]."""
+        """From the fits of both directions (`fit_calibration`, [n, 4] each), times `scale` [n]."""
         both = np.stack([forward, backward])
         n = both.shape[1]
         return cls(
             coulomb=both[:, :, 0] * scale,
-            slope=both[:, :, 1] * scale,
-            power=both[:, :, 2].copy(),
-            viscous=np.zeros(n),
+            rise=both[:, :, 1] * scale,
+            pace=both[:, :, 2].copy(),
+            viscous=both[:, :, 3] * scale,
             breakaway=np.full(n, breakaway),
             stribeck_speed=np.full(n, stribeck_speed),
         )
@@ -67,12 +69,12 @@ class FrictionCurve:
         """
         way = (qd < 0).astype(int)
         joint = np.arange(qd.shape[-1])
-        coulomb, slope, power = (
-            values[way, joint] for values in (self.coulomb, self.slope, self.power)
+        coulomb, rise, pace, viscous = (
+            values[way, joint] for values in (self.coulomb, self.rise, self.pace, self.viscous)
         )
         speed = np.abs(qd)
         dip = 1.0 + (self.breakaway - 1.0) * np.exp(-((speed / self.stribeck_speed) ** 2))
-        moving = slope * speed**power + self.viscous * speed
+        moving = rise * (1.0 - np.exp(-speed / pace)) + viscous * speed
         return np.asarray(np.sign(qd) * (coulomb * dip + factor * moving))
 
     def straight_line(self, max_speed: Array) -> tuple[Array, Array]:
@@ -86,22 +88,22 @@ class FrictionCurve:
 
 
 def fit_calibration(speed: Array, torque: Array) -> Array:
-    """Coulomb, slope and power [n, 3] of |torque| = coulomb + slope speed^power.
+    """Coulomb, rise, pace and viscous [n, 4] of a joint's friction over speed.
+
+    |torque| = coulomb + rise (1 - exp(-speed / pace)) + viscous speed, none of them negative, with
+    the least relative error over a grid of paces from 0.05 to 3 rad/s.
 
     Args:
         speed: of the calibration [m], rad/s.
         torque: friction measured there [n, m], N m.
-
-    Returns:
-        Least squares over a grid of powers from 0.4 to 1.
     """
-    best = np.empty((len(torque), 3))
+    best = np.empty((len(torque), 4))
     error = np.full(len(torque), np.inf)
-    for power in np.linspace(0.4, 1.0, 121):
-        columns = np.stack([np.ones_like(speed), speed**power], axis=1)
-        fit = np.linalg.lstsq(columns, torque.T, rcond=None)[0]
-        residual = ((columns @ fit - torque.T) ** 2).sum(axis=0)
-        better = residual < error
-        error[better] = residual[better]
-        best[better] = np.column_stack([fit.T, np.full(len(torque), power)])[better]
+    for pace in np.geomspace(0.05, 3.0, 100):
+        columns = np.stack([np.ones_like(speed), 1.0 - np.exp(-speed / pace), speed], axis=1)
+        for joint, values in enumerate(torque):
+            found, residual = nnls(columns / values[:, None], np.ones_like(values))
+            if residual < error[joint]:
+                error[joint] = residual
+                best[joint] = found[0], found[1], pace, found[2]
     return best

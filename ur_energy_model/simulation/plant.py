@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numba
 import numpy as np
@@ -82,7 +83,8 @@ class Plant:
         self.energy = np.zeros((5, robot.dof))
         self.state = np.zeros((5, robot.dof))
         self.set_setup(robot, setup)
-        self._constants = _kernel_constants(parameters)
+        self._drives = _Drives.of(parameters)
+        self._time_constant = float(constants()["motor"]["current_time_constant"])
         unrest = np.sqrt(parameters.current_noise_moving**2 - parameters.current_noise_rest**2)
         self._unrest = unrest * parameters.current_to_torque
         self._unrest_speed = float(constants()["sensors"]["current_noise_speed"])
@@ -114,6 +116,8 @@ class Plant:
         blocks = max(1, math.ceil(dt / BLOCK - 1e-9))
         block = dt / blocks
         steps = max(1, math.ceil(block / self.step - 1e-9))
+        h = block / steps
+        lag = 1.0 - math.exp(-h / self._time_constant)
         if noise is not None:
             moving = 1.0 - np.exp(-np.abs(self.state[QD]) / self._unrest_speed)
             feed_forward = feed_forward + self._unrest * moving * noise
@@ -126,9 +130,9 @@ class Plant:
             first = start + (end - start) * (k / blocks)
             last = start + (end - start) * ((k + 1) / blocks)
             _advance(
-                self.state, self.energy, steps, block / steps, inverse, bias, first, last,
-                feed_forward, gains.stiffness, gains.damping, self._constants, self._factor,
-                self.stopped,
+                self.state, self.energy, steps, h, inverse, bias, first, last,
+                feed_forward, gains.stiffness, gains.damping, self._drives, self._factor,
+                lag, self.stopped,
             )  # fmt: skip
 
     def set_temperature(self, temperature: Array) -> None:
@@ -165,94 +169,100 @@ class Plant:
         return fastest
 
 
-def _kernel_constants(parameters: ArmParameters) -> Array:
-    """Constants in the rows `_advance` reads [24, n]."""
-    n = len(parameters.gear_ratio)
-    friction = parameters.friction
-    decay = np.full(n, constants()["motor"]["current_time_constant"])
-    return np.ascontiguousarray(
-        np.stack(
-            [
-                parameters.current_to_torque, parameters.effective_resistance,
-                parameters.rotor_inertia, parameters.max_current, decay,
-                *parameters.stiffness.T, *parameters.knees.T, parameters.damping,
-                *friction.coulomb, *friction.slope, *friction.power, friction.viscous,
-                friction.breakaway, friction.stribeck_speed,
-                parameters.load_direct, parameters.load_reverse,
-                parameters.flex_spline_coulomb, parameters.flex_spline_viscous,
-            ]
-        )
-    )  # fmt: skip
+class _Drives(NamedTuple):
+    """Constants of the drives as the kernel reads them, [n] unless said; see `ArmParameters`."""
+
+    to_torque: Array
+    resistance: Array
+    inertia: Array
+    max_current: Array
+    stiffness: Array  # [n, 3]
+    knees: Array  # [n, 2]
+    damping: Array
+    coulomb: Array  # forwards and backwards [2, n], as the next three
+    rise: Array
+    pace: Array
+    viscous: Array
+    breakaway: Array
+    stribeck_speed: Array
+    load_direct: Array
+    load_reverse: Array
+    flex_coulomb: Array
+    flex_viscous: Array
+
+    @classmethod
+    def of(cls, p: ArmParameters) -> _Drives:
+        """From the parameters of an arm."""
+        curve = p.friction
+        return cls(
+            p.current_to_torque, p.effective_resistance, p.rotor_inertia, p.max_current,
+            p.stiffness, p.knees, p.damping, curve.coulomb, curve.rise, curve.pace, curve.viscous,
+            curve.breakaway, curve.stribeck_speed, p.load_direct, p.load_reverse,
+            p.flex_spline_coulomb, p.flex_spline_viscous,
+        )  # fmt: skip
+
+
+@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+def _friction(
+    drives: _Drives, j: int, factor: float, speed: float, ahead: float, transmitted: float
+) -> float:
+    """Rotor friction [N m, not negative] of joint `j`, as it goes on at speed `ahead`."""
+    way = 0 if ahead >= 0.0 else 1
+    pace = abs(speed)
+    dip = math.exp(-((pace / drives.stribeck_speed[j]) ** 2))
+    moving = (
+        drives.rise[way, j] * (1.0 - math.exp(-pace / drives.pace[way, j]))
+        + drives.viscous[way, j] * pace
+    )
+    share = drives.load_direct[j] if transmitted * ahead >= 0.0 else drives.load_reverse[j]
+    level = drives.coulomb[way, j] * (1.0 + (drives.breakaway[j] - 1.0) * dip)
+    return float(level + factor * moving + share * abs(transmitted))
 
 
 @numba.njit(cache=True)  # type: ignore[untyped-decorator]
 def _advance(
     state: Array, energy: Array, steps: int, h: float, inverse: Array, bias: Array, first: Array,
-    last: Array, feed_forward: Array, stiffness: Array, damping: Array, constants: Array,
-    factor: Array, stopped: bool,
+    last: Array, feed_forward: Array, stiffness: Array, damping: Array, drives: _Drives,
+    factor: Array, lag: float, stopped: bool,
 ) -> None:  # fmt: skip
-    """`steps` steps of length `h`; symplectic Euler, rotor friction implicit."""
+    """`steps` steps of length `h`; symplectic Euler, friction implicit."""
     n = state.shape[1]
     load = np.empty(n)
     for k in range(steps):
         share = (k + 0.5) / steps
         for j in range(n):
-            (
-                to_torque, resistance, inertia, max_current, decay, k1, k2, k3, t1, t2, gear_loss,
-                coulomb_f, coulomb_b, slope_f, slope_b, power_f, power_b, viscous, breakaway,
-                stribeck, load_direct, load_reverse,
-            ) = (
-                constants[0, j], constants[1, j], constants[2, j], constants[3, j],
-                constants[4, j], constants[5, j], constants[6, j], constants[7, j],
-                constants[8, j], constants[9, j], constants[10, j], constants[11, j],
-                constants[12, j], constants[13, j], constants[14, j], constants[15, j],
-                constants[16, j], constants[17, j], constants[18, j], constants[19, j],
-                constants[20, j], constants[21, j],
-            )  # fmt: skip
             q, qd, rotor, speed, current = (
                 state[0, j], state[1, j], state[2, j], state[3, j], state[4, j]
             )  # fmt: skip
+            to_torque, inertia = drives.to_torque[j], drives.inertia[j]
             # Drive: servo and current loop.
-            if stopped:
-                wanted = 0.0
-            else:
+            wanted = 0.0
+            if not stopped:
                 error = first[0, j] + share * (last[0, j] - first[0, j]) - rotor
                 slip = first[1, j] + share * (last[1, j] - first[1, j]) - speed
                 wanted = (feed_forward[j] + stiffness[j] * error + damping[j] * slip) / to_torque
-                wanted = min(max(wanted, -max_current), max_current)
-            current += (1.0 - math.exp(-h / decay)) * (wanted - current)
+                wanted = min(max(wanted, -drives.max_current[j]), drives.max_current[j])
+            current += lag * (wanted - current)
             # Gear.
-            elastic = spring_torque(rotor - q, k1, k2, k3, t1, t2)
-            lossy = gear_loss * (speed - qd)
+            k1, k2, k3 = drives.stiffness[j, 0], drives.stiffness[j, 1], drives.stiffness[j, 2]
+            elastic = spring_torque(rotor - q, k1, k2, k3, drives.knees[j, 0], drives.knees[j, 1])
+            lossy = drives.damping[j] * (speed - qd)
             transmitted = elastic + lossy
             # Rotor, with its friction solved for the end of the step.
             free = speed + h / inertia * (to_torque * current - transmitted)
-            pace = abs(speed)
-            if free >= 0.0:
-                coulomb, slope, power = coulomb_f, slope_f, power_f
-            else:
-                coulomb, slope, power = coulomb_b, slope_b, power_b
-            excess = 1.0 + (breakaway - 1.0) * math.exp(-((pace / stribeck) ** 2))
-            driving = transmitted * free >= 0.0
-            level = (
-                coulomb * excess
-                + factor[j] * (slope * pace**power + viscous * pace)
-                + (load_direct if driving else load_reverse) * abs(transmitted)
-            )
+            level = _friction(drives, j, factor[j], speed, free, transmitted)
             most = inertia * abs(free) / h
             if stopped or level >= most:
-                new_speed = 0.0
-                friction = math.copysign(most, free)
-            else:
-                friction = math.copysign(level, free)
-                new_speed = free - h / inertia * friction
+                level = most
+            friction = math.copysign(level, free)
+            new_speed = free - h / inertia * friction if level < most else 0.0
             mean = 0.5 * (speed + new_speed)
             state[2, j] = rotor + h * new_speed
             state[3, j] = new_speed
             state[4, j] = current
             load[j] = transmitted - bias[j]
             energy[0, j] += h * to_torque * current * mean
-            energy[1, j] += h * resistance * current * current
+            energy[1, j] += h * drives.resistance[j] * current * current
             energy[2, j] += h * friction * mean
             energy[3, j] += h * lossy * (speed - qd)
             energy[4, j] += h * abs(current)
@@ -264,7 +274,7 @@ def _advance(
         # Flex splines, one after the other: each takes the momentum that its friction can.
         for j in range(n):
             before = state[1, j]
-            level = constants[22, j] + constants[23, j] * abs(before)
+            level = drives.flex_coulomb[j] + drives.flex_viscous[j] * abs(before)
             impulse = math.copysign(min(h * level, abs(before) / inverse[j, j]), before)
             for i in range(n):
                 state[1, i] -= inverse[i, j] * impulse
