@@ -57,22 +57,29 @@ class StandInArm:
     commands: list[Command] = field(default_factory=list)
     carried: list[Payload] = field(default_factory=list)
 
-    @property
-    def outputs(self) -> dict[str, float | Array]:
+    def __post_init__(self) -> None:
+        self._renew()
+
+    def _renew(self) -> None:
         values: dict[str, Any] = {
             name: np.full(known.width, i + self.cycle / 1000)
             for i, (name, known) in enumerate(FIELDS.items())
-            if not name.startswith(("output_", "input_", "tool_", "elbow_"))
+            if not name.startswith(("output_", "input_", "tool_"))
         }
-        values["timestamp"] = 60.0 + self.cycle / self.robot.rate
-        values["robot_mode"], values["safety_mode"] = int(self.robot_mode), int(self.safety_mode)
-        return {
-            name: value if FIELDS[name].width > 1 else float(np.ravel(value)[0])
-            for name, value in values.items()
+        self._values = {
+            name: value if len(value) > 1 else float(value[0]) for name, value in values.items()
         }
+
+    @property
+    def outputs(self) -> dict[str, float | Array]:
+        self._values["timestamp"] = 60.0 + self.cycle / self.robot.rate
+        self._values["robot_mode"] = float(self.robot_mode)
+        self._values["safety_mode"] = float(self.safety_mode)
+        return self._values
 
     def tick(self) -> None:
         self.cycle += 1
+        self._renew()
 
     def carry(self, payload: Payload) -> None:
         self.carried.append(payload)

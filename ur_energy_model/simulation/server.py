@@ -85,6 +85,11 @@ class SimulatedController:
         """How the ticks kept their deadlines."""
         return self._ticker.punctuality()
 
+    @property
+    def connections(self) -> int:
+        """How many clients are connected, on all ports."""
+        return len(self._ports.connections)
+
     def run(self, duration: float | None = None, ready: Callable[[], None] | None = None) -> None:
         """Serve until `stop`, or for this long on the controller's clock [s].
 
