@@ -1,0 +1,104 @@
+"""The launch files with the real launch and launch_ros, where they are installed."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from test.estimation.known_arm import known_model
+from ur_energy_model.launching import ARGUMENTS
+from ur_energy_model.resources import share_directory
+
+launch_ros = pytest.importorskip("launch_ros", reason="launch_ros is not installed here")
+
+LAUNCH = share_directory() / "launch"
+_RUN = """
+import sys
+from launch import LaunchDescription, LaunchService
+from launch.actions import IncludeLaunchDescription
+from launch.launch_description_sources import PythonLaunchDescriptionSource
+arguments = [tuple(text.split(":=", 1)) for text in sys.argv[2:]]
+service = LaunchService(noninteractive=True)
+service.include_launch_description(LaunchDescription([
+    IncludeLaunchDescription(PythonLaunchDescriptionSource(sys.argv[1]), launch_arguments=arguments)
+]))
+sys.exit(service.run())
+"""
+
+
+def launched(name: str, folder: Path, **arguments: str) -> subprocess.Popen[str]:
+    environment = {
+        **os.environ, "AMENT_PREFIX_PATH": sys.prefix, "ROS_LOG_DIR": str(folder / "log"),
+        "ROS_DOMAIN_ID": str(random.randrange(1, 101)),
+        "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST",
+    }  # fmt: skip
+    words = [f"{key}:={value}" for key, value in arguments.items()]
+    return subprocess.Popen(
+        [sys.executable, "-c", _RUN, str(LAUNCH / f"{name}.launch.py"), *words],
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment,
+        start_new_session=True, cwd=folder,
+    )  # fmt: skip
+
+
+def ended(child: subprocess.Popen[str], timeout: float = 40.0) -> str:
+    try:
+        output, _ = child.communicate(timeout=timeout)
+    except subprocess.TimeoutExpired:
+        os.killpg(child.pid, signal.SIGKILL)
+        output, _ = child.communicate()
+        pytest.fail(f"launch did not end\n{output}")
+    return output
+
+
+@pytest.mark.parametrize("name", ARGUMENTS)
+def test_declared_arguments_are_those_of_the_table(name: str) -> None:
+    from launch.launch_description_sources import get_launch_description_from_python_launch_file
+
+    path = str(LAUNCH / f"{name}.launch.py")
+    found = get_launch_description_from_python_launch_file(path).get_launch_arguments()
+    assert [argument.name for argument in found] == [entry.name for entry in ARGUMENTS[name]]
+    for argument, entry in zip(found, ARGUMENTS[name], strict=True):
+        assert (argument.default_value is None) == (entry.default is None)
+        assert argument.description.startswith(entry.description)
+
+
+def test_the_demo_runs_until_ctrl_c(tmp_path: Path) -> None:
+    known_model().save(tmp_path / "model.yaml")
+    child = launched(
+        "demo", tmp_path, host="127.0.14.20", model_file=str(tmp_path / "model.yaml"),
+        record="true", bag_directory=str(tmp_path / "bags"), namespace="cell_1",
+    )  # fmt: skip
+    end = time.monotonic() + 40.0
+    while not list(tmp_path.glob("bags/*/*.mcap")) and time.monotonic() < end:
+        time.sleep(0.2)
+    time.sleep(2.0)
+    child.send_signal(signal.SIGINT)
+    output = ended(child)
+    assert list(tmp_path.glob("bags/*/metadata.yaml"))
+    assert output.count("process has finished cleanly") == 3, output
+    assert "Traceback" not in output
+
+
+def test_the_cell_waits_for_its_controller(tmp_path: Path) -> None:
+    known_model().save(tmp_path / "model.yaml")
+    child = launched(
+        "energy", tmp_path, robot_ip="127.0.14.21", model_file=str(tmp_path / "model.yaml")
+    )
+    time.sleep(5.0)
+    assert child.poll() is None
+    child.send_signal(signal.SIGINT)
+    assert ended(child).count("process has finished cleanly") == 2
+
+
+def test_identification_ends_by_itself_and_says_why(tmp_path: Path) -> None:
+    output = ended(launched("identify", tmp_path, bags=str(tmp_path / "none")))
+    assert "none" in output
+    assert "exit code 1" in output
+    assert not (tmp_path / "model.yaml").exists()

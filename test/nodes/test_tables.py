@@ -1,0 +1,35 @@
+"""Files written from the tables are those in the checkout; the tables are consistent."""
+
+from __future__ import annotations
+
+import pytest
+
+from ur_energy_model.nodes.generated import files
+from ur_energy_model.nodes.parameters import NODES, Parameter
+from ur_energy_model.resources import share_directory
+
+
+@pytest.mark.parametrize("name", files())
+def test_generated_files_are_up_to_date(name: str) -> None:
+    path = share_directory() / name
+    assert path.read_text() == files()[name], "run python -m ur_energy_model.nodes.generated"
+
+
+@pytest.mark.parametrize(
+    "entry", [pytest.param(p, id=f"{node}.{p.name}") for node in NODES for p in NODES[node]]
+)
+def test_parameters_are_described_and_accept_their_default(entry: Parameter) -> None:
+    assert entry.problem(entry.default) is None
+    assert entry.description
+    assert not entry.description.endswith(".")
+    numeric = isinstance(entry.default, int | float) and not isinstance(entry.default, bool)
+    assert (entry.minimum is not None) == (entry.maximum is not None) == numeric
+    assert not entry.unit or numeric
+
+
+def test_values_out_of_range_are_told_apart() -> None:
+    number = Parameter("speed", 1.0, "how fast", minimum=0.0, maximum=2.0)
+    assert number.problem(2.0) is None
+    assert number.problem(2.1) == "speed must be between 0 and 2, not 2.1"
+    word = Parameter("kind", "a", "which", choices=("a", "b"))
+    assert word.problem("c") == "kind must be one of a, b, not 'c'"
