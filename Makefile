@@ -20,8 +20,9 @@ $(BIN)/python:
 	  $(PYTHON) -m pip install -q --target build/virtualenv virtualenv && \
 	  PYTHONPATH=build/virtualenv $(PYTHON) -m virtualenv -q $(VENV); }
 
-$(VENV)/.requirements: requirements.txt requirements-dev.txt | $(BIN)/python
-	$(BIN)/python -m pip install --disable-pip-version-check -q -r requirements.txt -r requirements-dev.txt
+$(VENV)/.requirements: requirements.txt requirements-dev.txt constraints.txt | $(BIN)/python
+	$(BIN)/python -m pip install --disable-pip-version-check -q -c constraints.txt \
+	  -r requirements.txt -r requirements-dev.txt
 	@touch $@
 
 # The stamp depends on what is copied into share/; the modules themselves are linked.
