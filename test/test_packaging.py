@@ -24,14 +24,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
     """The wheel that `pip install .` makes, from a copy so that the checkout stays clean."""
     folder = tmp_path_factory.mktemp("wheel")
     source = folder / "source"
-    tracked = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"],
-        cwd=ROOT, check=True, capture_output=True, text=True,
-    ).stdout.split("\0")  # fmt: skip
-    for name in filter(None, tracked):
-        if (ROOT / name).is_file():
-            (source / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(ROOT / name, source / name)
+    unwanted = (".*", "build", "demo_output", "*.egg-info", "__pycache__", "test")
+    shutil.copytree(ROOT, source, ignore=shutil.ignore_patterns(*unwanted))
     subprocess.run(
         [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation",
          "--disable-pip-version-check", "-w", str(folder), str(source)],
