@@ -21,7 +21,7 @@ from std_srvs.srv import Trigger
 
 from ur_energy_model.launching import node_command
 
-PATIENCE = 30.0
+PATIENCE = 60.0
 """Longest wait for anything [s]; a bound, not an expectation."""
 
 

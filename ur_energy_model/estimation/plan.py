@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.interpolate import BPoly, CubicHermiteSpline, CubicSpline
 
 from ur_energy_model.errors import InputError
 from ur_energy_model.model.dynamics import ArmDynamics
@@ -65,6 +64,8 @@ class Plan:
         Quintic between points with accelerations, cubic between points with velocities; a cubic
         spline that starts and ends at rest through points with positions alone.
         """
+        from scipy.interpolate import BPoly, CubicHermiteSpline, CubicSpline  # slow to import
+
         knots = self.time - self.time[0]
         time = np.linspace(0.0, knots[-1], max(2, int(np.ceil(knots[-1] / period)) + 1))
         if self.qd is None:

@@ -7,16 +7,20 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from diagnostic_msgs.msg import DiagnosticStatus
 
 from ur_energy_model.estimation.live import Snapshot
 from ur_energy_model.estimation.powers import PowerFlow
 from ur_energy_model.estimation.reader import SourceReader
 from ur_energy_model.nodes import conversions as convert
+from ur_energy_model.telemetry.clock import HostClock
 from ur_energy_model.telemetry.samples import Telemetry
 
 SILENT_AFTER = 1.0
 """Silence of the source that counts as an error [s]."""
+MOST_LATENCIES = 2000
+"""Kept between two reports."""
 
 
 class EstimatorHealth:
@@ -28,6 +32,8 @@ class EstimatorHealth:
 
     def __init__(self, node: str) -> None:
         self._node = node.lstrip("/")
+        self._clock = HostClock()
+        self._latency: list[int] = []
         self._samples = 0
         self._gaps = 0
         self._last_arrival: float | None = None
@@ -40,7 +46,9 @@ class EstimatorHealth:
         """Why a replaced model file was not taken."""
 
     def received(self, batch: Telemetry) -> None:
-        """Samples have arrived."""
+        """Samples have arrived, and their power is known."""
+        if batch.stamp is not None and len(self._latency) < MOST_LATENCIES:
+            self._latency.append(self._clock.now() - int(batch.stamp[-1]))
         self._samples += len(batch)
         self._gaps += len(batch.gaps)
         self._last_arrival = time.monotonic()
@@ -76,6 +84,7 @@ class EstimatorHealth:
             level, text = convert.WARN, "samples are missing; their energy is unaccounted"
         values: dict[str, Any] = {
             "rate_Hz": rate,
+            **self._latencies(),
             "age_s": age,
             "gaps": self._gaps,
             "reconnects": 0 if reader is None else max(0, reader.attempts - 1),
@@ -88,6 +97,14 @@ class EstimatorHealth:
                 "unaccounted_s": unaccounted,
             }
         return convert.status(f"{self._node}: source", level, text, values, self._hardware)
+
+    def _latencies(self) -> dict[str, float]:
+        """From the arrival of a packet, by its host stamp, to its power; of live sources [ms]."""
+        taken, self._latency = self._latency, []
+        if not taken:
+            return {}
+        p50, p99, worst = np.percentile(taken, [50, 99, 100]) / 1e6
+        return {"latency_p50_ms": p50, "latency_p99_ms": p99, "latency_max_ms": worst}
 
     def _model(
         self, snapshot: Snapshot | None, flow: PowerFlow, model_file: Path
