@@ -125,7 +125,7 @@ class BagKeeper:
             self.writer.abandon()
             with suppress(OSError):
                 self.writer.write_metadata()
-            return str(_refusal(self.writer.path, error))
+            return f"the bag cannot be finished ({error.strerror or error})"
         return None
 
     def _upkeep(self) -> None:

@@ -123,8 +123,7 @@ def _rebuild_metadata(folder: Path, salvages: list[tuple[Path, _Salvage]]) -> li
     first = 0
     for file, salvage in salvages:
         summary = salvage.summary
-        total = sum(summary.counts.values())
-        entries.append(FileEntry(file.name, summary.start_time, summary.end_time, total))
+        entries.append(FileEntry(file.name, summary.start_time, summary.end_time, summary.messages))
         schemas = {schema.id: schema.name for schema in summary.schemas}
         for channel in summary.channels:
             counts[channel.topic] = counts.get(channel.topic, 0) + summary.counts[channel.id]
@@ -239,7 +238,7 @@ class _Rewriter:
             position = start + length
         if position < size:
             self._problems.append("the last record is incomplete")
-        elif size:
+        elif size and not self._problems:
             self._problems.append("the file was not finished")
 
     def _resume(self, data: mmap.mmap | bytes, position: int, problem: str) -> int:

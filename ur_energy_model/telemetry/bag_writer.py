@@ -42,7 +42,8 @@ from ur_energy_model.telemetry.message_types import (
 from ur_energy_model.telemetry.samples import Gap, RecordingInfo, Telemetry, concatenate
 
 CHUNK_NS = 500_000_000
-CHUNK_SAMPLES = 2000
+CHUNK_LIMIT_NS = 1_000_000_000
+CHUNK_SAMPLES = 500
 JOINT_STATES_PERIOD_NS = 20_000_000
 _TOPICS: tuple[tuple[str, MessageType], ...] = (
     (TELEMETRY_TOPIC, DYNAMIC_JOINT_STATE),
@@ -107,8 +108,7 @@ class BagWriter:
         self._last_slot = -1
         self._written = 0
         self._written_before = 0
-        self._files: list[FileEntry] = []
-        self._counts = dict.fromkeys((topic for topic, _ in _TOPICS), 0)
+        self._files: list[McapWriter] = []
         self._file: McapWriter | None = None
         self._opened = 0
         if self.path.exists():
@@ -124,8 +124,7 @@ class BagWriter:
     @property
     def size(self) -> int:
         """Bytes of the bag so far."""
-        closed = sum(_size(self.path / entry.name) for entry in self._files)
-        return closed + (self._file.size if self._file is not None else 0)
+        return sum(file.size for file in (*self._files, self._file) if file is not None)
 
     @property
     def pending_samples(self) -> int:
@@ -144,15 +143,7 @@ class BagWriter:
         self._keep_gaps(telemetry)
         stamp = self._stamps(telemetry)
         columns = {name: telemetry.columns.get(name, telemetry.time) for name in self.fields}
-        for start in range(0, len(telemetry), CHUNK_SAMPLES):
-            part = slice(start, start + CHUNK_SAMPLES)
-            self._pending.append(
-                Telemetry(
-                    time=telemetry.time[part],
-                    columns={name: values[part] for name, values in columns.items()},
-                    stamp=stamp[part],
-                )
-            )
+        self._pending.append(Telemetry(telemetry.time, columns, stamp=stamp))
         self.samples += len(telemetry)
         waiting = self._pending[0].stamp
         if waiting is not None and (
@@ -169,8 +160,11 @@ class BagWriter:
         if self._file is None:
             self._open_file()
         while self._pending:
-            part = self._take_chunk()
-            self._write_chunk(part)
+            waiting = concatenate(self._pending)
+            self._pending = [waiting]
+            count = _chunk_length(waiting)
+            self._write_chunk(waiting.cut(slice(0, count)))
+            self._pending = [waiting.cut(slice(count, None))] if count < len(waiting) else []
             self._split_if_due()
         while self._events:
             self._write_event(self._events[0])
@@ -208,16 +202,21 @@ class BagWriter:
 
     def write_metadata(self) -> None:
         """Bring metadata.yaml up to date."""
-        files = [entry for entry in self._files if (self.path / entry.name).exists()]
+        files = [file for file in self._files if file.path.exists()]
         if self._file is not None:
-            files.append(self._entry(self._file))
+            files.append(self._file)
+        entries = [
+            FileEntry(file.path.name, summary.start_time, summary.end_time, summary.messages)
+            for file in files
+            for summary in [file.summary]
+        ]
         topics = [
-            TopicEntry(topic, kind.name, kind.digest, self._counts[topic])
-            for topic, kind in _TOPICS
-            if topic != JOINT_STATES_TOPIC or self._joint_states is not None
+            TopicEntry(topic, kind.name, kind.digest, sum(f.summary.counts[number] for f in files))
+            for number, (topic, kind) in enumerate(_TOPICS, 1)
+            if number != JOINT_STATES or self._joint_states is not None
         ]
         custom = {**self._custom(), "gaps": gaps_to_text(self.gaps)}
-        BagMetadata(files, topics, custom).write(self.path)
+        BagMetadata(entries, topics, custom).write(self.path)
 
     def __enter__(self) -> Self:
         return self
@@ -251,19 +250,6 @@ class BagWriter:
         self._last_stamp = int(out[-1])
         return out
 
-    def _take_chunk(self) -> Telemetry:
-        """Join what waits, up to one chunk; `_pending` then begins with it."""
-        count = 0
-        parts: list[Telemetry] = []
-        for part in self._pending:
-            if parts and count + len(part) > CHUNK_SAMPLES:
-                break
-            parts.append(part)
-            count += len(part)
-        joined = concatenate(parts) if len(parts) > 1 else parts[0]
-        self._pending[: len(parts)] = [joined]
-        return joined
-
     def _write_chunk(self, part: Telemetry) -> None:
         file = self._file
         if file is None or part.stamp is None:
@@ -284,12 +270,9 @@ class BagWriter:
             payload = self._joint_states.encode(part.stamp[chosen], columns)
             blocks.append(Block(JOINT_STATES, time[chosen], payload))
         file.write_chunk(blocks)
-        self._pending.pop(0)
         self._written = stop
         self._last_slot = int(slots[-1])
         self._last_log_time = int(time[-1])
-        for block in blocks:
-            self._counts[_TOPICS[block.channel - 1][0]] += len(block.time)
 
     def _write_event(self, event: Event) -> None:
         if self._file is None:
@@ -299,7 +282,6 @@ class BagWriter:
         payload = np.frombuffer(event.encode(), np.uint8)[None, :]
         self._file.write_chunk([Block(EVENTS, time, payload)])
         self._last_log_time = int(time[0])
-        self._counts[EVENTS_TOPIC] += 1
 
     def _split_if_due(self) -> None:
         file = self._file
@@ -335,21 +317,17 @@ class BagWriter:
         file, self._file = self._file, None
         if file is None:
             return
-        self._files.append(self._entry(file))
+        self._files.append(file)
         file.close()
-
-    def _entry(self, file: McapWriter) -> FileEntry:
-        summary = file.summary
-        return FileEntry(
-            file.path.name, summary.start_time, summary.end_time, sum(summary.counts.values())
-        )
 
     def _custom(self) -> dict[str, str]:
         return custom_of_info(self.info, self.fields, host_clock=self._host_clock is not False)
 
 
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return 0
+def _chunk_length(waiting: Telemetry) -> int:
+    """Samples of the next chunk: at most a second of them, for damage costs a whole chunk."""
+    stamp = waiting.stamp
+    if stamp is None:
+        raise RuntimeError("waiting samples have stamps")
+    later = np.flatnonzero(stamp[:CHUNK_SAMPLES] - stamp[0] > CHUNK_LIMIT_NS)
+    return int(later[0]) if len(later) else min(len(stamp), CHUNK_SAMPLES)

@@ -11,6 +11,7 @@ import math
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TextIO, cast
 
@@ -176,14 +177,19 @@ def _lines(path: Path, file: TextIO) -> Iterator[str]:
 def _numbers(path: Path, header: CsvHeader, lines: Iterator[str]) -> Array:
     """Wanted columns side by side, checked to be finite."""
     wanted = [column for place in header.places.values() for column in place]
+    first = next((line for line in lines if line.strip()), None)
+    if first is None:
+        raise RecordingError(path, "holds no samples", "record again")
     try:
         table = np.loadtxt(
-            lines, delimiter=header.delimiter, usecols=wanted, comments=None, ndmin=2
+            chain([first], lines),
+            delimiter=header.delimiter,
+            usecols=wanted,
+            comments=None,
+            ndmin=2,
         )
     except (ValueError, IndexError):
         raise _first_fault(path, header) from None
-    if len(table) == 0:
-        raise RecordingError(path, "holds no samples", "record again")
     if not np.isfinite(table).all():
         raise _first_fault(path, header)
     return table

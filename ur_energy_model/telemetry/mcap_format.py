@@ -127,6 +127,11 @@ class Summary:
     counts: dict[int, int] = field(default_factory=dict)
 
     @property
+    def messages(self) -> int:
+        """Number of messages."""
+        return sum(self.counts.values())
+
+    @property
     def start_time(self) -> int:
         """Log time of the earliest message [ns], 0 where there is none."""
         return min((chunk.start_time for chunk in self.chunks), default=0)
@@ -162,7 +167,7 @@ class Summary:
         counts = b"".join(struct.pack("<HQ", *item) for item in sorted(self.counts.items()))
         return record(
             Op.STATISTICS,
-            struct.pack("<QHIIIIQQI", sum(self.counts.values()), len(self.schemas),
+            struct.pack("<QHIIIIQQI", self.messages, len(self.schemas),
                         len(self.channels), 0, len(self.metadata), len(self.chunks),
                         self.start_time, self.end_time, len(counts))
             + counts,

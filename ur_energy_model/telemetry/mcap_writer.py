@@ -82,7 +82,9 @@ class McapWriter:
         try:
             self._append(head)
         except OSError:
-            os.close(self._file)
+            self.abandon()
+            with suppress(OSError):
+                path.unlink()
             raise
 
     @property
