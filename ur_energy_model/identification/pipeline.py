@@ -24,7 +24,7 @@ from ur_energy_model.identification.currents import (
 )
 from ur_energy_model.identification.joint_fit import JointFit
 from ur_energy_model.identification.metrics import ErrorStatistics, Metrics, PowerStatistics
-from ur_energy_model.identification.power import PowerFit, PowerFitResult, current_rate
+from ur_energy_model.identification.power import MODEL_ERROR, PowerFit, PowerFitResult, current_rate
 from ur_energy_model.identification.recording import (
     Progress,
     Recording,
@@ -244,7 +244,7 @@ def _fit_power(
     factor, _ = result.factors["conversion"]
     updated = list(joints)
     for j, joint in enumerate(joints):
-        told_std = result.factors[f"k_{j}"][1] / factor
+        told_std = float(np.hypot(result.factors[f"k_{j}"][1] / factor, MODEL_ERROR * constant[j]))
         if told_std < _TOLD * std[j]:
             told = float(result.back_emf_constant[j] / factor)
             source = "current and bus_power"

@@ -37,6 +37,8 @@ DRIVER = (0.2, 0.2)
 """Driver loss [W/A]."""
 FREE_TERM_GAIN = 0.01
 """Held-out RMSE that a further term must save, as a share."""
+MODEL_ERROR = 0.01
+"""Share of a joint's converted power that the model leaves out (cable losses, warm windings)."""
 _SIZE_SPREAD = 0.3
 _FLOOR_MARGIN = 3.0
 
@@ -212,6 +214,8 @@ class PowerFit:
         coefficients = variant.basis @ values
         deviation = np.linalg.norm(roots, axis=1)
         standby, copper, conversion, driver, inductance = _split(coefficients, n)
+        left_out = np.zeros((n, 3 * n + 1))
+        left_out[np.arange(n), 1 + n + np.arange(n)] = MODEL_ERROR * conversion
         _, copper_std, conversion_std, driver_std, _ = _split(deviation, n)
         source = "bus_power" if self.samples else "prior"
         bus = BusModel(
@@ -220,7 +224,7 @@ class PowerFit:
             driver=driver,
             inductance=inductance,
             std={"standby": float(deviation[0]), "driver": float(driver_std.mean())},
-            errors=np.asarray(roots[: 3 * n + 1].T),
+            errors=np.concatenate([roots[: 3 * n + 1].T, left_out]),
             mode_power={
                 name: total / count for name, (total, count) in self._modes.items() if count
             },
@@ -234,7 +238,7 @@ class PowerFit:
             winding_resistance=copper,
             back_emf_constant=conversion,
             resistance_std=copper_std,
-            back_emf_std=conversion_std,
+            back_emf_std=np.hypot(conversion_std, MODEL_ERROR * conversion),
             source=source,
             comparison=comparison,
             factors={

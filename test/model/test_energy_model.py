@@ -1,0 +1,201 @@
+"""Powers of a model, their uncertainty, and the model file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ur_energy_model.errors import ModelFileError
+from ur_energy_model.model.energy_model import BusModel, EnergyModel, JointModel
+from ur_energy_model.model.friction import LAWS, Friction
+from ur_energy_model.model.robots import load_robot
+from ur_energy_model.model.setup import Payload, Setup
+
+ROBOT = load_robot("ur5e")
+N = 6
+
+
+def made_up_model() -> EnergyModel:
+    random = np.random.default_rng(0)
+    laws = ["power_flow", "stribeck", "power_load", "coulomb_viscous", "sign", "temperature_linear"]
+    joints = []
+    for j, name in enumerate(laws):
+        law = LAWS[name]
+        root = random.normal(0, 1e-3, (1 + len(law.parameters),) * 2)
+        parameters = {p: float(random.uniform(1e-4, 1e-2)) for p in law.parameters}
+        joints.append(
+            JointModel(
+                ROBOT.joint_names[j], 101.0, 1.9, 0.1, 0.3, 0.098,
+                Friction(law, parameters, law.default_shape, None, (20.0, 40.0), 1e-3),
+                std={"torque_constant": 1e-3, **dict.fromkeys(parameters, 1e-4)},
+                source={"torque_constant": "current", **dict.fromkeys(parameters, "current")},
+                current_covariance=root @ root.T,
+                current_residual=0.02,
+                friction_reason="made up: for a test",
+            )
+        )  # fmt: skip
+    bus = BusModel(
+        "physical", 25.0, np.full(N, 0.2), np.zeros(N), std={"standby": 0.5, "driver": 0.01},
+        errors=random.normal(0, 1e-3, (3, 1 + 3 * N)), mode_power={"idle": 12.5}, residual=1.5,
+        source="bus_power", reason="made up",
+    )  # fmt: skip
+    setup = Setup(np.array([0.0, 6.94, -6.94]), Payload(1.2, np.array([0.0, 0.01, 0.1])))
+    return EnergyModel(
+        "ur5e", setup, "estimated", tuple(joints), bus,
+        fit=({"bag": "a", "torque": None},), provenance={"date": "today", "serial": None},
+    )  # fmt: skip
+
+
+def motion(samples: int = 50) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    random = np.random.default_rng(1)
+    return tuple(random.uniform(-1, 1, (samples, N)) for _ in range(3))  # type: ignore[return-value]
+
+
+def test_powers_add_up() -> None:
+    model = made_up_model()
+    out = model.predict(*motion())
+    speed = 101.0 * motion()[1]
+    np.testing.assert_allclose(out.copper_loss, 0.3 * out.current**2)
+    np.testing.assert_allclose(out.mechanical_power, speed * 0.1 * out.current)
+    np.testing.assert_allclose(
+        out.electrical_power, out.copper_loss + 0.98 * out.mechanical_power, atol=1e-9
+    )
+    total = 25.0 + out.electrical_power.sum(axis=1) + 0.2 * np.abs(out.current).sum(axis=1)
+    np.testing.assert_allclose(out.total_power, np.maximum(total, 0.0))
+
+
+def test_the_supply_takes_no_power_back() -> None:
+    braking = made_up_model().joint_power(np.ones((1, N)), np.full((1, N), -5.0))
+    assert braking.electrical_power.sum() < -100.0
+    assert braking.total_power[0] == 0.0
+
+
+def test_measured_current_gives_the_split_of_the_predicted_one() -> None:
+    model = made_up_model()
+    predicted = model.predict(*motion())
+    measured = model.joint_power(motion()[1], predicted.current, standby=30.0, std=False)
+    np.testing.assert_allclose(measured.electrical_power, predicted.electrical_power)
+    assert measured.standby_power[0] == 30.0
+    assert measured.sensitivity.shape == (50, N, 0)
+    single = model.joint_power(motion()[1][:1], predicted.current[:1], std=False)
+    np.testing.assert_allclose(single.mechanical_power, predicted.mechanical_power[:1])
+
+
+def test_deviations_follow_the_parameters() -> None:
+    """Powers of models drawn from the covariance scatter as the model says."""
+    model = made_up_model()
+    q, qd, qdd = motion(5)
+    link = model.dynamics().inverse_dynamics(q, qd, qdd)
+    claimed = model.from_link_torque(link, qd, qdd)
+    random = np.random.default_rng(2)
+    drawn = []
+    for _ in range(600):
+        errors = random.standard_normal(3) @ model.bus.errors
+        joints = []
+        for j, joint in enumerate(model.joints):
+            mean = np.append(1.0, joint.friction.values) / joint.torque_constant
+            value = random.multivariate_normal(mean, joint.current_covariance)
+            names = joint.friction.law.parameters
+            parameters = dict(zip(names, value[1:] / value[0], strict=True))
+            joints.append(
+                replace(
+                    joint,
+                    torque_constant=1 / value[0],
+                    winding_resistance=joint.winding_resistance + errors[1 + j],
+                    back_emf_constant=joint.back_emf_constant + errors[1 + N + j],
+                    friction=replace(joint.friction, parameters=parameters),
+                )
+            )
+        other = replace(
+            model,
+            joints=tuple(joints),
+            bus=replace(
+                model.bus,
+                floor=-1e9,
+                standby=model.bus.standby + errors[0],
+                driver=model.bus.driver + errors[1 + 2 * N :],
+            ),
+        )
+        out = other.from_link_torque(link, qd, qdd, std=False)
+        # the sensitivities leave the driver's share of current errors out: it is far smaller
+        drawn.append(np.column_stack([out.electrical_power, out.total_power]))
+    scatter = np.std(drawn, axis=0)
+    np.testing.assert_allclose(scatter[:, :N], claimed.electrical_power_std, rtol=0.12)
+    np.testing.assert_allclose(scatter[:, N], claimed.total_power_std, rtol=0.15)
+
+
+def test_the_file_gives_back_the_model(tmp_path: Path) -> None:
+    model = made_up_model()
+    model.save(tmp_path / "m.yaml")
+    loaded = EnergyModel.load(tmp_path / "m.yaml")
+    before, after = model.predict(*motion()), loaded.predict(*motion())
+    np.testing.assert_allclose(after.total_power, before.total_power, rtol=1e-6, atol=1e-5)
+    np.testing.assert_allclose(after.total_power_std, before.total_power_std, rtol=1e-5)
+    assert loaded.bus.mode_power == {"idle": 12.5}
+    assert loaded.joints[0].friction.presliding == 1e-3
+    assert loaded.joints[5].friction.temperature_range == (20.0, 40.0)
+    assert loaded.fit == model.fit
+    assert loaded.provenance == model.provenance
+
+
+def test_saving_fails_without_touching_what_is_there(tmp_path: Path) -> None:
+    (tmp_path / "taken").mkdir()
+    with pytest.raises(ModelFileError, match="choose another place"):
+        made_up_model().save(tmp_path / "taken")
+    assert [path.name for path in tmp_path.iterdir()] == ["taken"]
+
+
+Change = Callable[[str], str]
+
+
+@pytest.mark.parametrize(
+    ("change", "names"),
+    [
+        (lambda t: t.replace("kind: ur_energy_model", "kind: other"), "model file"),
+        (lambda t: t.replace("schema: 1", "schema: 7"), "schema"),
+        (lambda t: t.replace("robot: ur5e", "robot: ur5e\nspare: 1"), "spare"),
+        (lambda t: t.replace("robot: ur5e", "robot: ur5e\nrobot: ur3"), "twice"),
+        (lambda t: t.replace("value: 0.1,", "value: .nan,"), "torque_constant"),
+        (lambda t: t.replace("value: 0.1,", "value: -0.1,"), "positive"),
+        (lambda t: t.replace("unit: N m/A", "unit: mN m/A"), "N m/A"),
+        (lambda t: t.replace("law: stribeck", "law: none"), "friction law"),
+        (lambda t: t.replace("wrist_3_joint:", "wrist_4_joint:", 1), "wrist_"),
+        (lambda t: t.replace("robot: ur5e", "robot: &a ur5e\nspare: *a"), "aliases"),
+        (lambda t: t.replace("robot: ur5e", "robot: !!python/name:os.system x"), "robot"),
+        (lambda t: t.replace("robot: ur5e", "robot: [" * 400 + "]" * 400), "nested"),
+        (lambda t: t.replace("robot: ur5e", "robot: [ur5e"), "YAML"),
+        (lambda t: t.replace("standby: {value: 25.0", "standby: {value: many"), "standby"),
+        (lambda t: "", "empty"),
+        (lambda t: "- 1\n", "mapping"),
+    ],
+)
+def test_refuses_what_is_wrong_and_says_where(tmp_path: Path, change: Change, names: str) -> None:
+    path = tmp_path / "m.yaml"
+    made_up_model().save(path)
+    text = path.read_text(encoding="utf-8")
+    changed = change(text)
+    assert changed != text
+    path.write_text(changed, encoding="utf-8")
+    with pytest.raises(ModelFileError) as error:
+        EnergyModel.load(path)
+    message = str(error.value)
+    assert names in message
+    assert "\n" not in message
+    assert str(path) in message
+
+
+def test_a_refusal_names_the_line(tmp_path: Path) -> None:
+    path = tmp_path / "m.yaml"
+    made_up_model().save(path)
+    lines = path.read_text(encoding="utf-8").splitlines()
+    at = next(i for i, line in enumerate(lines) if "torque_constant" in line)
+    lines[at] = lines[at].replace("N m/A", "Nm")
+    path.write_text("\n".join(lines), encoding="utf-8")
+    with pytest.raises(ModelFileError, match=f"line {at + 1}"):
+        EnergyModel.load(path)
+    with pytest.raises(ModelFileError, match="check the path"):
+        EnergyModel.load(tmp_path / "missing.yaml")
