@@ -1,15 +1,16 @@
 """ament_python package: `colcon build` in a ROS 2 workspace, `pip install .` anywhere else."""
 
+from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 
-from setuptools import find_packages, setup
-from setuptools.command.bdist_wheel import bdist_wheel
-from setuptools.command.editable_wheel import editable_wheel
+from setuptools import Command, find_packages, setup
 
 PACKAGE = "ur_energy_model"
 SCRIPTS = {
     "ur_energy": "ur_energy_model.cli.main:main",
     "logger_node": "ur_energy_model.nodes.logger:main",
+    "cell_node": "ur_energy_model.nodes.cell:main",
     "identification_node": "ur_energy_model.nodes.identification:main",
     "estimator_node": "ur_energy_model.nodes.estimator:main",
     "simulated_robot_node": "ur_energy_model.nodes.simulated_robot:main",
@@ -33,33 +34,38 @@ def shared_files() -> list[tuple[str, list[str]]]:
     return entries
 
 
-def add_node_executables(command: bdist_wheel | editable_wheel) -> None:
-    """Put lib/<package>/<node> into wheels, where `ros2 run` and launch_ros look.
+def with_node_executables(command: type[Command]) -> type[Command]:
+    """A wheel command that also puts lib/<package>/<node> where `ros2 run` and launch_ros look.
 
     colcon does this through setup.cfg's install_scripts, which pip ignores; pip writes the
-    scripts to bin/, so the wheel carries forwarders to them.
+    scripts to bin/, so its wheels carry forwarders to them.
     """
-    build = Path("build") / "node_executables"
-    build.mkdir(parents=True, exist_ok=True)
-    for name in SCRIPTS:
-        forwarder = build / name
-        forwarder.write_text(f'#!/bin/sh\nexec "$(dirname "$0")/../../bin/{name}" "$@"\n')
-        forwarder.chmod(0o755)
-    files = [str(build / name) for name in SCRIPTS]
-    command.distribution.data_files.append((f"lib/{PACKAGE}", files))
+
+    class WithNodeExecutables(command):
+        def run(self) -> None:
+            build = Path("build") / "node_executables"
+            build.mkdir(parents=True, exist_ok=True)
+            for name in SCRIPTS:
+                forwarder = build / name
+                forwarder.write_text(f'#!/bin/sh\nexec "$(dirname "$0")/../../bin/{name}" "$@"\n')
+                forwarder.chmod(0o755)
+            files = [str(build / name) for name in SCRIPTS]
+            self.distribution.data_files.append((f"lib/{PACKAGE}", files))
+            self.distribution.has_data = lambda: True  # asked by editable_wheel, never set
+            super().run()
+
+    return WithNodeExecutables
 
 
-class Wheel(bdist_wheel):
-    def run(self) -> None:
-        add_node_executables(self)
-        super().run()
-
-
-class EditableWheel(editable_wheel):
-    def run(self) -> None:
-        add_node_executables(self)
-        self.distribution.has_data = lambda: True  # setuptools asks, but never says yes itself
-        super().run()
+def wheel_commands() -> dict[str, type[Command]]:
+    """The commands by which pip installs; the setuptools of older ROS systems lack them, but
+    there colcon installs."""
+    commands = {}
+    for name in ("bdist_wheel", "editable_wheel"):
+        with suppress(ImportError):
+            module = import_module(f"setuptools.command.{name}")
+            commands[name] = with_node_executables(getattr(module, name))
+    return commands
 
 
 setup(
@@ -87,6 +93,6 @@ setup(
         ],
     },
     entry_points={"console_scripts": [f"{name} = {target}" for name, target in SCRIPTS.items()]},
-    cmdclass={"bdist_wheel": Wheel, "editable_wheel": EditableWheel},
+    cmdclass=wheel_commands(),
     zip_safe=False,
 )
