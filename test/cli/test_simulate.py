@@ -15,6 +15,7 @@ import pytest
 
 from ur_energy_model.cli.main import main
 from ur_energy_model.simulation.faults import FAULTS
+from ur_energy_model.telemetry.rtde import RtdeSource
 
 Simulate = Callable[..., "subprocess.Popen[str]"]
 
@@ -64,6 +65,9 @@ def test_several_robots_stand_side_by_side(simulate: Simulate) -> None:
     assert serials == {"20000000003", "20000000000"}
     assert ask_dashboard("127.0.11.13", "programState") == "PLAYING trajectory_a.urp"
     assert ask_dashboard("127.0.11.14", "programState") == "STOPPED hold.urp"
+    for host in ("127.0.11.13", "127.0.11.14"):
+        with RtdeSource(host) as source:
+            assert source.info.simulated, "what is recorded must not pass for a real arm"
 
 
 @pytest.mark.parametrize(
@@ -74,6 +78,8 @@ def test_several_robots_stand_side_by_side(simulate: Simulate) -> None:
         (["--robot", "ur5e", "--fault", "gremlin"], ["gremlin", "stalled_stream"]),
         (["--robot", "ur5e", "--host", "192.168.56.101"], ["192.168.56.101", "--allow-network"]),
         (["--robot", "ur5e", "--host", "robot.example"], ["robot.example", "127.0.0.2"]),
+        (["--robot", "ur5", "--controller-version", "5.11.0"], ["5.11.0", "ur5", "3.x"]),
+        (["--robot", "ur5e", "--controller-version", "3.15"], ["3.15", "ur5e", "5.x"]),
         (["--robot", "ur5e", "--speed", "0"], ["--speed", "positive"]),
         (["--robot", "ur5e", "--truth", "/no/such/folder/t.json"], ["/no/such/folder", "folder"]),
     ],

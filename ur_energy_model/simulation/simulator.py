@@ -68,9 +68,9 @@ class Simulation:
             ControllerError: an address that cannot be had, or that others could reach.
         """
         robot = load_robot(self.robot)
-        self._check(robot)
-        faults = Faults.parse(self.faults)
         version = self.version or DEFAULT_VERSION.get(robot.generation, DEFAULT_VERSION["e-series"])
+        self._check(robot, version)
+        faults = Faults.parse(self.faults)
         arm = SimulatedArm(
             robot,
             motion=named_motion(self.motion, robot, self.setup),
@@ -89,7 +89,7 @@ class Simulation:
         )
         return arm, server
 
-    def _check(self, robot: RobotDescription) -> None:
+    def _check(self, robot: RobotDescription, version: tuple[int, ...]) -> None:
         if not self.allow_network and not is_loopback(self.host):
             raise ControllerError(
                 self.host, "is not a loopback address, and others could take it for a robot",
@@ -99,6 +99,11 @@ class Simulation:
             raise InputError(
                 robot.name, f"has {robot.dof} joints, and RTDE carries six",
                 "simulate an arm with six joints",
+            )  # fmt: skip
+        if (robot.generation == "cb3") != (version[0] < 5):
+            raise InputError(
+                "--controller-version", f"{'.'.join(map(str, version))} does not run {robot.name}",
+                "CB3 arms have 3.x, e-Series arms 5.x or 10.x",
             )  # fmt: skip
         if not self.speed > 0:
             raise InputError("--speed", f"is {self.speed:g}", "give a positive factor")
