@@ -65,7 +65,8 @@ class TestRegrouping:
         assert found.rank == 54
         upright = regroup(FullRegressor(load_robot("ur5"), UPRIGHT))
         more = {found.names[k] for k in found.base} - {upright.names[k] for k in upright.base}
-        assert more <= {"mx_1", "my_1", "mz_1"}
+        assert len(more) == 2
+        assert "mx_1" in more
 
     @pytest.mark.parametrize("name", ["ur5e", "gen3", "fr3"])
     def test_base_parameters_explain_the_full_torque(self, name: str) -> None:

@@ -39,6 +39,10 @@ _TENSOR_STD = 0.05
 _MASS_STD = 100.0
 _GAIN_STD = 0.3
 _FIXED = 1e-9
+_CONSTANT_STD = 0.005
+"""Of a torque constant's relative error, what does not cancel between model and weighing [1]."""
+_LINK_MASS_STD = 0.01
+"""Torque constants rest on the weight of the links, whose published masses are rounded [1]."""
 _FRICTION_MISFIT = 0.01
 """Share of friction that a law of the wrong shape misses in the pattern of the load [1]."""
 _COLUMNS = 14
@@ -193,15 +197,16 @@ class PayloadFit:
         return self._result(values, covariance, rms, counts[moving])
 
     def _gain_std(self, totals: Array) -> Array:
-        """Relative standard deviation of the model's torque constants [n].
+        """Relative standard deviation of the model's torque constants [n], for weighing.
 
-        Besides what the fit says: torque constant and friction were found together, so an error
-        in the shape of the friction law leaks into the constant, the more the smaller the
-        joint's load is beside its friction (wrists).
+        Torque constant and friction were found together, so an error in the shape of the friction
+        law leaks into the constant, the more the smaller the joint's load is beside its friction
+        (wrists). Errors that the weighed recording shares with those of the model cancel, which
+        is why the model's own standard deviation counts in part only.
         """
         load, friction = totals[:, 11, 11], totals[:, 12, 12]
         leak = _FRICTION_MISFIT * np.sqrt(friction / np.maximum(load, 1e-9))
-        own = self._constant_std / self._constant
+        own = np.minimum(self._constant_std / self._constant, _CONSTANT_STD)
         return np.asarray(np.clip(np.hypot(own, leak), _FIXED, _GAIN_STD))
 
     def _linearised(self, values: Array, joint: int) -> tuple[Array, Array]:
@@ -247,7 +252,7 @@ class PayloadFit:
         scale = 1 / values[10:]
         return PayloadEstimate(
             payload=Payload(max(mass, 0.0), center, inertia),
-            mass_std=float(std[0]),
+            mass_std=float(np.hypot(std[0], _LINK_MASS_STD * mass)),
             center_std=center_std,
             torque_rms=rms,
             torque_constants=self._constant * scale,

@@ -1,0 +1,84 @@
+"""`ur_energy payload`, as a user calls it, on made-up and on real arms."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from test.cli.test_inspect import write_bag
+from test.identification.conftest import made_up_recording
+from test.identification.test_payload import COULOMB, LOAD, UPRIGHT, VISCOUS, true_model
+from ur_energy_model.cli.main import main
+from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.robots import load_robot
+from ur_energy_model.model.setup import Setup
+
+
+@pytest.fixture(scope="module")
+def paths(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A model, and a bag of an arm that carries 2.5 kg nobody told the controller of."""
+    folder = tmp_path_factory.mktemp("payload")
+    robot = load_robot("ur5e")
+    made = made_up_recording(
+        robot, carried=Setup(UPRIGHT, LOAD), noise=0.5, coulomb=COULOMB, viscous=VISCOUS
+    )
+    true_model(robot).save(folder / "model.yaml")
+    return folder / "model.yaml", write_bag(folder / "bag", made)
+
+
+def run(capsys, *arguments: object) -> dict:
+    assert main(["payload", *map(str, arguments), "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_json_contract(paths, capsys) -> None:
+    out = run(capsys, *paths)
+    assert out["mass"] == pytest.approx(2.5, rel=0.01)
+    assert 0 < out["std"] < 0.1
+    assert np.allclose(out["center_of_mass"], LOAD.center_of_mass, atol=3e-3)
+    assert out["told_mass"] == pytest.approx(0.0, abs=0.01)
+
+
+def test_tells_that_the_controller_knows_another_payload(paths, capsys) -> None:
+    assert main(["payload", *map(str, paths)]) == 0
+    captured = capsys.readouterr()
+    assert "set_payload" in captured.err
+    assert "mass [kg]" in captured.out
+
+
+def test_known_payload_calibrates_and_writes_a_model(paths, tmp_path, capsys) -> None:
+    model, bag = paths
+    out = run(capsys, model, bag, "--known-payload", 2.5, "-o", tmp_path / "new.yaml")
+    constants = [entry["calibrated"] for entry in out["torque_constants"]]
+    assert np.allclose(constants, 0.1, rtol=0.03)
+    written = EnergyModel.load(tmp_path / "new.yaml")
+    assert [joint.torque_constant for joint in written.joints] == pytest.approx(constants)
+
+
+def test_refusals(paths, tmp_path, capsys) -> None:
+    model, bag = paths
+    for arguments in (
+        [model, tmp_path / "none"], [tmp_path / "none.yaml", bag],
+        [model, bag, "--known-payload", "-3"], [model, bag, "-o", tmp_path / "new.yaml"],
+    ):  # fmt: skip
+        assert main(["payload", *map(str, arguments)]) == 1
+        assert len(capsys.readouterr().err.strip().splitlines()) == 1
+    assert not (tmp_path / "new.yaml").exists()
+
+
+def test_a_real_arm_with_2805_grams(recordings: Path, tmp_path, capsys) -> None:
+    """Model from the unloaded run of the same UR10e; the controller was told of no payload."""
+    for name, bag in (("unloaded", "empty"), ("loaded_2.805kg", "loaded")):
+        csv = recordings / f"ur10e_excitation_{name}_56s.csv.gz"
+        assert main(["import", str(csv), "--robot", "ur10e", "-o", str(tmp_path / bag)]) == 0
+    model = tmp_path / "model.yaml"
+    assert main(["identify", str(tmp_path / "empty"), "--robot", "ur10e", "-o", str(model)]) == 0
+    capsys.readouterr()
+    out = run(capsys, model, tmp_path / "loaded")
+    assert out["mass"] == pytest.approx(2.805, rel=0.04)
+    assert abs(out["mass"] - 2.805) < 4 * out["std"]
+    empty = run(capsys, model, tmp_path / "empty")
+    assert empty["mass"] < 0.1
