@@ -26,11 +26,9 @@ def value_of(name: str, tick: int, rate: float = 500.0) -> np.ndarray | float:
     field_ = FIELDS[name]
     if name == "timestamp":
         return START_TIME + tick / rate
-    rng = np.random.default_rng([tick, list(FIELDS).index(name)])
-    if field_.kind in ("DOUBLE", "VECTOR3D", "VECTOR6D"):
-        values = rng.normal(size=field_.width)
-    else:
-        values = rng.integers(0, 2 if field_.kind == "BOOL" else 200, field_.width).astype(float)
+    values = np.sin(tick * 0.37 + 10.0 * list(FIELDS).index(name) + np.arange(field_.width))
+    if field_.kind not in ("DOUBLE", "VECTOR3D", "VECTOR6D"):
+        values = np.rint(50.0 + 50.0 * values)
     return values if field_.width > 1 else float(values[0])
 
 
@@ -64,7 +62,7 @@ class RtdePeer:
 
     Args:
         behaviours: of the first, second ... connection; the last one stays.
-        host: to bind to.
+        host, port: to bind to; port 0 takes a free one.
         values: what is sent for a field at a tick.
     """
 
@@ -72,6 +70,7 @@ class RtdePeer:
         self,
         *behaviours: PeerBehaviour,
         host: str = "127.0.10.1",
+        port: int = 0,
         values: Callable[[str, int], object] = value_of,
     ) -> None:
         self.behaviours = list(behaviours) or [PeerBehaviour()]
@@ -81,7 +80,7 @@ class RtdePeer:
         self.frequencies: list[float | None] = []
         self.connections = 0
         self.started = threading.Event()
-        self._listener = socket.create_server((host, 0))
+        self._listener = socket.create_server((host, port))
         self.port = self._listener.getsockname()[1]
         self._client: socket.socket | None = None
         self._thread = threading.Thread(target=self._accept, daemon=True)

@@ -130,8 +130,9 @@ def _interrupted() -> Iterator[threading.Event]:
 
 def _watch(recorder: Recorder, duration: float | None, interrupted: threading.Event) -> None:
     """Show how it goes until the bag ends."""
-    began = time.monotonic()
+    began = advanced = time.monotonic()
     limit = math.inf if duration is None else duration + GRACE_SECONDS
+    samples = 0
     said: str | None = None
     with progress("recording") as report:
         while not recorder.wait(WATCH_SECONDS):
@@ -139,9 +140,12 @@ def _watch(recorder: Recorder, duration: float | None, interrupted: threading.Ev
                 note("finishing the bag")
                 return
             status = recorder.status
-            seconds = time.monotonic() - began
-            if seconds > limit:
-                return
+            now = time.monotonic()
+            seconds = now - began
+            if status.samples > samples:
+                samples, advanced = status.samples, now
+            if seconds > limit and now - advanced > GRACE_SECONDS:
+                return  # without samples the controller's clock does not end the bag
             text = f"recording: {status.samples} samples, {status.lost} lost"
             report(0.0 if duration is None else min(1.0, seconds / duration), text)
             problem = (

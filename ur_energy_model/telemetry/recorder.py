@@ -272,8 +272,11 @@ class Recorder:
         """The part of a batch that belongs into the bag, and whether the bag ends with it."""
         if self._duration is None:
             return batch, False
-        if self._first_time is None or batch.time[0] < self._first_time:
-            self._first_time = float(batch.time[0])
+        first = float(batch.time[0])
+        if self._first_time is None:
+            self._first_time = first
+        elif first < self._first_time:  # its clock started again: ours says how long it took
+            self._first_time = first - (time.monotonic() - self._began)
         half = 0.5 / (self._source.info.rate or 1000.0)
         keep = int(np.searchsorted(batch.time, self._first_time + self._duration - half))
         return (batch, False) if keep == len(batch) else (_beginning(batch, keep), True)

@@ -1,0 +1,136 @@
+"""`ur_energy record`, as a user calls it, against the test peer."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import suppress
+
+import numpy as np
+import pytest
+
+from test.telemetry.rtde_peer import START_TIME, RtdePeer, value_of
+from ur_energy_model.cli.main import main
+from ur_energy_model.telemetry import client
+from ur_energy_model.telemetry.bags import read_bag
+
+# `record` knows no port option, as controllers always use the same one: an address of its own.
+HOST = "127.0.10.31"
+FIELDS = "actual_q,payload,robot_mode"
+
+
+class PacedPeer(RtdePeer):
+    """Sends some 500 packets a second once a client has started."""
+
+    def __enter__(self):
+        super().__enter__()
+        self._over = threading.Event()
+        self._pacer = threading.Thread(target=self._pace, daemon=True)
+        self._pacer.start()
+        return self
+
+    def __exit__(self, *arguments):
+        self._over.set()
+        self._pacer.join(5.0)
+        super().__exit__(*arguments)
+
+    def _pace(self):
+        tick = 0
+        while not self._over.wait(0.02):
+            if self.started.is_set():
+                with suppress(OSError, AssertionError):  # the client left in between
+                    self.send_ticks(range(tick, tick + 10))
+                    tick += 10
+
+
+@pytest.fixture
+def peer(monkeypatch):
+    with PacedPeer(host=HOST, port=client.PORT) as peer_:
+        yield peer_
+
+
+def record(*arguments):
+    return main(["record", "--host", HOST, "--robot", "ur5e", "--fields", FIELDS, *arguments])
+
+
+def test_every_sample_of_the_time_asked_for_is_recorded(tmp_path, capsys, peer):
+    assert record("--duration", "1", "-o", str(tmp_path / "bag"), "--json") == 0
+    out = capsys.readouterr().out
+    result = json.loads(out.splitlines()[-1])
+    assert result["samples"] == 500
+    assert (result["lost"], result["duplicates"], result["gaps"]) == (0, 0, [])
+    assert result["seconds"] > 0
+    assert result["cpu_percent"] > 0
+    telemetry = read_bag(tmp_path / "bag")
+    assert set(telemetry.columns) == {"timestamp", *FIELDS.split(",")}
+    ticks = np.rint((telemetry.time - START_TIME) * 500).astype(int)
+    assert (np.diff(ticks) == 1).all()
+    assert np.array_equal(telemetry["actual_q"], [value_of("actual_q", tick) for tick in ticks])
+
+
+def test_splitting_makes_several_files(tmp_path, capsys, peer):
+    arguments = ["--duration", "2", "--split-minutes", "0.012", "-o", str(tmp_path / "bag")]
+    assert record(*arguments) == 0
+    assert len(list((tmp_path / "bag").glob("*.mcap"))) >= 2
+    assert len(read_bag(tmp_path / "bag")) == 1000
+    assert "1000" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupting_finishes_the_bag(tmp_path, peer, number):
+    bag = tmp_path / "bag"
+    command = [sys.executable, "-m", "ur_energy_model.cli.main", "record", "--host", HOST,
+               "--robot", "ur5e", "--fields", FIELDS, "-o", str(bag), "--json"]  # fmt: skip
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        deadline = time.monotonic() + 30.0
+        while not (bag / "bag_0.mcap").exists() or (bag / "bag_0.mcap").stat().st_size < 20_000:
+            assert process.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        os.kill(process.pid, number)
+        out, err = process.communicate(timeout=20.0)
+    assert process.returncode == 0, err.decode()
+    result = json.loads(out.decode().splitlines()[-1])
+    assert result["samples"] == len(read_bag(bag)) > 0
+
+
+def test_no_robot_is_said_in_one_line(tmp_path, capsys):
+    assert record("-o", str(tmp_path / "bag")) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert len(err.splitlines()) == 1
+    assert f"{HOST}: no connection to port 30004" in err
+    assert not (tmp_path / "bag").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--fields", "actual_q,no_such_field"], "no_such_field: is not an RTDE field"),
+        (["--robot", "ur99"], "ur99"),
+        (["--rate", "9999"], "rate"),
+    ],
+)
+def test_wishes_that_cannot_be_met_are_refused(tmp_path, capsys, arguments, said):
+    assert record(*arguments, "-o", str(tmp_path / "bag")) == 1
+    err = capsys.readouterr().err
+    assert len(err.splitlines()) == 1
+    assert said in err
+    assert not (tmp_path / "bag").exists()
+
+
+def test_an_existing_bag_is_not_touched(tmp_path, capsys):
+    (tmp_path / "bag").mkdir()
+    assert record("-o", str(tmp_path / "bag")) == 1
+    assert "exists already" in capsys.readouterr().err
+    assert list((tmp_path / "bag").iterdir()) == []
+
+
+@pytest.mark.parametrize("arguments", [["--duration", "0"], ["--duration", "x"], ["--rate", "-1"]])
+def test_nonsense_is_a_usage_error(tmp_path, arguments):
+    with pytest.raises(SystemExit) as end:
+        record(*arguments, "-o", str(tmp_path / "bag"))
+    assert end.value.code == 2
