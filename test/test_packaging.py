@@ -15,7 +15,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 EXECUTABLES = (
-    "ur_energy", "logger_node", "identification_node", "estimator_node", "simulated_robot_node",
+    "ur_energy", "cell_node", "logger_node", "identification_node", "estimator_node", "simulated_robot_node",
 )  # fmt: skip
 
 

@@ -55,7 +55,7 @@ class Start:
 
     Attributes:
         package, executable: what to run.
-        name: node name.
+        name: node name; empty for a process with several nodes.
         parameters: overrides of its defaults.
         parameter_files: read before the overrides, in order.
         arguments: further command line arguments.
@@ -71,6 +71,9 @@ class Start:
 
 NODE_TABLE: dict[str, NodeEntry] = {name: NodeEntry(name, f"{name}_node") for name in NODES}
 """Every node by name."""
+
+CELL_EXECUTABLE = "cell_node"
+"""Logger and estimator in one process."""
 
 
 def _from_parameter(node: str, name: str) -> LaunchArgument:
@@ -113,6 +116,7 @@ ARGUMENTS: dict[str, tuple[LaunchArgument, ...]] = {
         _from_parameter("logger", "record"),
         _from_parameter("logger", "bag_directory"),
         _switch("logger", "true", "start the logger too (source: rtde only)"),
+        _switch("composed", "false", "logger and estimator in one process, on one connection"),
         _switch("use_sim_time", "false", "take the time from /clock"),
         _switch(
             "robot_description", "false",
@@ -202,7 +206,7 @@ def _parsed(name: str, text: str, default: Value) -> Value:
 
 
 def _energy(arguments: Mapping[str, str]) -> list[Start]:
-    viewer = arguments["robot_description"] == "true"
+    viewers = _viewers(arguments, arguments["robot_description"] == "true", arguments["tf_prefix"])
     out = [
         _node(
             "estimator", arguments,
@@ -212,7 +216,20 @@ def _energy(arguments: Mapping[str, str]) -> list[Start]:
     if arguments["logger"] == "true" and arguments["source"] == "rtde":
         names = ("robot_ip", "robot_model", "tf_prefix", "record", "bag_directory")
         out.append(_node("logger", arguments, names))
-    return out + _viewers(arguments, viewer, arguments["tf_prefix"])
+        if arguments["composed"] == "true":
+            out = [_composed(out)]
+    return out + viewers
+
+
+def _composed(parts: list[Start]) -> Start:
+    """Several nodes in one process, each with its own name; their defaults are built in."""
+    parameters: dict[str, Value] = {}
+    for part in parts:
+        parameters |= part.parameters
+    return Start(
+        PACKAGE, CELL_EXECUTABLE, "", parameters, parts[0].parameter_files[1:],
+        tuple(argument for part in parts for argument in part.arguments),
+    )  # fmt: skip
 
 
 def _demo(arguments: Mapping[str, str]) -> list[Start]:

@@ -6,6 +6,7 @@ import json
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +49,7 @@ class EstimatorNode(ManagedNode):
         options: further arguments of rclpy's node.
     """
 
-    def __init__(self, source: Any = None, **options: Any) -> None:
+    def __init__(self, source: Callable[[], TelemetrySource] | None = None, **options: Any) -> None:
         super().__init__("estimator", **options)
         self._given_source = source
         self._lock = threading.Lock()
@@ -124,7 +125,7 @@ class EstimatorNode(ManagedNode):
 
     def _source(self) -> TelemetrySource:
         if self._given_source is not None:
-            return self._given_source()  # type: ignore[no-any-return]
+            return self._given_source()
         if self.value("source") == "bag":
             return BagSource(self.value("bag"), real_time=True)
         return RtdeSource(

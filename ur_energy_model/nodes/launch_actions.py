@@ -42,7 +42,7 @@ def action(start: Start, namespace: str) -> Node:
     if start.parameters:
         parameters.append(dict(start.parameters))
     return Node(
-        package=start.package, executable=start.executable, name=start.name,
+        package=start.package, executable=start.executable, name=start.name or None,
         namespace=namespace or None, parameters=parameters, arguments=list(start.arguments),
         output="screen",
     )  # fmt: skip

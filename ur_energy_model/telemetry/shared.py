@@ -6,7 +6,6 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import replace
 from types import TracebackType
 from typing import Any
 
@@ -166,9 +165,7 @@ class Consumer:
                     "use a connection of its own",
                 )  # fmt: skip
             else:
-                # Each consumer gets gaps and arrays of its own batch object; arrays are shared
-                # and nobody writes to them.
-                self._waiting.append(replace(batch))
+                self._waiting.append(batch)  # shared by all: consumers do not write to it
                 self._count += len(batch)
             self._changed.notify()
 

@@ -1,0 +1,52 @@
+"""cell_node: logger and estimator in one process, on one RTDE connection."""
+
+from __future__ import annotations
+
+import sys
+
+from ur_energy_model.errors import InputError
+from ur_energy_model.estimation.live import LIVE_FIELDS
+from ur_energy_model.model.robots import load_robot
+from ur_energy_model.nodes.estimator import EstimatorNode
+from ur_energy_model.nodes.logger import LoggerNode
+from ur_energy_model.nodes.managed import ManagedNode, run
+from ur_energy_model.telemetry.fields import ENERGY_FIELDS
+from ur_energy_model.telemetry.rtde import RtdeSource
+from ur_energy_model.telemetry.shared import SharedSource
+
+LOGGER_SAMPLES = 25
+"""Samples that the logger takes at once; the estimator takes each as it comes."""
+
+
+def nodes() -> list[ManagedNode]:
+    """Both nodes; the connection's address, robot and fields are the logger's.
+
+    Raises:
+        InputError: the estimator's samples are to come from elsewhere.
+    """
+
+    def connect() -> RtdeSource:
+        wanted = (*(logger.texts("fields") or ENERGY_FIELDS), *LIVE_FIELDS)
+        return RtdeSource(
+            logger.value("robot_ip"), robot=load_robot(logger.value("robot_model")).name,
+            fields=wanted, batch=1,
+        )  # fmt: skip
+
+    shared = SharedSource(connect)
+    logger = LoggerNode(lambda: shared.consumer(LOGGER_SAMPLES))
+    estimator = EstimatorNode(lambda: shared.consumer())
+    if estimator.value("source") != "rtde":
+        raise InputError(
+            "cell_node", f"is {estimator.value('source')}, and both nodes share an RTDE connection",
+            "start estimator_node by itself", field="source",
+        )  # fmt: skip
+    return [logger, estimator]
+
+
+def main() -> None:
+    """Console script."""
+    sys.exit(run(nodes))
+
+
+if __name__ == "__main__":
+    main()
