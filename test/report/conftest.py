@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from test.estimation.known_arm import known_model
 
 import numpy as np
 import pytest
 
+from test.estimation.known_arm import known_model
 from ur_energy_model.identification.reference_motion import POSITION_DELAY
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.telemetry.bags import BagWriter
@@ -36,9 +36,10 @@ def explained_recording(
     predicted = model.predict(q, qd, qdd, dynamics=dynamics)
     inertia = np.array([joint.reflected_inertia for joint in model.joints])
     power = model.joint_power(qd, predicted.current).total_power + extra_power
+    delayed = q - POSITION_DELAY * qd
     columns = {
         "target_q": q, "target_qd": qd, "target_qdd": qdd,
-        "target_moment": dynamics.inverse_dynamics(q - POSITION_DELAY * qd, qd, qdd) + inertia * qdd,
+        "target_moment": dynamics.inverse_dynamics(delayed, qd, qdd) + inertia * qdd,
         "actual_q": q, "actual_qd": qd, "actual_current": predicted.current,
         "joint_temperatures": np.full_like(q, 30.0),
         "actual_robot_voltage": np.full(len(time), 48.0),

@@ -7,31 +7,52 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from test.report.conftest import MakeBag, explained_recording
 from ur_energy_model.errors import MissingFieldError
 from ur_energy_model.model.energy import integrate
 from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.report.analysis import analyse
+from ur_energy_model.report.analysis import FOCUS_SECONDS, analyse
+from ur_energy_model.report.powers import powers_of
 from ur_energy_model.telemetry.samples import Telemetry, find_gaps
 
 
 def test_nothing_is_left_over_where_the_model_is_exact(
-    model: EnergyModel, telemetry: Telemetry
+    model: EnergyModel, telemetry: Telemetry, make_bag: MakeBag
 ) -> None:
-    found = analyse(model, telemetry)
+    found = analyse(model, make_bag(telemetry))
+    assert found.label == "monday"
     assert found.torque is not None
-    assert np.allclose(found.torque.modelled, found.torque.recorded)
+    assert np.allclose(found.torque.modelled, found.torque.recorded, atol=0.01)
     current = found.current
-    residual = (current.estimated - current.motion.current)[current.moving]
-    assert np.sqrt(np.mean(residual**2)) < 0.05 * current.motion.current.std()
+    residual = (current.modelled - current.measured)[current.moving]
+    assert np.sqrt(np.mean(residual**2)) < 0.05 * current.measured.std()
+    friction = (current.friction_modelled - current.friction_measured)[current.moving]
+    assert np.abs(friction).mean() < 0.05 * np.abs(current.friction_measured).mean()
     assert np.allclose(found.powers.total, found.powers.bus)
+    assert found.focus is None
+    assert not found.cut
+
+
+def test_a_long_recording_is_cut_and_shown_where_it_takes_most(
+    model: EnergyModel, make_bag: MakeBag
+) -> None:
+    bag = make_bag(explained_recording(model, seconds=120.0, rate=50.0))
+    found = analyse(model, bag, seconds=100.0)
+    assert found.cut
+    assert found.powers.time[-1] == pytest.approx(100.0, abs=2.0)
+    assert found.focus is not None
+    start, end = found.focus
+    assert end - start == FOCUS_SECONDS
+    assert 30.0 < (start + end) / 2 < 90.0  # the middle moves most
 
 
 def test_energies_agree_with_the_meter(model: EnergyModel, telemetry: Telemetry) -> None:
-    powers = analyse(model, telemetry).powers
+    powers = powers_of(model, telemetry)
     expected = model.joint_power(telemetry["actual_qd"], telemetry["actual_current"])
     reading = integrate(telemetry.time, expected.electrical_power)
     assert np.allclose(powers.electrical_energy, reading.net)
     assert np.allclose(powers.energy[-1], reading.net)
+    assert powers.bus_energy is not None
     assert powers.total_energy[-1] == pytest.approx(powers.bus_energy[-1])
     assert powers.duration == pytest.approx(telemetry.duration)
 
@@ -39,11 +60,11 @@ def test_energies_agree_with_the_meter(model: EnergyModel, telemetry: Telemetry)
 def test_half_widths_follow_the_models_uncertainty(
     model: EnergyModel, telemetry: Telemetry
 ) -> None:
-    powers = analyse(model, telemetry).powers
+    powers = powers_of(model, telemetry)
     standby_only = replace(
         model, bus=replace(model.bus, errors=np.eye(1, model.bus.errors.shape[1]) * 0.5)
     )
-    narrow = analyse(standby_only, telemetry).powers
+    narrow = powers_of(standby_only, telemetry)
     assert narrow.total_energy_half_width == pytest.approx(1.96 * 0.5 * telemetry.duration)
     assert powers.total_energy_half_width > narrow.total_energy_half_width
 
@@ -60,13 +81,15 @@ def test_gaps_are_neither_drawn_nor_integrated_over(
         telemetry.info,
         find_gaps(time, 1 / 125),
     )
-    powers = analyse(model, holed).powers
+    powers = powers_of(model, holed)
     assert powers.breaks.tolist() == [1000]
     assert powers.duration == pytest.approx(telemetry.duration - 501 / 125)
     assert powers.total_energy[1000] == powers.total_energy[999]
 
 
-def test_without_currents_it_says_what_to_record(model: EnergyModel, telemetry: Telemetry) -> None:
+def test_without_currents_it_says_what_to_record(
+    model: EnergyModel, telemetry: Telemetry, make_bag: MakeBag
+) -> None:
     columns = {k: v for k, v in telemetry.columns.items() if k != "actual_current"}
     with pytest.raises(MissingFieldError, match="actual_current"):
-        analyse(model, replace(telemetry, columns=columns))
+        analyse(model, make_bag(replace(telemetry, columns=columns)))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -24,7 +26,7 @@ def test_extremes_of_every_bucket_survive(y: np.ndarray, buckets: int) -> None:
     assert len(kept_x) <= max(2 * buckets, 3 * buckets + 2)
     assert np.array_equal(y[kept_x.astype(int)], kept_y, equal_nan=True)
     edges = np.linspace(0, len(y), buckets + 1).astype(int) if len(y) > 2 * buckets else [0, len(y)]
-    for start, stop in zip(edges[:-1], edges[1:], strict=True):
+    for start, stop in pairwise(edges):
         inside = kept_y[(kept_x >= start) & (kept_x < stop)]
         part = y[start:stop]
         assert np.isnan(part).any() == np.isnan(inside).any()

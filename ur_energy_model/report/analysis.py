@@ -31,6 +31,8 @@ Array = NDArray[np.float64]
 
 DRAWN_SECONDS = 1200.0
 """Longest stretch of a recording that figures over time show [s]."""
+FOCUS_SECONDS = 30.0
+"""Length of the stretch that the page shows first of a recording three times as long [s]."""
 PATH_POINTS = 2000
 
 
@@ -112,6 +114,17 @@ class Analysis:
         """Number of joints."""
         return len(self.joint_names)
 
+    @property
+    def focus(self) -> tuple[float, float] | None:
+        """Stretch of a long recording that takes the most energy [s]; None for a short one."""
+        time, energy = self.powers.time, self.powers.total_energy
+        if time[-1] < 3 * FOCUS_SECONDS:
+            return None
+        starts = np.arange(0.0, time[-1] - FOCUS_SECONDS, FOCUS_SECONDS / 4)
+        gains = np.interp(starts + FOCUS_SECONDS, time, energy) - np.interp(starts, time, energy)
+        start = float(starts[np.argmax(gains)])
+        return start, start + FOCUS_SECONDS
+
 
 def analyse(
     model: EnergyModel,
@@ -165,14 +178,16 @@ def _beginning(bag: Path, seconds: float) -> tuple[Telemetry, bool]:
     parts: list[Telemetry] = []
     covered = 0.0
     for batch in iterate_bag(bag, FIELDS):
-        if covered > seconds:
-            return concatenate(parts).distinct(), True
         if len(batch):
             parts.append(batch)
             covered += batch.duration
+        if covered > seconds:
+            break
     if not parts:
         raise RecordingError(bag, "holds no samples", "record again")
-    return concatenate(parts).distinct(), False
+    whole = concatenate(parts).distinct()
+    late = np.flatnonzero(whole.time - whole.time[0] > seconds)
+    return (whole.cut(slice(0, int(late[0]))), True) if late.size else (whole, False)
 
 
 def _first(parts: Sequence[Comparison], end: float) -> list[Comparison]:

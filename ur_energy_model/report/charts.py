@@ -30,6 +30,7 @@ class Line:
         joint: number of the joint whose colour it takes where its role is "model".
         half_width: of a 95 % band about the curve [n], or None.
         points: draw a cloud instead of a curve.
+        base: fill the area between the curve and this one [n], or None.
     """
 
     label: str
@@ -39,6 +40,7 @@ class Line:
     joint: int | None = None
     half_width: Array | None = None
     points: bool = False
+    base: Array | None = None
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,8 @@ class LineChart:
         columns: panels side by side on a wide page.
         equal: one scale for x and y (paths in space).
         log_y: logarithmic y axis.
-        group: charts of one group zoom together; "" for one that zooms alone.
+        group: charts of one group zoom together; "" for one that does not zoom.
+        focus: part of the x axis that the page shows first, and in detail; None for all of it.
     """
 
     key: str
@@ -86,6 +89,7 @@ class LineChart:
     equal: bool = False
     log_y: bool = False
     group: str = ""
+    focus: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)

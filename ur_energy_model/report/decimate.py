@@ -21,7 +21,7 @@ def decimate(x: Array, y: Array, buckets: int) -> tuple[Array, Array]:
         2 * buckets. The first and the last sample are kept.
     """
     n = len(x)
-    if n <= 2 * buckets:
+    if n <= 2 * buckets or n == 0:
         return x, y
     edges = np.linspace(0, n, buckets + 1).astype(int)
     hole = np.isnan(y)
@@ -33,6 +33,28 @@ def decimate(x: Array, y: Array, buckets: int) -> tuple[Array, Array]:
     first_hole[bucket_of_hole[::-1]] = holes[::-1]
     keep = np.unique(np.concatenate([low, high, first_hole[first_hole < n], [0, n - 1]]))
     return x[keep], y[keep]
+
+
+def decimate_with_focus(
+    x: Array, y: Array, buckets: int, focus: tuple[float, float] | None
+) -> tuple[Array, Array]:
+    """As `decimate`, with two thirds of the buckets for a part of the x axis.
+
+    Args:
+        x: ascending abscissae [n].
+        y: values [n].
+        buckets: at most this many in all, and a few.
+        focus: part of the x axis shown in detail, or None.
+    """
+    if focus is None or len(x) <= 2 * buckets:
+        return decimate(x, y, buckets)
+    start, stop = np.searchsorted(x, focus)
+    outside = max(1, len(x) - (stop - start))
+    pieces = []
+    for part, detail in ((slice(0, start), 0), (slice(start, stop), 1), (slice(stop, None), 0)):
+        share = 2 / 3 if detail else len(x[part]) / outside / 3
+        pieces.append(decimate(x[part], y[part], max(1, round(buckets * share))))
+    return np.concatenate([p[0] for p in pieces]), np.concatenate([p[1] for p in pieces])
 
 
 def _extreme(y: Array, edges: NDArray[np.int_], ufunc: np.ufunc) -> NDArray[np.int_]:

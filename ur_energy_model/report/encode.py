@@ -25,7 +25,7 @@ from ur_energy_model.report.charts import (
     LineChart,
     Panel,
 )
-from ur_energy_model.report.decimate import decimate
+from ur_energy_model.report.decimate import decimate_with_focus
 
 Array = NDArray[np.float64]
 
@@ -46,7 +46,7 @@ class ChartEncoder:
 
     def __init__(self, charts: Iterable[Chart]) -> None:
         curves = sum(
-            1.0 + 0.5 * (line.half_width is not None)
+            1.0 + 0.5 * ((line.half_width is not None) + (line.base is not None))
             for chart in charts
             if isinstance(chart, LineChart)
             for panel in chart.panels
@@ -69,6 +69,7 @@ class ChartEncoder:
                 "equal": chart.equal,
                 "log_y": chart.log_y,
                 "group": chart.group,
+                "focus": chart.focus,
                 "panels": [self._panel(panel, chart) for panel in chart.panels],
             }
         if isinstance(chart, BoxChart):
@@ -101,11 +102,13 @@ class ChartEncoder:
 
     def _line(self, line: Line, chart: LineChart) -> dict[str, Any]:
         x, y = line.x, line.y
-        band = line.half_width
+        band, base = line.half_width, line.base
         if not (line.points or chart.equal):
-            x, y = decimate(line.x, np.where(np.isinf(line.y), np.nan, line.y), self.buckets)
+            x, y = decimate_with_focus(line.x, y, self.buckets, chart.focus)
             if band is not None:
                 band = np.interp(x, line.x, np.nan_to_num(band))
+            if base is not None:
+                base = np.interp(x, line.x, np.nan_to_num(base))
         return {
             "label": line.label,
             "role": line.role,
@@ -114,6 +117,7 @@ class ChartEncoder:
             "x": self._array(x),
             "y": self._array(y),
             "band": None if band is None else self._array(band),
+            "base": None if base is None else self._array(base),
         }
 
     def _array(self, values: Array) -> list[float]:

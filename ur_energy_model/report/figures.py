@@ -81,8 +81,9 @@ def save(
     folder.mkdir(parents=True, exist_ok=True)
     figure = draw(chart, theme=theme)
     paths = [folder / f"{name or chart.key}.{kind}" for kind in formats]
-    for path in paths:
-        figure.savefig(path, dpi=_DPI, facecolor=figure.get_facecolor(), metadata=_metadata(path))
+    with rc_context(painters.style(THEMES[theme])):
+        for path in paths:
+            figure.savefig(path, dpi=_DPI, metadata=_metadata(path))
     return paths
 
 

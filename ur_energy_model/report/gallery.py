@@ -28,6 +28,8 @@ from ur_energy_model.report.powers import Breaks
 Array = NDArray[np.float64]
 
 S0 = "Clochiatti et al. 2024"
+SMALL = 0.001
+"""RMS errors below this are not told apart [A, N m]."""
 FRICTION_POINTS = 800
 """Points drawn per joint in the friction figure."""
 
@@ -65,6 +67,7 @@ def motion_chart(analysis: Analysis) -> LineChart:
         panels=panels,
         columns=1,
         group=analysis.label,
+        focus=analysis.focus,
     )
 
 
@@ -177,6 +180,7 @@ def power_chart(analysis: Analysis) -> LineChart:
             for j, joint in enumerate(analysis.joint_names)
         ),
         group=analysis.label,
+        focus=analysis.focus,
     )  # fmt: skip
 
 
@@ -202,6 +206,7 @@ def energy_chart(analysis: Analysis) -> LineChart:
         ),
         columns=1,
         group=analysis.label,
+        focus=analysis.focus,
     )
 
 
@@ -233,6 +238,42 @@ def energy_split_chart(analysis: Analysis, truth: Array | None = None) -> BarCha
         categories=(*(short_name(name) for name in analysis.joint_names), "drivers", "standby"),
         joints=(*range(analysis.dof), None, None),
         bars=tuple(bars),
+    )
+
+
+def stack_chart(analysis: Analysis) -> LineChart:
+    """What takes the power at every moment: standby, drivers and joints on top of each other."""
+    powers = analysis.powers
+    layers: list[tuple[str, Array, Role, int | None]] = [
+        ("standby", powers.standby, "aside", None),
+        ("drivers", powers.driver, "model", None),
+    ]
+    layers += [
+        (short_name(joint), np.maximum(powers.electrical[:, j], 0.0), "model", j)
+        for j, joint in enumerate(analysis.joint_names)
+    ]
+    lines = []
+    base = np.zeros(len(powers.time))
+    for label, values, role, joint in layers:
+        top = base + values
+        x, y = break_at(powers.time, top, powers.breaks)
+        _, low = break_at(powers.time, base, powers.breaks)
+        lines.append(Line(label, x, y, role, joint, base=low))
+        base = top
+    if powers.bus is not None:
+        lines.append(_line(powers.time, powers.breaks, "measured", powers.bus, role="truth"))
+    return LineChart(
+        key="power_stack",
+        title="What takes the power, moment by moment",
+        caption="Electrical power of standby, drivers and each joint, on top of each other"
+        + ("; the line is the power measured at the bus." if powers.bus is not None else ".")
+        + " Joints that feed power back lower the total below the top.",
+        x_label="time [s]",
+        y_label="power [W]",
+        panels=(Panel("", tuple(lines)),),
+        columns=1,
+        group=analysis.label,
+        focus=analysis.focus,
     )
 
 
@@ -274,6 +315,7 @@ def bus_chart(analysis: Analysis) -> LineChart | None:
         ),
         columns=1,
         group=analysis.label,
+        focus=analysis.focus,
     )
 
 
@@ -332,6 +374,7 @@ def temperature_chart(analysis: Analysis) -> LineChart | None:
         ),
         columns=1,
         group=analysis.label,
+        focus=analysis.focus,
     )
 
 
@@ -362,6 +405,7 @@ def _comparison(
     return LineChart(
         key=key, title=title, caption=caption, x_label="time [s]", y_label=y_label,
         panels=tuple(panels), group=analysis.label,
+        focus=analysis.focus,
     )  # fmt: skip
 
 
@@ -369,7 +413,8 @@ def _rms_note(error: Array, unit: str, when: str = "") -> str:
     finite = error[np.isfinite(error)]
     if finite.size == 0:
         return "does not move" if when else ""
-    return f"RMS error{when} {np.sqrt(np.mean(finite**2)):.2g} {unit}"
+    rms = float(np.sqrt(np.mean(finite**2)))
+    return f"RMS error{when} {f'{rms:.2g}' if rms >= SMALL else f'< {SMALL:g}'} {unit}"
 
 
 def _errors(
@@ -407,6 +452,7 @@ def _line(
 def recording_charts(analysis: Analysis, *, true_energy: Array | None = None) -> list[Chart]:
     """Every chart of one recording that it has the data for, in the order of the report."""
     charts = (
+        stack_chart(analysis),
         energy_split_chart(analysis, true_energy),
         bus_chart(analysis),
         power_chart(analysis),

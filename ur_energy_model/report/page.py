@@ -153,7 +153,10 @@ def _tools(page: Page) -> str:
             for index, label in enumerate(page.recordings)
         )
         rows += f'<div class="row"><span>Recording</span>{buttons}</div>'
-    whole = '<div class="row"><button type="button" id="whole" hidden>Undo zoom</button></div>'
+    whole = (
+        '<div class="row"><button type="button" id="whole" hidden>Show all of the time</button>'
+        "</div>"
+    )
     return f'<nav class="tools" aria-label="What the charts show"><div>{rows}{whole}</div></nav>'
 
 

@@ -120,6 +120,10 @@ def _panel(axes: Axes, panel: Panel, chart: LineChart, theme: Theme) -> None:
             )  # fmt: skip
             continue
         x, y = (line.x, line.y) if chart.equal else decimate(line.x, line.y, BUCKETS)
+        if line.base is not None:
+            base = np.interp(x, line.x, np.nan_to_num(line.base))
+            axes.fill_between(x, base, y, color=colour, linewidth=0, alpha=_fill_alpha(line))
+            continue
         axes.plot(x, y, color=colour, **options)
         if line.half_width is not None:
             _, half = decimate(line.x, line.half_width, BUCKETS)
@@ -140,11 +144,15 @@ def _panel(axes: Axes, panel: Panel, chart: LineChart, theme: Theme) -> None:
         axes.set_aspect("equal", adjustable="datalim")
 
 
+def _fill_alpha(line: Line) -> float:
+    return 0.3 if line.role == "aside" else 0.85
+
+
 def _stroke(line: Line, theme: Theme) -> tuple[str, dict[str, Any]]:
     if line.role == "measured":
         return theme.data, {"linewidth": 1.7, "alpha": 0.55}
     if line.role == "truth":
-        return theme.ink, {"linewidth": 0.9, "linestyle": (0, (4, 2))}
+        return theme.ink, {"linewidth": 0.7}
     if line.role == "aside":
         return theme.muted, {"linewidth": 0.9, "linestyle": (0, (1, 1.5))}
     return theme.joint(line.joint), {}
@@ -152,22 +160,23 @@ def _stroke(line: Line, theme: Theme) -> tuple[str, dict[str, Any]]:
 
 def _legend(figure: Figure, panels: Sequence[Panel], theme: Theme) -> None:
     """One legend for the figure, top right: names in the order of appearance."""
-    names: dict[str, tuple[str, dict[str, Any], bool]] = {}
+    names: dict[str, tuple[str, dict[str, Any], Line]] = {}
     colours: dict[str, set[str]] = {}
     for panel in panels:
         for line in panel.lines if len(panel.lines) > 1 else ():
             colour, options = _stroke(line, theme)
-            names.setdefault(line.label, (colour, options, line.points))
+            names.setdefault(line.label, (colour, options, line))
             colours.setdefault(line.label, set()).add(colour)
     if len(names) < 2:
         return
-    handles = [
-        Line2D(
-            [], [], label=name, color=colour if len(colours[name]) == 1 else theme.ink,
-            **({"marker": ".", "linestyle": ""} if points else options),
-        )
-        for name, (colour, options, points) in names.items()
-    ]  # fmt: skip
+    handles: list[Any] = []
+    for name, (colour, options, line) in names.items():
+        shown = colour if len(colours[name]) == 1 else theme.ink
+        if line.base is not None:
+            handles.append(Patch(facecolor=shown, alpha=_fill_alpha(line), label=name))
+            continue
+        look = {"marker": ".", "linestyle": ""} if line.points else options
+        handles.append(Line2D([], [], label=name, color=shown, **look))
     figure.legend(
         handles=handles, loc="upper right", ncols=len(handles), frameon=False,
         handlelength=1.4, columnspacing=1.2, bbox_to_anchor=(0.995, 1.0),

@@ -64,6 +64,7 @@ class Report:
         shift: energy over all recordings.
         tariff: what energy costs.
         verdict: can the model be believed.
+        cycles: whether cycles were asked for.
     """
 
     model: EnergyModel
@@ -71,6 +72,7 @@ class Report:
     shift: Shift
     tariff: Tariff
     verdict: Verdict
+    cycles: bool
 
 
 def make_report(
@@ -110,7 +112,9 @@ def make_report(
         held_out=bool(held_out),
         simulated=any(bag.analysis.info.simulated for bag in reports),
     )
-    return Report(model, tuple(reports), shift, tariff or Tariff(), verdict)
+    return Report(
+        model, tuple(reports), shift, tariff or Tariff(), verdict, cycles=trigger != "none"
+    )
 
 
 def page_of(report: Report) -> Page:
@@ -144,6 +148,7 @@ def _sections(report: Report) -> Iterable[Section]:
         "Energy",
         f"Curves show the first {DRAWN_SECONDS / 60:.0f} minutes." if cut else "",
         (
+            *_each(analyses, gallery.stack_chart),
             *_each(analyses, gallery.energy_split_chart),
             *_tables(bags, lambda b: tables.energy_table(b.energy, b.label)),
             *_each(analyses, gallery.bus_chart),
@@ -206,7 +211,8 @@ def _shift_section(report: Report) -> Section:
     return Section(
         "shift",
         "The shift",
-        "All recordings one after another.",
+        "All recordings one after another."
+        + (" No start of a cycle was found in them." if report.cycles and not shift.cycles else ""),
         _all(*shift_charts(shift), shift_table(shift, report.tariff), cycle_table(shift)),
     )
 

@@ -59,10 +59,11 @@ function curvePath(line, px, py, low, high, columns) {
   return parts.join("");
 }
 
-function bandPath(line, px, py, low, high) {
+// Area between two curves; a hole ends it.
+function areaPath(line, upperAt, lowerAt, px, py, low, high) {
   const first = Math.max(0, lowerBound(line.x, low) - 1);
   const last = Math.min(line.x.length, lowerBound(line.x, high) + 1);
-  const stride = Math.max(1, Math.floor((last - first) / 800));
+  const stride = Math.max(1, Math.floor((last - first) / 2400));
   const out = [];
   let upper = [], lower = [];
   const close = () => {
@@ -72,8 +73,8 @@ function bandPath(line, px, py, low, high) {
   for (let i = first; i < last; i += stride) {
     if (Number.isNaN(line.y[i])) { close(); continue; }
     const x = px(line.x[i]).toFixed(1);
-    upper.push(`${x} ${py(line.y[i] + line.band[i]).toFixed(1)}`);
-    lower.push(`${x} ${py(line.y[i] - line.band[i]).toFixed(1)}`);
+    upper.push(`${x} ${py(upperAt(i)).toFixed(1)}`);
+    lower.push(`${x} ${py(lowerAt(i)).toFixed(1)}`);
   }
   close();
   return out.join("");
@@ -88,7 +89,7 @@ function dotsPath(line, px, py) {
 }
 
 function visibleRange(lines, low, high, logY) {
-  let bottom = Infinity, top = -Infinity;
+  let bottom = lines.some((line) => line.base) ? 0 : Infinity, top = -Infinity;
   for (const line of lines) {
     const first = line.points ? 0 : Math.max(0, lowerBound(line.x, low) - 1);
     const last = line.points ? line.x.length : Math.min(line.x.length, lowerBound(line.x, high) + 1);
@@ -153,7 +154,15 @@ function drawPanel(parent, chart, panel, lines, width, range) {
       }
       svg("path", { class: `curve ${line.role} ${colour}`, d }, marks);
     } else {
-      if (line.band) svg("path", { class: `band ${colour}`, d: bandPath(line, px, py, x0, x1) }, marks);
+      if (line.base) {
+        const d = areaPath(line, (i) => line.y[i], (i) => line.base[i], px, py, x0, x1);
+        svg("path", { class: `area ${line.role} ${colour}`, d }, marks);
+        continue;
+      }
+      if (line.band) {
+        const d = areaPath(line, (i) => line.y[i] + line.band[i], (i) => line.y[i] - line.band[i], px, py, x0, x1);
+        svg("path", { class: `band ${colour}`, d }, marks);
+      }
       const d = curvePath(line, px, py, x0, x1, Math.ceil(right - left));
       svg("path", { class: `curve ${line.role} ${colour}`, d }, marks);
     }
@@ -162,11 +171,11 @@ function drawPanel(parent, chart, panel, lines, width, range) {
 }
 
 function legend(parent, entries) {
-  for (const { label, role, joint, points, bar, mixed } of entries) {
+  for (const { label, role, joint, points, bar, base, mixed } of entries) {
     const item = html("span", "", "", parent);
     const mark = svg("svg", { viewBox: "0 0 24 12", "aria-hidden": "true" }, item);
     const colour = mixed && role === "model" ? "c-ink" : colourClass({ role, joint });
-    if (bar) svg("rect", { class: `bar ${role} ${colour}`, x: 4, y: 1, width: 16, height: 10 }, mark);
+    if (bar || base) svg("rect", { class: `${base ? "area" : "bar"} ${role} ${colour}`, x: 4, y: 1, width: 16, height: 10 }, mark);
     else if (points) svg("path", { class: `dots ${role} ${colour}`, d: "M6 6h0M12 6h0M18 6h0" }, mark);
     else svg("path", { class: `curve ${role} ${colour}`, d: "M2 6H22" }, mark);
     html("span", "", label, item);
@@ -175,7 +184,7 @@ function legend(parent, entries) {
 
 // Charts with one row a category: boxes, bars and intervals read on any width.
 function rowFrame(parent, width, rows, rowHeight, low, high, label) {
-  const left = Math.min(110, width * 0.3), right = width - 14, top = 6;
+  const left = Math.min(110, Math.max(88, width * 0.3)), right = width - 14, top = 6;
   const bottom = top + rows.length * rowHeight;
   const root = svg("svg", { viewBox: `0 0 ${width} ${bottom + 32}`, role: "img" }, parent);
   const px = (value) => left + ((value - low) / (high - low || 1)) * (right - left);

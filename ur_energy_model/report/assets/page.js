@@ -4,6 +4,8 @@ const source = JSON.parse(document.getElementById("report-data").textContent);
 const state = { joints: new Set(), recording: source.recordings.length > 1 ? 0 : null, zoom: {}, printing: false };
 const PRINT_WIDTH = 690;
 
+const whole = document.getElementById("whole");
+
 const jointShown = (joint) => state.printing || state.joints.size === 0
   || joint === null || joint === undefined || state.joints.has(joint);
 
@@ -13,8 +15,10 @@ for (const chart of source.charts) {
       line.x = decodeArray(line.x, source.pool);
       line.y = decodeArray(line.y, source.pool);
       line.band = line.band && decodeArray(line.band, source.pool);
+      line.base = line.base && decodeArray(line.base, source.pool);
     }
   }
+  if (chart.focus) state.zoom[groupKey(chart)] = chart.focus;
 }
 delete source.pool;
 
@@ -177,7 +181,7 @@ function point(chart, x) {
       axes.root.querySelectorAll(".cross").forEach((old) => old.remove());
       const px = axes.left + ((x - axes.x0) / (axes.x1 - axes.x0)) * (axes.right - axes.left);
       svg("line", { class: "cross", x1: px, x2: px, y1: axes.top, y2: axes.bottom }, axes.root);
-      note.textContent = `${short(x)} s: ` + lines.map((line) => `${line.label} ${short(nearestValue(line, x))}`).join(" \u00b7 ");
+      note.textContent = `${short(x)}: ` + lines.map((line) => `${line.label} ${short(nearestValue(line, x))}`).join(" \u00b7 ");
     }
   }
 }
@@ -198,7 +202,7 @@ function zoom(chart, range, full) {
   if (!range || (range[0] <= full[0] && range[1] >= full[1])) delete state.zoom[key];
   else if (range[1] - range[0] > 1e-4 * (full[1] - full[0])) state.zoom[key] = range;
   charts.filter((entry) => groupKey(entry.chart) === key).forEach(draw);
-  document.getElementById("whole").hidden = Object.keys(state.zoom).length === 0;
+  offerWhole();
 }
 
 function drawAll() {
@@ -234,9 +238,12 @@ recordingButtons.forEach((button) => button.addEventListener("click", () => {
   drawAll();
 }));
 
-document.getElementById("whole").addEventListener("click", (event) => {
+function offerWhole() {
+  whole.hidden = Object.keys(state.zoom).length === 0;
+}
+whole.addEventListener("click", () => {
   state.zoom = {};
-  event.currentTarget.hidden = true;
+  offerWhole();
   drawAll();
 });
 
@@ -271,5 +278,6 @@ new ResizeObserver(() => {
 window.addEventListener("beforeprint", () => { state.printing = true; drawAll(); });
 window.addEventListener("afterprint", () => { state.printing = false; drawAll(); });
 
+offerWhole();
 drawAll();
 document.documentElement.dataset.ready = "true";

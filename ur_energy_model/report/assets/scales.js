@@ -85,7 +85,7 @@ function lowerBound(array, x) {
 function nearestValue(line, x) {
   let i = lowerBound(line.x, x);
   if (i > 0 && (i === line.x.length || x - line.x[i - 1] < line.x[i] - x)) i -= 1;
-  return line.y[i];
+  return line.base ? line.y[i] - line.base[i] : line.y[i];
 }
 
 function extent(arrays) {

@@ -1,0 +1,67 @@
+"""`ur_energy report` from a model file and bags to a page, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from test.estimation.known_arm import known_model
+from test.report.conftest import explained_recording
+from ur_energy_model.cli.main import main
+from ur_energy_model.telemetry.bags import BagWriter
+
+
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A model file and a bag that it explains."""
+    folder = tmp_path_factory.mktemp("report")
+    model = known_model()
+    model.save(folder / "model.yaml")
+    telemetry = explained_recording(model, seconds=14.0)
+    with BagWriter(folder / "bag", telemetry.info, tuple(telemetry.columns), name="bag") as bag:
+        bag.write(telemetry)
+    return folder / "model.yaml", folder / "bag"
+
+
+def test_json_is_all_that_goes_to_stdout(
+    inputs: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model, bag = inputs
+    output = tmp_path / "new" / "report.html"
+    arguments = [
+        "--tariff",
+        "0.3",
+        "--co2",
+        "0.4",
+        "--figures",
+        str(tmp_path / "figures"),
+        "--json",
+    ]
+    assert main(["report", str(model), str(bag), "-o", str(output), *arguments]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result["bytes"] == output.stat().st_size < 5_000_000
+    assert result["cost"] == pytest.approx(0.3 * result["energy"] / 3.6e6)
+    assert result["co2"] == pytest.approx(0.4 * result["energy"] / 3.6e6)
+    assert all(Path(path).is_file() for path in result["figures"])
+    text = output.read_text(encoding="utf-8")
+    for title in ("Table IV", "Table V)", "Table VI)", "Table VII)", "Table VIII", "Provenance"):
+        assert title in text
+
+
+@pytest.mark.parametrize("broken", ["model", "bag"])
+def test_refusal_is_one_line_and_leaves_the_old_report(
+    broken: str, inputs: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model, bag = inputs
+    output = tmp_path / "report.html"
+    output.write_text("old")
+    missing = tmp_path / "missing"
+    paths = (missing, bag) if broken == "model" else (model, missing)
+    assert main(["report", *map(str, paths), "-o", str(output)]) == 1
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "missing" in captured.err.splitlines()[-1]
+    assert output.read_text() == "old"
+    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]

@@ -1,0 +1,173 @@
+"""The report in a real browser: no complaint, working controls, readable on a phone and printed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from test.report.browser import Browser, find_browser
+from test.report.conftest import explained_recording
+from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.report.page import render
+from ur_energy_model.report.report import make_report, page_of
+from ur_energy_model.telemetry.bags import BagWriter
+
+PANELS = "document.querySelectorAll('figure:not([hidden]) .panel').length"
+AXIS = (
+    "[...document.querySelectorAll('#motion-0 .panel svg text[text-anchor=middle]')]"
+    ".map(t => t.textContent).join(' ')"
+)
+
+
+@pytest.fixture(scope="module")
+def report(model: EnergyModel, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A report of a short and a long recording."""
+    folder = tmp_path_factory.mktemp("browser")
+    bags = []
+    for name, seconds in (("short", 20.0), ("long", 100.0)):
+        telemetry = explained_recording(model, seconds=seconds, rate=50.0)
+        with BagWriter(folder / name, telemetry.info, tuple(telemetry.columns), name=name) as bag:
+            bag.write(telemetry)
+        bags.append(folder / name)
+    file = folder / "report.html"
+    file.write_text(render(page_of(make_report(model, bags))), encoding="utf-8")
+    return file
+
+
+@pytest.fixture(scope="module")
+def browser(report: Path) -> Iterator[Browser]:
+    program = find_browser()
+    if program is None:
+        pytest.skip("no Chromium or Chrome is installed")
+    browser = Browser(program)
+    try:
+        browser.resize(1280, 900)
+        browser.open(report)
+        yield browser
+    finally:
+        browser.close()
+
+
+@pytest.fixture(autouse=True)
+def _fresh(browser: Browser, report: Path) -> Iterator[None]:
+    """Every test starts from the page as it opens, and may leave no complaint."""
+    browser.media()
+    browser.resize(1280, 900)
+    browser.open(report)
+    yield
+    assert browser.complaints == []
+    assert {url.split(":")[0] for url in browser.requests} == {"file"}
+
+
+def click(browser: Browser, selector: str) -> None:
+    browser.evaluate(f"document.querySelector({selector!r}).click()")
+
+
+def test_every_chart_is_drawn(browser: Browser) -> None:
+    empty = browser.evaluate(
+        "[...document.querySelectorAll('figure.chart:not([hidden])')]"
+        ".filter(f => !f.querySelector('.plot svg')).map(f => f.id)"
+    )
+    assert empty == []
+    strange = browser.evaluate(
+        "[...document.querySelectorAll('.plot svg *')].filter(e => [...e.attributes]"
+        ".some(a => /NaN|Infinity|undefined/.test(a.value))).length"
+    )
+    assert strange == 0
+
+
+def test_joint_selection_filters_every_chart(browser: Browser) -> None:
+    everything = browser.evaluate(PANELS)
+    click(browser, 'button.joint[data-joint="2"]')
+    assert 0 < browser.evaluate(PANELS) < everything
+    titles = browser.evaluate(
+        "[...document.querySelectorAll('#torque-0 .panel b')].map(b => b.textContent)"
+    )
+    assert len(titles) == 1
+    assert titles[0].startswith("elbow")
+    assert browser.evaluate("document.querySelector('#every-joint').ariaPressed") == "false"
+    click(browser, "#every-joint")
+    assert browser.evaluate(PANELS) == everything
+
+
+def test_recording_selection_shows_the_other_recording(browser: Browser) -> None:
+    shown = (
+        "[...document.querySelectorAll('figure:not([hidden]) .recording')].map(r => r.innerText)"
+    )
+    assert set(browser.evaluate(shown)) == {"short"}
+    click(browser, 'button.pick-recording[data-recording="1"]')
+    assert set(browser.evaluate(shown)) == {"long"}
+
+
+def test_drag_zooms_all_charts_of_the_recording_and_back(browser: Browser) -> None:
+    before = browser.evaluate(AXIS)
+    box = browser.evaluate(
+        "(() => { const s = document.querySelector('#energy-0 .panel svg');"
+        "s.scrollIntoView({block: 'center', behavior: 'instant'});"
+        "const b = s.getBoundingClientRect(); return [b.left, b.top, b.width, b.height]; })()"
+    )
+    left, top, width, height = box
+    middle = top + height / 2
+    browser.drag((left + 0.4 * width, middle), (left + 0.6 * width, middle))
+    assert browser.evaluate(AXIS) != before
+    assert browser.evaluate("document.querySelector('#whole').hidden") is False
+    click(browser, "#whole")
+    assert browser.evaluate(AXIS) == before
+
+
+def test_hover_tells_values(browser: Browser) -> None:
+    note = browser.evaluate(
+        "(() => { const s = document.querySelector('#torque-0 .panel svg');"
+        "const b = s.getBoundingClientRect();"
+        "s.dispatchEvent(new PointerEvent('pointermove', {clientX: b.left + b.width / 2,"
+        "clientY: b.top + 20}));"
+        "return document.querySelector('#torque-0 .panel span').textContent; })()"
+    )
+    assert "recorded" in note
+    assert "model" in note
+
+
+def test_a_long_recording_opens_zoomed_and_the_keyboard_moves_it(browser: Browser) -> None:
+    click(browser, 'button.pick-recording[data-recording="1"]')
+    axis = AXIS.replace("#motion-0", "#motion-1")
+    before = browser.evaluate(axis)
+    assert browser.evaluate("document.querySelector('#whole').hidden") is False
+    browser.evaluate(
+        "document.querySelector('#motion-1 .panel svg').dispatchEvent("
+        "new KeyboardEvent('keydown', {key: 'ArrowRight'}))"
+    )
+    assert browser.evaluate(axis) != before
+
+
+def test_colours_follow_the_reader_and_the_button(browser: Browser) -> None:
+    ground = "getComputedStyle(document.body).backgroundColor"
+    light = browser.evaluate(ground)
+    browser.media(scheme="dark")
+    dark = browser.evaluate(ground)
+    assert dark != light
+    click(browser, "#theme")
+    assert browser.evaluate(ground) == light
+
+
+@pytest.mark.parametrize("width", [360, 390, 768])
+def test_a_phone_needs_no_sideways_scrolling(browser: Browser, width: int) -> None:
+    browser.resize(width, 800, phone=True)
+    assert browser.evaluate("document.documentElement.scrollWidth") <= width
+    narrow = browser.evaluate(
+        "Math.min(...[...document.querySelectorAll('figure:not([hidden]) .panel svg')]"
+        ".map(s => s.getBoundingClientRect().width))"
+    )
+    assert narrow > 200
+
+
+def test_print_has_every_recording_and_no_controls(browser: Browser) -> None:
+    browser.media(kind="", scheme="dark")
+    pdf = browser.print_pdf()
+    assert pdf.startswith(b"%PDF")
+    assert pdf.count(b"/Type /Page\n") + pdf.count(b"/Type /Page ") != 1
+    browser.media(kind="print", scheme="dark")
+    assert browser.evaluate("getComputedStyle(document.querySelector('nav')).display") == "none"
+    ground = browser.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert ground == "rgb(255, 255, 255)"

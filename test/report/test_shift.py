@@ -1,0 +1,55 @@
+"""Energy of a shift: states, cycles, cost and CO2 on a recording with known power."""
+
+from __future__ import annotations
+
+import pytest
+
+from test.report.conftest import MakeBag, explained_recording
+from ur_energy_model.errors import InputError
+from ur_energy_model.estimation.channels import ArmState
+from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.report.shift import read_shift
+from ur_energy_model.report.shift_view import Tariff, cycle_table, shift_charts, shift_table
+from ur_energy_model.telemetry.samples import Telemetry
+
+
+def test_energy_is_that_of_the_bus_and_split_by_state(
+    model: EnergyModel, telemetry: Telemetry, make_bag: MakeBag
+) -> None:
+    bag = make_bag(telemetry)
+    shift = read_shift(model, [bag, bag])
+    assert shift.seconds == pytest.approx(2 * telemetry.duration, rel=1e-6)
+    assert shift.bus_energy is not None
+    assert shift.energy == pytest.approx(shift.bus_energy, rel=1e-3)
+    assert sum(shift.state_energy.values()) == pytest.approx(shift.energy)
+    assert 8.0 <= shift.state_time[ArmState.STANDSTILL] <= 14.0
+    assert shift.idle_share == pytest.approx(shift.state_energy[ArmState.STANDSTILL] / shift.energy)
+    assert shift.starts.size == 1
+
+
+def test_cycles_start_with_the_program(
+    model: EnergyModel, telemetry: Telemetry, make_bag: MakeBag
+) -> None:
+    shift = read_shift(model, [make_bag(telemetry)], trigger="program")
+    assert [round(cycle.duration) for cycle in shift.cycles] == [10]
+    table = cycle_table(shift)
+    assert table is not None
+    assert {chart.key for chart in shift_charts(shift)} == {"shift_power", "cycles"}
+
+
+def test_cost_and_co2_are_proportional_to_energy(model: EnergyModel, make_bag: MakeBag) -> None:
+    shift = read_shift(model, [make_bag(explained_recording(model, seconds=12.0))])
+    tariff = Tariff(price=0.5, currency="EUR", co2=0.4, supply_efficiency=0.8)
+    kwh = shift.energy / 3.6e6 / 0.8
+    assert tariff.cost(shift.energy) == pytest.approx(0.5 * kwh)
+    assert tariff.emission(shift.energy) == pytest.approx(0.4 * kwh)
+    table = shift_table(shift, tariff)
+    assert table.rows[-1][-2:] == pytest.approx((0.5 * kwh, 400 * kwh))
+    assert table.columns[-2:] == ("cost [EUR]", "CO2 [g]")
+    assert len(shift_table(shift, Tariff()).columns) == 5
+
+
+@pytest.mark.parametrize("share", [0.0, -1.0, 1.2, float("nan")])
+def test_an_impossible_efficiency_is_refused(share: float) -> None:
+    with pytest.raises(InputError, match="supply-efficiency"):
+        Tariff(supply_efficiency=share)
