@@ -63,8 +63,10 @@ def test_every_arm_has_plausible_constants(name):
         if isinstance(value, np.ndarray) and key != "temperature_model":
             assert np.isfinite(value).all(), key
             assert (value > 0).all(), key
-    # Full torque needs tens of ampere at most, and friction is a small part of it.
+    # Full torque needs tens of ampere at most, its copper loss less than what a supply gives, and
+    # friction is a small part of it.
     assert np.all(p.max_current < 120.0)
+    assert np.all(p.effective_resistance * p.max_current**2 < 1000.0)
     speed = np.full(robot.dof, 1.0)
     assert np.all(p.friction.torque(speed) < 0.25 * robot.max_torque)
 

@@ -140,7 +140,7 @@ class SimulatedArm:
         elif isinstance(command, cmd.SetPayload):
             self._set_payload(command)
         else:
-            moves = cmd.MoveJ | cmd.ServoJ | cmd.SpeedJ | cmd.Play
+            moves = cmd.MoveJ | cmd.Follow | cmd.ServoJ | cmd.SpeedJ | cmd.Play
             if isinstance(command, moves) and self.robot_mode is not RobotMode.RUNNING:
                 raise MotionRefusedError(
                     f"the arm is in mode {self.robot_mode.name}; power it on and release its brakes"

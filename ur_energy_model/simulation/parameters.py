@@ -181,8 +181,8 @@ def _motor_constants(robot: RobotDescription, torque: Array) -> dict[str, Array]
     """Motor constants [n] of the type, assumed by joint size where its file has none."""
     table = constants()["motor"]
     turn = table["gear_ratio"] / robot.gear_ratio
-    powers = {"rotor_inertia": 2, "winding_resistance": 2, "torque_constant": 1}
-    # A motor with another ratio gives the same joint torque from a current scaled by the ratio.
+    powers = {"rotor_inertia": 2, "winding_resistance": 0, "torque_constant": 1}
+    # At another ratio: the same joint torque, loss and joint-side inertia from the same current.
     assumed = {
         name: _interpolate(torque, table["max_torque"], table[name]) * turn**power
         for name, power in powers.items()

@@ -37,7 +37,8 @@ CLEARANCE = 0.12
 """Least height of elbow, wrist and flange above the mounting plane, m."""
 _POINTS = 6
 _RETRIES = 15
-_SEEDS = {"trajectory_a": 11, "trajectory_b": 23}
+_SEEDS = {"trajectory_a": 20, "trajectory_b": 38}
+"""Of the random points; with these a UR5e's joints reach 1.6 to 3 rad/s in both trajectories."""
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from ur_energy_model.simulation.references import (
 )
 
 Array = NDArray[np.float64]
-Move = cmd.Play | cmd.MoveJ | cmd.ServoJ | cmd.SpeedJ | cmd.StopJ
+Move = cmd.Play | cmd.MoveJ | cmd.Follow | cmd.ServoJ | cmd.SpeedJ | cmd.StopJ
 Control = cmd.SpeedSlider | cmd.ProtectiveStop | cmd.Unlock | cmd.Pause | cmd.Stop
 
 SCALING_RATE = 3.0
@@ -118,6 +118,9 @@ class Supervisor:
                 return
             self._reference = SpeedReference(q, qd, goal, _positive(command.a))
             self._after = []
+            return
+        if isinstance(command, cmd.Follow):
+            self._brake(then=[MotionReference(command.motion, loop=False)])
             return
         goal = np.asarray(command.q, dtype=float)
         if self._outside(goal):
