@@ -244,11 +244,11 @@ def _fit_power(
     factor, _ = result.factors["conversion"]
     updated = list(joints)
     for j, joint in enumerate(joints):
-        told_std = float(np.hypot(result.factors[f"k_{j}"][1] / factor, MODEL_ERROR * constant[j]))
+        told_std = result.factors[f"k_{j}"][1] / factor
         if told_std < _TOLD * std[j]:
             told = float(result.back_emf_constant[j] / factor)
-            source = "current and bus_power"
-            updated[j] = with_torque_constant(joint, told, told_std, source)
+            whole = float(np.hypot(told_std, MODEL_ERROR * told))
+            updated[j] = with_torque_constant(joint, told, whole, "current and bus_power")
     return tuple(updated), result
 
 
