@@ -95,7 +95,7 @@ def draw(chart: Chart, *, theme: ThemeName = "light") -> Figure:
 
 
 def _metadata(path: Path) -> dict[str, Any]:
-    """No date in the files: the same data gives the same bytes."""
+    """No date in the files: they change with the data only."""
     return {"Date": None} if path.suffix == ".svg" else {}
 
 
