@@ -1,0 +1,1 @@
+"""Benchmarks: figures to read, not checks."""
