@@ -27,8 +27,9 @@ from ur_energy_model.simulation.commands import (
     Stop,
     Unlock,
 )
-from ur_energy_model.simulation.control_box import ControlBox, Identity
+from ur_energy_model.simulation.control_box import ControlBox
 from ur_energy_model.simulation.faults import Faults
+from ur_energy_model.simulation.identity import Identity
 from ur_energy_model.simulation.modes import ProgramState, RobotMode, SafetyMode
 from ur_energy_model.simulation.server import RTDE_PORT, SimulatedController
 from ur_energy_model.telemetry.fields import FIELDS

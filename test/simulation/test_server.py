@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from ur_energy_model.errors import ControllerError
-from ur_energy_model.simulation.control_box import ControlBox, Identity
+from ur_energy_model.simulation.control_box import ControlBox
+from ur_energy_model.simulation.identity import Identity
 from ur_energy_model.simulation.server import (
     PRIMARY_PORT,
     REALTIME_PORT,

@@ -94,9 +94,10 @@ def test_a_program_carries_out_its_calls_in_order(
     ("program", "reason"),
     [
         (b"force_mode(p[0,0,0,0,0,0])\n", "force_mode is not simulated"),
-        (b"movej(p[0,0,0,0,0,0])\n", "to a pose is not simulated"),
-        (b"movej([0,0,0])\n", "six joint values"),
-        (b"movej([0,0,0,0,0,1e999])\n", "six joint values"),
+        (b"movej(p[9,0,0,0,0,0])\n", "cannot reach"),
+        (b"servoj(p[0,0,0,0,0,0])\n", "to a pose is not simulated"),
+        (b"movej([0,0,0])\n", "six numbers"),
+        (b"movej([0,0,0,0,0,1e999])\n", "six numbers"),
         (b"def p():\n  while True:\n  end\nend\n", "needs a URScript interpreter"),
     ],
 )

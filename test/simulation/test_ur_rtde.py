@@ -154,6 +154,34 @@ def test_streamed_speeds_and_positions() -> None:
     assert result["servo_error"] < 5e-3
 
 
+def test_straight_moves_and_kinematics() -> None:
+    result = run_client(
+        CONTROL,
+        """
+        q0 = r.getActualQ()
+        pose = r.getActualTCPPose()
+        result["forward"] = [pose, c.getForwardKinematics()]
+        result["inverse"] = [r.getTargetQ(), c.getInverseKinematics(pose)]
+        bend = [a + b for a, b in zip(q0, (0.1, -0.2, 0.3, 0.1, 0.2, 0.0))]
+        c.moveJ(bend, 1.0, 2.0)
+        time.sleep(0.1)
+        goal = r.getActualTCPPose()
+        goal[2] += 0.05
+        result["moved"] = c.moveL(goal, 0.25, 1.2)
+        time.sleep(0.1)
+        result["pose"] = [goal, r.getActualTCPPose()]
+        result["limits"] = [c.isPoseWithinSafetyLimits(goal), c.isJointsWithinSafetyLimits([7] * 6)]
+        c.moveJ(q0, 1.0, 2.0)
+        """,
+        END,
+    )
+    assert result["forward"][0] == pytest.approx(result["forward"][1], abs=1e-3)
+    assert result["inverse"][0] == pytest.approx(result["inverse"][1], abs=5e-3)
+    assert result["moved"]
+    assert result["pose"][0][:3] == pytest.approx(result["pose"][1][:3], abs=2e-3)
+    assert result["limits"] == [True, False]
+
+
 def test_payload_slider_signals_and_script() -> None:
     result = run_client(
         CONTROL,

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from ur_energy_model.simulation.motions import Motion
+
 Array = NDArray[np.float64]
 
 
@@ -23,6 +25,13 @@ class MoveJ:
     q: Array
     v: float = 1.05
     a: float = 1.4
+
+
+@dataclass(frozen=True)
+class Follow:
+    """Run a joint trajectory, from rest to rest, that begins where the arm stands."""
+
+    motion: Motion
 
 
 @dataclass(frozen=True)
@@ -125,6 +134,6 @@ class Unlock:
 
 
 Command = (
-    MoveJ | ServoJ | SpeedJ | StopJ | SetPayload | SpeedSlider | PowerOn | PowerOff | BrakeRelease
-    | Play | Pause | Stop | ProtectiveStop | Unlock
+    MoveJ | Follow | ServoJ | SpeedJ | StopJ | SetPayload | SpeedSlider
+    | PowerOn | PowerOff | BrakeRelease | Play | Pause | Stop | ProtectiveStop | Unlock
 )  # fmt: skip

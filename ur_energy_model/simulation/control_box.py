@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -12,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ur_energy_model.errors import MotionRefusedError
-from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.simulation.commands import (
     BrakeRelease,
     Command,
+    Follow,
     Pause,
     Play,
     PowerOff,
@@ -25,16 +24,17 @@ from ur_energy_model.simulation.commands import (
     StopJ,
     Unlock,
 )
+from ur_energy_model.simulation.identity import Identity, Version
 from ur_energy_model.simulation.inputs import INPUTS, OWN_FIELDS, Ownership
 from ur_energy_model.simulation.interfaces import Arm
 from ur_energy_model.simulation.kinematics import ArmKinematics
 from ur_energy_model.simulation.modes import ProgramState, RobotMode, SafetyMode
 from ur_energy_model.simulation.signals import Signals
+from ur_energy_model.simulation.straight_line import LinePlanner
 from ur_energy_model.telemetry.fields import FIELDS, WIDTH
-from ur_energy_model.telemetry.protocol import SIMULATED_SERIAL_PREFIX, TextMessage
+from ur_energy_model.telemetry.protocol import TextMessage
 
 Array = NDArray[np.float64]
-Version = tuple[int, int, int, int]
 SIGNALS_AT_REST = {"tool_mode": 253, "tool_temperature": 30.0}
 """Signals that stay as they are, other than 0."""
 STOP_DECELERATION = 4.0
@@ -63,36 +63,6 @@ class ScriptError(Exception):
     """A running program that had to stop; the message is for the client."""
 
 
-@dataclass(frozen=True)
-class Identity:
-    """What the controller says of itself.
-
-    Attributes:
-        version: software version and build.
-        serial: serial number; simulated ones begin with SIMULATED_SERIAL_PREFIX.
-        model: robot model as the dashboard server names it, such as "UR5".
-        motion: name of the built-in motion, which is the program loaded at the start.
-    """
-
-    version: Version
-    serial: str
-    model: str
-    motion: str
-
-    @classmethod
-    def of(
-        cls, robot: RobotDescription, version: tuple[int, ...], seed: int, motion: str
-    ) -> Identity:
-        """Identity of a simulated arm of this version and seed."""
-        major, minor, bugfix, build = (*version, 0, 0, 0)[:4]
-        return cls(
-            version=(major, minor, bugfix, build),
-            serial=f"{SIMULATED_SERIAL_PREFIX}{seed % 10000:04d}",
-            model=robot.name.upper().removesuffix("E"),
-            motion=motion,
-        )
-
-
 class ControlBox:
     """Arm, program and signals of a simulated controller; used by one thread.
 
@@ -119,6 +89,8 @@ class ControlBox:
         self.inputs_received = 0
         self._program: Program | None = None
         self._program_paused = False
+        self._goal: tuple[Array, float, float] | None = None
+        self._planner: LinePlanner | None = None
         self._digital_outputs = 0
         self.values = Signals(arm)
         self.values.update((name, 0) for name in FIELDS if name.startswith(OWN_FIELDS))
@@ -153,13 +125,47 @@ class ControlBox:
         self.cycle += 1
         if self._program is not None and not self._program_paused:
             try:
-                if not self._program.step(self):
+                if not self._plan() and not self._program.step(self):
                     self.stop()
             except (ScriptError, MotionRefusedError) as error:
                 self.say(str(error), level=0)
                 self.stop()
         self.arm.tick()
         self._refresh()
+
+    def move_straight(self, pose: Array, speed: float, acceleration: float) -> None:
+        """Move the tool centre point along a line to a pose [6]; the program waits meanwhile.
+
+        Args:
+            pose: position and rotation vector, m and rad.
+            speed: m/s.
+            acceleration: m/s^2.
+        """
+        if not (speed > 0.0 and acceleration > 0.0 and np.isfinite(pose).all()):
+            raise ScriptError("a straight move needs a pose, a speed and an acceleration")
+        self._goal, self._planner = (pose, speed, acceleration), None
+        self._ask(StopJ(STOP_DECELERATION))
+
+    def _plan(self) -> bool:
+        """Work on a straight move that was asked for; whether there is one."""
+        if self._goal is None:
+            return False
+        if self.arm.busy:  # it comes to rest first
+            return True
+        if self._planner is None:
+            pose, speed, acceleration = self._goal
+            self._planner = LinePlanner(
+                self.kinematics, np.asarray(self.values["target_q"]), pose, self.tcp_offset,
+                speed, acceleration, self.arm.robot.max_velocity,
+            )  # fmt: skip
+        try:
+            line = self._planner.advance()
+        except ValueError as error:
+            raise ScriptError(str(error)) from error
+        if line is not None:
+            self._goal = None
+            self.arm.command(Follow(line))
+        return True
 
     def falsify(self, values: Mapping[str, Any]) -> None:
         """Show these values instead of the arm's until the next cycle."""
@@ -217,6 +223,7 @@ class ControlBox:
 
     def stop(self) -> None:
         """Stop the program and bring the arm to rest."""
+        self._goal = None
         if self._program is not None:
             self._program = None
             self._ask(StopJ(STOP_DECELERATION))

@@ -83,6 +83,15 @@ def _move(joints: Callable[[ControlBox, Registers], Array]) -> Command:
     return command
 
 
+def _move_straight(pose: Callable[[ControlBox, Registers], Array]) -> Command:
+    def command(box: ControlBox, registers: Registers) -> bool:
+        v, a = registers.doubles(6, 2)
+        box.move_straight(pose(box, registers), v, a)
+        return True
+
+    return command
+
+
 def _servo(joints: Callable[[ControlBox, Registers], Array]) -> Command:
     def command(box: ControlBox, registers: Registers) -> bool:
         time, lookahead, gain = registers.doubles(8, 3)
@@ -94,6 +103,14 @@ def _servo(joints: Callable[[ControlBox, Registers], Array]) -> Command:
 
 def _joints(box: ControlBox, registers: Registers) -> Array:
     return registers.doubles(0)
+
+
+def _pose(box: ControlBox, registers: Registers) -> Array:
+    return registers.doubles(0)
+
+
+def _pose_of_joints(box: ControlBox, registers: Registers) -> Array:
+    return box.kinematics.forward(registers.doubles(0), box.tcp_offset)
 
 
 def _joints_of_pose(box: ControlBox, registers: Registers) -> Array:
@@ -203,6 +220,8 @@ def _steady(box: ControlBox, registers: Registers) -> bool:
 COMMANDS: dict[int, Command] = {
     1: _move(_joints),
     2: _move(_joints_of_pose),
+    3: _move_straight(_pose),
+    4: _move_straight(_pose_of_joints),
     8: _nothing,  # zero the force sensor
     9: _speed_joints,
     10: _speed_tool,

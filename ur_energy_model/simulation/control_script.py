@@ -20,7 +20,7 @@ READY, DONE = 1, 2
 NO_COMMAND, SET_WATCHDOG, STOP_SCRIPT = 0, 35, 255
 STREAMING = frozenset({6, 9, 10, 11, 24, 25, 26, 27, 38, 58, 66, 67, 68, 69, 70, 71})
 """Commands that are carried out in every cycle while they are in the register."""
-ASYNCHRONOUS = frozenset({1, 2, 33, 34})
+ASYNCHRONOUS = frozenset({1, 2, 3, 4, 33, 34})
 """Commands that the client does not wait for where integer register 1 is 1."""
 
 RUNNING_BIT, WRITES_SHIFT, OPERATION_SHIFT = 1 << 15, 16, 24

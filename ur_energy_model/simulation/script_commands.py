@@ -29,7 +29,16 @@ ARM = math.inf
 
 
 def _movej(box: ControlBox, call: Call) -> float:
-    q = _joints(call.argument(0, "q"), call)
+    target = call.argument(0, "q")
+    if isinstance(target, Pose):
+        found = box.kinematics.inverse(
+            _six(target, call), np.asarray(box.values["target_q"]), box.tcp_offset
+        )
+        if found is None:
+            raise ScriptError(f"{call.name} leads to where the arm cannot reach")
+        q = found
+    else:
+        q = _six(target, call)
     a, v, t = (
         float(call.argument(i, name, default))
         for i, name, default in ((1, "a", 1.4), (2, "v", 1.05), (3, "t", 0.0))
@@ -40,6 +49,16 @@ def _movej(box: ControlBox, call: Call) -> float:
     if not (v > 0.0 and a > 0.0):  # it is there already
         return 0.0
     box.arm.command(MoveJ(q, v, a))
+    return ARM
+
+
+def _movel(box: ControlBox, call: Call) -> float:
+    target = call.argument(0, "pose")
+    pose = _six(target, call)
+    if not isinstance(target, Pose):
+        pose = box.kinematics.forward(pose, box.tcp_offset)
+    a, v = float(call.argument(1, "a", 1.2)), float(call.argument(2, "v", 0.25))
+    box.move_straight(pose, v, a)
     return ARM
 
 
@@ -114,6 +133,7 @@ def _nothing(box: ControlBox, call: Call) -> float:
 
 ACTIONS: dict[str, Action] = {
     "movej": _movej,
+    "movel": _movel,
     "servoj": _servoj,
     "speedj": _speedj,
     "stopj": _stopj,
@@ -138,14 +158,18 @@ ACTIONS: dict[str, Action] = {
 
 def _joints(value: Any, call: Call) -> Array:
     if isinstance(value, Pose):
-        raise ScriptError(f"{call.name} to a pose is not simulated; send joint positions")
+        raise ScriptError(f"{call.name} to a pose is not simulated; send joint values")
+    return _six(value, call)
+
+
+def _six(value: Any, call: Call) -> Array:
     try:
-        joints = [float(joint) for joint in value]
+        numbers = [float(number) for number in value]
     except (TypeError, ValueError):
-        joints = []
-    if len(joints) != 6 or not all(map(math.isfinite, joints)):
-        raise ScriptError(f"{call.name} needs six joint values")
-    return np.array(joints)
+        numbers = []
+    if len(numbers) != 6 or not all(map(math.isfinite, numbers)):
+        raise ScriptError(f"{call.name} needs six numbers")
+    return np.array(numbers)
 
 
 class CallProgram:

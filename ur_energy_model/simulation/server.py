@@ -11,9 +11,10 @@ from types import TracebackType
 from typing_extensions import Self
 
 from ur_energy_model.errors import UrEnergyError
-from ur_energy_model.simulation.control_box import ControlBox, Identity
+from ur_energy_model.simulation.control_box import ControlBox
 from ur_energy_model.simulation.dashboard import DashboardSession
 from ur_energy_model.simulation.faults import Faults
+from ur_energy_model.simulation.identity import Identity
 from ur_energy_model.simulation.interfaces import Arm
 from ur_energy_model.simulation.ports import Listener, Ports, Session
 from ur_energy_model.simulation.rtde_session import Packer, RtdeSession

@@ -11,9 +11,9 @@ from ur_energy_model.errors import ControllerError, InputError
 from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.model.setup import Payload, Setup
 from ur_energy_model.simulation.arm import SimulatedArm
-from ur_energy_model.simulation.control_box import Identity
 from ur_energy_model.simulation.controller import Kind
 from ur_energy_model.simulation.faults import Faults
+from ur_energy_model.simulation.identity import Identity
 from ur_energy_model.simulation.planner import named_motion
 from ur_energy_model.simulation.server import SimulatedController
 
