@@ -103,7 +103,7 @@ class LogDeterminant:
     def smooth(
         self, q: Array, qd: Array, qdd: Array, *, sharpness: float = 8.0
     ) -> tuple[float, Motion]:
-        """The same with smoothed Coulomb columns, and its gradient."""
+        """The same per base parameter, with smoothed Coulomb columns, and its gradient."""
         return _spectral(self.regressor, (self.base,), q, qd, qdd, _log_determinant)
 
 
@@ -213,4 +213,4 @@ def _log_condition(sharpness: float, values: Array) -> tuple[float, Array]:
 
 
 def _log_determinant(values: Array) -> tuple[float, Array]:
-    return float(-np.log(values).sum()), -1 / values
+    return float(-np.log(values).mean()), -1 / (values * len(values))

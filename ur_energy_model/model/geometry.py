@@ -26,6 +26,8 @@ from ur_energy_model.resources import config_file
 Array = NDArray[np.float64]
 
 LINK_NAMES = ("base", "shoulder", "upper arm", "forearm", "wrist 1", "wrist 2", "wrist 3")
+_NEARLY = 0.005
+_SPARSE = 10
 FIRST_FREE_LINK = 2
 """Base and shoulder stand on the table or wall the arm is mounted to; the others keep off it."""
 
@@ -192,11 +194,19 @@ class ArmGeometry:
         return self.distances(q)[0][:, len(self._pairs) :]
 
     def clearance(self, q: Array) -> Clearance:
-        """Smallest distance over joint positions [samples, n], judged by coal."""
+        """Smallest distance over joint positions [samples, n], judged by coal.
+
+        Coal looks at every tenth sample, and at all that `distances` finds nearly as close as the
+        closest.
+        """
+        fast = self.distances(q)[0].min(axis=1)
+        near = fast < fast.min() + _NEARLY
+        near[::_SPARSE] = True
         placed, _ = self._dynamics.frames(q)
         request, result = coal.DistanceRequest(), coal.DistanceResult()
         best = Clearance(np.inf, ("", ""), 0)
-        for k, poses in enumerate(placed):
+        for k in np.flatnonzero(near).tolist():
+            poses = placed[k]
             where = [
                 coal.Transform3s(pose[:3, :3] @ local.rotation, pose[:3, :3] @ local.translation
                                  + pose[:3, 3])

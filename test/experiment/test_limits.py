@@ -1,0 +1,67 @@
+"""Checks find what is broken, and the search's penalty agrees with them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from test.experiment.conftest import assert_gradient
+from ur_energy_model.experiment.limits import check
+from ur_energy_model.model.fourier import FourierTrajectory, load_trajectory
+from ur_energy_model.model.geometry import TABLE, ArmGeometry, Wall
+from ur_energy_model.model.robots import load_robot
+from ur_energy_model.resources import config_file
+
+
+@pytest.fixture
+def shipped() -> FourierTrajectory:
+    return load_trajectory(config_file("excitation", "ur5e.yaml"))
+
+
+def test_penalty_gradient(problem, motion):
+    assert_gradient(problem.limits.penalty, motion)
+
+
+def test_shipped_trajectory_costs_no_penalty(problem, shipped):
+    time = np.linspace(0, shipped.period, 60)
+    assert problem.limits.penalty(*shipped.at(time))[0] < 1e-3
+
+
+def test_speeds_are_those_of_moving_points(problem, motion):
+    q, qd, _ = motion
+    limits, step = problem.limits, 1e-6
+    places = [
+        limits.dynamics.frames(q + sign * step * qd)[0][:, [2, 6]][..., :3, 3] for sign in (1, -1)
+    ]
+    numeric = np.linalg.norm((places[0] - places[1]) / (2 * step), axis=-1)
+    np.testing.assert_allclose(limits.speeds(q, qd), numeric, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("factor", "problem_text"),
+    [(1.3, "velocity"), (1.6, "acceleration")],
+)
+def test_too_fast_is_found(problem, shipped, factor, problem_text):
+    hurried = replace(shipped, period=shipped.period / factor)
+    verdict = check(hurried, problem.limits)
+    assert any(problem_text in text for text in verdict.problems)
+
+
+def test_tool_speed_is_found(problem, shipped):
+    verdict = check(shipped, replace(problem.limits, tool_speed=0.5))
+    assert any("m/s" in text for text in verdict.problems)
+
+
+def test_collisions_are_found(problem, shipped):
+    wall = Wall("wall", np.array([1.0, 0.0, 0.0]), -0.1)
+    geometry = ArmGeometry(load_robot("ur5e"), (TABLE, wall))
+    verdict = check(shipped, replace(problem.limits, geometry=geometry))
+    assert "wall" in verdict.closest
+    assert any("collide" in text for text in verdict.problems)
+
+
+def test_a_jerky_start_is_found(problem, shipped):
+    jerky = replace(shipped, b=shipped.b + 1e-3)
+    assert any("rest" in text for text in check(jerky, problem.limits).problems)

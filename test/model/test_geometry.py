@@ -1,0 +1,115 @@
+"""Distances of capsules: two ways agree, gradients are right, known poses are judged."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ur_energy_model.errors import RobotFileError
+from ur_energy_model.model.dynamics import ArmDynamics
+from ur_energy_model.model.geometry import TABLE, ArmGeometry, Capsule, Wall, load_capsules
+from ur_energy_model.model.robots import load_robot
+
+UPRIGHT = np.array([[0.0, -np.pi / 2, 0.0, -np.pi / 2, 0.0, 0.0]])
+ARMS = ("ur3", "ur5", "ur10", "ur3e", "ur5e", "ur10e", "ur16e", "ur20", "ur30")
+
+
+@pytest.fixture(scope="module")
+def geometry():
+    return ArmGeometry(load_robot("ur5e"))
+
+
+def random_positions(count: int) -> np.ndarray:
+    return np.random.default_rng(4).uniform(-np.pi, np.pi, (count, 6))
+
+
+@pytest.mark.parametrize("arm", ARMS)
+def test_frames_agree_with_the_flange_pose(arm):
+    dynamics = ArmDynamics(load_robot(arm))
+    q = random_positions(20)
+    np.testing.assert_allclose(dynamics.frames(q)[0][:, -1], dynamics.flange_pose(q), atol=1e-12)
+
+
+@pytest.mark.parametrize("arm", ["ur5e", "ur20"])
+def test_array_wise_distances_agree_with_coal(arm):
+    geometry = ArmGeometry(load_robot(arm), (TABLE, Wall("wall", np.array([0.0, 1.0, 0.0]), -0.4)))
+    q = random_positions(60)
+    ours = geometry.distances(q)[0]
+    for k in range(len(q)):
+        judged = geometry.clearance(q[k : k + 1])
+        assert judged.distance == pytest.approx(ours[k].min(), abs=1e-6)
+        assert set(judged.pair) == set(geometry.pair_names[int(ours[k].argmin())])
+
+
+def test_gradient_of_distances(geometry):
+    q = random_positions(40)
+    gradient = geometry.distances(q)[1]
+    step = 1e-6
+    for joint, move in enumerate(step * np.eye(6)):
+        numeric = (geometry.distances(q + move)[0] - geometry.distances(q - move)[0]) / (2 * step)
+        # Parallel segments switch closest points; they are rare among random positions.
+        wrong = np.abs(numeric - gradient[:, :, joint]) > 1e-4
+        assert wrong.mean() < 1e-3
+
+
+@pytest.mark.parametrize("arm", ARMS)
+def test_an_upright_arm_is_clear(arm):
+    assert ArmGeometry(load_robot(arm)).clearance(UPRIGHT).distance > 0.03
+
+
+def test_a_folded_arm_collides(geometry):
+    folded = UPRIGHT.copy()
+    folded[0, 2] = 2.9
+    clearance = geometry.clearance(folded)
+    assert clearance.distance < 0
+    assert "table" not in clearance.pair
+
+
+def test_reaching_down_meets_the_table_and_a_pedestal_helps():
+    down = np.array([[0.0, 0.4, 0.0, -np.pi / 2, 0.0, 0.0]])
+    robot = load_robot("ur5e")
+    on_table = ArmGeometry(robot).clearance(down)
+    assert on_table.distance < 0
+    assert "table" in on_table.pair
+    pedestal = Wall("table", np.array([0.0, 0.0, 1.0]), -0.6)
+    assert ArmGeometry(robot, (pedestal,)).clearance(down).distance > 0
+
+
+def test_a_wall_is_kept_out_of():
+    robot = load_robot("ur5e")
+    stretched = np.array([[0.0, -0.3, 0.0, 0.0, 0.0, 0.0]])
+    wall = Wall("wall", np.array([1.0, 0.0, 0.0]), -0.5)
+    assert ArmGeometry(robot, (TABLE, wall)).clearance(stretched).pair[1] == "wall"
+
+
+def test_a_tool_needs_room():
+    robot = load_robot("ur5e")
+    low = np.array([[0.0, -1.2, 2.0, -2.37, -np.pi / 2, 0.0]])
+    tool = Capsule(6, np.zeros(3), np.array([0.0, 0.0, 0.25]), 0.04)
+    bare = ArmGeometry(robot).clearance(low).distance
+    assert ArmGeometry(robot, tool=(tool,)).clearance(low).distance < bare
+
+
+def test_fastest_point_bounds_the_change_of_distances(geometry):
+    q = random_positions(200)
+    qd = np.random.default_rng(5).uniform(-3, 3, q.shape)
+    step = 1e-3
+    change = np.abs(geometry.distances(q + step * qd)[0] - geometry.distances(q)[0]).max(axis=1)
+    assert (change <= 2 * geometry.fastest_point(q, qd) * step * 1.01).all()
+
+
+@pytest.mark.parametrize("arm", ARMS)
+def test_capsules_reach_from_joint_to_joint(arm):
+    """Tubes of upper arm and forearm span their links."""
+    robot = load_robot(arm)
+    capsules, _ = load_capsules(arm)
+    for link in (2, 3):
+        own = [c for c in capsules if c.link == link]
+        low = min(min(c.start[0], c.end[0]) - c.radius for c in own)
+        high = max(max(c.start[0], c.end[0]) + c.radius for c in own)
+        assert low < 0 < -robot.a[link - 1] - 0.02 < high
+
+
+def test_an_arm_without_geometry_is_refused():
+    with pytest.raises(RobotFileError, match="capsule"):
+        load_capsules("ur99")
