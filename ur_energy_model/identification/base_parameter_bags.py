@@ -19,6 +19,7 @@ from ur_energy_model.identification.base_parameters import (
 )
 from ur_energy_model.identification.recording import Progress, Recording, read_recording
 from ur_energy_model.identification.setup_estimation import estimate_setup_and_inertia
+from ur_energy_model.identification.signals import NarrowFilter
 from ur_energy_model.identification.verdict import ILL_CONDITIONED
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import Setup
@@ -99,8 +100,9 @@ def identify_base_parameters(
                 robot, gravity, torque_source=torque_source, torque_constant=torque_constant
             )
             for recording in chosen:
+                narrow = NarrowFilter(recording.cutoff)
                 for motion in recording.motions():
-                    fit.add(motion)
+                    fit.add(motion, narrow)
             fits.append(fit)
         parameters = fits[0].solve()
         if parameters.condition_number > ILL_CONDITIONED:

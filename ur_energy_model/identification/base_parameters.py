@@ -15,17 +15,15 @@ from numpy.typing import NDArray
 
 from ur_energy_model.errors import IdentificationError
 from ur_energy_model.identification.grams import BlockedGram
+from ur_energy_model.identification.joint_grams import joint_grams
 from ur_energy_model.identification.physical_consistency import nearest_possible
 from ur_energy_model.identification.regrouping import FullRegressor, Regrouping, regroup
-from ur_energy_model.identification.signals import Motion
+from ur_energy_model.identification.signals import Motion, NarrowFilter
 from ur_energy_model.model.robots import RobotDescription
 
 Array = NDArray[np.float64]
 TorqueSource = Literal["current", "target_moment"]
 
-SLOWEST = 0.02
-"""Slower joints are left out where friction matters: stiction is not a law [rad/s]."""
-_BLOCK = 1.0
 _FOLDS = 5
 
 
@@ -117,32 +115,25 @@ class BaseParameterFit:
         self.regrouping = regroup(self.regressor)
         self._grams = BlockedGram()
 
-    def add(self, motion: Motion) -> None:
-        """Take in a stretch of filtered motion."""
-        for block in motion.blocks(_BLOCK):
-            gram = self._gram(block)
-            if gram is not None:
-                self._grams.add(gram, float(block.time[-1] - block.time[0]))
+    def add(self, motion: Motion, narrow: NarrowFilter | None = None) -> None:
+        """Take in a stretch of motion.
+
+        Args:
+            motion: of the arm in the mounting stated.
+            narrow: filter for regressor and torque alike, the recording's.
+        """
+        current = self.torque_source == "current"
+        torque = motion.current * self._torque_per_ampere if current else motion.moment
+        if not np.isfinite(torque).all():
+            return
+        columns = self.regressor(motion.q, motion.qd, motion.qdd)[:, :, self.regrouping.base]
+        rows = np.concatenate([columns, torque[:, :, None]], axis=2)
+        for gram, duration in joint_grams(motion, rows, narrow, moving_only=current):
+            self._grams.add(gram, duration)
 
     def merge(self, other: BaseParameterFit) -> None:
         """Take over what another fit of the same arm and mounting has accumulated."""
         self._grams.merge(other._grams)
-
-    def _gram(self, motion: Motion) -> Array | None:
-        """Gram matrices [n, rank + 2, rank + 2] of [base columns, torque, 1]."""
-        if self.torque_source == "current":
-            torque = motion.current * self._torque_per_ampere
-            used = np.abs(motion.qd) > SLOWEST
-        else:
-            torque = motion.moment
-            used = np.isfinite(torque)
-        if not used.any():
-            return None
-        columns = self.regressor(motion.q, motion.qd, motion.qdd)[:, :, self.regrouping.base]
-        ones = np.ones((*torque.shape, 1))
-        rows = np.concatenate([columns, np.nan_to_num(torque)[:, :, None], ones], axis=2)
-        by_joint = np.ascontiguousarray(np.swapaxes(rows * used[:, :, None], 0, 1))
-        return np.asarray(np.swapaxes(by_joint, 1, 2) @ by_joint)
 
     def solve(self) -> BaseParameters:
         """Fit everything added so far.

@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ur_energy_model.errors import RecordingError
-from ur_energy_model.identification.base_parameters import SLOWEST, snapped_to_axis
+from ur_energy_model.identification.base_parameters import snapped_to_axis
+from ur_energy_model.identification.joint_grams import SLOWEST
 from ur_energy_model.identification.regrouping import FullRegressor, regroup
 from ur_energy_model.identification.uniform import uniform_runs
 from ur_energy_model.model.robots import RobotDescription

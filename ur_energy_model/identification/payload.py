@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from ur_energy_model.errors import IdentificationError, InputError
 from ur_energy_model.identification.grams import BlockedGram
 from ur_energy_model.identification.inertia import possible_inertia
-from ur_energy_model.identification.signals import Motion
+from ur_energy_model.identification.joint_grams import joint_grams
+from ur_energy_model.identification.signals import Motion, NarrowFilter
 from ur_energy_model.identification.torque_columns import payload_parameters
 from ur_energy_model.model.dynamics import ArmDynamics, tensor_of
 from ur_energy_model.model.energy_model import EnergyModel
@@ -28,9 +29,6 @@ from ur_energy_model.model.setup import Payload, Setup
 
 Array = NDArray[np.float64]
 
-SLOWEST = 0.02
-"""Slower joints are left out: friction at rest may take any value [rad/s]."""
-_BLOCK = 2.0
 _ROUNDS = 6
 _CONVERGED = 1e-4
 _FEW_SAMPLES = 50
@@ -105,33 +103,39 @@ class PayloadFit:
             [float(joint.std.get("torque_constant", 0.0)) for joint in joints]
         )
 
-    def estimate(self, motions: Iterable[Motion]) -> PayloadEstimate:
+    def estimate(
+        self, motions: Iterable[Motion], narrow: NarrowFilter | None = None
+    ) -> PayloadEstimate:
         """Payload from filtered motion.
 
         Friction depends on the load, which depends on the payload: the fit is repeated with the
         payload found until the mass stays.
 
         Args:
-            motions: of one recording; kept as Gram matrices and gone through several times.
+            motions: of one recording; gone through several times.
+            narrow: filter for model and measurement alike, the recording's.
 
         Raises:
             IdentificationError: too little motion.
         """
         stretches = list(motions)
         payload = Payload() if self.known_mass is None else Payload(self.known_mass)
-        estimate = self._fit(stretches, payload)
+        estimate = self._fit(stretches, payload, narrow)
         for _ in range(_ROUNDS):
             before = estimate.payload
-            estimate = self._fit(stretches, before)
+            estimate = self._fit(stretches, before, narrow)
             if abs(estimate.payload.mass - before.mass) < _CONVERGED:
                 break
         return estimate
 
-    def _fit(self, motions: list[Motion], payload: Payload) -> PayloadEstimate:
+    def _fit(
+        self, motions: list[Motion], payload: Payload, narrow: NarrowFilter | None
+    ) -> PayloadEstimate:
         grams = BlockedGram()
         for motion in motions:
-            for block in motion.blocks(_BLOCK):
-                grams.add(self._gram(block, payload), float(block.time[-1] - block.time[0]))
+            rows = self._rows(motion, payload)
+            for gram, duration in joint_grams(motion, rows, narrow, moving_only=True):
+                grams.add(gram, duration)
         blocks = grams.blocks
         counts = blocks[:, :, -1, -1].sum(axis=0) if len(blocks) else np.zeros(self.robot.dof)
         moving = counts >= _FEW_SAMPLES
@@ -142,8 +146,8 @@ class PayloadFit:
             )
         return self._solve(blocks, counts, moving)
 
-    def _gram(self, motion: Motion, payload: Payload) -> Array:
-        """Gram matrices [n, 14, 14] of [payload columns, drive, rest, friction, 1] while moving.
+    def _rows(self, motion: Motion, payload: Payload) -> Array:
+        """[payload columns, drive, rest, friction], [samples, n, 13].
 
         The drive's torque is torque constant times current less friction: all of it scales with
         the torque constant, because friction was found in amperes. The rest is links and motor
@@ -155,11 +159,7 @@ class PayloadFit:
         load = bare + regressor @ _parameters(payload)
         friction = self._ratio * self._friction.torque(qd, load, motion.temperature)
         drive = self._ratio * self._constant * motion.current - friction
-        others = np.stack([drive, bare, friction, np.ones_like(drive)], axis=2)
-        rows = np.concatenate([regressor, others], axis=2)
-        moving = (np.abs(qd) > SLOWEST)[:, :, None]
-        by_joint = np.ascontiguousarray(np.swapaxes(rows * moving, 0, 1))
-        return np.asarray(np.swapaxes(by_joint, 1, 2) @ by_joint)
+        return np.concatenate([regressor, np.stack([drive, bare, friction], axis=2)], axis=2)
 
     def _solve(self, blocks: Array, counts: Array, moving: NDArray[np.bool_]) -> PayloadEstimate:
         """Gauss-Newton for the payload and the drives' gains.

@@ -13,6 +13,7 @@ from ur_energy_model.errors import IdentificationError
 from ur_energy_model.identification.payload import PayloadEstimate, PayloadFit
 from ur_energy_model.identification.recording import Progress, Recording, read_recording
 from ur_energy_model.identification.setup_estimation import estimate_setup_and_inertia
+from ur_energy_model.identification.signals import NarrowFilter
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription, load_robot
 
@@ -69,7 +70,7 @@ def weigh_payload(
             )
         gravity, source, told = _mounting(recording, description, model)
         fit = PayloadFit(model, description, gravity, known_mass=known_mass)
-        estimate = fit.estimate(recording.motions())
+        estimate = fit.estimate(recording.motions(), NarrowFilter(recording.cutoff))
         warnings = []
         off = abs(estimate.payload.mass - told)
         if np.isfinite(told) and off > max(0.1, 4 * estimate.mass_std):
