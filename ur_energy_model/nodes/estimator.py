@@ -159,7 +159,8 @@ class EstimatorNode(ManagedNode):
     def _report(self) -> None:
         """Once a second: summary, diagnostics, counters to disk, a changed model file."""
         if self._reader is not None and self._reader.failure is not None:
-            raise UrEnergyError(str(self._reader.failure)) from self._reader.failure
+            self.finish(1, self._reader.problem or "reading failed")
+            return
         self._reload()
         with self._lock:
             snapshot = self._estimator.snapshot("summary")

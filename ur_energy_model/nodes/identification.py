@@ -13,7 +13,7 @@ from std_srvs.srv import Trigger
 from ur_energy_model.errors import InputError, UrEnergyError
 from ur_energy_model.identification.pipeline import Identification, identify
 from ur_energy_model.nodes import conversions as convert
-from ur_energy_model.nodes.managed import LATCHED, LIVE, ManagedNode, NodeDone, run
+from ur_energy_model.nodes.managed import LATCHED, LIVE, ManagedNode, run
 
 REPORT_PERIOD = 1.0
 """Of /diagnostics [s]."""
@@ -105,7 +105,7 @@ class IdentificationNode(ManagedNode):
 
     def _report(self) -> None:
         if self._exit_code is not None and self.value("exit_when_done"):
-            raise NodeDone(self._exit_code)
+            self.finish(self._exit_code)
         fraction, text = self._progress
         name = self.get_fully_qualified_name().lstrip("/")
         values = {"progress": fraction, **self._figures}

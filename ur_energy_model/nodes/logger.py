@@ -199,7 +199,8 @@ class LoggerNode(ManagedNode):
 
     def _report(self) -> None:
         if self._failure is not None:
-            raise self._failure
+            self.finish(1, str(self._failure))
+            return
         name = self.get_fully_qualified_name().lstrip("/")
         self._diagnostics.publish(
             convert.diagnostics(

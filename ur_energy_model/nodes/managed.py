@@ -25,10 +25,13 @@ from rclpy.executors import (
 )
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
+from rclpy.task import Future
 
 from ur_energy_model.errors import UrEnergyError
 from ur_energy_model.nodes.parameters import NODES, Parameter
 
+SHUTDOWN_TIMEOUT = 5.0
+"""Longest wait for callbacks that are under way [s]."""
 LIVE = QoSProfile(reliability=ReliabilityPolicy.RELIABLE, history=HistoryPolicy.KEEP_LAST, depth=10)
 """Quality of service of live topics."""
 LATCHED = QoSProfile(
@@ -36,18 +39,6 @@ LATCHED = QoSProfile(
     durability=DurabilityPolicy.TRANSIENT_LOCAL,
 )  # fmt: skip
 """Quality of service of topics whose last message late joiners get."""
-
-
-class NodeDone(Exception):  # noqa: N818, not an error
-    """A node has done all it was started for.
-
-    Attributes:
-        code: exit code of its process.
-    """
-
-    def __init__(self, code: int) -> None:
-        self.code = code
-        super().__init__(f"done, exit code {code}")
 
 
 class ManagedNode(LifecycleNode):
@@ -73,8 +64,8 @@ class ManagedNode(LifecycleNode):
         self.add_on_set_parameters_callback(self._on_parameters)
         self._opened = self._started = False
         self._discard: list[Callable[[], Any]] = []
-        self.refusal: UrEnergyError | None = None
-        """Why the last transition was refused."""
+        self.outcome: Future | None = None
+        """Set by `run`; see `finish`."""
 
     def open(self) -> None:
         """Read parameters, make what the node works with."""
@@ -135,17 +126,12 @@ class ManagedNode(LifecycleNode):
         """A list-of-text parameter without its empty entries (ROS cannot infer an empty list)."""
         return [text for text in self.value(name) if text]
 
-    def begin(self) -> None:
-        """Configure and activate, if `autostart` says so.
-
-        Raises:
-            UrEnergyError: the reason why the node refused.
-        """
-        if not self.value("autostart"):
-            return
-        for trigger in (self.trigger_configure, self.trigger_activate):
-            if trigger() != TransitionCallbackReturn.SUCCESS:
-                raise self.refusal or UrEnergyError(f"{self.get_name()} could not be started")
+    def begin(self) -> bool:
+        """Configure and activate, if `autostart` says so; False where the node refused."""
+        return not self.value("autostart") or all(
+            trigger() == TransitionCallbackReturn.SUCCESS
+            for trigger in (self.trigger_configure, self.trigger_activate)
+        )
 
     def end(self) -> None:
         """Stop and release, whatever the state."""
@@ -156,6 +142,13 @@ class ManagedNode(LifecycleNode):
             self._opened = False
             self.release()
         self._discard_all()
+
+    def finish(self, code: int, reason: str = "") -> None:
+        """End the process with an exit code, and a reason where it is not 0."""
+        if reason:
+            self.get_logger().error(reason)
+        if self.outcome is not None and not self.outcome.done():
+            self.outcome.set_result(code)
 
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Lifecycle: unconfigured to inactive."""
@@ -203,13 +196,11 @@ class ManagedNode(LifecycleNode):
         state: LifecycleState,
         publishers: Callable[[LifecycleState], TransitionCallbackReturn] | None,
     ) -> TransitionCallbackReturn:
-        self.refusal = None
         try:
             # Publishers are switched first, so that a thread that `start` begins may publish.
             result = TransitionCallbackReturn.SUCCESS if publishers is None else publishers(state)
             action()
         except UrEnergyError as error:
-            self.refusal = error
             self.get_logger().error(str(error))
             return TransitionCallbackReturn.FAILURE
         except Exception:
@@ -275,7 +266,8 @@ def run(make: Callable[[], Sequence[ManagedNode]], *, threads: int = 1) -> int:
         threads: that carry out callbacks.
 
     Returns:
-        0 after a signal, 1 where a node refused its input or failed for good.
+        0 after a signal, 1 where a node refused its input or failed for good, or what a node
+        finished with.
     """
     nodes: Sequence[ManagedNode] = ()
     executor: Any = None
@@ -285,26 +277,30 @@ def run(make: Callable[[], Sequence[ManagedNode]], *, threads: int = 1) -> int:
         executor = (
             SingleThreadedExecutor() if threads == 1 else MultiThreadedExecutor(num_threads=threads)
         )
+        outcome = Future()
         for node in nodes:
+            node.outcome = outcome
             executor.add_node(node)
-        for node in nodes:
-            node.begin()
-        executor.spin()
+        if not all(node.begin() for node in nodes):
+            return 1
+        executor.spin_until_future_complete(outcome)
+        if outcome.done():
+            return int(outcome.result())
     except (KeyboardInterrupt, ExternalShutdownException):
         pass
-    except NodeDone as done:
-        return done.code
     except UrEnergyError as error:
         print(error, file=sys.stderr)
         return 1
+    except Exception:
+        if rclpy.ok():  # else a signal has shut ROS down under the executor
+            raise
     finally:
         # Ctrl-C under ros2 launch comes twice; the second must not cut the clean-up short.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
+        if executor is not None:
+            executor.shutdown(timeout_sec=SHUTDOWN_TIMEOUT)
         for node in nodes:
             node.end()
-        if executor is not None:
-            executor.shutdown(timeout_sec=0)
-        for node in nodes:
             node.destroy_node()
         rclpy.try_shutdown()
     return 0

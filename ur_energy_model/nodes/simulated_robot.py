@@ -8,7 +8,6 @@ from pathlib import Path
 
 from diagnostic_msgs.msg import DiagnosticArray
 
-from ur_energy_model.errors import UrEnergyError
 from ur_energy_model.nodes import conversions as convert
 from ur_energy_model.nodes.managed import LIVE, ManagedNode, run
 from ur_energy_model.simulation.simulator import Simulation
@@ -57,7 +56,8 @@ class SimulatedRobotNode(ManagedNode):
 
     def _report(self) -> None:
         if self._failure is not None:
-            raise UrEnergyError(f"the simulation failed: {self._failure!r}") from self._failure
+            self.finish(1, f"the simulation failed: {self._failure!r}")
+            return
         punctuality = self._controller.punctuality
         values = {
             "host": self.value("host"),
