@@ -48,5 +48,10 @@ tests: setup
 bench: setup
 	$(BIN)/python -m test.benchmarks
 
+# Warnings are errors: a broken link or a page in no index fails the build.
+docs: setup
+	$(BIN)/python -m pip install --disable-pip-version-check -q -r requirements-docs.txt
+	$(BIN)/python -m sphinx -b html -W --keep-going -q docs build/docs
+
 clean:
 	rm -rf $(VENV) build demo_output *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

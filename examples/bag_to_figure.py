@@ -1,0 +1,23 @@
+"""From a bag to a figure in ten lines: energy per joint and metre of tool path.
+
+python examples/bag_to_figure.py model.yaml my_bag figure.png
+"""
+
+import sys
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.report.analysis import analyse
+
+model_file, bag, output = sys.argv[1:4]
+analysis = analyse(EnergyModel.load(model_file), bag)
+metres = np.linalg.norm(np.diff(analysis.flange, axis=0), axis=1).sum()
+
+figure = Figure(figsize=(7, 3), layout="constrained")
+axes = figure.subplots()
+axes.barh(analysis.joint_names, analysis.powers.electrical_energy / metres)
+axes.invert_yaxis()
+axes.set_xlabel(f"energy per metre of tool path [J/m], over {metres:.1f} m")
+figure.savefig(output, dpi=150)
