@@ -17,8 +17,9 @@ from ur_energy_model.estimation.cycles import Cycle, CycleCounter, CycleLog, Cyc
 from ur_energy_model.estimation.powers import PowerFlow, PowerOptions, bus_power
 from ur_energy_model.estimation.state_file import Counters, StateFile
 from ur_energy_model.estimation.tracking import ResidualMonitor
+from ur_energy_model.model.drive import Prediction
 from ur_energy_model.model.energy import DEFAULT_GAP_LIMIT, EnergyMeter, MeterReading
-from ur_energy_model.model.energy_model import EnergyModel, Prediction
+from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.telemetry.samples import Telemetry
 

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from ur_energy_model.errors import MissingFieldError, WrongRobotError
 from ur_energy_model.estimation.channels import QUANTITIES, ArmState, Channels
 from ur_energy_model.estimation.tracking import RunningMean, StandbyTracker
+from ur_energy_model.model.drive import Prediction
 from ur_energy_model.model.dynamics import ArmDynamics
-from ur_energy_model.model.energy_model import EnergyModel, Prediction
+from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import Payload, Setup
 from ur_energy_model.telemetry.modes import POWER_OFF, ROBOT_MODES

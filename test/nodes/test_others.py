@@ -1,0 +1,111 @@
+"""Identification, simulated robot, logger and the composed cell, as processes."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from test.estimation.known_arm import known_model
+from test.nodes.conftest import PATIENCE, Cell
+from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.telemetry.bags import read_bag
+
+HOST = "127.0.14.11"
+
+
+def test_from_a_simulated_robot_to_a_model(cell: Cell) -> None:
+    """The logger waits for its controller; its bag is identified; truth and model agree."""
+    observer = cell.observer
+    truth = cell.folder / "truth.json"
+    observer.listen("/diagnostics", "diagnostic_msgs/DiagnosticArray")
+    observer.listen("/joint_states", "sensor_msgs/JointState")
+    logger = cell.start("logger", robot_ip=HOST, record=True, bag_directory="bags")
+    observer.wait(
+        lambda: "connection" in observer.status("/diagnostics", "logger: connection")["message"],
+        "a logger without a controller",
+    )
+    robot = cell.start(
+        "simulated_robot", host=HOST, motion="trajectory_a", seed=7, truth_file=str(truth)
+    )
+    observer.wait(lambda: "/joint_states" in observer.latest, "samples")
+    status = observer.wait(
+        lambda: (s := observer.status("/diagnostics", "simulated_robot: controller"))["message"]
+        == "serving" and s,
+        "the simulated robot's word",
+    )  # fmt: skip
+    assert status["host"] == HOST
+    observer.spin(12.0)
+    assert cell.stop(logger)[0] == 0
+    assert cell.stop(robot)[0] == 0
+    known = json.loads(truth.read_text())
+    assert (truth.parent / "truth.npz").is_file()
+    (bag,) = (cell.folder / "bags").iterdir()
+    telemetry = read_bag(bag)
+    assert telemetry.info.simulated
+    assert len(telemetry) > 1000
+
+    child = cell.start("identification", bags=[str(bag)], output="model.yaml")
+    observer.listen("/identification/result", "diagnostic_msgs/DiagnosticArray", latched=True)
+    answer = observer.call("/identification/identify")
+    assert answer.success, answer.message
+    model = EnergyModel.load(cell.folder / "model.yaml")
+    found = [joint.reflected_inertia for joint in model.joints]
+    assert found == pytest.approx(known["parameters"]["reflected_inertia"], rel=0.05)
+    observer.wait(lambda: "/identification/result" in observer.latest, "the result")
+    names = [entry.name for entry in observer.latest["/identification/result"].status]
+    assert names == [f"model: {joint.name}" for joint in model.joints] + ["model: arm"]
+    assert cell.stop(child)[0] == 0
+
+
+def test_identification_refuses_what_it_cannot_use(cell: Cell) -> None:
+    cell.start("identification", bags=["none"], output="model.yaml")
+    answer = cell.observer.call("/identification/identify")
+    assert not answer.success
+    assert "none" in answer.message
+    assert not (cell.folder / "model.yaml").exists()
+
+
+def test_identification_on_start_gives_an_exit_code(cell: Cell) -> None:
+    child = cell.start("identification", bags=["none"], identify_on_start=True, exit_when_done=True)
+    output, _ = child.communicate(timeout=PATIENCE)
+    assert child.returncode == 1
+    assert "none: no such bag" in output
+
+
+def test_a_simulated_robot_serves_loopback_only(cell: Cell) -> None:
+    child = cell.start("simulated_robot", host="192.0.2.1")
+    output, _ = child.communicate(timeout=PATIENCE)
+    assert child.returncode == 1
+    assert "loopback" in output
+
+
+def test_logger_and_estimator_share_a_connection(cell: Cell) -> None:
+    observer = cell.observer
+    known_model().save(cell.folder / "model.yaml")
+    for topic in ("/energy/total/power", "/energy/total/energy"):
+        observer.listen(topic, "std_msgs/Float64")
+    observer.listen("/joint_states", "sensor_msgs/JointState")
+    cell.start("simulated_robot", host="127.0.14.12", motion="hold")
+    command = cell_command(robot_ip="127.0.14.12", model_file="model.yaml", bag_directory="bags")
+    child = cell.run(command)
+    observer.wait(
+        lambda: {"/energy/total/energy", "/joint_states"} <= set(observer.latest), "both nodes"
+    )
+    names = observer.node.get_node_names()
+    assert {"logger", "estimator"} <= set(names)
+    bag = Path(observer.call("/logger/start_recording").message)
+    observer.spin(2.0)
+    assert observer.call("/logger/stop_recording").success
+    code, output = cell.stop(child, signal.SIGINT)
+    assert code == 0, output
+    assert len(read_bag(cell.folder / bag)) > 300
+
+
+def cell_command(**parameters: str) -> list[str]:
+    words = [f"{name}:='{value}'" for name, value in parameters.items()]
+    path = Path(sys.executable).parent / "cell_node"
+    return [str(path), "--ros-args", *(part for word in words for part in ("-p", word))]
