@@ -58,16 +58,19 @@ def run_import(options: argparse.Namespace) -> int:
     from ur_energy_model.telemetry.bags import BagWriter
     from ur_energy_model.telemetry.csv_import import read_csv
 
-    robot = load_robot(options.robot).name
+    robot = load_robot(options.robot)
     with new_bag(options.output, overwrite=options.overwrite) as folder:
         with progress("reading"):
-            telemetry = read_csv(options.csv, robot, note=note)
+            telemetry = read_csv(options.csv, robot.name, joints=robot.dof, note=note)
         name = options.output.resolve().name
-        with BagWriter(folder, telemetry.info, tuple(telemetry.columns), name=name) as bag:
+        fields = tuple(telemetry.columns)
+        with BagWriter(
+            folder, telemetry.info, fields, name=name, joint_names=robot.joint_names
+        ) as bag:
             bag.write(telemetry)
     result = {
         "bag": str(options.output),
-        "robot": robot,
+        "robot": robot.name,
         "samples": len(telemetry),
         "seconds": telemetry.duration,
         "rate": telemetry.info.rate,

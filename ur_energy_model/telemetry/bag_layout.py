@@ -1,7 +1,7 @@
 """How telemetry is laid out in the messages of a bag.
 
-`/rtde/joint_telemetry` carries one control_msgs/msg/DynamicJointState a sample: the six joints with
-the fields that belong to joints, and `robot` with all others (vectors as name_0, name_1, ...).
+`/rtde/joint_telemetry` carries one control_msgs/msg/DynamicJointState a sample: the joints with the
+fields that belong to joints, and `robot` with all others (vectors as name_0, name_1, ...).
 `/joint_states` carries a sensor_msgs/msg/JointState for viewers, `/rtde/events` an
 rcl_interfaces/msg/Log for each mark or message.
 """
@@ -45,7 +45,9 @@ class TelemetryLayout:
     places: Mapping[str, tuple[int, ...]]
 
     @classmethod
-    def of_fields(cls, names: Iterable[str]) -> TelemetryLayout:
+    def of_fields(
+        cls, names: Iterable[str], joint_names: Sequence[str] = JOINT_NAMES
+    ) -> TelemetryLayout:
         """Layout for fields of the table, which must contain `timestamp`."""
         fields = [FIELDS[name] for name in names]
         joint = [field.name for field in fields if field.per_joint]
@@ -54,9 +56,9 @@ class TelemetryLayout:
         builder.u32(0)
         builder.u32(0)
         builder.string("")
-        builder.strings((*JOINT_NAMES, ROBOT))
-        builder.u32(len(JOINT_NAMES) + 1)
-        for interfaces in (*[joint] * len(JOINT_NAMES), robot):
+        builder.strings((*joint_names, ROBOT))
+        builder.u32(len(joint_names) + 1)
+        for interfaces in (*[joint] * len(joint_names), robot):
             builder.strings(interfaces)
             builder.doubles(len(interfaces))
         return cls.of_message(bytes(builder.body))
@@ -118,21 +120,34 @@ def _places(
     groups: Sequence[str], interfaces: Sequence[Sequence[str]], blocks: Sequence[tuple[int, int]]
 ) -> dict[str, tuple[int, ...]]:
     """Positions of the values of each field that the message has as a whole."""
+    joints = _joints(groups, interfaces)
     found: dict[str, dict[int, int]] = {}
     start = 0
     for group, names, (_, count) in zip(groups, interfaces, blocks, strict=False):
         for i, name in enumerate(names[:count]):
-            key, element = _element(
-                name, JOINT_NAMES.index(group) if group in JOINT_NAMES else None
-            )
+            key, element = _element(name, joints.index(group) if group in joints else None)
             if key is not None:
                 found.setdefault(key, {})[element] = start + i
         start += count
-    return {
-        name: tuple(found[name][k] for k in range(field.width))
-        for name, field in FIELDS.items()
-        if name in found and len(found[name]) == field.width
+    width = {
+        name: len(joints) if field.per_joint else field.width for name, field in FIELDS.items()
     }
+    return {
+        name: tuple(found[name][k] for k in range(width[name]))
+        for name in FIELDS
+        if name in found and len(found[name]) == width[name]
+    }
+
+
+def _joints(groups: Sequence[str], interfaces: Sequence[Sequence[str]]) -> tuple[str, ...]:
+    """Names of the joints: UR's in their own order, those of other arms in the message's."""
+    if any(group in JOINT_NAMES for group in groups):
+        return JOINT_NAMES
+    return tuple(
+        group
+        for group, names in zip(groups, interfaces, strict=False)
+        if group != ROBOT and any(name in FIELDS and FIELDS[name].per_joint for name in names)
+    )
 
 
 def _element(interface: str, joint: int | None) -> tuple[str | None, int]:
@@ -159,7 +174,9 @@ class JointStateLayout:
     columns: tuple[str, ...]
 
     @classmethod
-    def of_fields(cls, names: Iterable[str]) -> JointStateLayout | None:
+    def of_fields(
+        cls, names: Iterable[str], joint_names: Sequence[str] = JOINT_NAMES
+    ) -> JointStateLayout | None:
         """Layout for the fields recorded, None where positions are not among them."""
         recorded = set(names)
         if "actual_q" not in recorded:
@@ -169,9 +186,9 @@ class JointStateLayout:
         builder.u32(0)
         builder.u32(0)
         builder.string("")
-        builder.strings(JOINT_NAMES)
+        builder.strings(joint_names)
         for name in wanted:
-            builder.doubles(len(JOINT_NAMES) if name in recorded else 0)
+            builder.doubles(len(joint_names) if name in recorded else 0)
         template = Template(bytes(builder.body), tuple(builder.blocks))
         return cls(template, tuple(name for name in wanted if name in recorded))
 

@@ -15,6 +15,7 @@ from typing_extensions import Self
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.telemetry.bag_layout import (
     EVENTS_TOPIC,
+    JOINT_NAMES,
     JOINT_STATES_TOPIC,
     TELEMETRY_TOPIC,
     Event,
@@ -63,6 +64,7 @@ class BagWriter:
         info: what makes the recording.
         fields: field names to write, of the table; `timestamp` is always written.
         name: of the storage files, default the directory's.
+        joint_names: of the arm, as in its URDF.
         durable: wait for the disk after each chunk (half a second), for the sake of power cuts.
         split_ns: start a new file after this time [ns].
         split_bytes: start a new file after this many bytes.
@@ -80,6 +82,7 @@ class BagWriter:
         fields: Sequence[str],
         *,
         name: str | None = None,
+        joint_names: Sequence[str] = JOINT_NAMES,
         durable: bool = False,
         split_ns: int | None = None,
         split_bytes: int | None = None,
@@ -96,8 +99,8 @@ class BagWriter:
         self.samples = 0
         self._name = name or self.path.name
         self._durable, self._split_ns, self._split_bytes = durable, split_ns, split_bytes
-        self._layout = TelemetryLayout.of_fields(self.fields)
-        self._joint_states = JointStateLayout.of_fields(self.fields)
+        self._layout = TelemetryLayout.of_fields(self.fields, joint_names)
+        self._joint_states = JointStateLayout.of_fields(self.fields, joint_names)
         self._pending: list[Telemetry] = []
         self._unrecorded_gaps: list[Gap] = []
         self._events: list[Event] = []

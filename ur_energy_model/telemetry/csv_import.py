@@ -48,13 +48,15 @@ class CsvHeader:
 
 
 def read_csv(
-    paths: Sequence[Path | str], robot: str | None, *, note: Callable[[str], None] | None = None
-) -> Telemetry:
+    paths: Sequence[Path | str], robot: str | None, *, joints: int = 6,
+    note: Callable[[str], None] | None = None,
+) -> Telemetry:  # fmt: skip
     """Read recordings of one robot, one after the other; time is kept as it is.
 
     Args:
         paths: at least one file.
         robot: description name to put into the recording's information.
+        joints: number of joints of the arm.
         note: told of missing fields and ignored columns, a line each.
 
     Returns:
@@ -65,7 +67,7 @@ def read_csv(
             value that is not a finite number (with column and line).
     """
     tell = note if note is not None else (lambda text: None)
-    parts = [_read_file(Path(path), robot, tell) for path in paths]
+    parts = [_read_file(Path(path), robot, joints, tell) for path in paths]
     whole = concatenate(parts, cause=NEXT_FILE)
     for field in parts[0].columns:
         if field not in whole:
@@ -76,7 +78,7 @@ def read_csv(
     return whole
 
 
-def parse_header(path: Path, line: str) -> CsvHeader:
+def parse_header(path: Path, line: str, joints: int = 6) -> CsvHeader:
     """Columns of a recording from its first line.
 
     Raises:
@@ -89,10 +91,10 @@ def parse_header(path: Path, line: str) -> CsvHeader:
             raise RecordingError(path, "is there twice", "name each column once", field=name)
     places, incomplete, used = {}, [], set()
     for field in FIELDS.values():
-        columns = column_names(field)
+        columns = column_names(field, joints)
         there = [name for name in columns if name in names]
         used.update(there)
-        if len(there) == field.width:
+        if len(there) == len(columns):
             places[field.name] = tuple(names.index(name) for name in columns)
         elif there:
             incomplete.append(field.name)
@@ -105,11 +107,13 @@ def parse_header(path: Path, line: str) -> CsvHeader:
     return CsvHeader(delimiter, names, places, unknown, tuple(incomplete))
 
 
-def _read_file(path: Path, robot: str | None, tell: Callable[[str], None]) -> Telemetry:
+def _read_file(
+    path: Path, robot: str | None, joints: int, tell: Callable[[str], None]
+) -> Telemetry:
     try:
         with _open(path) as file:
             lines = _lines(path, file)
-            header = parse_header(path, next(lines, ""))
+            header = parse_header(path, next(lines, ""), joints)
             table = _numbers(path, header, lines)
     except OSError as error:
         reason = error.strerror or str(error)

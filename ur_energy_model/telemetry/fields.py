@@ -184,8 +184,13 @@ ENERGY_FIELDS: tuple[str, ...] = (
 """What the logger records unless told otherwise; fields that a controller lacks are left out."""
 
 
-def column_names(field: Field) -> tuple[str, ...]:
-    """Scalar column names of a field, as CSV recordings spell them: `name_0` ... `name_5`."""
+def column_names(field: Field, joints: int = 6) -> tuple[str, ...]:
+    """Scalar column names of a field, as CSV recordings spell them: `name_0` ... `name_5`.
+
+    Args:
+        field: of the table.
+        joints: number of joints of the arm; fields that belong to joints have as many values.
+    """
     if field.width == 1:
         return (field.name,)
-    return tuple(f"{field.name}_{i}" for i in range(field.width))
+    return tuple(f"{field.name}_{i}" for i in range(joints if field.per_joint else field.width))
