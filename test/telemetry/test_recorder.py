@@ -278,7 +278,7 @@ def test_a_disk_that_refuses_for_good_does_not_hold_up_stopping(
         with pytest.raises(RecordingError, match="No space left"):
             anywhere.stop()
         assert anywhere.status.overflow > 0
-    assert len(read_bag(tmp_path / "bag")) >= 750
+    assert len(read_bag(tmp_path / "bag")) >= 250
 
 
 def test_a_deleted_bag_is_noticed_and_begun_anew(tmp_path, source, anywhere):
@@ -312,17 +312,38 @@ def test_a_full_queue_is_a_counted_gap(tmp_path, source, monkeypatch):
     assert len(read) + gap.missing == 3525
 
 
+def fill_disk(monkeypatch, full=True):
+    monkeypatch.setattr(bag_keeper, "MIN_FREE_BYTES", 1 << 60 if full else 0)
+    monkeypatch.setattr(bag_keeper, "MIN_FREE_FRACTION", 2.0)
+
+
 def test_recording_ends_before_the_disk_is_full(tmp_path, source, anywhere, monkeypatch):
+    monkeypatch.setattr(bag_keeper, "ROOM_SECONDS", 1.0)
     anywhere.start(tmp_path / "bag")
     source.give(*batches(20))
-    monkeypatch.setattr(bag_keeper, "MIN_FREE_BYTES", 1 << 60)
-    monkeypatch.setattr(bag_keeper, "MIN_FREE_FRACTION", 2.0)
-    assert anywhere.wait(5.0)
+    fill_disk(monkeypatch)
+    wait_for(lambda: anywhere.status.state == "failing")
+    source.give(*batches(20, first=500))
+    assert anywhere.wait(10.0)
     assert "the disk is nearly full" in anywhere.status.stopped_because
-    assert len(read_bag(tmp_path / "bag")) == 500
+    assert len(read_bag(tmp_path / "bag")) == 1000
     with pytest.raises(RecordingError, match="nearly full"):
         anywhere.start(tmp_path / "next")
     assert not (tmp_path / "next").exists()
+
+
+def test_room_that_comes_back_is_used(tmp_path, source, anywhere, monkeypatch):
+    anywhere.start(tmp_path / "bag")
+    source.give(*batches(20))
+    fill_disk(monkeypatch)
+    wait_for(lambda: anywhere.status.state == "failing")
+    source.give(*batches(20, first=500))
+    fill_disk(monkeypatch, full=False)
+    wait_for(lambda: anywhere.status.state == "recording")
+    source.give(*batches(20, first=1000))
+    status = anywhere.stop()
+    assert (status.samples, status.overflow) == (1500, 0)
+    assert len(read_bag(tmp_path / "bag")) == 1500
 
 
 def test_old_bags_go_when_new_ones_come(tmp_path, source):

@@ -19,6 +19,7 @@ from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 
 FLUSH_SECONDS = 0.5
 METADATA_SECONDS = 10.0
+ROOM_SECONDS = 10.0
 MIN_FREE_BYTES = 64 << 20
 MIN_FREE_FRACTION = 0.1
 ERROR = 40
@@ -60,6 +61,8 @@ class BagKeeper:
     ) -> None:
         self.failure: str | None = None
         self.last_failure: str | None = None
+        self._full_since: float | None = None
+        self._last_stand = False
         self._retention = retention
         self._modes: dict[str, float] = {}
         now = time.monotonic()
@@ -76,11 +79,7 @@ class BagKeeper:
             raise _refusal(path, error) from None
 
     def write(self, item: Telemetry | Event | None) -> None:
-        """Write samples or an event, and twice a second what else there is to do.
-
-        Raises:
-            DiskNearlyFullError: the bag must be finished now.
-        """
+        """Write samples or an event, and twice a second what else there is to do."""
         try:
             if isinstance(item, Telemetry):
                 self._note_modes(item)
@@ -93,8 +92,14 @@ class BagKeeper:
             self._fail(error)
 
     def retry(self) -> None:
-        """After a failure: try to go on in the next file of the bag."""
+        """After a failure: try to go on in the next file of the bag.
+
+        Raises:
+            DiskNearlyFullError: there was no room for too long; the bag must be finished.
+        """
         try:
+            if not self._has_room():
+                return
             self.writer.split()
         except OSError as error:
             self._fail(error)
@@ -113,6 +118,10 @@ class BagKeeper:
         except OSError as error:
             self._fail(error)
             raise _refusal(self.writer.path, error) from None
+
+    def use_reserve(self) -> None:
+        """From now on write whatever the room: the bag is about to be finished."""
+        self._last_stand, self.failure = True, None
 
     def finish(self) -> str | None:
         """Close the bag; returns why that did not work, None where it did.
@@ -139,7 +148,24 @@ class BagKeeper:
             self.writer.write_metadata()
             if self._retention is not None:
                 self._retention.apply(self.writer.path.parent, spare=self.writer.path)
-        check_room(self.writer.path)
+        self._has_room()
+
+    def _has_room(self) -> bool:
+        """Whether there is room; where there is none, samples wait for some seconds."""
+        try:
+            check_room(self.writer.path)
+        except DiskNearlyFullError as error:
+            now = time.monotonic()
+            if self._last_stand:
+                return True
+            if self._full_since is None:
+                self._full_since = now
+            if now - self._full_since > ROOM_SECONDS:
+                raise
+            self._fail(OSError(error.problem))
+            return False
+        self._full_since = None
+        return True
 
     def _fail(self, error: OSError) -> None:
         text = f"writing failed ({error.strerror or error}), samples wait in memory"

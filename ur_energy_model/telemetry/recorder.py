@@ -317,8 +317,7 @@ class Recorder:
                 now = time.monotonic()
                 failing_since = now if failing_since is None else failing_since
                 self._closing.wait(RETRY_SECONDS - WRITE_TIMEOUT)
-                keeper.retry()
-                self._publish(keeper)
+                self._retry(keeper)
                 if now - failing_since > GIVE_UP_SECONDS:
                     self._queue.give_up_before_order()
 
@@ -330,6 +329,14 @@ class Recorder:
                 self._taking = False
             self._finish("stopped", str(error))
             return
+        self._publish(keeper)
+
+    def _retry(self, keeper: BagKeeper) -> None:
+        try:
+            keeper.retry()
+        except UrEnergyError as error:
+            keeper.use_reserve()  # what waits is written before the bag ends
+            self._end_bag(str(error))
         self._publish(keeper)
 
     def _publish(self, keeper: BagKeeper) -> None:
