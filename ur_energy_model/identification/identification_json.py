@@ -7,13 +7,16 @@ from typing import Any
 
 from ur_energy_model.identification.joint_fit import JointFit
 from ur_energy_model.identification.pipeline import Identification
+from ur_energy_model.model.drive import motor_constant
 from ur_energy_model.model.energy_model import JointModel
+from ur_energy_model.model.robots import RobotDescription
 
 
 def identification_json(result: Identification) -> Mapping[str, Any]:
     """`ur_energy identify --json`."""
     model = result.model
     payload = model.setup.payload
+    robot = result.robot
     return {
         "robot": model.robot,
         "setup": {
@@ -23,7 +26,8 @@ def identification_json(result: Identification) -> Mapping[str, Any]:
         },
         "setup_source": model.setup_source,
         "joints": [
-            _joint_json(joint, fit) for joint, fit in zip(model.joints, result.joints, strict=True)
+            _joint_json(joint, fit, _robot_file(robot, j))
+            for j, (joint, fit) in enumerate(zip(model.joints, result.joints, strict=True))
         ],
         "bus_power": _bus_json(result) if result.power.source == "bus_power" else None,
         "fit": model.fit[0],
@@ -33,7 +37,17 @@ def identification_json(result: Identification) -> Mapping[str, Any]:
     }
 
 
-def _joint_json(joint: JointModel, fit: JointFit) -> dict[str, Any]:
+def _robot_file(robot: RobotDescription, j: int) -> dict[str, float]:
+    """What was believed of a drive beforehand; S0's assumptions are in model/drive.py."""
+    return {
+        "reflected_inertia": float(robot.reflected_inertia[j]),
+        "torque_constant": float(robot.torque_constant[j]),
+        "winding_resistance": float(robot.winding_resistance[j]),
+        "motor_constant": motor_constant(robot.torque_constant[j], robot.winding_resistance[j]),
+    }
+
+
+def _joint_json(joint: JointModel, fit: JointFit, robot_file: dict[str, float]) -> dict[str, Any]:
     direct, reverse = joint.friction.coulomb
     return {
         "name": joint.name,
@@ -48,6 +62,8 @@ def _joint_json(joint: JointModel, fit: JointFit) -> dict[str, Any]:
         "friction_comparison": fit.comparison,
         "winding_resistance": joint.winding_resistance,
         "back_emf_constant": joint.back_emf_constant,
+        "motor_constant": motor_constant(joint.torque_constant, joint.winding_resistance),
+        "robot_file": robot_file,
         "std": dict(joint.std),
         "source": dict(joint.source),
     }

@@ -50,6 +50,7 @@ class Identification:
     """Result of `identify`.
 
     Attributes:
+        robot: the arm as its robot file describes it.
         model: ready to save.
         joints: current stage per joint (comparison of laws, sources).
         power: power stage.
@@ -58,6 +59,7 @@ class Identification:
         warnings: for the user, one line each.
     """
 
+    robot: RobotDescription
     model: EnergyModel
     joints: tuple[JointFit, ...]
     power: PowerFitResult
@@ -124,7 +126,7 @@ def identify(
             "no target_moment recorded: nominal motor inertia, and mounting and payload as stated"
         )
     return Identification(
-        model, joints, result, estimate, fit, validation, tuple(dict.fromkeys(warnings))
+        arm, model, joints, result, estimate, fit, validation, tuple(dict.fromkeys(warnings))
     )
 
 

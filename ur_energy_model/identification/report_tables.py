@@ -4,15 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
+from ur_energy_model.model.drive import CATALOGUE_MOTOR_CONSTANT, KT_OVER_KB, motor_constant
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import load_robot
-
-KT_OVER_KB = 0.89
-"""k_t/k_b that S0 (Clochiatti et al., Robotica 2024) takes from the catalogue."""
-CATALOGUE_MOTOR_CONSTANT = {3: 0.27426, 1: 0.06632}
-"""Motor constants k_m that S0 takes from the catalogue, by joint size [N m/sqrt(W)]."""
 
 
 def drive_table(model: EnergyModel) -> tuple[str, list[str], list[list[Any]]]:
@@ -32,16 +26,15 @@ def drive_table(model: EnergyModel) -> tuple[str, list[str], list[list[Any]]]:
                 joint.torque_constant,
                 nominal,
                 resistance,
-                robot.torque_constant[j] / np.sqrt(nominal) if nominal > 0 else None,
-                joint.torque_constant / np.sqrt(resistance) if resistance > 0 else None,
+                motor_constant(robot.torque_constant[j], nominal),
+                motor_constant(joint.torque_constant, resistance),
                 joint.torque_constant / joint.back_emf_constant
                 if joint.back_emf_constant
                 else None,
             ]
         )
-    title = (
-        f"drives: robot file | result ({model.joints[0].source.get('winding_resistance')}); "
-        f"S0 assumes k_t/k_b = {KT_OVER_KB}"
-    )
+    assumed = ", ".join(f"{k:.3f} (size {size})" for size, k in CATALOGUE_MOTOR_CONSTANT.items())
+    source = model.joints[0].source.get("winding_resistance")
+    title = f"drives, R and k_b by {source}; S0: k_t/k_b {KT_OVER_KB}, k_m {assumed}"
     columns = ["joint", "k_t file", "k_t", "R file", "R", "k_m file", "k_m", "k_t/k_b"]
     return title, columns, rows

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-IN_MEMORY = 32_000_000
+IN_MEMORY = 1_000_000
 """Bytes kept in memory before a temporary file is used."""
 
 
