@@ -55,6 +55,26 @@ def test_identify_for_people(bag: Path, tmp_path: Path, capsys: Capture) -> None
     assert str(path) in err.replace("\n", "")
 
 
+def test_a_given_setup_is_used_where_target_moment_is_missing(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    whole = ExactArm().record(20.0)
+    keep = ("actual_q", "actual_qd", "actual_current")
+    bare = replace(whole, columns={name: whole.columns[name] for name in keep})
+    bag = write_bag(tmp_path / "bag", bare)
+    tail = ["--robot", "ur5e", "-o", str(tmp_path / "m.yaml"), "--json"]
+    stated = ["--gravity", "0", "0", "-9.81", "--payload", "1.5", "0", "0", "0.1"]
+    assert main(["identify", str(bag), *tail, *stated]) == DONE
+    content = printed(capsys)
+    assert content["setup_source"] == "given"
+    assert content["setup"] == {
+        "gravity": [0.0, 0.0, -9.81],
+        "payload_mass": 1.5,
+        "payload_center_of_mass": [0.0, 0.0, 0.1],
+    }
+    refused(["identify", str(bag), *tail, "--payload", "1", "2"], capsys, "--payload")
+
+
 def test_evaluate(model: Path, bag: Path, capsys: Capture) -> None:
     assert main(["evaluate", str(model), str(bag), str(bag), "--json"]) == DONE
     results = printed(capsys)["results"]

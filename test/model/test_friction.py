@@ -10,12 +10,11 @@ from ur_energy_model.model.friction import (
     PARAMETER_UNITS,
     SHAPE_UNITS,
     Friction,
-    FrictionBank,
     FrictionLaw,
     OperatingPoint,
-    presliding,
     temperature_factor,
 )
+from ur_energy_model.model.friction_bank import FrictionBank, presliding
 
 SPEED = np.array([-2.0, -0.5, -0.02, 0.02, 0.5, 2.0])
 LOAD = np.array([20.0, -20.0, 20.0, 20.0, -20.0, 20.0])

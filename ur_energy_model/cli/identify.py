@@ -11,6 +11,8 @@ from ur_energy_model.cli import output
 
 if TYPE_CHECKING:
     from ur_energy_model.identification.pipeline import Identification
+    from ur_energy_model.model.robots import RobotDescription
+    from ur_energy_model.model.setup import Setup
 
 
 def register(subparsers: Any) -> None:
@@ -34,6 +36,14 @@ def register(subparsers: Any) -> None:
     identify.add_argument(
         "--power-model", default="physical", choices=("physical", "ecbot"),
         help="physical structure with priors, or EcBot's 4n+1 free coefficients",
+    )  # fmt: skip
+    identify.add_argument(
+        "--gravity", nargs=3, type=float, metavar=("X", "Y", "Z"),
+        help="gravity in the base frame [m/s^2], where you know the mounting",
+    )  # fmt: skip
+    identify.add_argument(
+        "--payload", nargs="+", type=float, metavar="KG",
+        help="payload mass [kg], and optionally its centre in the flange frame, x y z [m]",
     )  # fmt: skip
     output.add_json_option(identify)
     identify.set_defaults(run=run_identify)
@@ -60,7 +70,8 @@ def run_identify(options: argparse.Namespace) -> int:
     with output.progress("identifying") as report:
         result = identify(
             options.bags, robot, validate=options.validate, friction=options.friction,
-            power_model=options.power_model, progress=_shown(report),
+            power_model=options.power_model, setup=_given_setup(options, robot),
+            progress=_shown(report),
         )  # fmt: skip
     result.model.save(options.output)
     for warning in result.warnings:
@@ -73,6 +84,24 @@ def run_identify(options: argparse.Namespace) -> int:
             print_metrics(entry)
         output.note(f"model written to {options.output}")
     return 0
+
+
+def _given_setup(options: argparse.Namespace, robot: RobotDescription) -> Setup | None:
+    """Mounting and payload as the user states them, None where nothing was said."""
+    import numpy as np
+
+    from ur_energy_model.errors import InputError
+    from ur_energy_model.model.setup import Payload, Setup
+
+    if options.gravity is None and options.payload is None:
+        return None
+    told = options.payload or [0.0]
+    if len(told) not in (1, 4) or told[0] < 0 or not np.isfinite(told).all():
+        raise InputError("--payload", "is not a mass", "give KG, or KG and the centre X Y Z")
+    gravity = options.gravity or [0.0, 0.0, -robot.controller_gravity]
+    if not np.isfinite(gravity).all() or not np.any(gravity):
+        raise InputError("--gravity", "is not a direction", "give X Y Z in m/s^2")
+    return Setup(np.array(gravity), Payload(told[0], np.array(told[1:] or [0.0, 0.0, 0.0])))
 
 
 def run_evaluate(options: argparse.Namespace) -> int:

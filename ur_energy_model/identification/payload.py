@@ -23,7 +23,7 @@ from ur_energy_model.identification.signals import Motion, NarrowFilter
 from ur_energy_model.identification.torque_columns import payload_parameters
 from ur_energy_model.model.dynamics import ArmDynamics, tensor_of
 from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.model.friction import FrictionBank
+from ur_energy_model.model.friction_bank import FrictionBank
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import Payload, Setup
 
