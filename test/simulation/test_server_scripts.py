@@ -120,6 +120,14 @@ def test_a_program_is_not_started_while_the_arm_is_off(
     assert "not running" in box.messages[-1].text
 
 
+def test_plain_calls_run_while_the_arm_is_off(session: ScriptSession, box: ControlBox) -> None:
+    box.power_off()
+    session.receive(b"set_digital_out(1, True)\n")
+    box.step()
+    box.step()
+    assert box.values["actual_digital_output_bits"] == 0b10
+
+
 def test_an_uploaded_program_replaces_the_motion(
     session: ScriptSession, box: ControlBox, arm: StandInArm
 ) -> None:

@@ -49,6 +49,11 @@ class Program(Protocol):
         """Name it was sent with."""
         ...
 
+    @property
+    def needs_arm(self) -> bool:
+        """Whether it starts only where the arm can move."""
+        ...
+
     def step(self, box: ControlBox) -> bool:
         """One controller cycle; False where the program has ended.
 
@@ -216,7 +221,7 @@ class ControlBox:
     def run(self, program: Program) -> None:
         """Start an uploaded program in place of whatever runs."""
         self.stop()
-        if not self.ready:
+        if program.needs_arm and not self.ready:
             self.say(f"{program.name} was not started: the robot is not running", level=1)
             return
         self._program, self._program_paused = program, False

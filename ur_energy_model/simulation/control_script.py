@@ -32,9 +32,11 @@ class ControlScript:
 
     Attributes:
         name: of the program.
+        needs_arm: it is not started while the arm is off.
     """
 
     name = "rtde_control"
+    needs_arm = True
 
     def __init__(self, text: str) -> None:
         self._offset = _register_offset(text)

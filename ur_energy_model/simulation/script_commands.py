@@ -177,7 +177,10 @@ class CallProgram:
 
     Attributes:
         name: of the program.
+        needs_arm: False, for it may do without; a move that is refused ends it.
     """
+
+    needs_arm = False
 
     def __init__(self, name: str, calls: list[Call]) -> None:
         self.name = name
