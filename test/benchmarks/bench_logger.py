@@ -83,7 +83,12 @@ def run(command: list[str], cwd: Path | None = None) -> float:
         begun, start = _cpu_seconds(process.pid), time.monotonic()
         time.sleep(0.5 * SECONDS)
         used, elapsed = _cpu_seconds(process.pid) - begun, time.monotonic() - start
-        if process.wait(SECONDS + 60.0):
+        try:
+            failed = process.wait(2.0 * SECONDS + 60.0)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise
+        if failed:
             raise RuntimeError(f"{command[:4]} failed")
     return 100.0 * used / elapsed
 

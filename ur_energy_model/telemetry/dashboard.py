@@ -7,6 +7,8 @@ import socket
 import time
 from dataclasses import dataclass
 
+from ur_energy_model.errors import WrongRobotError
+
 PORT = 29999
 TIMEOUT = 1.0
 _SERIAL = re.compile(r"[0-9A-Za-z-]{4,40}")
@@ -19,6 +21,29 @@ class Identity:
 
     serial: str | None = None
     model: str | None = None
+
+    def check(self, host: str, robot: str | None, serial: str | None) -> None:
+        """Refuse another robot than expected; what is unknown is not held against it.
+
+        Args:
+            host: address, for the error message.
+            robot: description name expected, such as "ur5e".
+            serial: serial number expected.
+
+        Raises:
+            WrongRobotError: it is another robot.
+        """
+        if None not in (serial, self.serial) and self.serial != serial:
+            raise WrongRobotError(
+                host, f"is now robot {self.serial} instead of {serial}",
+                "connect the robot that the recording began with, or start another", field="serial",
+            )  # fmt: skip
+        name = "" if robot is None else robot.upper()
+        if self.model and name.startswith("UR") and self.model != name.removesuffix("E"):
+            raise WrongRobotError(
+                host, f"is a {self.model}, not a {robot}", "check --robot and the address",
+                field="robot model",
+            )  # fmt: skip
 
 
 def identify_controller(host: str, port: int = PORT, timeout: float = TIMEOUT) -> Identity:

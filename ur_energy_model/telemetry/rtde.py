@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import threading
 import time
 from collections.abc import Sequence
@@ -13,22 +12,22 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import Self
 
-from ur_energy_model.errors import ControllerError, InputError, ProtocolError, WrongRobotError
+from ur_energy_model.errors import ControllerError, InputError, WrongRobotError
 from ur_energy_model.telemetry import client, dashboard
 from ur_energy_model.telemetry.bag_layout import Event
 from ur_energy_model.telemetry.client import RtdeConnection, Subscription
-from ur_energy_model.telemetry.clock import RESTART_ERROR, ClockMap, HostClock
+from ur_energy_model.telemetry.clock import HostClock
 from ur_energy_model.telemetry.dashboard import Identity, identify_controller
 from ur_energy_model.telemetry.fields import ENERGY_FIELDS, FIELDS
+from ur_energy_model.telemetry.packet_stream import PacketStream
 from ur_energy_model.telemetry.protocol import SIMULATED_SERIAL_PREFIX, Recipe
-from ur_energy_model.telemetry.samples import Gap, RecordingInfo, Telemetry, find_gaps
+from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 
 BATCH_SECONDS = 0.05
 SILENCE = 4.0
 FIRST_BACKOFF = 0.1
 LONGEST_BACKOFF = 5.0
 MAX_EVENTS = 200
-MAX_TIMESTAMP = 1e9
 RATE_SAMPLES = 10
 RATE_SECONDS = 0.2
 _LEVELS = {0: 40, 1: 40, 2: 30}
@@ -101,7 +100,7 @@ class RtdeSource:
         # Equal types side by side are decoded at once.
         self._fields = tuple(sorted({"timestamp", *fields}, key=_by_type))
         self._silence, self._patience = silence, patience
-        self._clock, self._map = HostClock(), ClockMap()
+        self._clock, self._stream = HostClock(), PacketStream(host)
         self._connection: RtdeConnection | None = None
         self._subscription: Subscription | None = None
         self._recipe = Recipe((), ())
@@ -112,8 +111,6 @@ class RtdeSource:
         self._backoff = FIRST_BACKOFF
         self._next_attempt = 0.0
         self._last_data = 0.0
-        self._last_time = math.nan
-        self._loss: str | None = None
         self._first: tuple[NDArray[np.void], int] | None = None
 
     @property
@@ -129,7 +126,7 @@ class RtdeSource:
     @property
     def drift(self) -> float:
         """How much faster the host's clock runs than the controller's, relative."""
-        return self._map.drift
+        return self._stream.clock.drift
 
     def __enter__(self) -> Self:
         deadline = time.monotonic() + self._patience
@@ -166,7 +163,7 @@ class RtdeSource:
             raise EOFError
         if self._first is not None:
             (records, arrival), self._first = self._first, None
-            return self._telemetry(self._recipe, records, arrival)
+            return self._telemetry(records, arrival)
         if self._connection is None and not self._reconnect(timeout):
             return None
         connection = self._connection
@@ -178,7 +175,7 @@ class RtdeSource:
                 self._keep_messages(connection)
             if records_now is not None:
                 self._last_data = time.monotonic()
-                return self._telemetry(self._recipe, records_now, self._clock.now())
+                return self._telemetry(records_now, self._clock.now())
             if time.monotonic() - self._last_data > self._quiet_time():
                 raise ControllerError(
                     self._host, f"sent nothing for {self._quiet_time():.0f} s", "check the network"
@@ -215,7 +212,7 @@ class RtdeSource:
         connection = RtdeConnection(self._host, self._port)
         try:
             identity = identify_controller(self._host, self._dashboard_port)
-            self._check_identity(identity)
+            identity.check(self._host, self._robot, self._identity.serial)
             first = self._subscription
             if first is None:
                 now = connection.subscribe(self._fields, self._rate)
@@ -246,22 +243,6 @@ class RtdeSource:
             rate=subscription.rate,
             simulated=serial is not None and serial.startswith(SIMULATED_SERIAL_PREFIX),
         )
-
-    def _check_identity(self, identity: Identity) -> None:
-        known = self._identity.serial
-        if None not in (known, identity.serial) and identity.serial != known:
-            raise WrongRobotError(
-                self._host, f"is now robot {identity.serial} instead of {known}",
-                "connect the robot that the recording began with, or start another", field="serial",
-            )  # fmt: skip
-        if self._robot is None or identity.model is None:
-            return
-        name = self._robot.upper()
-        if name.startswith("UR") and identity.model != name.removesuffix("E"):
-            raise WrongRobotError(
-                self._host, f"is a {identity.model}, not a {self._robot}",
-                "check --robot and the address", field="robot model",
-            )  # fmt: skip
 
     def _check_same(self, first: Subscription, now: Subscription) -> None:
         if now.missing:
@@ -297,8 +278,8 @@ class RtdeSource:
             if records is not None:
                 found.append(records)
         arrival = self._clock.now()
-        records = np.concatenate(found, dtype=found[0].dtype)  # would turn to native byte order
-        self._check_times(records["timestamp"])
+        records = self._recipe.join(found)
+        self._stream.check_times(records["timestamp"])
         self._last_data = time.monotonic()
         self._first = records, arrival
         self._adopt_rate(np.diff(records["timestamp"].astype(float)))
@@ -341,7 +322,7 @@ class RtdeSource:
 
     def _lose(self, problem: str) -> None:
         """The connection is gone: remember why, try again soon."""
-        self._loss = self.status.last_error = problem
+        self._stream.loss = self.status.last_error = problem
         self._tell("connection", problem, WARNING)
         self._disconnect()
         self._next_attempt = time.monotonic() + self._backoff
@@ -355,69 +336,14 @@ class RtdeSource:
     def _quiet_time(self) -> float:
         return max(self._silence, 5.0 / (self._info.rate or 1.0))
 
-    def _telemetry(
-        self, recipe: Recipe, records: NDArray[np.void], arrival: int
-    ) -> Telemetry | None:
-        """Columns of new packets, with their gaps and stamps.
-
-        Raises:
-            ProtocolError: timestamps that no controller has.
-        """
-        columns = recipe.columns(records)
-        times = columns["timestamp"]
-        gaps: tuple[Gap, ...] = ()
-        if not self._in_step(times):
-            self._check_times(times)
-            new = np.diff(times, prepend=self._last_time) != 0
-            if not new.all():
-                self.status.duplicates += int(np.sum(~new))
-                columns = {name: values[new] for name, values in columns.items()}
-                times = columns["timestamp"]
-                if len(times) == 0:
-                    return None
-            gaps = self._gaps(times, arrival)
-        self._last_time, self._loss = float(times[-1]), None
-        self._backoff = FIRST_BACKOFF
-        stamp = self._map.stamp(times, arrival)
-        return Telemetry(times, columns, self._info, gaps, stamp)
-
-    def _in_step(self, times: NDArray[np.float64]) -> bool:
-        """Whether every packet follows the one before it as it should: the usual, fast case."""
-        longest = 1.5 / (self._info.rate or 1.0)
-        if not 0.0 < float(times[0]) - self._last_time < longest:
-            return False
-        if len(times) > 1:
-            steps = times[1:] - times[:-1]
-            if not (steps.min() > 0.0 and steps.max() < longest):
-                return False
-        return float(times[-1]) < MAX_TIMESTAMP
-
-    def _check_times(self, times: NDArray[np.float64]) -> None:
-        if not ((times >= 0.0) & (times < MAX_TIMESTAMP)).all():
-            raise ProtocolError(
-                self._host, "sent a timestamp that is no time", "restart the controller"
-            )
-
-    def _gaps(self, times: NDArray[np.float64], arrival: int) -> tuple[Gap, ...]:
-        """Gaps in front of and among packets, with what is known of their causes."""
-        rate = self._info.rate or 1.0
-        if math.isnan(self._last_time):
-            return find_gaps(times, 1.0 / rate)
-        found = find_gaps(np.concatenate([[self._last_time], times]), 1.0 / rate)
-        gaps = [replace(gap, index=gap.index - 1) for gap in found]
-        if gaps and gaps[0].index == 0 and self._loss is not None:
-            gaps[0] = self._explain(gaps[0], self._loss, arrival)
-        for gap in gaps:
-            self._tell("gap", f"{gap.missing} samples missing ({gap.cause})", WARNING)
-        return tuple(gaps)
-
-    def _explain(self, gap: Gap, loss: str, arrival: int) -> Gap:
-        """Cause of a gap that a lost connection left."""
-        behind = self._map.lateness(gap.end, arrival) > RESTART_ERROR
-        if gap.end > gap.start and not behind:
-            return replace(gap, cause=f"connection lost: {loss}")
-        self._map.restart()
-        return replace(gap, missing=0, cause=f"controller restarted: {loss}")
+    def _telemetry(self, records: NDArray[np.void], arrival: int) -> Telemetry | None:
+        batch = self._stream.telemetry(self._recipe, records, arrival, self._info)
+        self.status.duplicates = self._stream.duplicates
+        if batch is not None:
+            self._backoff = FIRST_BACKOFF
+            for gap in batch.gaps:
+                self._tell("gap", f"{gap.missing} samples missing ({gap.cause})", WARNING)
+        return batch
 
     def _keep_messages(self, connection: RtdeConnection) -> None:
         for message in connection.messages:
