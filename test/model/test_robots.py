@@ -93,7 +93,7 @@ def set_at(content: dict, key: str, value: object) -> None:
     [
         ("joint_names", [], "list of names"),
         ("joint_names", ["a", "b"], "6 moving joints"),
-        ("kinematics.convention", "craig", "standard or modified"),
+        ("kinematics.convention", "craig", "standard, modified or urdf"),
         ("kinematics.a", [0, 0], "shape"),
         ("kinematics.d", KeyError, "0 moving joints"),
         ("links.mass", [1, 1, 1, -1, 1, 1], "negative"),

@@ -235,8 +235,10 @@ def _build(robot: RobotDescription) -> tuple[pin.Model, list[pin.SE3]]:
         offset = _rotate("z", robot.theta[link])
         if robot.convention == "standard":
             before, after = pin.SE3.Identity(), offset * along * across
-        else:
+        elif robot.convention == "modified":
             before, after = across, offset * along
+        else:
+            before, after = pin.SE3(robot.origin[link]), pin.SE3.Identity()
         placement = placement * before
         inertia = pin.Inertia(robot.mass[link], robot.center_of_mass[link], robot.inertia[link])
         if robot.fixed[link]:

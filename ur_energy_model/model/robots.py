@@ -10,12 +10,14 @@ from typing import Any, Literal
 import numpy as np
 import yaml
 from numpy.typing import NDArray
+from scipy.spatial.transform import Rotation
 
 from ur_energy_model.errors import RobotFileError
+from ur_energy_model.model.urdf import robot_content
 from ur_energy_model.resources import config_file
 
 Array = NDArray[np.float64]
-Convention = Literal["standard", "modified"]
+Convention = Literal["standard", "modified", "urdf"]
 
 
 @dataclass(frozen=True)
@@ -30,12 +32,14 @@ class RobotDescription:
         rate: controller rate [Hz].
         joint_names: n names, as in the robot's URDF.
         convention: of the Denavit-Hartenberg parameters; "standard" is distal, "modified"
-            proximal (Craig).
+            proximal (Craig). "urdf" has no DH parameters but origins.
         d, a, alpha, theta: DH parameters [m, m, rad, rad] of all links, [links].
+        origin: pose of each joint in the link frame before it [links, 4, 4]; it turns about its z
+            axis. Only for "urdf".
         fixed: [links] bool; True where the link's joint does not move.
         mass: links [links], kg.
-        center_of_mass: in the link's DH frame [links, 3], m.
-        inertia: about the centre of mass, link DH axes [links, 3, 3], kg m^2.
+        center_of_mass: in the link's frame (DH frame, or URDF joint frame) [links, 3], m.
+        inertia: about the centre of mass, axes of the same frame [links, 3, 3], kg m^2.
         max_position, max_velocity, max_acceleration, max_torque: joint side [n], rad, rad/s,
             rad/s^2, N m.
         gear_ratio: motor turns per joint turn [n].
@@ -59,6 +63,7 @@ class RobotDescription:
     a: Array
     alpha: Array
     theta: Array
+    origin: Array
     fixed: NDArray[np.bool_]
     mass: Array
     center_of_mass: Array
@@ -95,12 +100,14 @@ def available_robots() -> tuple[str, ...]:
 
 
 def load_robot(name_or_file: str | Path) -> RobotDescription:
-    """Robot description by name ("ur5e") or from a YAML file of the same layout.
+    """Robot description by name ("ur5e"), from a YAML file of the same layout or from a URDF.
 
     Raises:
         RobotFileError: unknown name, unreadable file, or a value that cannot be.
     """
     path = Path(name_or_file)
+    if path.suffix == ".urdf":
+        return _parse(path, robot_content(path))
     if path.suffix not in {".yaml", ".yml"}:
         path = config_file("robots", f"{str(name_or_file).lower()}.yaml")
         if not path.is_file() or path.parent != config_file("robots"):
@@ -181,7 +188,10 @@ def _parse(path: Path, content: Mapping[str, Any]) -> RobotDescription:
     if not isinstance(names, list) or not names:
         raise read.refuse("joint_names", "must be a list of names")
     n = len(names)
-    links = len(read.list_of("kinematics.d"))
+    convention = read.get("kinematics.convention")
+    if convention not in {"standard", "modified", "urdf"}:
+        raise read.refuse("kinematics.convention", "must be standard, modified or urdf")
+    links = len(read.list_of("kinematics.xyz" if convention == "urdf" else "kinematics.d"))
     fixed = np.zeros(links, dtype=bool)
     for link in read.list_of("kinematics.fixed"):
         if not isinstance(link, int) or not 0 <= link < links:
@@ -190,9 +200,6 @@ def _parse(path: Path, content: Mapping[str, Any]) -> RobotDescription:
     if links - int(fixed.sum()) != n:
         raise read.refuse("kinematics.d", f"describes {links - int(fixed.sum())} moving joints, "
                                           f"joint_names {n}")  # fmt: skip
-    convention = read.get("kinematics.convention")
-    if convention not in {"standard", "modified"}:
-        raise read.refuse("kinematics.convention", "must be standard or modified")
     mass = read.array("links.mass", (links,))
     if (mass < 0).any():
         raise read.refuse("links.mass", "must not be negative")
@@ -200,16 +207,18 @@ def _parse(path: Path, content: Mapping[str, Any]) -> RobotDescription:
     if (np.linalg.eigvalsh(tensors) < -1e-9).any():
         raise read.refuse("links.inertia", "has a negative principal moment, which no body has")
     unknown = float("nan")
+    angles = 0.0 if convention == "urdf" else None
     return RobotDescription(
         name=str(read.get("name", path.stem)),
         generation=str(read.get("generation", "other")),
         rate=read.number("rate", 500.0),
         joint_names=tuple(str(name) for name in names),
         convention=convention,
-        d=read.array("kinematics.d", (links,)),
-        a=read.array("kinematics.a", (links,)),
-        alpha=read.array("kinematics.alpha", (links,)),
+        d=read.array("kinematics.d", (links,), angles),
+        a=read.array("kinematics.a", (links,), angles),
+        alpha=read.array("kinematics.alpha", (links,), angles),
         theta=read.array("kinematics.theta", (links,), 0.0),
+        origin=_origins(read, links),
         fixed=fixed,
         mass=mass,
         center_of_mass=read.array("links.center_of_mass", (links, 3)),
@@ -237,3 +246,12 @@ def _tensors(entries: Array) -> Array:
     """Symmetric tensors [k, 3, 3] from entries (xx, xy, xz, yy, yz, zz) [k, 6]."""
     order = np.array([[0, 1, 2], [1, 3, 4], [2, 4, 5]])
     return np.asarray(entries[:, order])
+
+
+def _origins(read: _Reader, links: int) -> Array:
+    """Joint poses [links, 4, 4] from xyz and rpy (fixed-axis roll, pitch, yaw) [links, 3]."""
+    out = np.tile(np.eye(4), (links, 1, 1))
+    out[:, :3, 3] = read.array("kinematics.xyz", (links, 3), 0.0)
+    angles = read.array("kinematics.rpy", (links, 3), 0.0)
+    out[:, :3, :3] = Rotation.from_euler("xyz", angles).as_matrix()
+    return out
