@@ -150,14 +150,19 @@ def analyse(
     start = float(telemetry.time[0])
     recording, setups = read_for_comparison(model, bag)
     with closing(recording):
-        parts = _first(list(compare(model, recording, setups)), start + seconds)
+        parts = [
+            part
+            for part in compare(model, recording, setups)
+            if part.motion.time[0] < start + seconds
+        ]
         if not parts:
             raise RecordingError(
                 bag, "has no stretch of a second in which the robot runs",
                 "record while it moves, brakes released",
             )  # fmt: skip
-        current = _currents(parts, start, recording.cutoff)
-        torque = _torques(parts, list(compare_target_torque(model, recording, setups)), start)
+        current = _currents(parts, start, seconds, recording.cutoff)
+        targets = list(compare_target_torque(model, recording, setups))
+        torque = _torques(parts, targets, start, seconds)
         told = np.nan_to_num(parts[0].motion.payload[0])
         dynamics = ArmDynamics(setups.robot, setups.of(told)[0])
     return Analysis(
@@ -190,19 +195,19 @@ def _beginning(bag: Path, seconds: float) -> tuple[Telemetry, bool]:
     return (whole.cut(slice(0, int(late[0]))), True) if late.size else (whole, False)
 
 
-def _first(parts: Sequence[Comparison], end: float) -> list[Comparison]:
-    """The parts that begin before a controller time [s]; a restarted clock ends them too."""
-    return [part for part in parts if part.motion.time[0] < end]
+def _currents(
+    parts: Sequence[Comparison], start: float, seconds: float, cutoff: float
+) -> CurrentComparison:
+    time = np.concatenate([part.motion.time for part in parts]) - start
+    shown = time <= seconds
+    time = time[shown]
 
-
-def _currents(parts: Sequence[Comparison], start: float, cutoff: float) -> CurrentComparison:
     def motion(name: str) -> Array:
-        return np.concatenate([getattr(part.motion, name) for part in parts])
+        return np.asarray(np.concatenate([getattr(part.motion, name) for part in parts])[shown])
 
     def joined(name: str) -> Array:
-        return np.concatenate([getattr(part, name) for part in parts])
+        return np.asarray(np.concatenate([getattr(part, name) for part in parts])[shown])
 
-    time = motion("time") - start
     return CurrentComparison(
         time=time,
         breaks=breaks_of(time),
@@ -213,14 +218,17 @@ def _currents(parts: Sequence[Comparison], start: float, cutoff: float) -> Curre
         modelled=joined("current_model"),
         friction_measured=joined("friction_measured"),
         friction_modelled=joined("friction_model"),
-        moving=np.concatenate([part.moving for part in parts]),
+        moving=np.concatenate([part.moving for part in parts])[shown],
         temperature=motion("temperature"),
         cutoff=cutoff,
     )
 
 
 def _torques(
-    parts: Sequence[Comparison], targets: Sequence[tuple[Array, Array, Array]], start: float
+    parts: Sequence[Comparison],
+    targets: Sequence[tuple[Array, Array, Array]],
+    start: float,
+    seconds: float,
 ) -> TorqueComparison | None:
     """Of the recorded targets, which target_moment belongs to; else of the measured motion."""
     rows = list(targets)
@@ -233,7 +241,9 @@ def _torques(
     if not rows:
         return None
     time, recorded, modelled = (np.concatenate(columns) for columns in zip(*rows, strict=True))
-    return TorqueComparison(time - start, breaks_of(time), recorded, modelled)
+    shown = time - start <= seconds
+    time = time[shown] - start
+    return TorqueComparison(time, breaks_of(time), recorded[shown], modelled[shown])
 
 
 def _flange(dynamics: ArmDynamics, q: Array) -> Array:

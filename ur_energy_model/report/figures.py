@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.report import gallery, painters
+from ur_energy_model.report import category_painters, gallery, painters
 from ur_energy_model.report.analysis import analyse
 from ur_energy_model.report.charts import (
     BarChart,
@@ -101,7 +101,7 @@ def _metadata(path: Path) -> dict[str, Any]:
 
 _PAINTERS: dict[type[Any], Callable[[Any, Theme], Figure]] = {
     LineChart: painters.line_figure,
-    BoxChart: painters.box_figure,
-    BarChart: painters.bar_figure,
-    IntervalChart: painters.interval_figure,
+    BoxChart: category_painters.box_figure,
+    BarChart: category_painters.bar_figure,
+    IntervalChart: category_painters.interval_figure,
 }

@@ -1,4 +1,4 @@
-"""Painters: how each kind of chart looks in matplotlib."""
+"""Painters: the sheet that a figure is drawn on, and how curves look in matplotlib."""
 
 from __future__ import annotations
 
@@ -17,15 +17,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-from ur_energy_model.report.charts import (
-    BarChart,
-    BoxChart,
-    Chart,
-    IntervalChart,
-    Line,
-    LineChart,
-    Panel,
-)
+from ur_energy_model.report.charts import Chart, Line, LineChart, Panel
 from ur_energy_model.report.decimate import decimate
 from ur_energy_model.report.palette import Theme
 
@@ -33,6 +25,8 @@ Array = NDArray[np.float64]
 
 WIDTH = 10.0
 """Width of a figure [inch]."""
+BESIDE_TITLE = 3
+"""Longest legend that stands beside the title; longer ones go below the caption."""
 BUCKETS = 1200
 """Buckets of samples kept per curve: more than there are pixels."""
 
@@ -69,12 +63,14 @@ def style(theme: Theme) -> Any:
     }
 
 
-def _sheet(
-    chart: Chart, rows: int, columns: int, height: float, **options: Any
-) -> tuple[Figure, list[Axes]]:
-    """Figure with a title, a caption and its axes, row by row."""
-    caption = "\n".join(wrap(chart.caption, 120))
-    head = 0.50 + 0.17 * caption.count("\n") + 0.17
+def sheet(
+    chart: Chart, rows: int, columns: int, height: float, *,
+    handles: Sequence[Any] = (), **options: Any,
+) -> tuple[Figure, list[Axes]]:  # fmt: skip
+    """Figure with a title, a caption, a legend and its axes, row by row."""
+    caption = "\n".join(wrap(chart.caption, 130))
+    below = len(handles) > BESIDE_TITLE
+    head = 0.67 + 0.17 * caption.count("\n") + 0.22 * below
     full = head + rows * height + 0.2
     layout = ConstrainedLayoutEngine(rect=(0.005, 0.0, 0.99, 1 - head / full), hspace=0.06)
     figure = Figure(figsize=(WIDTH, full), layout=layout)
@@ -84,6 +80,15 @@ def _sheet(
         0.012, 1 - 0.38 / full, caption, va="top", color=rcParams["axes.labelcolor"],
         linespacing=1.35,
     )  # fmt: skip
+    if handles:
+        place: dict[str, Any] = {"loc": "upper right", "bbox_to_anchor": (0.995, 1.0)}
+        if below:
+            place = {"loc": "upper left", "bbox_to_anchor": (0.004, 1 - (head - 0.32) / full)}
+        legend = figure.legend(
+            handles=list(handles), ncols=len(handles), frameon=False, handlelength=1.4,
+            columnspacing=1.2, **place,
+        )  # fmt: skip
+        legend.set_in_layout(False)
     return figure, list(figure.subplots(rows, columns, squeeze=False, **options).flat)
 
 
@@ -94,7 +99,10 @@ def line_figure(chart: LineChart, theme: Theme) -> Figure:
     height = {1: 2.1, 2: 2.2}.get(columns, 1.85)
     if chart.equal:
         height = 3.2
-    figure, places = _sheet(chart, rows, columns, height, sharex=not chart.equal)
+    figure, places = sheet(
+        chart, rows, columns, height,
+        handles=_handles(chart.panels, theme), sharex=not chart.equal,
+    )  # fmt: skip
     for panel, axes in zip(chart.panels, places, strict=False):
         _panel(axes, panel, chart, theme)
     for axes in places[len(chart.panels) :]:
@@ -106,7 +114,6 @@ def line_figure(chart: LineChart, theme: Theme) -> Figure:
     for index, axes in enumerate(places[: len(chart.panels)]):
         label = chart.panels[index].y_label or (chart.y_label if index % columns == 0 else "")
         axes.set_ylabel(label)
-    _legend(figure, chart.panels, theme)
     return figure
 
 
@@ -158,8 +165,8 @@ def _stroke(line: Line, theme: Theme) -> tuple[str, dict[str, Any]]:
     return theme.joint(line.joint), {}
 
 
-def _legend(figure: Figure, panels: Sequence[Panel], theme: Theme) -> None:
-    """One legend for the figure, top right: names in the order of appearance."""
+def _handles(panels: Sequence[Panel], theme: Theme) -> list[Any]:
+    """Legend of all panels together: names in the order of appearance."""
     names: dict[str, tuple[str, dict[str, Any], Line]] = {}
     colours: dict[str, set[str]] = {}
     for panel in panels:
@@ -168,7 +175,7 @@ def _legend(figure: Figure, panels: Sequence[Panel], theme: Theme) -> None:
             names.setdefault(line.label, (colour, options, line))
             colours.setdefault(line.label, set()).add(colour)
     if len(names) < 2:
-        return
+        return []
     handles: list[Any] = []
     for name, (colour, options, line) in names.items():
         shown = colour if len(colours[name]) == 1 else theme.ink
@@ -177,131 +184,4 @@ def _legend(figure: Figure, panels: Sequence[Panel], theme: Theme) -> None:
             continue
         look = {"marker": ".", "linestyle": ""} if line.points else options
         handles.append(Line2D([], [], label=name, color=shown, **look))
-    figure.legend(
-        handles=handles, loc="upper right", ncols=len(handles), frameon=False,
-        handlelength=1.4, columnspacing=1.2, bbox_to_anchor=(0.995, 1.0),
-    )  # fmt: skip
-
-
-def box_figure(chart: BoxChart, theme: Theme) -> Figure:
-    """Box plots by joint."""
-    figure, (axes, *_) = _sheet(chart, 1, 1, 3.0)
-    count = len(chart.series)
-    width = 0.7 / count
-    for s, boxes in enumerate(chart.boxes):
-        for j, box in enumerate(boxes):
-            x = j + (s - (count - 1) / 2) * width
-            colour = theme.joint(j)
-            axes.plot([x, x], [box.low, box.high], color=colour, linewidth=1.1)
-            axes.bar(
-                x, box.third - box.first, width * 0.8, bottom=box.first,
-                color=colour, alpha=0.85 if s == 0 else 0.35, edgecolor=colour,
-            )  # fmt: skip
-            axes.plot(
-                [x - width * 0.4, x + width * 0.4], [box.median] * 2, color=theme.ground, lw=1.6
-            )
-            axes.plot([x, x], [box.minimum, box.maximum], ".", color=colour, markersize=3)
-    axes.axhline(0, color=theme.muted, linewidth=0.7, zorder=1)
-    axes.set_xticks(range(len(chart.categories)), chart.categories)
-    axes.set_xlim(-0.6, len(chart.categories) - 0.4)
-    axes.grid(visible=False, axis="x")
-    axes.set_ylabel(chart.y_label)
-    if count > 1:
-        handles = [
-            Patch(facecolor=theme.ink, alpha=0.85 if s == 0 else 0.35, label=name)
-            for s, name in enumerate(chart.series)
-        ]
-        figure.legend(handles=handles, loc="upper right", ncols=count, frameon=False)
-    return figure
-
-
-def bar_figure(chart: BarChart, theme: Theme) -> Figure:
-    """Bars by category."""
-    figure, (axes, *_) = _sheet(chart, 1, 1, 3.0)
-    count = 1 if chart.stacked else len(chart.bars)
-    width = 0.76 / count
-    places = np.arange(len(chart.categories), dtype=float)
-    base = np.zeros(len(places))
-    for s, bars in enumerate(chart.bars):
-        x = places if chart.stacked else places + (s - (count - 1) / 2) * width
-        colours = [
-            theme.joint(chart.joints[c] if c < len(chart.joints) else None)
-            for c in range(len(places))
-        ]
-        options: dict[str, Any] = {"color": colours}
-        if bars.role == "aside":
-            options["alpha"] = 0.4
-        elif bars.role == "truth":
-            options = {"color": "none", "edgecolor": theme.ink, "linewidth": 1.1}
-        elif bars.role == "measured":
-            options = {"color": theme.muted}
-        axes.bar(x, bars.values, width * 0.92, bottom=base if chart.stacked else 0, **options)
-        if bars.half_width is not None:
-            axes.errorbar(
-                x, bars.values, yerr=bars.half_width, fmt="none", ecolor=theme.ink,
-                elinewidth=1.0, capsize=2.5,
-            )  # fmt: skip
-        if chart.stacked:
-            base = base + np.nan_to_num(bars.values)
-        elif s == 0:
-            _value_labels(axes, x, bars.values, theme)
-    axes.axhline(0, color=theme.muted, linewidth=0.7)
-    axes.set_xticks(places, chart.categories)
-    axes.grid(visible=False, axis="x")
-    axes.margins(y=0.12)
-    axes.set_xlim(-0.6, len(places) - 0.4)
-    axes.set_ylabel(chart.y_label)
-    if len(chart.bars) > 1:
-        _bar_legend(figure, chart, theme)
-    return figure
-
-
-def _value_labels(axes: Axes, x: Array, values: Array, theme: Theme) -> None:
-    for place, value in zip(x, values, strict=True):
-        if np.isfinite(value):
-            axes.annotate(
-                f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}", (place, max(value, 0.0)),
-                xytext=(0, 6), textcoords="offset points", ha="center", fontsize=8,
-                color=theme.ink,
-            )  # fmt: skip
-
-
-def _bar_legend(figure: Figure, chart: BarChart, theme: Theme) -> None:
-    looks: dict[str, dict[str, Any]] = {
-        "aside": {"facecolor": theme.ink, "alpha": 0.35},
-        "truth": {"facecolor": "none", "edgecolor": theme.ink},
-        "measured": {"facecolor": theme.muted},
-        "model": {"facecolor": theme.ink},
-    }
-    handles = [Patch(label=bars.label, **looks[bars.role]) for bars in chart.bars]
-    figure.legend(
-        handles=handles, loc="upper right", ncols=len(handles), frameon=False,
-        bbox_to_anchor=(0.995, 1.0),
-    )  # fmt: skip
-
-
-def interval_figure(chart: IntervalChart, theme: Theme) -> Figure:
-    """Parameters with their intervals."""
-    columns = min(3, len(chart.panels))
-    rows = -(-len(chart.panels) // columns)
-    figure, places = _sheet(chart, rows, columns, 2.0)
-    for panel, axes in zip(chart.panels, places, strict=False):
-        for interval in panel.intervals:
-            colour = theme.joint(interval.joint)
-            axes.plot(interval.prior, interval.joint, "|", color=theme.muted, markersize=13)
-            axes.errorbar(
-                interval.value, interval.joint, xerr=interval.half_width, fmt="o",
-                color=colour, markersize=4, capsize=3,
-            )  # fmt: skip
-        axes.set_title(panel.title)
-        axes.set_xlabel(f"[{panel.unit}]")
-        axes.margins(x=0.1)
-        axes.set_ylim(len(chart.categories) - 0.5, -0.5)
-        axes.set_yticks(range(len(chart.categories)), chart.categories)
-        axes.xaxis.set_major_locator(MaxNLocator(4))
-    for index, axes in enumerate(places):
-        if index >= len(chart.panels):
-            axes.set_axis_off()
-        elif index % columns:
-            axes.tick_params(labelleft=False)
-    return figure
+    return handles
