@@ -1,143 +1,62 @@
-"""URDF arms, against pinocchio's own URDF reader."""
+"""The generated robot model has the arm's own kinematics (pinocchio reads it back)."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from dataclasses import replace
+from xml.etree import ElementTree
 
 import numpy as np
 import pinocchio as pin
 import pytest
-import yaml
-from scipy.spatial.transform import Rotation
 
-from ur_energy_model.errors import RobotFileError
-from ur_energy_model.model import urdf
 from ur_energy_model.model.dynamics import ArmDynamics
-from ur_energy_model.model.robots import load_robot
+from ur_energy_model.model.robots import RobotDescription, available_robots, load_robot
+from ur_energy_model.model.urdf import link_names, urdf
 
 
-def write_urdf(path: Path, axes: list[str], *, extra: str = "", seed: int = 0) -> Path:
-    """A made-up arm: odd axes, odd frames, a fixed link in the middle, tensors, and a tool."""
-    random = np.random.default_rng(seed)
-    parts = ['<link name="link0"/>']
-    for k, axis in enumerate(axes):
-        xyz, center = random.uniform(-0.3, 0.3, (2, 3))
-        rpy, turn = random.uniform(-1.4, 1.4, (2, 3))
-        xx, yy, zz = random.uniform(0.01, 0.02, 3)
-        kind = "fixed" if axis == "fixed" else "revolute"
-        about = "" if axis == "fixed" else f'<axis xyz="{axis}"/>'
-        parts.append(
-            f'<link name="link{k + 1}"><inertial><mass value="{random.uniform(0.5, 3)}"/>'
-            f'<origin xyz="{_text(center)}" rpy="{_text(turn)}"/>'
-            f'<inertia ixx="{xx}" iyy="{yy}" izz="{zz}" ixy="0.001" ixz="-0.002" iyz="0.0005"/>'
-            f"</inertial></link>"
-            f'<joint name="joint{k + 1}" type="{kind}"><parent link="link{k}"/>'
-            f'<child link="link{k + 1}"/><origin xyz="{_text(xyz)}" rpy="{_text(rpy)}"/>{about}'
-            f'<limit lower="-2" upper="2.5" velocity="1.5" effort="40"/></joint>'
-        )
-    path.write_text(f'<robot name="odd">{"".join(parts)}{extra}</robot>')
-    return path
-
-
-def _text(values: np.ndarray) -> str:
-    return " ".join(repr(float(v)) for v in values)
-
-
-AXES = ["0 0 1", "0 1 0", "1 0 0", "fixed", "0 0 -1", "0.6 0 0.8", "0 -1 0", "fixed"]
-
-
-def test_torques_are_those_of_pinocchios_own_reader(tmp_path: Path) -> None:
-    path = write_urdf(tmp_path / "odd.urdf", AXES)
-    robot = load_robot(path)
-    assert robot.joint_names == ("joint1", "joint2", "joint3", "joint5", "joint6", "joint7")
-    random = np.random.default_rng(1)
-    q, qd, qdd = random.normal(0, 1, (3, 10, 6))
-    arm = ArmDynamics(robot)
-    model = pin.buildModelFromXML(path.read_text())
-    model.gravity.linear = arm.setup.gravity
+def flange(model: pin.Model, q: np.ndarray, prefix: str = "") -> np.ndarray:
     data = model.createData()
-    expected = [pin.rnea(model, data, *state) for state in zip(q, qd, qdd, strict=True)]
-    assert np.allclose(arm.inverse_dynamics(q, qd, qdd), expected, atol=1e-9)
-    pin.framesForwardKinematics(model, data, q[0])
-    tip = data.oMf[model.getFrameId("link8")]
-    assert np.allclose(arm.flange_pose(q[:1])[0, :3, 3], tip.translation, atol=1e-9)
-    assert np.allclose(arm.regressor(q, qd, qdd) @ arm.parameters(), expected, atol=1e-9)
+    pin.framesForwardKinematics(model, data, q)
+    base, tool = (data.oMf[model.getFrameId(prefix + name)] for name in ("base", "tool0"))
+    return (base.inverse() * tool).homogeneous
 
 
-def test_limits_come_along(tmp_path: Path) -> None:
-    robot = load_robot(write_urdf(tmp_path / "odd.urdf", ["0 0 1", "0 1 0"]))
-    assert np.allclose(robot.max_position, 2.5)
-    assert np.allclose(robot.max_velocity, 1.5)
-    assert np.allclose(robot.max_torque, 40)
+def check(robot: RobotDescription) -> None:
+    model = pin.buildModelFromXML(urdf(robot))
+    dynamics = ArmDynamics(robot)
+    for q in np.random.default_rng(5).uniform(-3.0, 3.0, (5, robot.dof)):
+        assert flange(model, q) == pytest.approx(dynamics.flange_pose(q[None])[0], abs=1e-7)
 
 
-def test_printed_robot_file_is_the_same_arm(tmp_path: Path, capsys, monkeypatch) -> None:
-    path = write_urdf(tmp_path / "odd.urdf", AXES)
-    monkeypatch.setattr("sys.argv", ["urdf", str(path)])
-    assert urdf.main() == 0
-    (tmp_path / "odd.yaml").write_text(capsys.readouterr().out)
-    q = np.random.default_rng(2).normal(0, 1, (5, 6))
-    ours, theirs = (ArmDynamics(load_robot(tmp_path / f"odd.{end}")) for end in ("yaml", "urdf"))
-    assert np.allclose(ours.gravity_torque(q), theirs.gravity_torque(q))
-    assert yaml.safe_load((tmp_path / "odd.yaml").read_text())["kinematics"]["fixed"] == [3, 7]
+@pytest.mark.parametrize("name", available_robots())
+def test_kinematics_of_every_arm(name: str) -> None:
+    check(load_robot(name))
 
 
-def test_a_known_arm_through_a_urdf(tmp_path: Path) -> None:
-    """The UR10e written as URDF from its DH parameters."""
-    known = ArmDynamics(load_robot("ur10e"))
-    parts = ['<link name="l0"/>']
-    for k in range(6):
-        pose = known.model.jointPlacements[k + 1]
-        body = known.model.inertias[k + 1]
-        i = body.inertia
-        rpy = Rotation.from_matrix(pose.rotation).as_euler("xyz")
-        parts.append(
-            f'<link name="l{k + 1}"><inertial><mass value="{body.mass}"/>'
-            f'<origin xyz="{_text(body.lever)}"/><inertia ixx="{i[0, 0]}" ixy="{i[0, 1]}" '
-            f'ixz="{i[0, 2]}" iyy="{i[1, 1]}" iyz="{i[1, 2]}" izz="{i[2, 2]}"/></inertial></link>'
-            f'<joint name="j{k + 1}" type="continuous">'
-            f'<parent link="l{k}"/><child link="l{k + 1}"/><axis xyz="0 0 1"/>'
-            f'<origin xyz="{_text(pose.translation)}" rpy="{_text(rpy)}"/></joint>'
+def test_modified_parameters_and_fixed_joints() -> None:
+    robot = load_robot("ur5e")
+    check(replace(robot, convention="modified"))
+    check(replace(robot, theta=np.linspace(0.1, 0.6, 6)))
+    fixed = np.array([False, False, True, False, False, False])
+    each = ("max_position", "max_velocity", "max_acceleration", "max_torque")
+    names = tuple(name for i, name in enumerate(robot.joint_names) if i != 2)
+    check(
+        replace(
+            robot, fixed=fixed, joint_names=names,
+            **{key: np.delete(getattr(robot, key), 2) for key in each},
         )
-    path = tmp_path / "ur.urdf"
-    path.write_text(f'<robot name="ur">{"".join(parts)}</robot>')
-    random = np.random.default_rng(3)
-    state = random.normal(0, 1, (3, 8, 6))
-    found = ArmDynamics(load_robot(path)).inverse_dynamics(*state)
-    assert np.allclose(found, known.inverse_dynamics(*state), atol=1e-8)
+    )  # fmt: skip
 
 
-BRANCH = (
-    '<link name="a"/><link name="b"/>'
-    '<joint name="ja" type="revolute"><parent link="link1"/><child link="a"/></joint>'
-    '<joint name="jb" type="prismatic"><parent link="link2"/><child link="b"/></joint>'
-)
-SLIDE = (
-    '<link name="b"/>'
-    '<joint name="slide" type="prismatic"><parent link="link2"/><child link="b"/></joint>'
-)
-
-
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        ("no xml", "is not XML"),
-        ("<sdf/>", "begins with <sdf>"),
-        ('<robot name="x"><link name="a"/><link name="b"/></robot>', "2 root links"),
-        ('<robot name="x"><link name="a"/></robot>', "no revolute joint"),
-    ],
-)
-def test_refuses_what_is_no_arm(tmp_path: Path, text: str, problem: str) -> None:
-    path = tmp_path / "wrong.urdf"
-    path.write_text(text)
-    with pytest.raises(RobotFileError, match=problem):
-        load_robot(path)
-
-
-def test_refuses_branches_and_prismatic_joints(tmp_path: Path) -> None:
-    with pytest.raises(RobotFileError, match="several moving branches"):
-        load_robot(write_urdf(tmp_path / "two.urdf", ["0 0 1", "0 1 0"], extra=BRANCH))
-    with pytest.raises(RobotFileError, match="slide: is a prismatic joint"):
-        load_robot(write_urdf(tmp_path / "slide.urdf", ["0 0 1", "0 1 0"], extra=SLIDE))
-    with pytest.raises(RobotFileError, match="cannot be read"):
-        load_robot(tmp_path / "none.urdf")
+def test_names_limits_and_looks() -> None:
+    robot = load_robot("ur10e")
+    root = ElementTree.fromstring(urdf(robot, prefix="left_").partition("\n")[2])
+    joints = [joint for joint in root.iter("joint") if joint.get("type") == "revolute"]
+    assert [joint.get("name") for joint in joints] == [f"left_{n}" for n in robot.joint_names]
+    limits = [float(joint.find("limit").get("velocity")) for joint in joints]
+    assert limits == pytest.approx(robot.max_velocity, rel=1e-5)
+    links = {link.get("name"): link for link in root.iter("link")}
+    assert {f"left_{name}" for name in link_names(robot)} < set(links)
+    # The long links have a cylinder of at least their length.
+    lengths = [float(c.get("length")) for c in links["left_upper_arm_link"].iter("cylinder")]
+    assert max(lengths) == pytest.approx(abs(robot.a[1]))

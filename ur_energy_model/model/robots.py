@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
 from ur_energy_model.errors import RobotFileError
-from ur_energy_model.model.urdf import robot_content
+from ur_energy_model.model.urdf_import import robot_content
 from ur_energy_model.resources import config_file
 
 Array = NDArray[np.float64]

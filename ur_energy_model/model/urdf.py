@@ -1,205 +1,152 @@
-"""URDF of a serial arm as a robot file: what is known of links and joints, ready to be completed.
-
-    python -m ur_energy_model.model.urdf arm.urdf > arm.yaml
-
-Only kinematics, inertias and limits are in a URDF; gear ratios, motors and bus are added by hand.
-"""
+"""A simple robot model for viewers: cylinders along the links, from the robot description alone."""
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-from typing import Any
-from xml.etree import ElementTree
+from itertools import pairwise
+from xml.etree import ElementTree as Xml
 
 import numpy as np
-import yaml
 from numpy.typing import NDArray
-from scipy.spatial.transform import Rotation
 
-from ur_energy_model.errors import RobotFileError
+from ur_energy_model.model.robots import RobotDescription
 
 Array = NDArray[np.float64]
 
-_MOVING = ("revolute", "continuous")
+THICKNESS = 0.06
+"""Radius of the first link's cylinders [m]; the last has half of it."""
+SHORTEST = 1e-3
+"""A stretch shorter than this gets no cylinder [m]."""
 
 
-def robot_content(path: str | Path) -> dict[str, Any]:
-    """Content of a robot file from the URDF of a serial arm.
+def link_names(robot: RobotDescription) -> tuple[str, ...]:
+    """Names of the moving links, as UR's own description has them for its joints."""
+    known = {
+        "shoulder_pan_joint": "shoulder_link", "shoulder_lift_joint": "upper_arm_link",
+        "elbow_joint": "forearm_link", "wrist_1_joint": "wrist_1_link",
+        "wrist_2_joint": "wrist_2_link", "wrist_3_joint": "wrist_3_link",
+    }  # fmt: skip
+    return tuple(
+        known.get(joint, f"{joint.removesuffix('_joint')}_link") for joint in robot.joint_names
+    )
 
-    Every joint becomes a link entry; the link frame is the URDF's child link frame, turned so
-    that its z axis is the joint axis.
 
-    Raises:
-        RobotFileError: not a URDF, or not a serial arm of revolute joints.
+def urdf(robot: RobotDescription, *, prefix: str = "") -> str:
+    """URDF of an arm whose link frames are its DH frames.
+
+    The root is `base_link`; `base`, where the kinematics start, is turned by half a turn about z
+    against it, as in UR's description.
+
+    Args:
+        robot: the arm.
+        prefix: put before every link and joint name.
     """
-    path = Path(path)
-    try:
-        root = ElementTree.fromstring(path.read_bytes())
-    except OSError as error:
-        raise RobotFileError(path, f"cannot be read ({error})", "check the path") from error
-    except ElementTree.ParseError as error:
-        raise RobotFileError(path, f"is not XML ({error})", "expand xacro files first") from error
-    if root.tag != "robot":
-        raise RobotFileError(path, f"begins with <{root.tag}>", "name a URDF file")
-    return _Reader(path, root).content()
+    root = Xml.Element("robot", name=robot.name)
+    names = link_names(robot)
+    _link(root, prefix + "base_link")
+    _link(root, prefix + "base")
+    _joint(root, prefix + "base_link-base", "fixed", prefix + "base_link", prefix + "base",
+           np.diag([-1.0, -1.0, 1.0, 1.0]))  # fmt: skip
+    # A DH row turns about z, then moves; the part after the turn belongs to the next joint.
+    parent, placement, moving = "base", np.eye(4), 0
+    stretches: list[Array] = []
+    element = root.find("link[@name='" + prefix + "base']")
+    for row in range(len(robot.d)):
+        along = _move(0.0, 0.0, float(robot.d[row]))
+        across = _move(float(robot.a[row]), 0.0, 0.0) @ _turn(0, float(robot.alpha[row]))
+        offset = _turn(2, float(robot.theta[row]))
+        standard = robot.convention == "standard"
+        steps = [offset, along, across] if standard else [offset, along]
+        if not standard:
+            stretches.append(placement)
+            placement = placement @ across
+            stretches.append(placement)
+        if not robot.fixed[row]:
+            _cylinders(element, [*stretches, placement], moving, robot.dof)
+            name = prefix + names[moving]
+            joint = _joint(root, prefix + robot.joint_names[moving], "revolute",
+                           prefix + parent, name, placement)  # fmt: skip
+            Xml.SubElement(joint, "axis", xyz="0 0 1")
+            reach = float(robot.max_position[moving])
+            Xml.SubElement(
+                joint, "limit", lower=f"{-reach:g}", upper=f"{reach:g}",
+                velocity=f"{robot.max_velocity[moving]:g}",
+                effort=f"{np.nan_to_num(robot.max_torque[moving], posinf=1e4):g}",
+            )  # fmt: skip
+            element = _link(root, name)
+            parent, placement, stretches = names[moving], np.eye(4), []
+            moving += 1
+        for step in steps:
+            stretches.append(placement)
+            placement = placement @ step
+    _cylinders(element, [*stretches, placement], moving, robot.dof)
+    _link(root, prefix + "tool0")
+    _joint(root, prefix + "flange-tool0", "fixed", prefix + parent, prefix + "tool0", placement)
+    Xml.indent(root)
+    return '<?xml version="1.0"?>\n' + Xml.tostring(root, encoding="unicode") + "\n"
 
 
-class _Reader:
-    def __init__(self, path: Path, root: ElementTree.Element) -> None:
-        self.path, self.root = path, root
-        self.links = {str(link.get("name")): link for link in root.findall("link")}
-        self.joints = root.findall("joint")
-
-    def refuse(self, name: str, problem: str, remedy: str) -> RobotFileError:
-        return RobotFileError(self.path, problem, remedy, field=name)
-
-    def content(self) -> dict[str, Any]:
-        chain = self._chain()
-        turns, places, masses, centers, tensors = [], [], [], [], []
-        before = Rotation.identity()
-        for joint in chain:
-            turn = self._turn_to_z(joint) if joint.get("type") in _MOVING else Rotation.identity()
-            offset, rotation = _pose(joint.find("origin"))
-            places.append(before.inv().apply(offset))
-            turns.append(before.inv() * rotation * turn)
-            mass, center, tensor = self._inertial(joint)
-            masses.append(mass)
-            centers.append(turn.inv().apply(center))
-            spin = turn.inv().as_matrix()
-            tensors.append((spin @ tensor @ spin.T)[[0, 0, 0, 1, 1, 2], [0, 1, 2, 1, 2, 2]])
-            before = turn
-        moving = [joint for joint in chain if joint.get("type") in _MOVING]
-        return {
-            "schema": 1,
-            "name": self.root.get("name", self.path.stem),
-            "generation": "other",
-            "joint_names": [str(joint.get("name")) for joint in moving],
-            "kinematics": {
-                "convention": "urdf",
-                "fixed": [k for k, joint in enumerate(chain) if joint.get("type") == "fixed"],
-                "xyz": _plain(places),
-                "rpy": _plain([turn.as_euler("xyz") for turn in turns]),
-            },
-            "links": {
-                "mass": _plain(masses),
-                "center_of_mass": _plain(centers),
-                "inertia": _plain(tensors),
-            },
-            "limits": {
-                "position": [self._limit(joint, "upper", 2 * np.pi) for joint in moving],
-                "velocity": [self._limit(joint, "velocity", np.pi) for joint in moving],
-                "torque": [self._limit(joint, "effort", 1e3) for joint in moving],
-            },
-        }
-
-    def _chain(self) -> list[ElementTree.Element]:
-        """Joints from the base to the last one that moves, and what is fixed behind it."""
-        after: dict[str, list[ElementTree.Element]] = {}
-        for joint in self.joints:
-            after.setdefault(_link(joint, "parent"), []).append(joint)
-        children = {_link(joint, "child") for joint in self.joints}
-        roots = [name for name in self.links if name not in children]
-        if len(roots) != 1:
-            raise self.refuse("link", f"has {len(roots)} root links", "name the URDF of one arm")
-        chain: list[ElementTree.Element] = []
-        place = roots[0]
-        while candidates := after.get(place):
-            deep = [joint for joint in candidates if self._moves_behind(joint, after)]
-            if len(deep) > 1:
-                raise self.refuse(place, "has several moving branches", "cut the URDF to one arm")
-            if not deep and (len(candidates) > 1 or not self._massive(candidates[0])):
-                break
-            joint = (deep or candidates)[0]
-            if joint.get("type") not in (*_MOVING, "fixed"):
-                raise self.refuse(
-                    str(joint.get("name")), f"is a {joint.get('type')} joint",
-                    "only revolute and fixed joints are supported",
-                )  # fmt: skip
-            chain.append(joint)
-            place = _link(joint, "child")
-        if not any(joint.get("type") in _MOVING for joint in chain):
-            raise self.refuse("joint", "has no revolute joint", "name the URDF of an arm")
-        return chain
-
-    def _moves_behind(
-        self, joint: ElementTree.Element, after: dict[str, list[ElementTree.Element]]
-    ) -> bool:
-        if joint.get("type") != "fixed":
-            return True
-        behind = after.get(_link(joint, "child"), [])
-        return any(self._moves_behind(child, after) for child in behind)
-
-    def _massive(self, joint: ElementTree.Element) -> bool:
-        return self._inertial(joint)[0] > 0
-
-    def _turn_to_z(self, joint: ElementTree.Element) -> Rotation:
-        """Rotation that carries z to the joint's axis."""
-        element = joint.find("axis")
-        axis = np.array([1.0, 0.0, 0.0]) if element is None else _numbers(element.get("xyz"))
-        size = np.linalg.norm(axis)
-        if not size:
-            raise self.refuse(str(joint.get("name")), "has no axis", "give it one")
-        axis = axis / size
-        if np.allclose(axis, [0, 0, -1]):
-            return Rotation.from_euler("x", np.pi)
-        return Rotation.align_vectors(axis[None], np.array([[0.0, 0.0, 1.0]]))[0]
-
-    def _inertial(self, joint: ElementTree.Element) -> tuple[float, Array, Array]:
-        """Mass, centre of mass and tensor about it of a joint's child link, link frame."""
-        element = self.links[_link(joint, "child")].find("inertial")
-        if element is None:
-            return 0.0, np.zeros(3), np.zeros((3, 3))
-        mass, entries = element.find("mass"), element.find("inertia")
-        center, rotation = _pose(element.find("origin"))
-        value = 0.0 if mass is None else float(mass.get("value", 0.0))
-        if entries is None:
-            return value, center, np.zeros((3, 3))
-        xx, xy, xz, yy, yz, zz = (
-            float(entries.get(name, 0.0)) for name in ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
-        )
-        tensor = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
-        spin = rotation.as_matrix()
-        return value, center, spin @ tensor @ spin.T
-
-    def _limit(self, joint: ElementTree.Element, name: str, default: float) -> float:
-        element = joint.find("limit")
-        value = default if element is None else abs(float(element.get(name, default)))
-        return value or default
+def _link(root: Xml.Element, name: str) -> Xml.Element:
+    return Xml.SubElement(root, "link", name=name)
 
 
-def _link(joint: ElementTree.Element, which: str) -> str:
-    element = joint.find(which)
-    return "" if element is None else str(element.get("link"))
+def _joint(
+    root: Xml.Element, name: str, kind: str, parent: str, child: str, placement: Array
+) -> Xml.Element:
+    joint = Xml.SubElement(root, "joint", name=name, type=kind)
+    Xml.SubElement(joint, "origin", xyz=_text(placement[:3, 3]), rpy=_text(_rpy(placement)))
+    Xml.SubElement(joint, "parent", link=parent)
+    Xml.SubElement(joint, "child", link=child)
+    return joint
 
 
-def _numbers(text: str | None) -> Array:
-    return np.array([float(part) for part in (text or "0 0 0").split()])
+def _cylinders(link: Xml.Element | None, places: list[Array], moving: int, joints: int) -> None:
+    """A cylinder along each straight stretch between consecutive places, in link axes."""
+    if link is None:
+        return
+    radius = THICKNESS * (1.0 - 0.5 * moving / joints)
+    points = [place[:3, 3] for place in places]
+    for start, end in pairwise(points):
+        length = float(np.linalg.norm(end - start))
+        if length < SHORTEST:
+            continue
+        visual = Xml.SubElement(link, "visual")
+        placement = np.eye(4)
+        placement[:3, :3] = _frame_along((end - start) / length)
+        Xml.SubElement(visual, "origin", xyz=_text((start + end) / 2), rpy=_text(_rpy(placement)))
+        geometry = Xml.SubElement(visual, "geometry")
+        Xml.SubElement(geometry, "cylinder", radius=f"{radius:g}", length=f"{length:.6g}")
 
 
-def _pose(origin: ElementTree.Element | None) -> tuple[Array, Rotation]:
-    if origin is None:
-        return np.zeros(3), Rotation.identity()
-    return _numbers(origin.get("xyz")), Rotation.from_euler("xyz", _numbers(origin.get("rpy")))
+def _frame_along(direction: Array) -> Array:
+    """A rotation [3, 3] whose z axis is `direction`."""
+    helper = np.eye(3)[int(np.argmin(np.abs(direction)))]
+    x = np.cross(helper, direction)
+    x /= np.linalg.norm(x)
+    return np.column_stack([x, np.cross(direction, x), direction])
 
 
-def _plain(values: Any) -> Any:
-    return np.round(np.asarray(values, dtype=float), 12).tolist()
+def _rpy(placement: Array) -> Array:
+    """Roll, pitch and yaw [3], rad, of the rotation Rz(yaw) Ry(pitch) Rx(roll)."""
+    r = placement[:3, :3]
+    pitch = np.arctan2(-r[2, 0], np.hypot(r[0, 0], r[1, 0]))
+    if abs(r[2, 0]) > 1.0 - 1e-9:  # gimbal lock: put the whole turn into roll
+        return np.array([np.arctan2(-r[2, 0] * r[0, 1], r[1, 1]), pitch, 0.0])
+    return np.array([np.arctan2(r[2, 1], r[2, 2]), pitch, np.arctan2(r[1, 0], r[0, 0])])
 
 
-def main() -> int:
-    """Print the robot file of the URDF named on the command line."""
-    if len(sys.argv) != 2:
-        print("usage: python -m ur_energy_model.model.urdf ARM.urdf > ARM.yaml", file=sys.stderr)
-        return 2
-    try:
-        content = robot_content(sys.argv[1])
-    except RobotFileError as error:
-        print(error, file=sys.stderr)
-        return 1
-    print(yaml.safe_dump(content, sort_keys=False, default_flow_style=None), end="")
-    return 0
+def _text(values: Array) -> str:
+    return " ".join(f"{value:.9g}" for value in np.where(np.abs(values) < 1e-12, 0.0, values))
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def _move(x: float, y: float, z: float) -> Array:
+    out = np.eye(4)
+    out[:3, 3] = (x, y, z)
+    return out
+
+
+def _turn(axis: int, angle: float) -> Array:
+    out = np.eye(4)
+    i, j = [(1, 2), (2, 0), (0, 1)][axis]
+    cos, sin = np.cos(angle), np.sin(angle)
+    out[i, i], out[j, j], out[i, j], out[j, i] = cos, cos, -sin, sin
+    return out
