@@ -174,6 +174,11 @@ def _print_identification(result: Identification) -> None:
         output.note(f"{joint.name}: {joint.friction.law.name}: {joint.friction_reason}")
     output.note(f"setup ({model.setup_source}): gravity {model.setup.gravity.round(3).tolist()}, "
                 f"payload {model.setup.payload.mass:.3f} kg")  # fmt: skip
+    for entry in model.provenance["bags"]:
+        output.note(
+            f"{entry['path']}: {entry['rate']:.0f} Hz, filter cut-off {entry['cutoff']:.1f} Hz, "
+            f"actual_q {1e3 * entry['position_delay']:.1f} ms behind target_q"
+        )
     output.note(f"power: standby {model.bus.standby:.2f} W; {model.bus.reason}")
 
 

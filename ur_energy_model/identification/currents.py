@@ -325,6 +325,7 @@ def nominal_friction(robot: RobotDescription, j: int) -> tuple[dict[str, float],
         "coulomb_reverse": coulomb, "stribeck": coulomb, "power": viscous * ratio, "load": 0.2,
         "square": viscous / fastest, "cubic": viscous / fastest**2,
         "viscous_temperature": 0.05 * viscous,
+        "power_temperature": 0.05 * viscous * ratio,
     }  # fmt: skip
     if not np.isfinite(rated):
         return dict.fromkeys(mean, 0.0), dict.fromkeys(std, np.inf)

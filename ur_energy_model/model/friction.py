@@ -229,6 +229,10 @@ def _warm_viscous(point: OperatingPoint, shape: Shape) -> Array:
     return np.asarray(_viscous(point, shape) * _warmth(point, shape))
 
 
+def _warm_power(point: OperatingPoint, shape: Shape) -> Array:
+    return np.asarray(_power(point, shape) * _warmth(point, shape))
+
+
 def _scaled_viscous(point: OperatingPoint, shape: Shape) -> Array:
     return np.asarray(_viscous(point, shape) * _factor(point, shape))
 
@@ -318,6 +322,19 @@ LAWS: dict[str, FrictionLaw] = {
             uses_temperature=True,
         ),
         FrictionLaw(
+            "power_temperature",
+            {
+                **_COULOMB,
+                **_POWER_TERM,
+                "power_temperature": Term(
+                    _warm_power, ("smoothing", "exponent", "reference_temperature")
+                ),
+            },
+            {**_POWER, **_REFERENCE},
+            "Coulomb and a power of the speed that changes linearly with temperature",
+            uses_temperature=True,
+        ),
+        FrictionLaw(
             "temperature_exponential",
             {"viscous": Term(_scaled_viscous, ("reference_temperature",)), **_COULOMB},
             {**_SMOOTH, **_REFERENCE},
@@ -339,6 +356,7 @@ PARAMETER_UNITS: dict[str, str] = {
     "square": "N m s^2/rad^2",
     "cubic": "N m s^3/rad^3",
     "viscous_temperature": "N m s/rad/K",
+    "power_temperature": "N m/K",
 }
 """Units of the linear parameters, motor side; `power` is the torque at 1 rad/s joint side."""
 
