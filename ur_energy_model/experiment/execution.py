@@ -267,9 +267,9 @@ class _Run:
             report = self._mover.report
             if report.state == "finished":
                 self._recorder.mark("trajectory ends")
-            time.sleep(MARGIN)
         finally:
             self._mover.stop()
+            time.sleep(MARGIN)
             error = watch.following_error
             status = self._recorder.stop()
         reason = self._reason(report)

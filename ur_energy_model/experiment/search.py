@@ -28,6 +28,8 @@ _STAGES = ((3.0, 4.0, 150), (100.0, 8.0, 80), (1000.0, 16.0, 80))
 """Penalty weight, sharpness of the objective and iterations of each stage of a descent."""
 _CLOSING = 2.5
 """Part of the time limit kept for the last checks [s]."""
+_PATIENCE = 1.0
+"""How much longer than the time limit the first descent may take, in time limits."""
 _HOP = 0.08
 """Random part of a start beside the best trajectory so far [rad]."""
 _THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
@@ -103,7 +105,8 @@ def design_trajectory(
 
     Args:
         request: what is wanted.
-        time_limit: wall time of the search, its processes' start and the checks included [s].
+        time_limit: wall time of the search, its processes' start and the checks included [s]; a
+            machine too busy to end a single descent in it takes up to twice as long.
         starts: end after this many descents per worker, for results that do not depend on the
             machine's speed; None searches until the time limit.
         workers: processes; None takes one a core.
@@ -283,6 +286,7 @@ def _work(
 ) -> None:
     """Body of a worker process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
+    begin = time.monotonic()
     problem = DesignProblem(request)
     random = np.random.default_rng([request.seed, index])
     best: Candidate | None = None
@@ -291,7 +295,8 @@ def _work(
         x = problem.random_start(random)
         if best is not None and done % 3:
             x = problem.within_joint_limits(best.x + _HOP * random.standard_normal(x.shape))
-        found = descend(problem, x, deadline)
+        patience = _PATIENCE * (deadline - begin) if best is None else 0.0
+        found = descend(problem, x, deadline + patience)
         if found is not None and (best is None or found.value < best.value):
             best = found
         done += 1
