@@ -14,6 +14,7 @@ from ur_energy_model.errors import RobotFileError
 from ur_energy_model.model import urdf_import
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.robots import load_robot
+from ur_energy_model.model.urdf import urdf
 
 
 def write_urdf(path: Path, axes: list[str], *, extra: str = "", seed: int = 0) -> Path:
@@ -105,6 +106,20 @@ def test_a_known_arm_through_a_urdf(tmp_path: Path) -> None:
     state = random.normal(0, 1, (3, 8, 6))
     found = ArmDynamics(load_robot(path)).inverse_dynamics(*state)
     assert np.allclose(found, known.inverse_dynamics(*state), atol=1e-8)
+
+
+def test_viewers_see_the_arm_where_it_is(tmp_path: Path) -> None:
+    """The URDF written for viewers of an arm that came from a URDF."""
+    robot = load_robot(write_urdf(tmp_path / "odd.urdf", AXES))
+    model = pin.buildModelFromXML(urdf(robot))
+    data = model.createData()
+    q = np.random.default_rng(4).uniform(-2, 2, (4, 6))
+    poses = ArmDynamics(robot).flange_pose(q)
+    half_turn = np.diag([-1.0, -1.0, 1.0, 1.0])
+    for angles, pose in zip(q, poses, strict=True):
+        pin.framesForwardKinematics(model, data, angles)
+        tool = data.oMf[model.getFrameId("tool0")].homogeneous
+        assert np.allclose(tool, half_turn @ pose, atol=1e-9)
 
 
 BRANCH = (

@@ -53,6 +53,8 @@ def urdf(robot: RobotDescription, *, prefix: str = "") -> str:
     for row in range(len(robot.d)):
         along = _move(0.0, 0.0, float(robot.d[row]))
         across = _move(float(robot.a[row]), 0.0, 0.0) @ _turn(0, float(robot.alpha[row]))
+        if robot.convention == "urdf":
+            across = robot.origin[row]
         offset = _turn(2, float(robot.theta[row]))
         standard = robot.convention == "standard"
         steps = [offset, along, across] if standard else [offset, along]
