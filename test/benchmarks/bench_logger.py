@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,6 +25,7 @@ from ur_energy_model.telemetry.bags import BagWriter, iterate_bag, read_bag
 from ur_energy_model.telemetry.csv_import import read_csv
 from ur_energy_model.telemetry.fields import ENERGY_FIELDS, FIELDS
 from ur_energy_model.telemetry.recorder import Recorder
+from ur_energy_model.telemetry.sample_queue import SampleQueue
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 
 HOST = "127.0.10.41"
@@ -128,10 +130,11 @@ def ur_example(folder: Path, sources: Path, fields: str) -> Result:
     return Result("UR's record example", read_csv([csv], None).time, cpu)
 
 
-class EndlessSource:
-    """Samples as fast as they are asked for."""
+class FastSource:
+    """Samples as fast as the queue to the writer takes them, once `go` is set."""
 
     def __init__(self, count: int, batch: int = 25) -> None:
+        self.go, self.queue = threading.Event(), SampleQueue()
         rng = np.random.default_rng(1)
         self.info = RecordingInfo(source="memory", robot="ur5e", rate=RATE)
         self.fields = ENERGY_FIELDS
@@ -139,15 +142,18 @@ class EndlessSource:
             name: rng.normal(size=(batch, FIELDS[name].width) if FIELDS[name].width > 1 else batch)
             for name in ENERGY_FIELDS
         }
+        for name in ("robot_mode", "safety_mode"):
+            self._values[name] = np.ones(batch)
         self._count, self._batch, self._made = count, batch, 0
         self._stamp = time.time_ns()
-        self.waiting = 0
 
     def read(self, timeout: float) -> Telemetry | None:
-        """Next batch; waits while the queue is long."""
+        """Next batch."""
+        if not self.go.wait(timeout):
+            return None
         if self._made >= self._count:
             raise EOFError
-        while self.waiting > 20_000:
+        while self.queue.samples > 20_000:
             time.sleep(0.001)
         tick = self._made + np.arange(self._batch)
         self._made += self._batch
@@ -158,12 +164,12 @@ class EndlessSource:
 
 def highest_rate(folder: Path, count: int = 100_000) -> float:
     """Samples a second from the reading thread to the disk."""
-    source = EndlessSource(count)
-    with Recorder(source, folder) as recorder:  # type: ignore[arg-type]
-        start = time.monotonic()
+    source = FastSource(count)
+    with Recorder(source, folder, queue=source.queue) as recorder:  # type: ignore[arg-type]
         recorder.start(folder / "fast")
-        while not recorder.wait(0.005):
-            source.waiting = recorder.status.waiting
+        start = time.monotonic()
+        source.go.set()
+        recorder.wait()
         elapsed = time.monotonic() - start
     if len(read_bag(folder / "fast", ["timestamp"])) != count:
         raise RuntimeError("samples are missing")
@@ -172,7 +178,8 @@ def highest_rate(folder: Path, count: int = 100_000) -> float:
 
 def reading(folder: Path, count: int = 300_000) -> tuple[float, float]:
     """CPU seconds to read ten minutes of all fields: at once, and in batches."""
-    source = EndlessSource(count)
+    source = FastSource(count)
+    source.go.set()
     with BagWriter(folder / "long", source.info, ENERGY_FIELDS) as bag:
         for _ in range(count // 25):
             bag.write(source.read(0.0))  # type: ignore[arg-type]

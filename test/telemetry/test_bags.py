@@ -156,6 +156,20 @@ def test_log_times_never_go_back(tmp_path):
     assert np.array_equal(read_bag(bag).time, concatenate(parts).time)
 
 
+def test_a_flood_of_events_is_bounded_and_cheap(tmp_path, telemetry):
+    with BagWriter(tmp_path / "bag", telemetry.info, ("actual_q",)) as bag:
+        for i in range(5000):
+            bag.write_event(Event(EPOCH + i, "mode", f"robot_mode: {i}"))
+        bag.write(telemetry)
+    events = read_events(tmp_path / "bag")
+    assert [event.stamp for event in events] == list(range(EPOCH, EPOCH + len(events)))
+    assert 500 <= len(events) < 5000
+    assert len(read_bag(tmp_path / "bag")) == len(telemetry)
+    with (tmp_path / "bag" / "bag_0.mcap").open("rb") as file:
+        messages = [message for _, _, message in make_reader(file).iter_messages()]
+    assert len(messages) == 1100 + len(events)
+
+
 def test_events_come_back(tmp_path, telemetry):
     with BagWriter(tmp_path / "bag", telemetry.info, ("actual_q",)) as bag:
         bag.write(telemetry)

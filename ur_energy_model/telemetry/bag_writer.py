@@ -45,6 +45,7 @@ from ur_energy_model.telemetry.samples import Gap, RecordingInfo, Telemetry, con
 CHUNK_NS = 500_000_000
 CHUNK_LIMIT_NS = 1_000_000_000
 CHUNK_SAMPLES = 500
+MOST_EVENTS = 1000
 JOINT_STATES_PERIOD_NS = 20_000_000
 _TOPICS: tuple[tuple[str, MessageType], ...] = (
     (TELEMETRY_TOPIC, DYNAMIC_JOINT_STATE),
@@ -155,8 +156,12 @@ class BagWriter:
             self.flush()
 
     def write_event(self, event: Event) -> None:
-        """Append an event; it reaches the disk with the next chunk."""
-        self._events.append(event)
+        """Append an event; it reaches the disk with the next chunk.
+
+        A flood of events is cut off, for samples matter more.
+        """
+        if len(self._events) < MOST_EVENTS:
+            self._events.append(event)
 
     def flush(self) -> None:
         """Write everything that waits."""
@@ -169,9 +174,9 @@ class BagWriter:
             self._write_chunk(waiting.cut(slice(0, count)))
             self._pending = [waiting.cut(slice(count, None))] if count < len(waiting) else []
             self._split_if_due()
-        while self._events:
-            self._write_event(self._events[0])
-            self._events.pop(0)
+        if self._events:
+            self._write_events(self._events)
+            self._events.clear()
 
     def split(self) -> None:
         """Go on in the next file of the bag."""
@@ -277,14 +282,18 @@ class BagWriter:
         self._last_slot = int(slots[-1])
         self._last_log_time = int(time[-1])
 
-    def _write_event(self, event: Event) -> None:
+    def _write_events(self, events: Sequence[Event]) -> None:
         if self._file is None:
             raise RuntimeError("no open file")
         # Files without an index are read in order, so a late event takes the time it is written.
-        time = np.array([max(event.stamp, self._last_log_time)], np.int64)
-        payload = np.frombuffer(event.encode(), np.uint8)[None, :]
-        self._file.write_chunk([Block(EVENTS, time, payload)])
-        self._last_log_time = int(time[0])
+        last = self._last_log_time
+        times = np.maximum.accumulate([max(event.stamp, last) for event in events])
+        blocks = [
+            Block(EVENTS, times[i : i + 1], np.frombuffer(event.encode(), np.uint8)[None, :])
+            for i, event in enumerate(events)
+        ]
+        self._file.write_chunk(blocks)
+        self._last_log_time = int(times[-1])
 
     def _split_if_due(self) -> None:
         file = self._file

@@ -115,13 +115,10 @@ class McapWriter:
         if not blocks:
             return
         body, offsets = self._interleave(blocks)
-        index = {
-            block.channel: np.stack([block.time, offset], axis=1)
-            for block, offset in zip(blocks, offsets, strict=True)
-        }
-        self.write_body(body, index)
-        for block in blocks:
-            self._sequence[block.channel] += len(block.time)
+        entries: dict[int, list[NDArray[np.int64]]] = {}
+        for block, offset in zip(blocks, offsets, strict=True):
+            entries.setdefault(block.channel, []).append(np.stack([block.time, offset], axis=1))
+        self.write_body(body, {channel: np.concatenate(each) for channel, each in entries.items()})
 
     def write_body(self, body: bytes, index: Mapping[int, NDArray[np.int64]]) -> None:
         """Write message records as one chunk.
@@ -234,6 +231,7 @@ class McapWriter:
         records["length"] = 22 + size
         records["channel"] = block.channel
         records["sequence"] = self._sequence[block.channel] + np.arange(count)
+        self._sequence[block.channel] += count
         records["log_time"] = records["publish_time"] = block.time
         records["payload"] = block.payload
         return records.view(np.uint8).reshape(count, -1)
