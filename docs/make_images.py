@@ -11,7 +11,7 @@ from ur_energy_model.report import gallery
 from ur_energy_model.report.analysis import analyse
 from ur_energy_model.report.figures import save
 from ur_energy_model.simulation.arm import SimulatedArm
-from ur_energy_model.simulation.planner import named_motion
+from ur_energy_model.simulation.named_motions import named_motion
 from ur_energy_model.simulation.recording import record_arm
 from ur_energy_model.telemetry.bags import BagWriter
 
