@@ -8,7 +8,7 @@ import numpy as np
 
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.simulation.arm import SimulatedArm
-from ur_energy_model.simulation.planner import named_motion
+from ur_energy_model.simulation.named_motions import named_motion
 
 SECONDS = 20.0
 

@@ -11,8 +11,8 @@ from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.setup import Payload, Setup, gravity_of_mounting
 from ur_energy_model.simulation.arm import START_TIME, SimulatedArm
 from ur_energy_model.simulation.motions import Hold
+from ur_energy_model.simulation.named_motions import named_motion
 from ur_energy_model.simulation.parameters import constants
-from ur_energy_model.simulation.planner import named_motion
 from ur_energy_model.telemetry.csv_import import read_csv
 from ur_energy_model.telemetry.fields import ENERGY_FIELDS, FIELDS
 
@@ -233,7 +233,7 @@ def test_an_unknown_controller_is_refused():
         SimulatedArm(ROBOT, motion=Hold(HOME), controller="fuzzy")
 
 
-@pytest.mark.parametrize("name", ["ur3", "ur10", "ur20"])
+@pytest.mark.parametrize("name", ["ur3", "ur10", "ur20", "gen3"])
 def test_arms_without_known_motors_move_too(name):
     robot = load_robot(name)
     arm = SimulatedArm(robot, motion=named_motion("trajectory_b", robot), seed=1)

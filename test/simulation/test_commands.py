@@ -13,8 +13,9 @@ from ur_energy_model.simulation import commands as cmd
 from ur_energy_model.simulation.arm import SimulatedArm
 from ur_energy_model.simulation.modes import JointMode, ProgramState, RobotMode, SafetyMode
 from ur_energy_model.simulation.motions import Hold
+from ur_energy_model.simulation.named_motions import named_motion
 from ur_energy_model.simulation.parameters import constants
-from ur_energy_model.simulation.planner import TOOL_SPEED, named_motion
+from ur_energy_model.simulation.planner import TOOL_SPEED
 
 ROBOT = load_robot("ur5e")
 HOME = named_motion("hold", ROBOT).q

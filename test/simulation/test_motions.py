@@ -10,18 +10,18 @@ import pytest
 from ur_energy_model.errors import InputError
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.fourier import FourierTrajectory, save_trajectory
+from ur_energy_model.model.geometry import ArmGeometry
 from ur_energy_model.model.robots import available_robots, load_robot
 from ur_energy_model.model.setup import Payload, Setup
 from ur_energy_model.simulation.motions import Chain, Hold, Sampled, Sinusoids, move, repeats
+from ur_energy_model.simulation.named_motions import MOTIONS, named_motion
 from ur_energy_model.simulation.planner import (
-    MOTIONS,
     TEST_ACCELERATION,
     TEST_SPEED,
     TOOL_SPEED,
     TORQUE_SHARE,
     Limits,
     Planner,
-    named_motion,
 )
 
 
@@ -95,12 +95,20 @@ def test_tool_speed_is_re_planned_and_heavier_loads_move_slower():
     )
 
 
-def test_points_are_clear_of_table_and_column():
-    planner = Planner(load_robot("ur5e"))
-    straight = np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.0])
-    assert not planner.clear(straight, straight + np.array([0.0, 0.5, 0.0, 0.0, 0.0, 0.0]))
-    for a, b in zip(planner.random_points(5), planner.random_points(5)[1:], strict=False):
-        assert planner.clear(a, b)
+@pytest.mark.parametrize("name", ["ur3e", "ur5", "ur10e", "ur30"])
+def test_no_motion_touches_arm_or_table(name):
+    robot = load_robot(name)
+    geometry = ArmGeometry(robot)
+    for motion in MOTIONS:
+        _, q, _, _ = sampled(named_motion(motion, robot), 10.0)
+        assert geometry.clearance(q).distance > 0.0, motion
+
+
+def test_arms_without_geometry_keep_off_table_and_column():
+    planner = Planner(load_robot("fr3"))
+    assert not planner.free(np.array([[0.0, 1.9, 0.0, -0.2, 0.0, 0.0, 0.0]]))  # bent to the table
+    assert not planner.free(np.array([[0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]]))  # over the column
+    assert planner.free(planner.random_points(5))
 
 
 def test_chain_joins_segments_and_rests_between_them():

@@ -10,8 +10,8 @@ import pytest
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.setup import Setup
 from ur_energy_model.simulation.links import cylinder, solid_links
+from ur_energy_model.simulation.named_motions import named_motion
 from ur_energy_model.simulation.parameters import draw_parameters
-from ur_energy_model.simulation.planner import named_motion
 from ur_energy_model.simulation.plant import (
     COPPER,
     CURRENT,

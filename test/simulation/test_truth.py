@@ -10,7 +10,7 @@ import pytest
 from ur_energy_model.errors import InputError
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.simulation.arm import START_TIME, SimulatedArm
-from ur_energy_model.simulation.planner import named_motion
+from ur_energy_model.simulation.named_motions import named_motion
 from ur_energy_model.simulation.truth import ARM_ENERGIES, JOINT_ENERGIES, TruthLog
 
 ROBOT = load_robot("ur5e")

@@ -14,7 +14,7 @@ from ur_energy_model.simulation.arm import SimulatedArm
 from ur_energy_model.simulation.controller import Kind
 from ur_energy_model.simulation.faults import Faults
 from ur_energy_model.simulation.identity import Identity
-from ur_energy_model.simulation.planner import named_motion
+from ur_energy_model.simulation.named_motions import named_motion
 from ur_energy_model.simulation.server import SimulatedController
 
 DEFAULT_VERSION = {"cb3": (3, 15, 8), "e-series": (5, 11, 1)}
