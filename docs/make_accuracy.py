@@ -60,12 +60,12 @@ SOURCES = {recording: case.source for case in CASES for recording in (case.fitte
 
 PAGE = """# How accurate it is
 
-On which real data, and what came out. Every number here is printed by `docs/make_accuracy.py` from public
-recordings kept beside the checkout; nothing is edited by hand.
+On which real data, and what came out. Every number here is printed by `docs/make_accuracy.py`
+from public recordings kept beside the checkout; nothing is edited by hand.
 
-**Held out** means that the model has not seen the recording. Where a public recording is the only one of
-its arm the model is judged on what it was fitted to, and the table says so: read those rows as *does the
-structure fit*, not as *does it predict*.
+**Held out** means that the model has not seen the recording. Where a public recording is the
+only one of its arm the model is judged on what it was fitted to, and the table says so: read
+those rows as *does the structure fit*, not as *does it predict*.
 
 ## Torque, current and power
 
@@ -73,8 +73,8 @@ R² per joint as least and median; current over samples at which the joint moves
 
 {metrics}
 
-The noise of the bus measurement itself is 1.4 to 1.6 W. Energy error on a fitted recording is small by
-construction, since standby is fitted too.
+The noise of the bus measurement itself is 1.4 to 1.6 W. Energy error on a fitted recording is
+small by construction, since standby is fitted too.
 
 ![Current of a UR10e, measured and estimated, on the held-out motion](images/accuracy_current.png)
 
@@ -82,8 +82,8 @@ construction, since standby is fitted too.
 
 ## Inertia, mounting and payload
 
-Reflected inertia of motor and reducer beside the controller's published constants; mounting and payload
-as estimated from the recording.
+Reflected inertia of motor and reducer beside the controller's published constants; mounting and
+payload as estimated from the recording.
 
 {constants}
 

@@ -1,0 +1,71 @@
+"""The examples run as their own text says, and the documentation builds without a warning."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import random
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from test.estimation.known_arm import known_model
+from test.report.conftest import explained_recording
+from ur_energy_model.telemetry.bags import BagWriter
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def test_bag_to_figure(tmp_path: Path) -> None:
+    model = known_model()
+    model.save(tmp_path / "model.yaml")
+    telemetry = explained_recording(model, seconds=12.0)
+    with BagWriter(tmp_path / "bag", telemetry.info, tuple(telemetry.columns), name="b") as bag:
+        bag.write(telemetry)
+    script = ROOT / "examples" / "bag_to_figure.py"
+    subprocess.run(
+        [sys.executable, script, "model.yaml", "bag", "figure.png"],
+        cwd=tmp_path, check=True, timeout=60,
+    )  # fmt: skip
+    assert (tmp_path / "figure.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_listener_warns_above_its_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    rclpy = pytest.importorskip("rclpy")
+    from std_msgs.msg import Float64
+
+    monkeypatch.setenv("ROS_DOMAIN_ID", str(random.SystemRandom().randrange(1, 100)))
+    monkeypatch.setenv("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
+    listener = subprocess.Popen(
+        [sys.executable, ROOT / "examples" / "energy_listener.py"],
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    )  # fmt: skip
+    context = rclpy.Context()
+    rclpy.init(context=context)
+    try:
+        node = rclpy.create_node("cell", context=context)
+        publisher = node.create_publisher(Float64, "energy/total/power", 10)
+        end = time.monotonic() + 30
+        while publisher.get_subscription_count() == 0 and time.monotonic() < end:
+            time.sleep(0.05)
+        for power in (100.0, 180.0):
+            publisher.publish(Float64(data=power))
+        assert listener.stdout is not None
+        assert "180 W, limit 150 W" in listener.stdout.readline()
+    finally:
+        listener.kill()
+        listener.wait()
+        rclpy.shutdown(context=context)
+
+
+def test_documentation_builds_without_a_warning(tmp_path: Path) -> None:
+    if importlib.util.find_spec("sphinx") is None:
+        pytest.skip("Sphinx is not installed; make docs installs it")
+    done = subprocess.run(
+        [sys.executable, "-m", "sphinx", "-b", "html", "-W", "-q", "docs", tmp_path],
+        cwd=ROOT, capture_output=True, text=True, timeout=100, env={**os.environ, "TERM": "dumb"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
