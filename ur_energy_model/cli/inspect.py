@@ -25,6 +25,9 @@ def register(subparsers: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("bag", type=Path, metavar="BAG", help="rosbag2 directory")
+    parser.add_argument(
+        "--robot", metavar="NAME", help="for the condition number; by default as the bag says"
+    )
     add_json_option(parser)
     parser.set_defaults(run=run)
 
@@ -32,12 +35,14 @@ def register(subparsers: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Judge and print."""
     from ur_energy_model.identification.quality import assess
-    from ur_energy_model.model.robots import load_robot
+    from ur_energy_model.model.robots import available_robots, load_robot
     from ur_energy_model.telemetry.bags import iterate_bag
 
     batches = iterate_bag(options.bag)
     first = next(batches)
-    robot = None if first.info.robot is None else load_robot(first.info.robot)
+    name = options.robot or first.info.robot
+    known = options.robot is not None or name in available_robots()
+    robot = load_robot(name) if known else None
     quality = assess(_chained(first, batches), robot=robot)
     if options.json:
         print_json({"bag": str(options.bag), **quality.as_dict()})
