@@ -14,7 +14,7 @@ from ur_energy_model.model.friction import (
     OperatingPoint,
     temperature_factor,
 )
-from ur_energy_model.model.friction_bank import FrictionBank, presliding
+from ur_energy_model.model.friction_bank import FrictionBank, presliding, straight_line
 
 SPEED = np.array([-2.0, -0.5, -0.02, 0.02, 0.5, 2.0])
 LOAD = np.array([20.0, -20.0, 20.0, 20.0, -20.0, 20.0])
@@ -102,6 +102,17 @@ def test_a_joint_that_stops_keeps_the_friction_of_its_last_motion() -> None:
     creep = q[-1] - np.linspace(0.0, 2e-3, 200)  # turned around by a creep of two travels
     back, _ = presliding(creep[:, None], np.full((200, 1), -1e-5), np.array([1e-3]), state)
     assert back[-1, 0] == pytest.approx(2 * np.exp(-2.0) - 1, abs=0.02)
+
+
+def test_straight_line_of_a_straight_law_is_the_law() -> None:
+    values = {"viscous": 3e-4, "coulomb": 0.05}
+    line = straight_line(Friction(LAWS["coulomb_viscous"], values), RATIO, 3.0)
+    assert line == pytest.approx({"coulomb": 0.05, "viscous": 3e-4}, rel=1e-6)
+    bent = Friction(LAWS["power"], {"coulomb": 0.03, "power": 0.05}, {"exponent": 0.6})
+    line = straight_line(bent, RATIO, 3.0)
+    assert line["coulomb"] + line["viscous"] * RATIO * 1.5 == pytest.approx(
+        0.03 + 0.05 * 1.5**0.6, rel=0.05
+    )
 
 
 def test_without_a_travel_the_speed_decides() -> None:

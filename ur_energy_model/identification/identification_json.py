@@ -9,6 +9,7 @@ from ur_energy_model.identification.joint_fit import JointFit
 from ur_energy_model.identification.pipeline import Identification
 from ur_energy_model.model.drive import motor_constant
 from ur_energy_model.model.energy_model import JointModel
+from ur_energy_model.model.friction_bank import straight_line
 from ur_energy_model.model.robots import RobotDescription
 
 
@@ -26,7 +27,7 @@ def identification_json(result: Identification) -> Mapping[str, Any]:
         },
         "setup_source": model.setup_source,
         "joints": [
-            _joint_json(joint, fit, _robot_file(robot, j))
+            _joint_json(joint, fit, _robot_file(robot, j), float(robot.max_velocity[j]))
             for j, (joint, fit) in enumerate(zip(model.joints, result.joints, strict=True))
         ],
         "bus_power": _bus_json(result) if result.power.source == "bus_power" else None,
@@ -47,7 +48,9 @@ def _robot_file(robot: RobotDescription, j: int) -> dict[str, float]:
     }
 
 
-def _joint_json(joint: JointModel, fit: JointFit, robot_file: dict[str, float]) -> dict[str, Any]:
+def _joint_json(
+    joint: JointModel, fit: JointFit, robot_file: dict[str, float], fastest: float
+) -> dict[str, Any]:
     direct, reverse = joint.friction.coulomb
     return {
         "name": joint.name,
@@ -58,6 +61,7 @@ def _joint_json(joint: JointModel, fit: JointFit, robot_file: dict[str, float]) 
         "coulomb_reverse": reverse,
         "friction_law": joint.friction.law.name,
         "friction_parameters": dict(joint.friction.parameters),
+        "straight_line": straight_line(joint.friction, joint.gear_ratio, fastest),
         "friction_reason": joint.friction_reason,
         "friction_comparison": fit.comparison,
         "winding_resistance": joint.winding_resistance,

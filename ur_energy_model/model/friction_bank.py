@@ -46,6 +46,24 @@ def presliding(q: Array, qd: Array, travel: Array, start: Array) -> tuple[Array,
     return np.where(known, out, np.nan), state
 
 
+def straight_line(friction: Friction, gear_ratio: float, fastest: float) -> dict[str, float]:
+    """Coulomb and viscous friction that come closest to a law of any form, without load.
+
+    Args:
+        friction: of one joint.
+        gear_ratio: motor turns per joint turn.
+        fastest: end of the speed range that the line is fitted over, joint side [rad/s].
+
+    Returns:
+        "coulomb" [N m] and "viscous" [N m s/rad], motor side.
+    """
+    speed = np.linspace(0.0, fastest, 101)[1:, None]
+    bank = FrictionBank([friction], np.array([gear_ratio]))
+    torque = bank.torque(speed, np.zeros_like(speed))[:, 0]
+    viscous, coulomb = np.polyfit(gear_ratio * speed[:, 0], torque, 1)
+    return {"coulomb": float(coulomb), "viscous": float(viscous)}
+
+
 class FrictionBank:
     """The frictions of n joints, evaluated together: joints of one law in one array pass.
 
