@@ -41,8 +41,8 @@ def run(options: argparse.Namespace) -> int:
     batches = iterate_bag(options.bag)
     first = next(batches)
     name = options.robot or first.info.robot
-    known = options.robot is not None or name in available_robots()
-    robot = load_robot(name) if known else None
+    told = options.robot is not None or name in available_robots()
+    robot = load_robot(name) if told and name is not None else None
     quality = assess(_chained(first, batches), robot=robot)
     if options.json:
         print_json({"bag": str(options.bag), **quality.as_dict()})

@@ -34,6 +34,9 @@ def register(subparsers: Any) -> None:
         "-o", "--output", type=Path, metavar="MODEL.yaml",
         help="write the model with calibrated torque constants (needs --known-payload)",
     )  # fmt: skip
+    parser.add_argument(
+        "--robot", metavar="NAME", help="name or file of the robot, by default as the model says"
+    )
     add_json_option(parser)
     parser.set_defaults(run=run)
 
@@ -44,12 +47,16 @@ def run(options: argparse.Namespace) -> int:
     from ur_energy_model.identification.payload import with_torque_constants
     from ur_energy_model.identification.payload_bags import weigh_payload
     from ur_energy_model.model.energy_model import EnergyModel
+    from ur_energy_model.model.robots import load_robot
 
     if options.output is not None and options.known_payload is None:
         raise InputError("-o", "nothing was calibrated", "give the true mass with --known-payload")
     model = EnergyModel.load(options.model)
+    robot = None if options.robot is None else load_robot(options.robot)
     with progress("weighing the payload") as report:
-        found = weigh_payload(model, options.bag, known_mass=options.known_payload, progress=report)
+        found = weigh_payload(
+            model, options.bag, robot=robot, known_mass=options.known_payload, progress=report
+        )
     for warning in found.warnings:
         note(f"warning: {warning}")
     if options.output is not None:
