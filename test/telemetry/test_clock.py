@@ -111,8 +111,8 @@ def test_a_clock_that_stood_still_is_followed_after_a_while():
 def test_stamps_never_go_back_whatever_comes(batches):
     clock, last = ClockMap(), 0
     for times, arrival in batches:
-        stamps = clock.stamp(np.array(times), arrival)
-        assert stamps.shape == (len(times),)
-        assert stamps[0] >= last
+        stamps = clock.stamp(np.unique(times), arrival)
+        assert stamps.shape == np.unique(times).shape
+        assert stamps[0] > last
         assert (np.diff(stamps) >= 0).all()
         last = stamps[-1]

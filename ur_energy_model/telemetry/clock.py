@@ -45,7 +45,7 @@ class HostClock:
 class ClockMap:
     """Maps controller timestamps to host stamps, online.
 
-    Stamps never go back, and follow the controller's clock within 0.1 % (1 % in the first
+    Stamps only go forward, and follow the controller's clock within 0.1 % (1 % in the first
     seconds), across reconnects too. After a restart of the controller, whose timestamps start
     again, the map starts again behind the last stamp.
     """
@@ -76,7 +76,7 @@ class ClockMap:
             arrival: host time at which the batch was read [ns since the epoch].
 
         Returns:
-            [n], ns since the epoch, not decreasing.
+            [n], ns since the epoch, increasing.
         """
         if len(times) > 1:
             restarts = np.flatnonzero(times[1:] < times[:-1]) + 1
@@ -90,7 +90,7 @@ class ClockMap:
         self._observe(newest, arrival)
         stamps = self._map_all(times)
         if int(stamps[0]) <= self._last_stamp:
-            stamps = np.maximum(stamps, self._last_stamp + 1)
+            stamps = np.maximum(stamps, self._last_stamp + 1 + np.arange(len(stamps)))
         self._last_time, self._last_stamp = newest, int(stamps[-1])
         if newest - self._anchor[0] >= STEER_SECONDS:
             self._steer(newest)

@@ -33,7 +33,7 @@ class PacketStream:
         self.duplicates = 0
         self.loss: str | None = None
         self._peer = peer
-        self._last_time = math.nan
+        self._last_time, self._last_arrival = math.nan, 0
 
     def telemetry(
         self, recipe: Recipe, records: NDArray[np.void], arrival: int, info: RecordingInfo
@@ -63,7 +63,7 @@ class PacketStream:
                 if len(times) == 0:
                     return None
             gaps = self._gaps(times, arrival, period)
-        self._last_time, self.loss = float(times[-1]), None
+        self._last_time, self._last_arrival, self.loss = float(times[-1]), arrival, None
         return Telemetry(times, columns, info, gaps, self.clock.stamp(times, arrival))
 
     def check_times(self, times: NDArray[np.float64]) -> None:
@@ -98,9 +98,15 @@ class PacketStream:
         return tuple(gaps)
 
     def _explain(self, gap: Gap, loss: str, arrival: int) -> Gap:
-        """Cause of a gap that a lost connection left: a clock that fell behind started again."""
+        """Cause of a gap that a lost connection left.
+
+        A clock that went back started again. One that fell behind did so only if it has not run
+        for longer than the connection was away; otherwise the controller merely stood still.
+        """
+        away = (arrival - self._last_arrival) * 1e-9
         behind = self.clock.lateness(gap.end, arrival) > RESTART_ERROR
-        if gap.end > gap.start and not behind:
-            return replace(gap, cause=f"connection lost: {loss}")
-        self.clock.restart()
-        return replace(gap, missing=0, cause=f"controller restarted: {loss}")
+        if behind or gap.end < gap.start:
+            self.clock.restart()
+        if gap.end < gap.start or (behind and gap.end < away):
+            return replace(gap, missing=0, cause=f"controller restarted: {loss}")
+        return replace(gap, cause=f"connection lost: {loss}")
