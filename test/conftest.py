@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import subprocess
@@ -32,6 +33,13 @@ def facts() -> Path:
     if not folder.is_dir():
         pytest.skip(f"published constants are not at {folder}")
     return folder
+
+
+@pytest.fixture(scope="session")
+def fresh_host() -> Callable[[], str]:
+    """Loopback addresses that no other test uses, nor another run of the tests beside this one."""
+    number, process = itertools.count(), os.getpid()
+    return lambda: f"127.{64 + next(number) % 190}.{process >> 8 & 255}.{process & 255}"
 
 
 Simulate = Callable[..., "subprocess.Popen[str]"]

@@ -17,6 +17,7 @@ from ur_energy_model.cli.main import main
 from ur_energy_model.simulation.faults import FAULTS
 from ur_energy_model.telemetry.rtde import RtdeSource
 
+Host = Callable[[], str]
 Simulate = Callable[..., "subprocess.Popen[str]"]
 
 
@@ -31,10 +32,10 @@ def ask_dashboard(host: str, line: str) -> str:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_it_soon_with_the_truth_written(
-    simulate: Simulate, tmp_path: Path, number: signal.Signals
+    simulate: Simulate, fresh_host: Host, tmp_path: Path, number: signal.Signals
 ) -> None:
     truth = tmp_path / "truth.json"
-    child = simulate("127.0.11.11", "--motion", "trajectory_a", "--truth", str(truth))
+    child = simulate(fresh_host(), "--motion", "trajectory_a", "--truth", str(truth))
     time.sleep(0.3)
     child.send_signal(number)
     out, err = child.communicate(timeout=10)
@@ -46,26 +47,27 @@ def test_a_signal_ends_it_soon_with_the_truth_written(
     assert content["simulated"] is True
 
 
-def test_a_duration_ends_it_by_itself(simulate: Simulate, tmp_path: Path) -> None:
+def test_a_duration_ends_it_by_itself(simulate: Simulate, fresh_host: Host, tmp_path: Path) -> None:
     truth = tmp_path / "truth.json"
     child = simulate(
-        "127.0.11.12", "--duration", "2", "--speed", "4", "--truth", str(truth), robot="ur10"
+        fresh_host(), "--duration", "2", "--speed", "4", "--truth", str(truth), robot="ur10"
     )
     child.communicate(timeout=20)
     assert child.returncode == 0
     assert truth.is_file()
 
 
-def test_several_robots_stand_side_by_side(simulate: Simulate) -> None:
-    simulate("127.0.11.13", "--seed", "3", "--controller-version", "5.23.0")
-    simulate("127.0.11.14", "--motion", "hold", robot="ur5")
-    assert ask_dashboard("127.0.11.13", "PolyscopeVersion").startswith("URSoftware 5.23.0.")
-    assert ask_dashboard("127.0.11.14", "PolyscopeVersion").startswith("URSoftware 3.15.")
-    serials = {ask_dashboard(f"127.0.11.{i}", "get serial number") for i in (13, 14)}
+def test_several_robots_stand_side_by_side(simulate: Simulate, fresh_host: Host) -> None:
+    first, second = fresh_host(), fresh_host()
+    simulate(first, "--seed", "3", "--controller-version", "5.23.0")
+    simulate(second, "--motion", "hold", robot="ur5")
+    assert ask_dashboard(first, "PolyscopeVersion").startswith("URSoftware 5.23.0.")
+    assert ask_dashboard(second, "PolyscopeVersion").startswith("URSoftware 3.15.")
+    serials = {ask_dashboard(host, "get serial number") for host in (first, second)}
     assert serials == {"20000000003", "20000000000"}
-    assert ask_dashboard("127.0.11.13", "programState") == "PLAYING trajectory_a.urp"
-    assert ask_dashboard("127.0.11.14", "programState") == "STOPPED hold.urp"
-    for host in ("127.0.11.13", "127.0.11.14"):
+    assert ask_dashboard(first, "programState") == "PLAYING trajectory_a.urp"
+    assert ask_dashboard(second, "programState") == "STOPPED hold.urp"
+    for host in (first, second):
         with RtdeSource(host) as source:
             assert source.info.simulated, "what is recorded must not pass for a real arm"
 
@@ -96,11 +98,12 @@ def test_what_cannot_be_simulated_is_refused_in_one_line(
 
 
 def test_an_address_in_use_is_refused(
-    simulate: Simulate, capsys: pytest.CaptureFixture[str]
+    simulate: Simulate, fresh_host: Host, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    simulate("127.0.11.15", "--motion", "hold")
-    assert main(["simulate", "--robot", "ur5e", "--host", "127.0.11.15"]) == 1
-    assert "127.0.11.15: port 30004 cannot be opened" in capsys.readouterr().err
+    host = fresh_host()
+    simulate(host, "--motion", "hold")
+    assert main(["simulate", "--robot", "ur5e", "--host", host]) == 1
+    assert f"{host}: port 30004 cannot be opened" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

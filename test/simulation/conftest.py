@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -177,18 +176,17 @@ class RtdeClient:
 
 Serve = Callable[..., SimulatedController]
 Connect = Callable[[SimulatedController], RtdeClient]
-_hosts = itertools.count(20)
 
 
 @pytest.fixture
-def serve(arm: StandInArm) -> Iterator[Serve]:
+def serve(arm: StandInArm, fresh_host: Callable[[], str]) -> Iterator[Serve]:
     """Start servers around the stand-in, each on a loopback address of its own."""
     with ExitStack() as running:
 
         def start(*faults: str, speed: float = 1.0) -> SimulatedController:
             return running.enter_context(
                 SimulatedController(
-                    arm, f"127.0.11.{next(_hosts)}",
+                    arm, fresh_host(),
                     Identity.of(arm.robot, (5, 11, 1), seed=7, motion="hold"),
                     faults=Faults.parse(faults), speed=speed,
                 )
