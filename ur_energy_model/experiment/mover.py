@@ -33,7 +33,7 @@ JOINT_STOP = 1.5
 """Deceleration that ends a joint move [rad/s^2]."""
 WATCHDOG = 5.0
 """The controller stops the program when it hears less often than this [Hz]."""
-CONNECT_SECONDS = 15.0
+CONNECT_SECONDS = 30.0
 _IDLE_SECONDS = 0.05
 _REPORT_SECONDS = 0.1
 _MOST_CYCLES = 4.0
