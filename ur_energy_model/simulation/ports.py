@@ -13,6 +13,8 @@ from ur_energy_model.errors import ControllerError
 RECEIVE_SIZE = 65536
 KERNEL_BUFFER = 1 << 18
 MAX_CONNECTIONS = 64
+SELECTABLE = 1024
+"""Descriptors from here on cannot be waited for with select()."""
 
 
 class Session(Protocol):
@@ -172,6 +174,9 @@ class Listener:
         try:
             sock, _ = self._socket.accept()
         except OSError:
+            return None
+        if sock.fileno() >= SELECTABLE:
+            sock.close()
             return None
         connection = Connection(sock, self._make_session(), self._limit)
         connection.send(connection.session.greeting())
