@@ -1,31 +1,34 @@
-"""The estimator node beside a simulated controller: CPU, latency and memory.
+"""The estimator node: CPU, latency from packet to power, and memory over a simulated day.
 
-Latency is counted from the arrival of a packet (its host stamp, the lower envelope of arrivals on
-the controller's clock) to its power being known, and taken from the node's own diagnostics.
+A process sends packets of the known arm at 500 Hz over RTDE, each with the time of sending in a
+field that the estimator hands through. Latency is counted from there to the moment at which the
+estimator knows the power, so that the network stack and the waking of its thread are in it.
 """
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import random
-import signal
-import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import numpy as np
 
 from test.estimation.known_arm import ROBOT, known_model, motion, packets
-from test.nodes.conftest import Observer
 from ur_energy_model.estimation.live import LiveEstimator
-from ur_energy_model.launching import node_command
-from ur_energy_model.nodes.surface import live_topics
+from ur_energy_model.telemetry.samples import Telemetry
 
 HOST = "127.0.14.40"
 SECONDS = 20.0
-TICKS = os.sysconf("SC_CLK_TCK")
+WARM_UP = 5.0
+PERIOD = 0.002
+SENT = "actual_robot_energy_consumed"
+"""Field that carries the time of sending [s]."""
 
 
 def core() -> None:
@@ -41,79 +44,143 @@ def core() -> None:
     print(f"estimator core: {1e6 * spent:.0f} us a packet, {100 * 500 * spent:.1f} % of a core")
 
 
-def cpu_seconds(pid: int) -> float:
-    """CPU time that a process has used."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / TICKS
+def day() -> None:
+    """Memory of the estimator's core over a day of samples, 50 a second."""
+    estimator = LiveEstimator(known_model(), ROBOT)
+    whole = motion(60.0)
+    columns = {name: values[::10] for name, values in whole.columns.items()}
+    sizes = []
+    for minute in range(24 * 60):
+        time_ = whole.time[::10] + 60.02 * minute
+        for batch in packets(Telemetry(time_, columns), 10):
+            estimator.update(batch)
+        estimator.snapshot()
+        if minute % 60 == 59:
+            sizes.append(resident("self"))
+    print(
+        f"memory over a simulated day: {sizes[0]:.1f} MB after an hour, {sizes[-1]:.1f} MB after 24"
+    )
 
 
-def memory(pid: int) -> float:
+def resident(process: str) -> float:
     """Resident memory of a process [MB]."""
-    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE") / 1e6
+    pages = int(Path(f"/proc/{process}/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGESIZE") / 1e6
+
+
+def send(ready: Connection) -> None:
+    """A controller on HOST that sends the known arm's motion, over and over."""
+    from test.telemetry.rtde_peer import PeerBehaviour, RtdePeer, value_of
+
+    telemetry = motion(10.0)
+    n = len(telemetry) - 1
+
+    def value(name: str, tick: int) -> object:
+        if name == "timestamp":
+            return 1000.0 + tick * PERIOD
+        if name == SENT:
+            return time.monotonic()
+        if name in telemetry.columns:
+            return telemetry.columns[name][tick % n]
+        return value_of(name, tick)
+
+    behaviour = PeerBehaviour(version=(5, 23, 0, 0))
+    with RtdePeer(behaviour, host=HOST, port=30004, values=value) as peer:
+        ready.send("ready")
+        while not peer.started.wait(0.1):
+            pass
+        start, tick = time.monotonic(), 0
+        while not ready.poll():
+            time.sleep(max(0.0, start + tick * PERIOD - time.monotonic()))
+            peer.send_ticks([tick])
+            tick += 1
+
+
+def estimate(pipe: Connection, folder: Path, domain: int) -> None:
+    """The node, with a watch on each packet; sends its figures when told to stop."""
+    os.environ |= {
+        "ROS_DOMAIN_ID": str(domain), "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST",
+        "ROS_LOG_DIR": str(folder / "log"),
+    }  # fmt: skip
+    from ur_energy_model.launching import node_command
+    from ur_energy_model.nodes.estimator import EstimatorNode
+    from ur_energy_model.nodes.managed import run
+
+    latency: list[float] = []
+    plain: Callable[[LiveEstimator, Telemetry], None] = LiveEstimator.update
+
+    def watched(estimator: LiveEstimator, batch: Telemetry) -> None:
+        plain(estimator, batch)
+        latency.extend(time.monotonic() - batch.columns[SENT])
+
+    LiveEstimator.update = watched  # type: ignore[method-assign]
+    parameters = {
+        "robot_ip": HOST, "model_file": str(folder / "model.yaml"),
+        "state_file": str(folder / "state.json"), "cycle_trigger": "none",
+    }  # fmt: skip
+    sys.argv = node_command("estimator", parameters)
+
+    def make() -> list[EstimatorNode]:
+        node = EstimatorNode()
+        state = {"start": (0.0, 0.0, 0.0)}
+
+        def look() -> None:
+            if not pipe.poll():
+                return
+            if pipe.recv() == "begin":
+                latency.clear()
+                state["start"] = time.monotonic(), time.process_time(), resident("self")
+                return
+            began, used, size = state["start"]
+            share = (time.process_time() - used) / (time.monotonic() - began)
+            pipe.send((share, resident("self") - size, np.array(latency)))
+            node.finish(0)
+
+        node.create_timer(0.1, look)
+        return [node]
+
+    run(make)
 
 
 def node(observed: bool) -> None:
-    """The node at 500 Hz in and 50 Hz out."""
+    """500 Hz in and 50 Hz out."""
+    from test.nodes.conftest import Observer
+    from ur_energy_model.nodes.surface import live_topics
+
+    context = multiprocessing.get_context("spawn")
     domain = random.randrange(1, 101)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         known_model().save(folder / "model.yaml")
-        environment = os.environ | {
-            "ROS_DOMAIN_ID": str(domain), "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST",
-            "ROS_LOG_DIR": str(folder / "log"),
-        }  # fmt: skip
+        sender, told = context.Pipe()
+        arm = context.Process(target=send, args=(told,))
+        arm.start()
+        sender.recv()
+        pipe, other = context.Pipe()
+        child = context.Process(target=estimate, args=(other, folder, domain))
+        child.start()
         os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
-        simulate = [sys.executable, "-m", "ur_energy_model.cli.main", "simulate"]
-        arm = subprocess.Popen(
-            [*simulate, "--robot", "ur5e", "--host", HOST, "--motion", "trajectory_b"],
-            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-        )  # fmt: skip
-        assert arm.stdout is not None
-        arm.stdout.readline()
-        estimator = subprocess.Popen(
-            node_command(
-                "estimator",
-                {
-                    "robot_ip": HOST, "model_file": str(folder / "model.yaml"),
-                    "state_file": str(folder / "state.json"),
-                },
-            ),
-            env=environment,
-        )  # fmt: skip
         observer = Observer(domain)
-        try:
-            topics = live_topics(ROBOT.joint_names)
-            for topic, kind in topics.items() if observed else ():
+        for topic, kind in live_topics(ROBOT.joint_names).items():
+            if observed or topic == "/energy/total/power":
                 observer.listen(topic, kind)
-            if not observed:
-                observer.listen("/diagnostics", topics["/diagnostics"])
-            observer.wait(
-                lambda: observer.status("/diagnostics", "estimator: source")["level"] == "0",
-                "samples",
-            )
-            observer.spin(5.0)
-            before, size, start = (
-                cpu_seconds(estimator.pid),
-                memory(estimator.pid),
-                time.monotonic(),
-            )
-            p99 = []
-            while time.monotonic() - start < SECONDS:
-                observer.hear("/diagnostics")
-                status = observer.status("/diagnostics", "estimator: source")
-                p99.append(float(status["latency_p99_ms"]))
-            share = (cpu_seconds(estimator.pid) - before) / (time.monotonic() - start)
-            print(
-                f"estimator node, {'all topics' if observed else 'diagnostics'} subscribed: "
-                f"{100 * share:.1f} % of a core, {float(status['rate_Hz']):.0f} Hz in; packet "
-                f"to power p99 {np.median(p99):.2f} ms (median second), {max(p99):.2f} ms (worst); "
-                f"memory {memory(estimator.pid):.0f} MB ({memory(estimator.pid) - size:+.1f})"
-            )
-        finally:
-            observer.close()
-            for child in (estimator, arm):
-                child.send_signal(signal.SIGINT)
-                child.wait(20)
+        observer.hear("/energy/total/power")
+        observer.spin(WARM_UP)
+        pipe.send("begin")
+        observer.spin(SECONDS)
+        pipe.send("end")
+        share, growth, latency = pipe.recv()
+        observer.close()
+        child.join(20)
+        sender.send("stop")
+        arm.join(20)
+    p50, p99, worst = np.percentile(1e3 * latency, [50, 99, 100])
+    print(
+        f"estimator node, {'all topics' if observed else 'one topic'} subscribed: "
+        f"{100 * share:.1f} % of a core at {len(latency) / SECONDS:.0f} Hz in; packet to power "
+        f"{p50:.2f} ms (median), {p99:.2f} ms (99 %), {worst:.1f} ms (worst); "
+        f"memory {growth:+.1f} MB in {SECONDS:.0f} s"
+    )
 
 
 def main() -> None:
@@ -121,6 +188,7 @@ def main() -> None:
     core()
     node(observed=False)
     node(observed=True)
+    day()
 
 
 if __name__ == "__main__":
