@@ -117,6 +117,28 @@ def test_drag_zooms_all_charts_of_the_recording_and_back(browser: Browser) -> No
     assert browser.evaluate(AXIS) == before
 
 
+def test_buttons_zoom_where_there_is_no_mouse(browser: Browser) -> None:
+    before = browser.evaluate(AXIS)
+    click(browser, "#closer")
+    assert browser.evaluate(AXIS) != before
+    click(browser, "#wider")
+    assert browser.evaluate(AXIS) == before
+    assert browser.evaluate("document.querySelector('#whole').hidden") is True
+
+
+def test_a_finger_pushes_a_zoomed_curve_along(browser: Browser) -> None:
+    click(browser, "#closer")
+    before = browser.evaluate(AXIS)
+    browser.evaluate(
+        "(() => { const s = document.querySelector('#motion-0 .panel svg');"
+        "s.setPointerCapture = () => {}; const b = s.getBoundingClientRect();"
+        "const at = (kind, part) => s.dispatchEvent(new PointerEvent(kind, {pointerType: 'touch',"
+        "button: 0, clientX: b.left + part * b.width, clientY: b.top + 20}));"
+        "at('pointerdown', 0.8); at('pointerup', 0.4); })()"
+    )
+    assert browser.evaluate(AXIS) != before
+
+
 def test_hover_tells_values(browser: Browser) -> None:
     note = browser.evaluate(
         "(() => { const s = document.querySelector('#torque-0 .panel svg');"

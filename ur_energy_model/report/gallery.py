@@ -309,7 +309,7 @@ def bus_chart(analysis: Analysis) -> LineChart | None:
             Panel(
                 title="Model minus measured",
                 lines=(_line(powers.time, powers.breaks, "model minus measured", error),),
-                note=f"mean {np.nanmean(error):+.2f} W",
+                note=f"mean {round(float(np.nanmean(error)), 2) + 0.0:+.2f} W".replace("-", "−"),
                 y_label="difference [W]",
             ),
         ),
@@ -373,8 +373,6 @@ def temperature_chart(analysis: Analysis) -> LineChart | None:
             ),
         ),
         columns=1,
-        group=analysis.label,
-        focus=analysis.focus,
     )
 
 

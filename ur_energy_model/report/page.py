@@ -100,7 +100,8 @@ def render(page: Page) -> str:
         + "\n".join(_section(section, page) for section in page.sections)
         + f"\n</main>\n<footer>Made by ur_energy_model {escape(__version__)}. "
         "Curves keep the extremes of every stretch they summarise. Drag across a chart to zoom in, "
-        "double-click (or Escape) to see everything; arrows, + and − work too.</footer>\n"
+        "double-click (or Escape) to see everything; arrows, + and − work too, and a swipe on a "
+        "phone.</footer>\n"
         '<noscript><p class="muted">Charts need JavaScript; tables do not.</p></noscript>\n'
         f'<script type="application/json" id="report-data">{payload}</script>\n'
         f"<script>{script}</script>\n</body>\n</html>\n"
@@ -153,11 +154,13 @@ def _tools(page: Page) -> str:
             for index, label in enumerate(page.recordings)
         )
         rows += f'<div class="row"><span>Recording</span>{buttons}</div>'
-    whole = (
-        '<div class="row"><button type="button" id="whole" hidden>Show all of the time</button>'
-        "</div>"
+    zoom = (
+        '<div class="row"><span>Time</span>'
+        '<button type="button" id="closer" aria-label="Zoom in">+</button>'
+        '<button type="button" id="wider" aria-label="Zoom out">−</button>'
+        '<button type="button" id="whole" hidden>Show all of the time</button></div>'
     )
-    return f'<nav class="tools" aria-label="What the charts show"><div>{rows}{whole}</div></nav>'
+    return f'<nav class="tools" aria-label="What the charts show"><div>{rows}{zoom}</div></nav>'
 
 
 def _section(section: Section, page: Page) -> str:

@@ -11,6 +11,7 @@ from ur_energy_model.identification.energies import EnergySummary
 from ur_energy_model.identification.inertia import split_inertia
 from ur_energy_model.identification.report_tables import drive_table
 from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.friction import PARAMETER_UNITS
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.report.charts import Table
 from ur_energy_model.report.gallery import short_name
@@ -89,9 +90,15 @@ def friction_table(model: EnergyModel) -> Table:
     return Table(
         "table6",
         "Torque constants and friction (Table VI)",
-        ("joint", "k_t [N m/A]", "friction law", *(n.replace("_", " ") for n in names), "from"),
+        (
+            "joint",
+            "k_t [N m/A]",
+            "friction law",
+            *(f"{n.replace('_', ' ')} [{PARAMETER_UNITS.get(n, '')}]" for n in names),
+            "from",
+        ),
         tuple(rows),
-        "Motor side, SI units (viscous N m s/rad, Coulomb N m), ± 95 %.",
+        "Motor side, ± 95 %.",
     )
 
 

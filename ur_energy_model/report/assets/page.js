@@ -85,8 +85,7 @@ function drawLines(entry, plot, width) {
   entry.cells = [];
   drawGrid(plot, panels, chart.columns, width, ({ panel, lines }, cell, size) => {
     const label = panel.y_label || chart.y_label;
-    const heading = panel.title ? `${panel.title}, ${label}` : label;
-    const note = caption(cell, panel.title && panel.y_label ? label : heading, panel.note);
+    const note = caption(cell, panel.y_label || !panel.title ? label : `${panel.title} ${unitOf(label)}`, panel.note);
     const full = fullRange(chart, chart.equal || !chart.group ? lines : chart.panels.flatMap((p) => p.lines));
     const range = chart.equal ? full : state.zoom[groupKey(chart)] || (chart.group ? full : extent(lines.map((line) => line.x)));
     const axes = drawPanel(cell, chart, panel, lines, size, range);
@@ -94,6 +93,10 @@ function drawLines(entry, plot, width) {
     entry.cells.push(item);
     if (chart.group) interact(item);
   });
+}
+
+function unitOf(label) {
+  return (label.match(/\[.*\]/) || [""])[0];
 }
 
 function legendEntries(chart) {
@@ -130,17 +133,23 @@ function interact(item) {
   let start = null;
   root.addEventListener("pointermove", (event) => {
     point(chart, value(event));
-    if (start !== null) select(item, start, value(event));
+    if (start !== null && event.pointerType === "mouse") select(item, start, value(event));
   });
   root.addEventListener("pointerdown", (event) => {
-    if (event.pointerType === "mouse" && event.button === 0) {
-      start = value(event);
-      root.setPointerCapture(event.pointerId);
-    }
+    if (event.button !== 0) return;
+    start = value(event);
+    root.setPointerCapture(event.pointerId);
   });
+  root.addEventListener("pointercancel", () => { start = null; });
   root.addEventListener("pointerup", (event) => {
     if (start === null) return;
     const end = value(event);
+    if (event.pointerType !== "mouse") { // a finger pushes the curves along
+      const shift = start - end;
+      start = null;
+      if (Math.abs(shift) > 0.05 * (axes.x1 - axes.x0)) zoom(chart, [axes.x0 + shift, axes.x1 + shift], item.full);
+      return;
+    }
     const moved = Math.abs(end - start) > 0.01 * (axes.x1 - axes.x0);
     const range = [Math.min(start, end), Math.max(start, end)];
     start = null;
@@ -198,8 +207,12 @@ function unpoint(chart) {
 
 function zoom(chart, range, full) {
   const key = groupKey(chart);
-  if (range) range = [Math.max(range[0], full[0]), Math.min(range[1], full[1])];
-  if (!range || (range[0] <= full[0] && range[1] >= full[1])) delete state.zoom[key];
+  if (range) {
+    const span = Math.min(range[1] - range[0], full[1] - full[0]);
+    const low = Math.min(Math.max(range[0], full[0]), full[1] - span);
+    range = [low, low + span];
+  }
+  if (!range || range[1] - range[0] > 0.999 * (full[1] - full[0])) delete state.zoom[key];
   else if (range[1] - range[0] > 1e-4 * (full[1] - full[0])) state.zoom[key] = range;
   charts.filter((entry) => groupKey(entry.chart) === key).forEach(draw);
   offerWhole();
@@ -237,6 +250,21 @@ recordingButtons.forEach((button) => button.addEventListener("click", () => {
   press(recordingButtons, (other) => other === button);
   drawAll();
 }));
+
+// The buttons act on everything shown that has a time axis.
+function scaleTime(factor) {
+  const seen = new Set();
+  for (const { chart, figure, cells } of charts) {
+    const key = groupKey(chart);
+    if (figure.hidden || !chart.group || !cells || !cells.length || seen.has(key)) continue;
+    seen.add(key);
+    const { axes, full } = cells[0];
+    const middle = (axes.x0 + axes.x1) / 2, half = (factor * (axes.x1 - axes.x0)) / 2;
+    zoom(chart, [middle - half, middle + half], full);
+  }
+}
+document.getElementById("closer").addEventListener("click", () => scaleTime(0.5));
+document.getElementById("wider").addEventListener("click", () => scaleTime(2));
 
 function offerWhole() {
   whole.hidden = Object.keys(state.zoom).length === 0;
