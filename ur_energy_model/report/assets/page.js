@@ -220,6 +220,7 @@ function zoom(chart, range, full) {
 
 function drawAll() {
   charts.forEach(draw);
+  offerWhole();
   for (const table of document.querySelectorAll(".table[data-recording]")) {
     table.hidden = state.recording !== null && Number(table.dataset.recording) !== state.recording;
   }
@@ -267,11 +268,10 @@ document.getElementById("closer").addEventListener("click", () => scaleTime(0.5)
 document.getElementById("wider").addEventListener("click", () => scaleTime(2));
 
 function offerWhole() {
-  whole.hidden = Object.keys(state.zoom).length === 0;
+  whole.hidden = !charts.some(({ chart, figure }) => !figure.hidden && groupKey(chart) in state.zoom);
 }
 whole.addEventListener("click", () => {
   state.zoom = {};
-  offerWhole();
   drawAll();
 });
 
@@ -306,6 +306,5 @@ new ResizeObserver(() => {
 window.addEventListener("beforeprint", () => { state.printing = true; drawAll(); });
 window.addEventListener("afterprint", () => { state.printing = false; drawAll(); });
 
-offerWhole();
 drawAll();
 document.documentElement.dataset.ready = "true";
