@@ -15,7 +15,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 EXECUTABLES = (
-    "ur_energy", "cell_node", "logger_node", "identification_node", "estimator_node", "simulated_robot_node",
+    "ur_energy", "cell_node", "logger_node", "identification_node", "estimator_node",
+    "simulated_robot_node",
 )  # fmt: skip
 
 
