@@ -17,8 +17,6 @@ from ur_energy_model.cli.main import main
 from ur_energy_model.telemetry import client
 from ur_energy_model.telemetry.bags import read_bag
 
-# `record` knows no port option, as controllers always use the same one: an address of its own.
-HOST = "127.0.10.31"
 FIELDS = "actual_q,payload,robot_mode"
 
 
@@ -47,16 +45,25 @@ class PacedPeer(RtdePeer):
 
 
 @pytest.fixture
-def peer(monkeypatch):
-    with PacedPeer(host=HOST, port=client.PORT) as peer_:
+def host(fresh_host):
+    """An address of its own: `record` knows no port option, as controllers all use the same."""
+    return fresh_host()
+
+
+@pytest.fixture
+def peer(host):
+    with PacedPeer(host=host, port=client.PORT) as peer_:
         yield peer_
 
 
-def record(*arguments):
-    return main(["record", "--host", HOST, "--robot", "ur5e", "--fields", FIELDS, *arguments])
+@pytest.fixture
+def record(host):
+    return lambda *arguments: main(
+        ["record", "--host", host, "--robot", "ur5e", "--fields", FIELDS, *arguments]
+    )
 
 
-def test_every_sample_of_the_time_asked_for_is_recorded(tmp_path, capsys, peer):
+def test_every_sample_of_the_time_asked_for_is_recorded(tmp_path, capsys, peer, record):
     assert record("--duration", "1", "-o", str(tmp_path / "bag"), "--json") == 0
     out = capsys.readouterr().out
     result = json.loads(out.splitlines()[-1])
@@ -71,7 +78,7 @@ def test_every_sample_of_the_time_asked_for_is_recorded(tmp_path, capsys, peer):
     assert np.array_equal(telemetry["actual_q"], [value_of("actual_q", tick) for tick in ticks])
 
 
-def test_splitting_makes_several_files(tmp_path, capsys, peer):
+def test_splitting_makes_several_files(tmp_path, capsys, peer, record):
     arguments = ["--duration", "2", "--split-minutes", "0.012", "-o", str(tmp_path / "bag")]
     assert record(*arguments) == 0
     assert len(list((tmp_path / "bag").glob("*.mcap"))) >= 2
@@ -82,7 +89,7 @@ def test_splitting_makes_several_files(tmp_path, capsys, peer):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_interrupting_finishes_the_bag(tmp_path, peer, number):
     bag = tmp_path / "bag"
-    command = [sys.executable, "-m", "ur_energy_model.cli.main", "record", "--host", HOST,
+    command = [sys.executable, "-m", "ur_energy_model.cli.main", "record", "--host", peer.host,
                "--robot", "ur5e", "--fields", FIELDS, "-o", str(bag), "--json"]  # fmt: skip
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         deadline = time.monotonic() + 30.0
@@ -97,12 +104,12 @@ def test_interrupting_finishes_the_bag(tmp_path, peer, number):
     assert result["samples"] == len(read_bag(bag)) > 0
 
 
-def test_no_robot_is_said_in_one_line(tmp_path, capsys):
+def test_no_robot_is_said_in_one_line(tmp_path, capsys, host, record):
     assert record("-o", str(tmp_path / "bag")) == 1
     out, err = capsys.readouterr()
     assert out == ""
     assert len(err.splitlines()) == 1
-    assert f"{HOST}: no connection to port 30004" in err
+    assert f"{host}: no connection to port 30004" in err
     assert not (tmp_path / "bag").exists()
 
 
@@ -114,7 +121,7 @@ def test_no_robot_is_said_in_one_line(tmp_path, capsys):
         (["--rate", "9999"], "rate"),
     ],
 )
-def test_wishes_that_cannot_be_met_are_refused(tmp_path, capsys, arguments, said):
+def test_wishes_that_cannot_be_met_are_refused(tmp_path, capsys, record, arguments, said):
     assert record(*arguments, "-o", str(tmp_path / "bag")) == 1
     err = capsys.readouterr().err
     assert len(err.splitlines()) == 1
@@ -122,7 +129,7 @@ def test_wishes_that_cannot_be_met_are_refused(tmp_path, capsys, arguments, said
     assert not (tmp_path / "bag").exists()
 
 
-def test_an_existing_bag_is_not_touched(tmp_path, capsys):
+def test_an_existing_bag_is_not_touched(tmp_path, capsys, record):
     (tmp_path / "bag").mkdir()
     assert record("-o", str(tmp_path / "bag")) == 1
     assert "exists already" in capsys.readouterr().err
@@ -130,7 +137,7 @@ def test_an_existing_bag_is_not_touched(tmp_path, capsys):
 
 
 @pytest.mark.parametrize("arguments", [["--duration", "0"], ["--duration", "x"], ["--rate", "-1"]])
-def test_nonsense_is_a_usage_error(tmp_path, arguments):
+def test_nonsense_is_a_usage_error(tmp_path, record, arguments):
     with pytest.raises(SystemExit) as end:
         record(*arguments, "-o", str(tmp_path / "bag"))
     assert end.value.code == 2

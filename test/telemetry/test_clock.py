@@ -69,6 +69,19 @@ def test_a_backlog_does_not_disturb():
     assert (np.diff(np.concatenate([first, backlog, after])) > 0).all()
 
 
+def test_a_controller_that_lags_for_seconds_does_not_disturb():
+    """It lacks computing time for ten seconds and then catches up."""
+    clock = ClockMap()
+    run(clock, seconds=30, delays=jitter(4, 0.001))
+
+    def delays(i):
+        return min(0.02 * i, 1.5, 0.02 * (200 - i)) + 0.0002
+
+    at = START + 30_000_000_000
+    stamps, true = run(clock, seconds=10, start=130.0, host=at, delays=delays)
+    assert abs(stamps - true).max() < 1_000_000
+
+
 def test_a_connection_made_again_goes_on_where_it_was():
     clock = ClockMap()
     run(clock, seconds=20, delays=lambda _: 0.0002)
@@ -93,7 +106,7 @@ def test_a_clock_that_stood_still_is_followed_after_a_while():
     clock = ClockMap()
     run(clock, seconds=10, delays=lambda _: 0.0002)
     stamps, true = run(
-        clock, seconds=10, start=110.0, host=START + 40_000_000_000, delays=lambda _: 0.0002
+        clock, seconds=20, start=110.0, host=START + 40_000_000_000, delays=lambda _: 0.0002
     )
     assert abs(stamps[-1000:] - true[-1000:]).max() < 1_000_000
     assert (np.diff(stamps) > 0).all()

@@ -27,7 +27,7 @@ MAX_SLEW = 1e-3
 START_SLEW_TIME = 0.5
 MAX_START_SLEW = 1e-2
 RESTART_ERROR = 0.5
-LATE_NS = 2_000_000_000
+LATE_NS = 15_000_000_000
 LEVEL_QUANTILE = 0.25
 
 
@@ -103,8 +103,8 @@ class ClockMap:
     def _has_restarted(self, oldest: float, newest: float, arrival: int) -> bool:
         """Whether the controller's clock is another one than before.
 
-        It went back, or runs ahead of ours, or stays behind. A backlog is late too, but not for
-        long: it is read as fast as it comes.
+        It went back, or runs ahead of ours, or stays behind. A backlog is late too, and so is a
+        controller that lacks computing time, but not for long.
         """
         late = self.lateness(newest, arrival)
         if oldest < self._last_time or late < -RESTART_ERROR:
