@@ -19,8 +19,9 @@ from test.estimation.known_arm import (
 )  # fmt: skip
 from ur_energy_model.errors import MissingFieldError, WrongRobotError
 from ur_energy_model.estimation.channels import ArmState
-from ur_energy_model.estimation.live import LiveEstimator, LiveOptions, Snapshot
+from ur_energy_model.estimation.live import LiveEstimator, LiveOptions
 from ur_energy_model.estimation.powers import PowerOptions
+from ur_energy_model.estimation.snapshot import Snapshot
 from ur_energy_model.telemetry.samples import Telemetry
 
 

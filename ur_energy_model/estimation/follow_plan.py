@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ur_energy_model.estimation.channels import ArmState
-from ur_energy_model.estimation.live import Snapshot
 from ur_energy_model.estimation.plan import PlanEnergy
+from ur_energy_model.estimation.snapshot import Snapshot
 from ur_energy_model.model.energy import MeterReading
 
 EXPECTED_WITHIN = 60.0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from itertools import pairwise
@@ -12,9 +12,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from ur_energy_model.estimation.batches import ControllerCounter, merged, rows_of
 from ur_energy_model.estimation.channels import ArmState, Channels, arm_states
 from ur_energy_model.estimation.cycles import Cycle, CycleCounter, CycleLog, CycleStarts, Trigger
 from ur_energy_model.estimation.powers import PowerFlow, PowerOptions, bus_power
+from ur_energy_model.estimation.snapshot import Snapshot
 from ur_energy_model.estimation.state_file import Counters, StateFile
 from ur_energy_model.estimation.tracking import ResidualMonitor
 from ur_energy_model.model.drive import Prediction
@@ -62,60 +64,6 @@ class LiveOptions:
     cycle_output: int = 0
     state_file: Path | None = None
     cycle_log: Path | None = None
-
-
-@dataclass(frozen=True)
-class Snapshot:
-    """The estimator's answer at one moment; arrays [channels] in the order of `channels`.
-
-    Attributes:
-        channels: their layout.
-        time: controller time of the last sample [s].
-        q, qd: last joint positions and velocities [n], rad, rad/s; q is None where unknown.
-        power: mean powers since the viewer's previous snapshot [W].
-        since_reset, ever: energies [J].
-        state: what the arm does.
-        robot_mode, safety_mode: RTDE codes, None where unknown.
-        bus_measured: whether the bus power is a measurement.
-        standby: standby power in use [W].
-        standby_measured: as tracked, without limits [W]; None before any standstill.
-        residual_mean, residual_std: of model minus bus power [W].
-        drifting: whether the mean residual raises the alarm.
-        controller_energy: of the controller's own counter since the estimator started [J], None
-            where it has none.
-        payload: mass that the model carries [kg].
-        speed_scaling: product of slider and limiter.
-        temperature: joint temperatures [n], degC, None where unknown.
-        samples, refused: samples used, and left out for values that are not finite.
-        controller_restarts: times that the clock did not go forward.
-        reset_time, reset_reason: of the counters.
-    """
-
-    channels: Channels
-    time: float
-    q: Array | None
-    qd: Array
-    power: Array
-    since_reset: MeterReading
-    ever: MeterReading
-    state: ArmState
-    robot_mode: int | None
-    safety_mode: int | None
-    bus_measured: bool
-    standby: float
-    standby_measured: float | None
-    residual_mean: float
-    residual_std: float
-    drifting: bool
-    controller_energy: float | None
-    payload: float
-    speed_scaling: float
-    temperature: Array | None
-    samples: int
-    refused: int
-    controller_restarts: int
-    reset_time: str
-    reset_reason: str
 
 
 class LiveEstimator:
@@ -402,45 +350,6 @@ class LiveEstimator:
             self._meter = EnergyMeter(
                 len(self.channels), gap_limit=self.options.gap_limit, start=start
             )
-
-
-class ControllerCounter:
-    """The controller's own energy counter, over its restarts."""
-
-    FIELD = "actual_robot_energy_consumed"
-
-    def __init__(self) -> None:
-        self.total: float | None = None
-        self._last = 0.0
-
-    def update(self, batch: Telemetry) -> None:
-        """Take in a batch; does nothing where the controller has no such counter."""
-        values = batch.columns.get(self.FIELD)
-        if values is None:
-            return
-        if self.total is None:
-            self.total, self._last = 0.0, float(values[0])
-        steps = np.diff(values, prepend=self._last)
-        self.total += float(np.maximum(steps, 0.0).sum())
-        self._last = float(values[-1])
-
-
-def merged(batches: Sequence[Telemetry]) -> Telemetry:
-    """Consecutive batches of one source as one (gaps are left to the clock)."""
-    if len(batches) == 1:
-        return batches[0]
-    first = batches[0]
-    columns = {
-        name: np.concatenate([batch.columns[name] for batch in batches]) for name in first.columns
-    }
-    return Telemetry(np.concatenate([batch.time for batch in batches]), columns, first.info)
-
-
-def rows_of(batch: Telemetry, keep: NDArray[np.bool_]) -> Telemetry:
-    """The samples of a batch that a mask [samples] keeps."""
-    return Telemetry(
-        batch.time[keep], {name: values[keep] for name, values in batch.columns.items()}, batch.info
-    )
 
 
 def utc_now() -> str:

@@ -14,9 +14,9 @@ from visualization_msgs.msg import MarkerArray
 
 from ur_energy_model.estimation.channels import ArmState, Channels
 from ur_energy_model.estimation.cycles import Cycle
-from ur_energy_model.estimation.live import Snapshot
 from ur_energy_model.estimation.plan import PlanEnergy
 from ur_energy_model.estimation.powers import PowerFlow
+from ur_energy_model.estimation.snapshot import Snapshot
 from ur_energy_model.model.energy import MeterReading, efficiency
 from ur_energy_model.nodes import conversions as convert
 from ur_energy_model.nodes.managed import LATCHED, LIVE

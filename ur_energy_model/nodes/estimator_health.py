@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticStatus
 
-from ur_energy_model.estimation.live import Snapshot
 from ur_energy_model.estimation.powers import PowerFlow
 from ur_energy_model.estimation.reader import SourceReader
+from ur_energy_model.estimation.snapshot import Snapshot
 from ur_energy_model.nodes import conversions as convert
 from ur_energy_model.telemetry.clock import HostClock
 from ur_energy_model.telemetry.samples import Telemetry
