@@ -22,14 +22,14 @@ from ur_energy_model.resources import config_file
 from ur_energy_model.telemetry.bags import read_bag
 from ur_energy_model.telemetry.rtde import RtdeSource
 
-HOST = "127.0.15.11"
 RATE = 500.0
 
 
 @pytest.fixture(scope="module")
-def controller(simulate):
-    simulate(HOST, "--motion", "hold")
-    return HOST
+def controller(simulate, fresh_host):
+    host = fresh_host()
+    simulate(host, "--motion", "hold")
+    return host
 
 
 @pytest.fixture(scope="module")
@@ -168,8 +168,8 @@ def test_interrupt_stops_the_arm_and_keeps_the_bag(controller, short, tmp_path):
     assert (telemetry["safety_mode"] == 1).all()
 
 
-def test_a_dead_controller_ends_the_run_and_keeps_the_bag(simulate, short, tmp_path):
-    host = "127.0.15.12"
+def test_a_dead_controller_ends_the_run_and_keeps_the_bag(simulate, fresh_host, short, tmp_path):
+    host = fresh_host()
     controller = simulate(host, "--motion", "hold")
     with Execution(host, replace(short, repetitions=6), tmp_path) as execution:
         execution.wait_until_recording(3.0)
@@ -184,9 +184,9 @@ def test_a_dead_controller_ends_the_run_and_keeps_the_bag(simulate, short, tmp_p
 
 
 @pytest.mark.parametrize("fault", ["stalled_stream@0+inf", "closed_socket@0"])
-def test_a_cut_connection_stops_the_arm(simulate, short, tmp_path, fault):
+def test_a_cut_connection_stops_the_arm(simulate, fresh_host, short, tmp_path, fault):
     """The arm itself is at rest soon after, though nobody can tell it any more."""
-    host = f"127.0.15.{13 + len(fault) % 2}"
+    host = fresh_host()
     simulate(host, "--motion", "hold")
     with Execution(host, replace(short, repetitions=8), tmp_path) as execution:
         execution.wait_until_recording(3.0)

@@ -178,6 +178,7 @@ class _ControllerClock:
 def _drive(pipe: Connection, host: str, rate: float) -> None:
     """Body of the moving process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
+    os.dup2(2, 1)  # ur_rtde prints remarks; stdout is the parent's
     with suppress(AttributeError, OSError):  # real-time priority, where the system grants it
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(_PRIORITY))
     try:
