@@ -17,8 +17,8 @@ from math import floor, isfinite, log10
 
 from ur_energy_model import __version__
 from ur_energy_model.report.charts import Chart, Section, Table
+from ur_energy_model.report.curves import short_name
 from ur_energy_model.report.encode import ChartEncoder
-from ur_energy_model.report.gallery import short_name
 from ur_energy_model.report.palette import stylesheet
 from ur_energy_model.report.verdict import Verdict
 

@@ -16,7 +16,7 @@ from ur_energy_model.report.charts import (
     LineChart,
     Panel,
 )
-from ur_energy_model.report.gallery import short_name
+from ur_energy_model.report.curves import short_name
 from ur_energy_model.report.powers import CONFIDENCE
 
 Array = NDArray[np.float64]

@@ -17,9 +17,10 @@ from ur_energy_model.identification.recording import digest
 from ur_energy_model.identification.regrouping import FullRegressor, regroup
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription, load_robot
-from ur_energy_model.report import gallery, tables
+from ur_energy_model.report import gallery, power_gallery, tables
 from ur_energy_model.report.analysis import DRAWN_SECONDS, Analysis, analyse
 from ur_energy_model.report.charts import Chart, Item, Section, Table
+from ur_energy_model.report.curves import short_name
 from ur_energy_model.report.page import Page, Tile
 from ur_energy_model.report.parameters import interval_chart, singular_value_charts, warmth_chart
 from ur_energy_model.report.shift import Shift, read_shift
@@ -108,7 +109,7 @@ def make_report(
     held_out = [bag for bag in reports if bag.analysis.held_out]
     verdict = judge(
         [bag.metrics for bag in held_out or reports],
-        [gallery.short_name(joint.name) for joint in model.joints],
+        [short_name(joint.name) for joint in model.joints],
         held_out=bool(held_out),
         simulated=any(bag.analysis.info.simulated for bag in reports),
     )
@@ -141,20 +142,20 @@ def _sections(report: Report) -> Iterable[Section]:
     analyses = [bag.analysis for bag in bags]
     metrics = [bag.metrics for bag in bags]
     labels = [bag.label for bag in bags]
-    names = [gallery.short_name(joint.name) for joint in model.joints]
+    names = [short_name(joint.name) for joint in model.joints]
     cut = any(analysis.cut for analysis in analyses)
     yield Section(
         "energy",
         "Energy",
         f"Curves show the first {DRAWN_SECONDS / 60:.0f} minutes." if cut else "",
         (
-            *_each(analyses, gallery.stack_chart),
-            *_each(analyses, gallery.energy_split_chart),
+            *_each(analyses, power_gallery.stack_chart),
+            *_each(analyses, power_gallery.energy_split_chart),
             *_tables(bags, lambda b: tables.energy_table(b.energy, b.label)),
-            *_each(analyses, gallery.bus_chart),
+            *_each(analyses, power_gallery.bus_chart),
             *_all(tables.power_table(metrics, labels)),
-            *_each(analyses, gallery.power_chart),
-            *_each(analyses, gallery.energy_chart),
+            *_each(analyses, power_gallery.power_chart),
+            *_each(analyses, power_gallery.energy_chart),
         ),
     )
     yield _shift_section(report)

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from ur_energy_model.errors import InputError
 from ur_energy_model.estimation.channels import ArmState
 from ur_energy_model.report.charts import BarChart, Bars, Line, LineChart, Panel, Role, Table
+from ur_energy_model.report.curves import short_name
 from ur_energy_model.report.decimate import break_at
-from ur_energy_model.report.gallery import short_name
 from ur_energy_model.report.shift import Shift
 
 Array = NDArray[np.float64]

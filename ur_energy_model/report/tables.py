@@ -14,7 +14,7 @@ from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction import PARAMETER_UNITS
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.report.charts import Table
-from ur_energy_model.report.gallery import short_name
+from ur_energy_model.report.curves import short_name
 from ur_energy_model.report.powers import CONFIDENCE
 
 Cell = str | float | None

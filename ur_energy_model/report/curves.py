@@ -1,0 +1,31 @@
+"""What every chart of a recording has in common: joints' names, curves broken at gaps."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ur_energy_model.report.charts import Line, Role
+from ur_energy_model.report.decimate import break_at
+from ur_energy_model.report.powers import Breaks
+
+Array = NDArray[np.float64]
+
+S0 = "Clochiatti et al. 2024"
+
+
+def short_name(joint: str) -> str:
+    """A joint's name as people say it: "shoulder_pan_joint" is "shoulder pan"."""
+    return joint.removesuffix("_joint").replace("_", " ")
+
+
+def curve(
+    time: Array, breaks: Breaks, label: str, values: Array, *,
+    role: Role = "model", joint: int | None = None, half_width: Array | None = None,
+) -> Line:  # fmt: skip
+    """A curve over time, broken where samples are missing."""
+    x, y = break_at(time, values, breaks)
+    band = None
+    if half_width is not None and np.any(half_width > 0):
+        _, band = break_at(time, half_width, breaks)
+    return Line(label, x, y, role=role, joint=joint, half_width=band)
