@@ -101,12 +101,12 @@ class PacketStream:
         """Cause of a gap that a lost connection left.
 
         A clock that went back started again. One that fell behind did so only if it has not run
-        for longer than the connection was away; otherwise the controller merely stood still.
+        for longer than the connection was away; otherwise the controller merely stood still, and
+        may catch up.
         """
         away = (arrival - self._last_arrival) * 1e-9
         behind = self.clock.lateness(gap.end, arrival) > RESTART_ERROR
-        if behind or gap.end < gap.start:
-            self.clock.restart()
-        if gap.end < gap.start or (behind and gap.end < away):
-            return replace(gap, missing=0, cause=f"controller restarted: {loss}")
-        return replace(gap, cause=f"connection lost: {loss}")
+        if gap.end > gap.start and not (behind and gap.end < away):
+            return replace(gap, cause=f"connection lost: {loss}")
+        self.clock.restart()
+        return replace(gap, missing=0, cause=f"controller restarted: {loss}")
