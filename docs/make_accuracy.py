@@ -16,7 +16,7 @@ import numpy as np
 
 from ur_energy_model.identification.pipeline import Identification, evaluate, identify
 from ur_energy_model.model.robots import load_robot
-from ur_energy_model.report import gallery
+from ur_energy_model.report import gallery, power_gallery
 from ur_energy_model.report.analysis import analyse
 from ur_energy_model.report.figures import save
 from ur_energy_model.telemetry.bags import BagWriter
@@ -74,7 +74,8 @@ R² per joint as least and median; current over samples at which the joint moves
 {metrics}
 
 The noise of the bus measurement itself is 1.4 to 1.6 W. Energy error on a fitted recording is
-small by construction, since standby is fitted too.
+small by construction, since standby is fitted too. The streamed move lasts six seconds, so that its
+currents are mostly friction near standstill: torque and power hold, currents are poorly explained.
 
 ![Current of a UR10e, measured and estimated, on the held-out motion](images/accuracy_current.png)
 
@@ -137,7 +138,7 @@ def draw(results: Mapping[Case, Identification], bags: Mapping[str, Path]) -> No
     """Pictures of the held-out currents and of bus power."""
     ur10e, ur5e = CASES[0], CASES[2]
     current = gallery.current_chart(analyse(results[ur10e].model, bags[ur10e.judged]))
-    power = gallery.bus_chart(analyse(results[ur5e].model, bags[ur5e.judged]))
+    power = power_gallery.bus_chart(analyse(results[ur5e].model, bags[ur5e.judged]))
     save(current, DOCS / "images", name="accuracy_current")
     assert power is not None
     save(power, DOCS / "images", name="accuracy_power")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ur_energy_model.identification.pipeline import identify
 from ur_energy_model.model.robots import load_robot
-from ur_energy_model.report import gallery
+from ur_energy_model.report import gallery, power_gallery
 from ur_energy_model.report.analysis import analyse
 from ur_energy_model.report.figures import save
 from ur_energy_model.simulation.arm import SimulatedArm
@@ -39,8 +39,8 @@ def main() -> None:
         model = identify([fitted], "ur5e").model
         analysis = analyse(model, shown)
         for chart in (
-            gallery.stack_chart(analysis),
-            gallery.energy_split_chart(analysis),
+            power_gallery.stack_chart(analysis),
+            power_gallery.energy_split_chart(analysis),
             gallery.current_chart(analysis),
             gallery.friction_chart(analysis),
         ):
