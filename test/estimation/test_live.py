@@ -322,3 +322,13 @@ def test_a_model_of_other_joints_is_refused() -> None:
 
 def test_nothing_is_shown_before_the_first_sample() -> None:
     assert LiveEstimator(known_model(), ROBOT).snapshot() is None
+
+
+def test_friction_loss_is_that_of_the_model() -> None:
+    telemetry, model = motion(2.0), known_model()
+    snapshot = seen(fed(telemetry, size=1))
+    truth = model.joint_power(
+        telemetry["actual_qd"], telemetry["actual_current"], temperature=np.full(6, 30.0)
+    ).friction_loss
+    found = snapshot.since_reset.net[snapshot.channels.per_joint["friction_loss"]]
+    assert found == pytest.approx(np.trapezoid(truth, telemetry.time, axis=0))

@@ -109,7 +109,7 @@ class PowerFlow:
                 rate = np.gradient(current, batch.time, axis=0)
             split = self.model.joint_power(
                 qd, current, temperature=self.temperature, standby=self.standby.power,
-                current_rate=rate, std=std,
+                current_rate=rate, std=std, friction=False,  # `matrix` adds it, for many at once
             )  # fmt: skip
         if std:
             self._sensitivity_time = now
@@ -130,6 +130,11 @@ class PowerFlow:
         out = np.zeros((len(batch), len(columns)))
         for name in QUANTITIES:
             out[:, columns.per_joint[name]] = joined(splits, name)
+        current = self._current(batch)
+        if current is not None:
+            out[:, columns.per_joint["friction_loss"]] = self.model.friction_loss(
+                batch.columns["actual_qd"], current, temperature=self.temperature
+            )
         out[:, columns.arm["driver"]] = joined(splits, "driver_power")
         out[:, columns.arm["standby"]] = joined(splits, "standby_power")
         out[:, columns.arm["total"]] = joined(splits, "total_power")
