@@ -10,7 +10,6 @@ import sysconfig
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 
 from typing_extensions import Self
 
@@ -106,12 +105,7 @@ class Processes:
         self._before = signal.signal(signal.SIGTERM, signal.default_int_handler)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """End all children, in any case; a second Ctrl-C must not leave one behind."""
         before = signal.signal(signal.SIGINT, signal.SIG_IGN)
         try:

@@ -7,7 +7,6 @@ import socket
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from types import TracebackType
 from typing import cast
 
 import numpy as np
@@ -99,12 +98,7 @@ class RtdeConnection:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def subscribe(self, fields: Sequence[str], rate: float | None = None) -> Subscription:
