@@ -31,7 +31,7 @@ STOP_SECONDS = 0.4
 """Time in which a followed trajectory is slowed down to rest, on its own path."""
 JOINT_STOP = 1.5
 """Deceleration that ends a joint move [rad/s^2]."""
-WATCHDOG = 5.0
+WATCHDOG = 2.0
 """The controller stops the program when it hears less often than this [Hz]."""
 CONNECT_SECONDS = 30.0
 _IDLE_SECONDS = 0.05

@@ -156,7 +156,7 @@ class DesignProblem:
         """Free coefficients made to pass the checks by shrinking, where a little is enough."""
         x = self.within_joint_limits(x)
         verdict = check(self.trajectory(x), self.limits)
-        for _ in range(3):
+        for _ in range(5):
             if verdict.passed:
                 break
             x = x.copy()

@@ -24,7 +24,7 @@ from ur_energy_model.model.fourier import FourierTrajectory
 Array = NDArray[np.float64]
 Progress = Callable[[float, str], None]
 
-_STAGES = ((3.0, 4.0, 150), (100.0, 8.0, 80), (1000.0, 16.0, 80))
+_STAGES = ((3.0, 4.0, 150), (100.0, 8.0, 80), (3000.0, 16.0, 80))
 """Penalty weight, sharpness of the objective and iterations of each stage of a descent."""
 _CLOSING = 2.5
 """Part of the time limit kept for the last checks [s]."""
