@@ -126,7 +126,7 @@ def page_of(report: Report) -> Page:
     kinds = {True: "held out", False: "fitted", None: "unknown"}
     shown = ", ".join(f"{bag.label} ({kinds[bag.analysis.held_out]})" for bag in bags)
     return Page(
-        title=f"Energy of a {model.robot.upper()}",
+        title=f"Energy of a {_arm_name(model.robot)}",
         subtitle=(f"Serial number {serial}. " if serial else "") + f"Recordings: {shown}.",
         verdict=report.verdict,
         tiles=_tiles(report),
@@ -266,6 +266,11 @@ def _tiles(report: Report) -> tuple[Tile, ...]:
         mean = float(np.mean([c.summary(shift.channels)["total_energy"] for c in shift.cycles]))
         tiles.append(Tile(_energy(mean), f"per cycle, over {len(shift.cycles)} cycles"))
     return tuple(tiles)
+
+
+def _arm_name(robot: str) -> str:
+    """A robot's name as people write it: "ur5e" is a UR5e."""
+    return "UR" + robot[2:] if robot.startswith("ur") else robot.capitalize()
 
 
 def _energy(joules: float) -> str:
