@@ -132,6 +132,8 @@ def s2(session: Session, published: Mapping[str, Any]) -> Outcome:
 
 def s4(session: Session, published: Mapping[str, Any]) -> Outcome:
     """Self and general verification without payload, then a known payload."""
+    if session.mount is not None:
+        session.mount(0.0)
     design = session.design("excitation", session.seed)
     other = session.design("general", session.seed + 1)
     fitted = session.record("excitation_unloaded", design.trajectory)
@@ -144,13 +146,9 @@ def s4(session: Session, published: Mapping[str, Any]) -> Outcome:
     session.warnings += base.warnings
     verification = base.verification
     parameters = base.parameters
-    rank = parameters.regrouping.rank
-    inertias = sum(
-        parameters.regrouping.names[i].startswith("Ja_") for i in parameters.regrouping.base
-    )
     rows = [
-        Row("base parameters without motor inertias", published["base_parameters"],
-            rank - inertias),
+        Row("base parameters (published without, here with motor inertias)",
+            published["base_parameters"], parameters.regrouping.rank),
         Row("torque RMS, self verification [N m]", None, parameters.torque_rms),
         Row("torque RMS, general verification [N m]", None,
             None if verification is None else verification.torque_rms),
@@ -172,8 +170,10 @@ def _payload_rows(
         )
         return []
     session.mount(PAYLOAD)
-    loaded = session.record("excitation_loaded", motion)
-    session.mount(0.0)
+    try:
+        loaded = session.record("excitation_loaded", motion)
+    finally:
+        session.mount(0.0)
     weighed = weigh_payload(found.model, loaded, progress=session.progress)
     mass = weighed.estimate.payload.mass
     return [
