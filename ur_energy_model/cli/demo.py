@@ -96,6 +96,7 @@ def run(options: argparse.Namespace) -> int:
         (second.truth, "what the simulated arm says of itself"),
         (model_file, "the identified model"),
         (folder / "result.json", "the tables above, as numbers"),
+        (folder / "report.html", "the report: open it in a browser"),
         *((figure, "figure") for figure in result.figures),
     ])  # fmt: skip
     return 0

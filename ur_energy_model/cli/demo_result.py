@@ -12,11 +12,14 @@ import numpy as np
 
 from ur_energy_model.cli.demo_truth import TrueEnergy, true_energy
 from ur_energy_model.cli.output import note, plain, print_table
+from ur_energy_model.files import write_text
 from ur_energy_model.identification.energies import EnergySummary, estimate
 from ur_energy_model.identification.metrics import Metrics
 from ur_energy_model.identification.pipeline import evaluate
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.report.figures import save_figures
+from ur_energy_model.report.page import render
+from ur_energy_model.report.report import make_report, page_of
 from ur_energy_model.telemetry.bags import read_bag
 
 
@@ -62,7 +65,8 @@ def evaluate_run(model: EnergyModel, bag: Path, truth_file: Path, folder: Path) 
         },
         "metrics": result.metrics.as_json(),
     }
-    (folder / "result.json").write_text(json.dumps(plain(content), indent=1) + "\n", "utf-8")
+    write_text(folder / "result.json", json.dumps(plain(content), indent=1) + "\n")
+    write_text(folder / "report.html", render(page_of(make_report(model, [bag]))))
     return result
 
 
@@ -71,8 +75,7 @@ def print_result(result: DemoResult, live: Mapping[str, float]) -> None:
     energy, truth, metrics = result.energy, result.truth, result.metrics
     names = [name.removesuffix("_joint") for name in energy.names]
     print_table(
-        f"Energy over {result.seconds:.1f} s of trajectory B [J], estimate beside truth "
-        "(Clochiatti et al. 2024, Table VIII)",
+        f"Energy over {result.seconds:.1f} s of trajectory B [J] (Table VIII)",
         ["joint", "E mech", "true", "E elec", "true", "error %", "efficiency"],
         [
             *(
@@ -85,8 +88,8 @@ def print_result(result: DemoResult, live: Mapping[str, float]) -> None:
         ],
     )  # fmt: skip
     print_table(
-        "Whole arm at the supply, standby and drivers included [J]",
-        ["", "energy", "error %"],
+        "Energy at the supply, standby included [J]",
+        ["whole arm", "energy", "error %"],
         [
             ["true", truth.bus, None],
             ["measured, voltage x current", energy.bus, _percent(energy.bus, truth.bus)],
@@ -94,8 +97,8 @@ def print_result(result: DemoResult, live: Mapping[str, float]) -> None:
         ],
     )
     for title, entries in (
-        ("Torque error on trajectory B, not fitted [N m] (Table V)", metrics.torque),
-        ("Current error on trajectory B, not fitted [A] (Table VII)", metrics.current),
+        ("Torque error, trajectory B [N m] (Table V)", metrics.torque),
+        ("Current error, trajectory B [A] (Table VII)", metrics.current),
     ):
         if entries is not None:
             print_table(
@@ -110,6 +113,9 @@ def print_result(result: DemoResult, live: Mapping[str, float]) -> None:
         power = metrics.power
         note(f"bus power: RMSE {power['rmse']:.2f} W ({power['rmse_percent']:.1f} % of range), "
              f"energy error {power['energy_error_percent']:+.2f} %")  # fmt: skip
+    note(
+        "the model was fitted to trajectory A alone; the tables are those of Clochiatti et al. 2024"
+    )
     note(f"samples lost by the logger: {result.lost}")
     if "energy/total/energy" in live:
         note(f"live /energy/total/energy ended at {live['energy/total/energy']:.0f} J, "
