@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ur_energy_model.model.energy_model import EnergyModel, JointModel
-from ur_energy_model.model.friction import PARAMETER_UNITS, temperature_factor
+from ur_energy_model.model.friction import PARAMETER_UNITS, OperatingPoint
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.report.charts import (
     Interval,
@@ -20,6 +20,9 @@ from ur_energy_model.report.curves import short_name
 from ur_energy_model.report.powers import CONFIDENCE
 
 Array = NDArray[np.float64]
+
+_WARMTH_SPEED = 1.0
+"""Joint speed at which friction is drawn against temperature [rad/s]."""
 
 _CONSTANTS = (
     ("reflected_inertia", "Reflected inertia, joint side", "kg m²"),
@@ -75,7 +78,7 @@ def interval_chart(model: EnergyModel, robot: RobotDescription) -> IntervalChart
 
 
 def warmth_chart(model: EnergyModel) -> LineChart | None:
-    """Viscous friction against temperature, for joints whose law depends on it."""
+    """Friction against temperature, for joints whose law depends on it."""
     panels = []
     for j, joint in enumerate(model.joints):
         span = joint.friction.temperature_range
@@ -85,7 +88,7 @@ def warmth_chart(model: EnergyModel) -> LineChart | None:
         panels.append(
             Panel(
                 title=short_name(joint.name),
-                lines=(Line("viscous", temperature, _viscous(joint, temperature), joint=j),),
+                lines=(Line("friction", temperature, _friction(joint, temperature), joint=j),),
                 joint=j,
             )
         )
@@ -94,26 +97,27 @@ def warmth_chart(model: EnergyModel) -> LineChart | None:
     return LineChart(
         key="warmth",
         title="Friction falls with temperature",
-        caption="Viscous friction over the temperatures that the model has seen; outside of them "
-        "it keeps the nearest value.",
+        caption=f"Friction of an unloaded joint at {_WARMTH_SPEED:g} rad/s over the temperatures "
+        "that the model has seen; outside of them it keeps the nearest value.",
         x_label="joint temperature [°C]",
-        y_label="viscous [N m s/rad]",
+        y_label="friction [N m]",
         panels=tuple(panels),
     )
 
 
-def _viscous(joint: JointModel, temperature: Array) -> Array:
-    """Viscous friction [samples], motor side, N m s/rad."""
-    friction = joint.friction
-    reference = {**friction.law.default_shape, **friction.shape}["reference_temperature"]
-    viscous = friction.parameters["viscous"]
-    slope = friction.parameters.get("viscous_temperature")
-    if slope is not None:
-        return np.asarray(viscous + slope * (temperature - reference))
-    if friction.temperature_model is None:
-        return np.full_like(temperature, viscous)
-    factor = temperature_factor(np.array(friction.temperature_model), temperature, reference)
-    return np.asarray(viscous * factor)
+def _friction(joint: JointModel, temperature: Array) -> Array:
+    """Friction without load at the chart's speed [samples], joint side, N m."""
+    law = joint.friction
+    point = OperatingPoint(
+        speed=np.full_like(temperature, _WARMTH_SPEED),
+        load=np.zeros_like(temperature),
+        gear_ratio=joint.gear_ratio,
+        temperature=temperature,
+        temperature_model=(
+            None if law.temperature_model is None else np.array(law.temperature_model)
+        ),
+    )
+    return np.asarray(joint.gear_ratio * (law.law.regressor(point, law.all_shape) @ law.values))
 
 
 def singular_value_charts(singular_values: Array, rank: int) -> tuple[LineChart, LineChart]:
