@@ -108,12 +108,12 @@ def estimate(pipe: Connection, folder: Path, domain: int) -> None:
     from ur_energy_model.nodes.estimator import EstimatorNode
     from ur_energy_model.nodes.managed import run
 
-    latency: list[float] = []
+    known: list[tuple[float, np.ndarray]] = []
     plain: Callable[[LiveEstimator, Telemetry], None] = LiveEstimator.update
 
     def watched(estimator: LiveEstimator, batch: Telemetry) -> None:
         plain(estimator, batch)
-        latency.extend(time.monotonic() - batch.columns[SENT])
+        known.append((time.monotonic(), batch.columns[SENT]))
 
     LiveEstimator.update = watched  # type: ignore[method-assign]
     parameters = {
@@ -130,15 +130,17 @@ def estimate(pipe: Connection, folder: Path, domain: int) -> None:
             if not pipe.poll():
                 return
             if pipe.recv() == "begin":
-                latency.clear()
+                known.clear()
                 state["start"] = time.monotonic(), time.process_time(), resident("self")
                 return
             began, used, size = state["start"]
             share = (time.process_time() - used) / (time.monotonic() - began)
-            pipe.send((share, resident("self") - size, np.array(latency)))
+            growth = resident("self") - size
+            latency = np.concatenate([now - sent for now, sent in known])
+            pipe.send((share, growth, latency))
             node.finish(0)
 
-        node.create_timer(0.1, look)
+        node.create_timer(1.0, look)  # seldom, for it costs what it measures
         return [node]
 
     run(make)

@@ -19,7 +19,6 @@ from ur_energy_model.estimation.powers import PowerFlow, PowerOptions, bus_power
 from ur_energy_model.estimation.snapshot import Snapshot
 from ur_energy_model.estimation.state_file import Counters, StateFile
 from ur_energy_model.estimation.tracking import ResidualMonitor
-from ur_energy_model.model.drive import Prediction
 from ur_energy_model.model.energy import DEFAULT_GAP_LIMIT, EnergyMeter, MeterReading
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription
@@ -102,7 +101,6 @@ class LiveEstimator:
         self.latest_total = 0.0
         """Power of the whole arm at the last sample, brakes released [W]."""
         self._pending: list[Telemetry] = []
-        self._splits: list[Prediction] = []
         self._on_cycle = on_cycle
         self._starts = CycleStarts(self.options.cycle_trigger, self.options.cycle_output)
         self._cycle = CycleCounter()
@@ -141,10 +139,10 @@ class LiveEstimator:
         """
         if "actual_qd" not in batch.columns:
             batch.require("actual_qd", purpose="live energy")
-        split = self.flow.motors(batch)
-        self.latest_total = float(split.total_power[-1])
+        if self._pending and batch.columns.keys() != self._pending[0].columns.keys():
+            self._settle()
+        self.latest_total = self.flow.arrived(batch)
         self._pending.append(batch)
-        self._splits.append(split)
         if batch.time[-1] - self._pending[0].time[0] >= SETTLE_AFTER:
             self._settle()
 
@@ -290,10 +288,10 @@ class LiveEstimator:
         """Account for the samples whose powers are known."""
         if not self._pending:
             return
-        batch, splits = merged(self._pending), self._splits
-        self._pending, self._splits = [], []
+        batch = merged(self._pending)
+        self._pending = []
         states = arm_states(batch, batch.columns["actual_qd"])
-        power = self.flow.matrix(batch, splits, states)
+        power = self.flow.matrix(batch, states)
         self.flow.follow(batch)
         if not np.isfinite(power.sum()):
             good = np.asarray(np.isfinite(power).all(axis=1))

@@ -85,56 +85,44 @@ class PowerFlow:
         )
         self._modes: dict[int, RunningMean] = {}
         self._dynamics: ArmDynamics | None = None
+        self._predicted: list[Prediction] = []
         self._slope = Differentiator(robot.dof, ACCELERATION_CUTOFF)
         self._sensitivity_time = -np.inf
         self._inductive = bool(model.bus.inductance.any())
         self.channels = Channels(robot.joint_names, self._error_counts())
         self._sensitivity = np.zeros(len(self.channels) - self.channels.sensitivity)
 
-    def motors(self, batch: Telemetry) -> Prediction:
-        """Powers of the motors and the whole arm as if brakes were released: the fast path.
+    def arrived(self, batch: Telemetry) -> float:
+        """Power of the whole arm at the last sample as if brakes were released, W: the fast path.
+
+        The split over motors waits for `matrix`, for many packets at once; what the model says of
+        a motion is kept until then.
 
         Raises:
             MissingFieldError: neither currents nor what the motion method needs is there.
         """
-        qd = batch.columns["actual_qd"]
-        now = float(batch.time[-1])
-        std = abs(now - self._sensitivity_time) >= SENSITIVITY_PERIOD
-        current = self._current(batch)
-        if current is None:
-            split = self._from_motion(batch, qd, std)
-        else:
-            rate = None
-            if self._inductive and len(batch) > 1:
-                rate = np.gradient(current, batch.time, axis=0)
-            split = self.model.joint_power(
-                qd, current, temperature=self.temperature, standby=self.standby.power,
-                current_rate=rate, std=std, friction=False,  # `matrix` adds it, for many at once
-            )  # fmt: skip
-        if std:
-            self._sensitivity_time = now
+        qd, current = batch.columns["actual_qd"], self._current(batch)
+        if current is not None:
+            return self.model.total_power(qd[-1], current[-1], standby=self.standby.power)
+        due = self._sensitivity_due(batch)
+        split = self._from_motion(batch, qd, due)
+        if due:
             self._hold_sensitivity(split)
-        return split
+        self._predicted.append(split)
+        return float(split.total_power[-1])
 
-    def matrix(
-        self, batch: Telemetry, splits: Sequence[Prediction], states: NDArray[np.intp]
-    ) -> Array:
-        """Powers [samples, channels], W, of samples whose motors' powers are known.
+    def matrix(self, batch: Telemetry, states: NDArray[np.intp]) -> Array:
+        """Powers [samples, channels], W, of all samples that have arrived since the last call.
 
         Args:
-            batch: samples.
-            splits: powers of consecutive parts of the batch, from `motors`.
+            batch: those samples.
             states: ArmState of each sample [samples].
         """
         columns = self.channels
+        splits = self._split(batch)
         out = np.zeros((len(batch), len(columns)))
         for name in QUANTITIES:
             out[:, columns.per_joint[name]] = joined(splits, name)
-        current = self._current(batch)
-        if current is not None:
-            out[:, columns.per_joint["friction_loss"]] = self.model.friction_loss(
-                batch.columns["actual_qd"], current, temperature=self.temperature
-            )
         out[:, columns.arm["driver"]] = joined(splits, "driver_power")
         out[:, columns.arm["standby"]] = joined(splits, "standby_power")
         out[:, columns.arm["total"]] = joined(splits, "total_power")
@@ -196,6 +184,32 @@ class PowerFlow:
         if self._dynamics is None or self._dynamics.setup is not self.setup:
             self._dynamics = self.model.dynamics(robot=self.robot, setup=self.setup)
         return self._dynamics
+
+    def _split(self, batch: Telemetry) -> Sequence[Prediction]:
+        """Powers of consecutive parts of the samples that have arrived."""
+        splits, self._predicted = self._predicted, []
+        current = self._current(batch)
+        if current is None:
+            return splits
+        rate = None
+        if self._inductive and len(batch) > 1:
+            rate = np.gradient(current, batch.time, axis=0)
+        due = self._sensitivity_due(batch)
+        split = self.model.joint_power(
+            batch.columns["actual_qd"], current, temperature=self.temperature,
+            standby=self.standby.power, current_rate=rate, std=due,
+        )  # fmt: skip
+        if due:
+            self._hold_sensitivity(split)
+        return [split]
+
+    def _sensitivity_due(self, batch: Telemetry) -> bool:
+        """Whether it is time to work out the sensitivities anew."""
+        now = float(batch.time[-1])
+        due = abs(now - self._sensitivity_time) >= SENSITIVITY_PERIOD
+        if due:
+            self._sensitivity_time = now
+        return due
 
     def _error_counts(self) -> tuple[int, int]:
         """Most parameter errors of a joint's and of the total power that the method can have."""

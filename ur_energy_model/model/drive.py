@@ -171,6 +171,17 @@ class Drives:
             total_sensitivity=whole,
         )
 
+    def total_power(self, current: Array, qd: Array, standby: float) -> float:
+        """Power of the whole arm [W] at one sample, its arrays [n]; inductive terms left out."""
+        electrical = (self.winding_resistance * current + self._back_emf * qd) * current
+        total = standby + float(electrical.sum()) + float(np.abs(current) @ self.bus.driver)
+        return max(total, self.bus.floor)
+
+    @cached_property
+    def _back_emf(self) -> Array:
+        """Back-EMF per joint speed [n], V s/rad."""
+        return self.back_emf_constant * self.gear_ratio
+
     @cached_property
     def _errors(self) -> tuple[Array, Array, Array, Array]:
         """The bus model's errors: of standby [k], and of R, k_b and driver losses [n, k]."""

@@ -216,9 +216,8 @@ class EnergyModel:
         standby: float | None = None,
         current_rate: Array | None = None,
         std: bool = True,
-        friction: bool = True,
     ) -> Prediction:
-        """Powers from MEASURED currents (no rigid-body dynamics: a few microseconds a call).
+        """Powers from MEASURED currents (no rigid-body dynamics).
 
         Args:
             qd: joint velocities [samples, n], rad/s.
@@ -229,33 +228,29 @@ class EnergyModel:
             standby: standby power in place of the model's [W].
             current_rate: dI/dt [samples, n], A/s; only EcBot's inductive term needs it.
             std: whether to work out the sensitivities that standard deviations need.
-            friction: whether to work out the friction loss, the dearest part (else it is zero);
-                the other powers do not depend on it.
         """
         c = self._constants
-        torque = np.zeros_like(qd)
-        if friction:
-            if load is None:
-                load = current * (c.torque_constant * c.gear_ratio)
-            torque = c.friction.torque(qd, load, temperature)
+        if load is None:
+            load = current * (c.torque_constant * c.gear_ratio)
+        torque = c.friction.torque(qd, load, temperature)
         spread = [np.zeros((len(qd), 0))] * self.dof if std else None
         return self._drives.powers(
             current, qd, torque, spread=spread, standby=standby, current_rate=current_rate
         )
 
-    def friction_loss(
-        self, qd: Array, current: Array, *, temperature: Array | None = None
-    ) -> Array:
-        """Friction losses [samples, n], W, of the loads that MEASURED currents tell.
+    def total_power(self, qd: Array, current: Array, *, standby: float | None = None) -> float:
+        """Power of the whole arm at one sample, from MEASURED currents: a few microseconds [W].
+
+        The same as `joint_power` has it, without EcBot's inductive term.
 
         Args:
-            qd: joint velocities [samples, n], rad/s.
-            current: measured motor currents [samples, n], A.
-            temperature: joint temperatures [n] or [samples, n], degC.
+            qd: joint velocities [n], rad/s.
+            current: measured motor currents [n], A.
+            standby: standby power in place of the model's [W].
         """
-        c = self._constants
-        load = current * (c.torque_constant * c.gear_ratio)
-        return np.asarray(c.gear_ratio * qd * c.friction.torque(qd, load, temperature))
+        return self._drives.total_power(
+            current, qd, self.bus.standby if standby is None else standby
+        )
 
     def _each(self, name: str) -> Array:
         return np.array([getattr(joint, name) for joint in self.joints])

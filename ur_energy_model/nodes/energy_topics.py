@@ -75,10 +75,12 @@ class EnergyTopics:
             self._numbers(self._bus, float(power[bus]), float(energy[bus]))
             self._number(self._residual, float(power[total] - power[bus]))
         self._number(self._standby, snapshot.standby)
-        if self._atomic is not None:
+        if self._atomic is not None and self._atomic.get_subscription_count():
             self._atomic.publish(self._dynamic.message(stamp, self._interfaces(snapshot)))
         if snapshot.q is not None and abs(snapshot.time - self._markers_due) >= MARKER_PERIOD:
             self._markers_due = snapshot.time
+            if not self._markers.get_subscription_count():
+                return
             places = flow.dynamics.joint_positions(snapshot.q)
             self._markers.publish(
                 convert.power_markers(
