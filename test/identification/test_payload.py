@@ -90,6 +90,17 @@ def test_standard_deviation_covers_the_truth(recording: Make) -> None:
     assert np.mean(inside) >= 0.8
 
 
+def test_the_difference_of_two_weighings_forgives_a_wrong_model(recording: Make) -> None:
+    """A torque constant 4 % wrong counts with the payload's weight, not with the whole arm's."""
+    robot = load_robot("ur5e")
+    model = true_model(robot, np.full(robot.dof, 1.04))
+    empty = recording(robot, noise=0.5, coulomb=COULOMB, viscous=VISCOUS)
+    full = loaded(recording, robot)
+    alone, tare = (weigh(robot, model, made, trust_constants=True) for made in (full, empty))
+    assert abs(alone.shown_mass - 2.5) > 0.2
+    assert alone.shown_mass - tare.shown_mass == pytest.approx(1.04 * 2.5, rel=0.01)
+
+
 def test_a_known_payload_corrects_torque_constants(recording: Make) -> None:
     robot = load_robot("ur5e")
     gains = np.array([1.08, 0.95, 1.05, 0.9, 1.15, 1.2])

@@ -9,16 +9,17 @@ s4: Machines 2024, 12(9), 595 - self and general verification, known payload.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ur_energy_model.experiment.protocol import Outcome, Row, Session, published_results
-from ur_energy_model.experiment.runnable import RepeatedMotion
+from ur_energy_model.experiment.runnable import RepeatedMotion, Runnable
 from ur_energy_model.identification.base_parameter_bags import identify_base_parameters
 from ur_energy_model.identification.energies import estimate
-from ur_energy_model.identification.payload_bags import weigh_payload
+from ur_energy_model.identification.payload_bags import weigh_difference
 from ur_energy_model.identification.pipeline import Identification, identify
 from ur_energy_model.simulation.motions import Sinusoids
 from ur_energy_model.simulation.planner import Planner
@@ -155,12 +156,16 @@ def s4(session: Session, published: Mapping[str, Any]) -> Outcome:
         Row("torque R2, general verification", None,
             None if verification is None else verification.torque_r2),
     ]  # fmt: skip
-    rows += _payload_rows(session, published, design.trajectory, found)
+    rows += _payload_rows(session, published, design.trajectory, found, fitted)
     return session.finish("s4", published, rows)
 
 
 def _payload_rows(
-    session: Session, published: Mapping[str, Any], motion: Any, found: Identification
+    session: Session,
+    published: Mapping[str, Any],
+    motion: Runnable,
+    found: Identification,
+    unloaded: Path,
 ) -> list[Row]:
     """Weigh a known payload by load minus no load."""
     ratio = published["payload_torque_estimated"] / published["payload_torque_applied"]
@@ -174,12 +179,11 @@ def _payload_rows(
         loaded = session.record("excitation_loaded", motion)
     finally:
         session.mount(0.0)
-    weighed = weigh_payload(found.model, loaded, progress=session.progress)
-    mass = weighed.estimate.payload.mass
+    mass, std = weigh_difference(found.model, loaded, unloaded, progress=session.progress)
     return [
         Row("known payload [kg]", None, PAYLOAD),
-        Row("payload found from currents [kg]", None, mass),
-        Row("its standard deviation [kg]", None, weighed.estimate.mass_std),
+        Row("payload found, loaded minus unloaded currents [kg]", None, mass),
+        Row("its standard deviation [kg]", None, std),
         Row("estimated over applied load", ratio, mass / PAYLOAD),
     ]
 

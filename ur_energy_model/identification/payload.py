@@ -52,6 +52,8 @@ class PayloadEstimate:
 
     Attributes:
         payload: mass, centre of mass (flange frame), inertia (possible, mostly a guess).
+        shown_mass: kg, as the currents show it: below zero where they ask for less than the bare
+            links do, which `payload` cannot hold.
         mass_std: kg; correlated residuals and the model's torque constants allowed for.
         center_std: [3], m.
         torque_rms: residual per joint [n], N m, joint side; NaN for joints that did not move.
@@ -61,6 +63,7 @@ class PayloadEstimate:
     """
 
     payload: Payload
+    shown_mass: float
     mass_std: float
     center_std: Array
     torque_rms: Array
@@ -77,6 +80,8 @@ class PayloadFit:
         robot: the arm, n joints.
         gravity: in the base frame [3], m/s^2, of this recording.
         known_mass: payload mass, where it is known [kg]; then the torque constants are calibrated.
+        trust_constants: keep the model's torque constants, which is right where only the
+            difference of two weighings counts.
 
     Raises:
         InputError: a known mass that is not positive.
@@ -89,10 +94,12 @@ class PayloadFit:
         gravity: Array,
         *,
         known_mass: float | None = None,
+        trust_constants: bool = False,
     ) -> None:
         if known_mass is not None and not 0 < known_mass < 1000:
             raise InputError("--known-payload", f"{known_mass:g} kg", "give a mass above zero")
         self.model, self.robot, self.known_mass = model, robot, known_mass
+        self.trust_constants = trust_constants
         self._dynamics = ArmDynamics(robot, Setup(gravity=gravity))
         joints = model.joints
         self._ratio = np.array([joint.gear_ratio for joint in joints])
@@ -174,7 +181,7 @@ class PayloadFit:
         spread[0], spread[1:4], spread[4:10] = _MASS_STD, _FIRST_MOMENT_STD, _TENSOR_STD
         totals, values = blocks.sum(axis=0), mean
         noise, rms = np.ones(n), np.full(n, np.nan)
-        spread[10:] = self._gain_std(totals)
+        spread[10:] = _FIXED if self.trust_constants else self._gain_std(totals)
         if self.known_mass is not None:
             mean[0], spread[0] = self.known_mass, _FIXED
             spread[10:] = _GAIN_STD
@@ -252,6 +259,7 @@ class PayloadFit:
         scale = 1 / values[10:]
         return PayloadEstimate(
             payload=Payload(max(mass, 0.0), center, inertia),
+            shown_mass=mass,
             mass_std=float(np.hypot(std[0], _LINK_MASS_STD * mass)),
             center_std=center_std,
             torque_rms=rms,

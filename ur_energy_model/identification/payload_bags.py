@@ -45,6 +45,7 @@ def weigh_payload(
     *,
     robot: RobotDescription | None = None,
     known_mass: float | None = None,
+    trust_constants: bool = False,
     progress: Progress | None = None,
 ) -> BagPayload:
     """Payload that the currents of a bag show.
@@ -54,6 +55,7 @@ def weigh_payload(
         bag: rosbag2 directory.
         robot: description of the arm, by default the one named in the model.
         known_mass: where it is known [kg]; then the torque constants are calibrated with it.
+        trust_constants: keep the model's torque constants as they are.
         progress: called with fraction and text.
 
     Raises:
@@ -69,7 +71,9 @@ def weigh_payload(
                 "each bag has one payload"
             )
         gravity, source, told = _mounting(recording, description, model)
-        fit = PayloadFit(model, description, gravity, known_mass=known_mass)
+        fit = PayloadFit(
+            model, description, gravity, known_mass=known_mass, trust_constants=trust_constants
+        )
         estimate = fit.estimate(recording.motions(), NarrowFilter(recording.cutoff))
         warnings = []
         off = abs(estimate.payload.mass - told)
@@ -79,6 +83,41 @@ def weigh_payload(
                 f"computes with {told:.2f} kg; tell it the right payload (set_payload)"
             )
         return BagPayload(estimate, gravity, source, told, tuple(warnings))
+
+
+def weigh_difference(
+    model: EnergyModel,
+    loaded: str | Path,
+    unloaded: str | Path,
+    *,
+    progress: Progress | None = None,
+) -> tuple[float, float]:
+    """Mass that was put on the flange between two runs of one trajectory (Machines 2024, sec. 5).
+
+    What the model misses of links and friction shows in both runs alike and cancels. The torque
+    constants are left as they are: an error of theirs then changes the result by its own share
+    only, instead of by its share of the whole arm's weight.
+
+    Args:
+        model: of the same arm.
+        loaded: bag with the mass on the flange.
+        unloaded: bag of the same motion without it.
+        progress: called with fraction and text.
+
+    Returns:
+        mass and standard deviation [kg].
+
+    Raises:
+        UrEnergyError: a bag cannot be used.
+    """
+    first, second = (
+        weigh_payload(model, bag, trust_constants=True, progress=progress).estimate
+        for bag in (loaded, unloaded)
+    )
+    mass = first.shown_mass - second.shown_mass
+    shares = [j.std.get("torque_constant", 0.0) / j.torque_constant for j in model.joints]
+    scale = float(np.sqrt(np.mean(np.square(shares))))
+    return mass, float(np.linalg.norm([first.mass_std, second.mass_std, scale * mass]))
 
 
 def _mounting(
