@@ -84,7 +84,9 @@ def describe(summary: MotionSummary) -> None:
         note("  the program that runs on it is replaced")
     note(f"  first slowly to the start, a joint by up to {way:.0f} degrees")
     if summary.warm_up > 0:
-        note(f"  then along the trajectory for {summary.warm_up / 60:.3g} min to warm up, unrecorded")
+        note(
+            f"  then along the trajectory for {summary.warm_up / 60:.3g} min to warm up, unrecorded"
+        )
     note(
         f"  then for {summary.duration:.0f} s: joints by "
         f"{', '.join(f'{value:.0f}' for value in travel)} degrees at up to "
