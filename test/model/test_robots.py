@@ -20,6 +20,13 @@ def test_the_arms_of_the_package() -> None:
     assert set(available_robots()) >= {*UNIVERSAL, "gen3", "fr3"}
 
 
+def test_a_description_says_where_to_find_it_again(tmp_path: Path) -> None:
+    own = tmp_path / "own.yaml"
+    own.write_text(config_file("robots", "ur5e.yaml").read_text().replace("8.058", "9.0"))
+    assert load_robot("ur5e").source == "ur5e"
+    assert load_robot(load_robot(own).source).mass[1] == pytest.approx(9.0)
+
+
 @pytest.mark.parametrize("name", available_robots())
 def test_every_robot_file_is_whole(name: str) -> None:
     robot = load_robot(name)

@@ -74,7 +74,7 @@ def assemble(
     else:
         setup, source = estimate.setup, estimate.setup_source
     return EnergyModel(
-        robot=robot.name,
+        robot=robot.source or robot.name,
         setup=setup,
         setup_source=_SETUP_SOURCES.get(source, source),
         joints=tuple(models),

@@ -73,7 +73,7 @@ class EnergyModel:
     """The identified model of one arm.
 
     Attributes:
-        robot: name of the robot description.
+        robot: name of the robot description, or path of the user's robot file.
         setup: mounting and payload of the identification recordings.
         setup_source: "given", "rtde" or "estimated".
         joints: n joint models.

@@ -52,6 +52,8 @@ class RobotDescription:
         controller_gravity: magnitude the controller computes with [m/s^2].
         nominal_voltage: of the bus [V].
         standby_power: brakes released, standstill [W]; NaN if unknown.
+        source: what `load_robot` finds it by again: the name of a description that comes with the
+            package, or the absolute path of the user's file.
     """
 
     name: str
@@ -82,6 +84,7 @@ class RobotDescription:
     controller_gravity: float
     nominal_voltage: float
     standby_power: float
+    source: str = ""
 
     @property
     def dof(self) -> int:
@@ -239,6 +242,7 @@ def _parse(path: Path, content: Mapping[str, Any]) -> RobotDescription:
         controller_gravity=read.number("controller_gravity", 9.82),
         nominal_voltage=read.number("bus.nominal_voltage", 48.0),
         standby_power=read.number("bus.standby_power", unknown),
+        source=path.stem if path.parent == config_file("robots") else str(path.resolve()),
     )
 
 
