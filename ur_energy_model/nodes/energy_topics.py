@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -26,6 +27,8 @@ Array = NDArray[np.float64]
 
 MARKER_PERIOD = 0.1
 """Of energy/markers [s]."""
+LISTENER_PERIOD = 0.1
+"""How often live topics are looked through for listeners [s]; without any they stay silent."""
 
 Create = Callable[[Any, str, Any], Any]
 
@@ -59,10 +62,16 @@ class EnergyTopics:
         if self._dynamic.message_type is not None:
             self._atomic = create(self._dynamic.message_type, "energy/joints", LIVE)
         self._message = Float64()
-        self._markers_due = -np.inf
+        self._markers_due = self._listeners_due = -np.inf
+        self._numeric = [
+            *(each for pair in (*self._per_joint, self._total, self._bus) for each in pair),
+            self._standby, self._residual,
+        ]  # fmt: skip
+        self._heard: set[Any] = set()
 
     def live(self, snapshot: Snapshot, stamp: Time, flow: PowerFlow) -> None:
         """The topics at publish_rate (markers at ten a second)."""
+        self._look_for_listeners()
         columns = snapshot.channels
         power, energy = snapshot.power, snapshot.since_reset.net
         electrical = columns.per_joint["electrical_power"]
@@ -115,8 +124,15 @@ class EnergyTopics:
         self._number(publishers[1], energy)
 
     def _number(self, publisher: Any, value: float) -> None:
-        self._message.data = value
-        publisher.publish(self._message)
+        if publisher in self._heard:
+            self._message.data = value
+            publisher.publish(self._message)
+
+    def _look_for_listeners(self) -> None:
+        now = time.monotonic()
+        if now >= self._listeners_due:
+            self._listeners_due = now + LISTENER_PERIOD
+            self._heard = {each for each in self._numeric if each.get_subscription_count()}
 
     def _interfaces(self, snapshot: Snapshot) -> dict[str, dict[str, float]]:
         """Values of energy/joints, by joint (and `total`) and interface name."""
