@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -47,7 +48,7 @@ def launched(name: str, folder: Path, **arguments: str) -> subprocess.Popen[str]
     )  # fmt: skip
 
 
-def ended(child: subprocess.Popen[str], timeout: float = 40.0) -> str:
+def ended(child: subprocess.Popen[str], timeout: float = 90.0) -> str:
     try:
         output, _ = child.communicate(timeout=timeout)
     except subprocess.TimeoutExpired:
@@ -69,13 +70,13 @@ def test_declared_arguments_are_those_of_the_table(name: str) -> None:
         assert argument.description.startswith(entry.description)
 
 
-def test_the_demo_runs_until_ctrl_c(tmp_path: Path) -> None:
+def test_the_demo_runs_until_ctrl_c(tmp_path: Path, fresh_host: Callable[[], str]) -> None:
     known_model().save(tmp_path / "model.yaml")
     child = launched(
-        "demo", tmp_path, host="127.0.14.20", model_file=str(tmp_path / "model.yaml"),
+        "demo", tmp_path, host=fresh_host(), model_file=str(tmp_path / "model.yaml"),
         record="true", bag_directory=str(tmp_path / "bags"), namespace="cell_1",
     )  # fmt: skip
-    end = time.monotonic() + 40.0
+    end = time.monotonic() + 90.0
     while not list(tmp_path.glob("bags/*/*.mcap")) and time.monotonic() < end:
         time.sleep(0.2)
     time.sleep(2.0)
@@ -86,10 +87,10 @@ def test_the_demo_runs_until_ctrl_c(tmp_path: Path) -> None:
     assert "Traceback" not in output
 
 
-def test_the_cell_waits_for_its_controller(tmp_path: Path) -> None:
+def test_the_cell_waits_for_its_controller(tmp_path: Path, fresh_host: Callable[[], str]) -> None:
     known_model().save(tmp_path / "model.yaml")
     child = launched(
-        "energy", tmp_path, robot_ip="127.0.14.21", model_file=str(tmp_path / "model.yaml")
+        "energy", tmp_path, robot_ip=fresh_host(), model_file=str(tmp_path / "model.yaml")
     )
     time.sleep(5.0)
     assert child.poll() is None

@@ -77,6 +77,11 @@ class Observer:
         self.wait(lambda: len(self.history.get(topic, [])) > known, topic)
         return self.latest[topic]
 
+    def hear_many(self, topic: str, count: int) -> None:
+        """The next `count` messages of a topic: time as the robot counts it, on any machine."""
+        known = len(self.history.get(topic, []))
+        self.wait(lambda: len(self.history.get(topic, [])) >= known + count, topic)
+
     def call(self, service: str, kind: Any = Trigger, request: Any = None) -> Any:
         """Answer of a service."""
         client = self.node.create_client(kind, service)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -18,21 +18,20 @@ from ur_energy_model.nodes.surface import SERVICES, live_topics
 from ur_energy_model.resources import config_file
 from ur_energy_model.telemetry.bags import read_bag, read_events
 
-HOST = "127.0.14.10"
 JOINTS = ROBOT.joint_names
 
 
 @pytest.fixture(scope="module")
-def cell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cell]:
+def cell(tmp_path_factory: pytest.TempPathFactory, fresh_host: Callable[[], str]) -> Iterator[Cell]:
     """Simulated controller, logger and estimator, up and publishing."""
     folder = tmp_path_factory.mktemp("cell")
     known_model().save(folder / "model.yaml")
-    made = Cell(folder)
+    made, host = Cell(folder), fresh_host()
     try:
-        made.start("simulated_robot", host=HOST, motion="trajectory_b")
-        made.start("logger", robot_ip=HOST, bag_directory=str(folder / "bags"))
+        made.start("simulated_robot", host=host, motion="trajectory_b")
+        made.start("logger", robot_ip=host, bag_directory=str(folder / "bags"))
         made.start(
-            "estimator", robot_ip=HOST, model_file=str(folder / "model.yaml"),
+            "estimator", robot_ip=host, model_file=str(folder / "model.yaml"),
             state_file=str(folder / "state.json"), publish_robot_description=True,
         )  # fmt: skip
         observer = made.observer
@@ -79,7 +78,7 @@ def test_live_topics_are_decimated_to_the_publish_rate(cell: Cell) -> None:
 
 
 def test_total_energy_never_decreases(cell: Cell) -> None:
-    cell.observer.spin(1.0)
+    cell.observer.hear_many("/energy/total/energy", 50)
     energies = [message.data for message in cell.observer.history["/energy/total/energy"]]
     assert energies == sorted(energies)
     assert energies[-1] > energies[0]
@@ -139,7 +138,7 @@ def test_reset_sets_the_counters_since_reset_to_zero(cell: Cell) -> None:
 
 def test_the_interval_service_answers_figures(cell: Cell) -> None:
     cell.observer.call("/estimator/read_interval")
-    cell.observer.spin(1.0)
+    cell.observer.hear_many("/energy/total/energy", 50)
     interval = json.loads(cell.observer.call("/estimator/read_interval").message)
     assert set(interval["joints"]) == set(JOINTS)
     assert 0.2 < interval["accounted_s"] < 20.0
@@ -149,7 +148,7 @@ def test_the_interval_service_answers_figures(cell: Cell) -> None:
 def test_cycles_by_service(cell: Cell) -> None:
     observer = cell.observer
     observer.call("/estimator/start_cycle")
-    observer.spin(1.0)
+    observer.hear_many("/energy/total/energy", 50)
     observer.call("/estimator/start_cycle")
     observer.wait(lambda: "/energy/cycle" in observer.latest, "energy/cycle")
     cycle = observer.status("/energy/cycle", "cycle")
@@ -167,7 +166,7 @@ def test_recording_by_service(cell: Cell) -> None:
     publisher = observer.node.create_publisher(String, "/logger/mark", 10)
     observer.wait(lambda: publisher.get_subscription_count() > 0, "the logger's ear")
     publisher.publish(String(data="part 17"))
-    observer.spin(1.5)
+    observer.hear_many("/joint_states", 30)
     assert observer.call("/logger/split_recording").success
     observer.spin(0.5)
     answer = observer.call("/logger/stop_recording")

@@ -18,7 +18,7 @@ from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from test.estimation.known_arm import ROBOT, known_model, motion, packets, total
-from test.nodes.conftest import Cell
+from test.nodes.conftest import PATIENCE, Cell
 from ur_energy_model.nodes.conversions import time_message
 from ur_energy_model.telemetry.bags import BagWriter
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
@@ -35,8 +35,8 @@ def model(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def bag(tmp_path: Path) -> Path:
-    """Six seconds of the known arm."""
-    telemetry = motion(6.0)
+    """Three seconds of the known arm."""
+    telemetry = motion(3.0)
     stamp = (1_700_000_000 + telemetry.time) * 1e9
     path = tmp_path / "bag"
     info = RecordingInfo(robot="ur5e", rate=500.0)
@@ -73,12 +73,12 @@ def test_a_bag_is_played_in_real_time_and_sets_the_clock(
     command = _command(source="bag", bag=str(bag), model_file=str(model))
     cell.run([*command, "-p", "use_sim_time:=true"])
     last = ended(cell, "/energy/total/energy")
-    telemetry = motion(6.0)
+    telemetry = motion(3.0)
     truth = np.trapezoid(total(telemetry), telemetry.time)
     assert last == pytest.approx(truth, rel=0.02)  # the last publication is up to 20 ms early
     seconds = [clock.clock.sec for clock in clocks]
     assert seconds == sorted(seconds)
-    assert 1_700_000_000 + 100 <= seconds[0] <= seconds[-1] <= 1_700_000_000 + 107
+    assert 1_700_000_000 + 100 <= seconds[0] <= seconds[-1] <= 1_700_000_000 + 104
 
 
 def _command(**parameters: Any) -> list[str]:
@@ -249,7 +249,7 @@ def test_what_cannot_be_used_ends_the_node_with_one_line(
 ) -> None:
     (cell.folder / "broken.yaml").write_text("{}")
     child = cell.start("estimator", **parameters)
-    output, _ = child.communicate(timeout=30)
+    output, _ = child.communicate(timeout=PATIENCE)
     assert child.returncode == 1
     assert problem in output
     assert "Traceback" not in output

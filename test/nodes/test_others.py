@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,22 +15,20 @@ from test.nodes.conftest import PATIENCE, Cell
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.telemetry.bags import read_bag
 
-HOST = "127.0.14.11"
 
-
-def test_from_a_simulated_robot_to_a_model(cell: Cell) -> None:
+def test_from_a_simulated_robot_to_a_model(cell: Cell, fresh_host: Callable[[], str]) -> None:
     """The logger waits for its controller; its bag is identified; truth and model agree."""
-    observer = cell.observer
+    observer, host = cell.observer, fresh_host()
     truth = cell.folder / "truth.json"
     observer.listen("/diagnostics", "diagnostic_msgs/DiagnosticArray")
     observer.listen("/joint_states", "sensor_msgs/JointState")
-    logger = cell.start("logger", robot_ip=HOST, record=True, bag_directory="bags")
+    logger = cell.start("logger", robot_ip=host, record=True, bag_directory="bags")
     observer.wait(
         lambda: "connection" in observer.status("/diagnostics", "logger: connection")["message"],
         "a logger without a controller",
     )
     robot = cell.start(
-        "simulated_robot", host=HOST, motion="trajectory_a", seed=7, truth_file=str(truth)
+        "simulated_robot", host=host, motion="trajectory_a", seed=7, truth_file=str(truth)
     )
     observer.wait(lambda: "/joint_states" in observer.latest, "samples")
     status = observer.wait(
@@ -37,8 +36,8 @@ def test_from_a_simulated_robot_to_a_model(cell: Cell) -> None:
         == "serving" and s,
         "the simulated robot's word",
     )  # fmt: skip
-    assert status["host"] == HOST
-    observer.spin(12.0)
+    assert status["host"] == host
+    observer.hear_many("/joint_states", 200)
     assert cell.stop(logger)[0] == 0
     assert cell.stop(robot)[0] == 0
     known = json.loads(truth.read_text())
@@ -83,14 +82,14 @@ def test_a_simulated_robot_serves_loopback_only(cell: Cell) -> None:
     assert "loopback" in output
 
 
-def test_logger_and_estimator_share_a_connection(cell: Cell) -> None:
-    observer = cell.observer
+def test_logger_and_estimator_share_a_connection(cell: Cell, fresh_host: Callable[[], str]) -> None:
+    observer, host = cell.observer, fresh_host()
     known_model().save(cell.folder / "model.yaml")
     for topic in ("/energy/total/power", "/energy/total/energy"):
         observer.listen(topic, "std_msgs/Float64")
     observer.listen("/joint_states", "sensor_msgs/JointState")
-    cell.start("simulated_robot", host="127.0.14.12", motion="hold")
-    command = cell_command(robot_ip="127.0.14.12", model_file="model.yaml", bag_directory="bags")
+    cell.start("simulated_robot", host=host, motion="hold")
+    command = cell_command(robot_ip=host, model_file="model.yaml", bag_directory="bags")
     child = cell.run(command)
     observer.wait(
         lambda: {"/energy/total/energy", "/joint_states"} <= set(observer.latest), "both nodes"
@@ -98,7 +97,7 @@ def test_logger_and_estimator_share_a_connection(cell: Cell) -> None:
     names = observer.node.get_node_names()
     assert {"logger", "estimator"} <= set(names)
     bag = Path(observer.call("/logger/start_recording").message)
-    observer.spin(2.0)
+    observer.hear_many("/joint_states", 30)
     assert observer.call("/logger/stop_recording").success
     code, output = cell.stop(child, signal.SIGINT)
     assert code == 0, output
