@@ -108,12 +108,13 @@ def estimate(pipe: Connection, folder: Path, domain: int) -> None:
     from ur_energy_model.nodes.estimator import EstimatorNode
     from ur_energy_model.nodes.managed import run
 
-    known: list[tuple[float, np.ndarray]] = []
+    latency: list[float] = []
     plain: Callable[[LiveEstimator, Telemetry], None] = LiveEstimator.update
 
     def watched(estimator: LiveEstimator, batch: Telemetry) -> None:
         plain(estimator, batch)
-        known.append((time.monotonic(), batch.columns[SENT]))
+        now = time.monotonic()
+        latency.extend([now - sent for sent in batch.columns[SENT].tolist()])
 
     LiveEstimator.update = watched  # type: ignore[method-assign]
     parameters = {
@@ -130,14 +131,13 @@ def estimate(pipe: Connection, folder: Path, domain: int) -> None:
             if not pipe.poll():
                 return
             if pipe.recv() == "begin":
-                known.clear()
+                latency.clear()
                 state["start"] = time.monotonic(), time.process_time(), resident("self")
                 return
             began, used, size = state["start"]
             share = (time.process_time() - used) / (time.monotonic() - began)
             growth = resident("self") - size
-            latency = np.concatenate([now - sent for now, sent in known])
-            pipe.send((share, growth, latency))
+            pipe.send((share, growth, np.array(latency)))
             node.finish(0)
 
         node.create_timer(1.0, look)  # seldom, for it costs what it measures
