@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 
 from ur_energy_model.errors import ModelFileError
+from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import BusModel, EnergyModel, JointModel
 from ur_energy_model.model.friction import LAWS, Friction
+from ur_energy_model.model.link_tensors import LinkTensors
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.setup import Payload, Setup
 
@@ -186,6 +188,47 @@ def test_refuses_what_is_wrong_and_says_where(tmp_path: Path, change: Change, na
     assert names in message
     assert "\n" not in message
     assert str(path) in message
+
+
+def with_tensors() -> EnergyModel:
+    values = np.array([np.diag([0.01, 0.02, 0.02 + 1e-3 * j]) for j in range(N)])
+    return replace(made_up_model(), link_tensors=LinkTensors(values, np.full((N, 3, 3), 1e-3)))
+
+
+def test_identified_link_tensors_are_kept_and_used(tmp_path: Path) -> None:
+    model = with_tensors()
+    model.save(tmp_path / "m.yaml")
+    loaded = EnergyModel.load(tmp_path / "m.yaml")
+    assert loaded.link_tensors is not None
+    assert model.link_tensors is not None
+    np.testing.assert_allclose(loaded.link_tensors.values, model.link_tensors.values)
+    np.testing.assert_allclose(loaded.link_tensors.std, model.link_tensors.std)
+    np.testing.assert_allclose(loaded.description(ROBOT).inertia, model.link_tensors.values)
+    torque = ArmDynamics(loaded.description(), loaded.setup).inverse_dynamics(*motion())
+    np.testing.assert_allclose(loaded.dynamics(robot=ROBOT).inverse_dynamics(*motion()), torque)
+    bare = made_up_model().predict(*motion()).current
+    assert np.abs(loaded.predict(*motion()).current - bare).max() > 0.01
+
+
+@pytest.mark.parametrize(
+    ("change", "names"),
+    [
+        (lambda t: t.replace("[0.01, 0.0, 0.0]", "[0.5, 0.0, 0.0]", 1), "a body can have"),
+        (lambda t: t.replace("[0.01, 0.0, 0.0]", "[0.01, 0.1, 0.0]", 1), "a body can have"),
+        (lambda t: t.replace("[0.01, 0.0, 0.0]", "[0.01, 0.0]", 1), "3 are needed"),
+        (lambda t: t.replace("[0.001, 0.001, 0.001]", "[-1.0, 0.001, 0.001]", 1), "negative"),
+        (lambda t: t.replace("unit: kg m^2\n  source", "unit: g m^2\n  source"), "kg m^2"),
+    ],
+)
+def test_refuses_link_tensors_that_cannot_be(tmp_path: Path, change: Change, names: str) -> None:
+    path = tmp_path / "m.yaml"
+    with_tensors().save(path)
+    text = path.read_text(encoding="utf-8")
+    path.write_text(change(text), encoding="utf-8")
+    assert change(text) != text
+    with pytest.raises(ModelFileError, match="link_tensors") as error:
+        EnergyModel.load(path)
+    assert names in str(error.value)
 
 
 def test_a_refusal_names_the_line(tmp_path: Path) -> None:

@@ -38,6 +38,11 @@ def register(subparsers: Any) -> None:
         help="physical structure with priors, or EcBot's 4n+1 free coefficients",
     )  # fmt: skip
     identify.add_argument(
+        "--link-tensors", default="file", choices=("file", "identify"),
+        help="inertia tensors of the links: the robot file's (default), or identified from "
+        "target_moment where the file has none or wrong ones",
+    )  # fmt: skip
+    identify.add_argument(
         "--gravity", nargs=3, type=float, metavar=("X", "Y", "Z"),
         help="gravity in the base frame [m/s^2], where you know the mounting",
     )  # fmt: skip
@@ -71,7 +76,7 @@ def run_identify(options: argparse.Namespace) -> int:
         result = identify(
             options.bags, robot, validate=options.validate, friction=options.friction,
             power_model=options.power_model, setup=_given_setup(options, robot),
-            progress=_shown(report),
+            identify_tensors=options.link_tensors == "identify", progress=_shown(report),
         )  # fmt: skip
     result.model.save(options.output)
     for warning in result.warnings:

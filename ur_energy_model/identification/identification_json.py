@@ -8,7 +8,7 @@ from typing import Any
 from ur_energy_model.identification.joint_fit import JointFit
 from ur_energy_model.identification.pipeline import Identification
 from ur_energy_model.model.drive import motor_constant
-from ur_energy_model.model.energy_model import JointModel
+from ur_energy_model.model.energy_model import EnergyModel, JointModel
 from ur_energy_model.model.friction_bank import straight_line
 from ur_energy_model.model.robots import RobotDescription
 
@@ -30,11 +30,23 @@ def identification_json(result: Identification) -> Mapping[str, Any]:
             _joint_json(joint, fit, _robot_file(robot, j), float(robot.max_velocity[j]))
             for j, (joint, fit) in enumerate(zip(model.joints, result.joints, strict=True))
         ],
+        "link_tensors": _tensors_json(model),
         "bus_power": _bus_json(result) if result.power.source == "bus_power" else None,
         "fit": model.fit[0],
         "fits": list(model.fit),
         "validation": list(model.validation),
         "warnings": list(result.warnings),
+    }
+
+
+def _tensors_json(model: EnergyModel) -> dict[str, Any] | None:
+    """Identified tensors by link, None where the robot file's are used."""
+    tensors = model.link_tensors
+    if tensors is None:
+        return None
+    return {
+        joint.name: {"value": value, "std": std}
+        for joint, value, std in zip(model.joints, tensors.values, tensors.std, strict=True)
     }
 
 

@@ -15,7 +15,7 @@ from ur_energy_model.identification.recording import Progress, Recording, read_r
 from ur_energy_model.identification.setup_estimation import estimate_setup_and_inertia
 from ur_energy_model.identification.signals import NarrowFilter
 from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.model.robots import RobotDescription, load_robot
+from ur_energy_model.model.robots import RobotDescription
 
 Array = NDArray[np.float64]
 
@@ -61,7 +61,7 @@ def weigh_payload(
     Raises:
         UrEnergyError: the bag or the known mass cannot be used.
     """
-    description = load_robot(model.robot) if robot is None else robot
+    description = model.description(robot)
     with closing(read_recording(bag, description, progress=progress)) as recording:
         recording.quality.require_usable()
         if len(recording.quality.payloads) > 1:

@@ -14,6 +14,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from ur_energy_model.errors import IdentificationError
+from ur_energy_model.identification.inertia import possible_inertia
+from ur_energy_model.identification.torque_columns import payload_parameters
+from ur_energy_model.model.dynamics import entries_of, tensor_of
+from ur_energy_model.model.robots import RobotDescription
 
 Array = NDArray[np.float64]
 
@@ -21,6 +25,10 @@ _PSEUDO = 4
 """Order of the pseudo-inertia matrix."""
 _MARGIN = 1e-6
 """Smallest eigenvalue asked of the scaled pseudo-inertia."""
+_KEPT = 1e-6
+"""Spread of what is to stay as it is [kg, kg m]."""
+_PLAUSIBLE = 10.0
+"""Factor on a spread that leaves the second term of the problem without weight."""
 
 
 def pseudo_inertia(parameters: Array) -> Array:
@@ -68,7 +76,7 @@ def nearest_possible(
         [kind(count) for kind, count in (
             (clarabel.NonnegativeConeT, cones[0]),
             *((clarabel.PSDTriangleConeT, _PSEUDO) for _ in range(cones[1])),
-        )], settings,
+        ) if count], settings,
     )  # fmt: skip
     solution = solver.solve()
     if solution.status not in {
@@ -79,6 +87,44 @@ def nearest_possible(
             "check that the recording belongs to this robot"
         )
     return np.asarray(nominal + spread * np.array(solution.x))
+
+
+def nearest_possible_tensors(
+    information: Array, deviations: Array, robot: RobotDescription, spread: Array
+) -> Array:
+    """Tensors of the moving links that bodies of their masses can have, nearest to those measured.
+
+    Args:
+        information: inverse covariance of the deviations [6 n, 6 n].
+        deviations: measured minus the robot file's tensors [6 n], kg m^2 (xx, xy, yy, xz, yz, zz).
+        robot: the arm; masses and centres of mass are kept.
+        spread: how far from the robot file each may plausibly be [6 n], all positive. It is in
+            `information` already and has next to no weight of its own.
+
+    Returns:
+        About the centres of mass, axes of the link frames [n, 3, 3], kg m^2.
+
+    Raises:
+        IdentificationError: the solver finds no solution.
+    """
+    n, moving = robot.dof, np.flatnonzero(~robot.fixed)
+    nominal = np.concatenate([
+        payload_parameters(robot.mass[k], robot.center_of_mass[k], entries_of(robot.inertia[k]))
+        for k in moving
+    ])  # fmt: skip
+    picks = np.concatenate([10 * link + np.arange(4, 10) for link in range(n)])
+    combination = np.zeros((6 * n, 10 * n))
+    combination[np.arange(6 * n), picks] = 1.0
+    free = np.full(10 * n, _KEPT)
+    free[picks] = _PLAUSIBLE * spread
+    found = nearest_possible(
+        information, combination, combination @ nominal + deviations, nominal, free, n
+    )
+    change = (found - nominal)[picks].reshape(n, 6)
+    return np.array([
+        possible_inertia(robot.inertia[k] + tensor_of(entries))
+        for k, entries in zip(moving, change, strict=True)
+    ])  # fmt: skip
 
 
 def _constraints(

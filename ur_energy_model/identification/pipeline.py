@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ur_energy_model.errors import WrongRobotError
+from ur_energy_model.errors import MissingFieldError, WrongRobotError
 from ur_energy_model.identification.assembly import assemble
 from ur_energy_model.identification.comparison import Setups, compare, compare_target_torque
 from ur_energy_model.identification.currents import (
@@ -77,6 +77,7 @@ def identify(
     friction: str = AUTO,
     power_model: str = "physical",
     setup: Setup | None = None,
+    identify_tensors: bool = False,
     progress: Progress | None = None,
 ) -> Identification:
     """Identify an arm from one or more bags; memory does not grow with their length.
@@ -88,18 +89,21 @@ def identify(
         friction: name of a friction law, or "auto" to choose per joint.
         power_model: "physical" or "ecbot".
         setup: mounting and payload as the user states them, a prior for the estimate.
+        identify_tensors: identify the link tensors too, in place of the robot file's.
         progress: called with fraction (NaN if unknown) and text.
 
     Raises:
         UrEnergyError: input that cannot be used, with place and remedy.
     """
-    arm = load_robot(robot) if isinstance(robot, str) else robot
-    with _Readings(arm, progress) as read:
+    described = load_robot(robot) if isinstance(robot, str) else robot
+    with _Readings(described, progress) as read:
         fitted = [read(bag) for bag in bags]
         held_out = [read(bag) for bag in validate]
         for recording in (*fitted, *held_out):
             recording.quality.require_usable()
-        estimate = _estimate_setups([*fitted, *held_out], fitted, arm, setup)
+        arm, estimate = _estimate_setups(
+            [*fitted, *held_out], fitted, described, setup, identify_tensors
+        )
         joints = _fit_currents(fitted, arm, estimate, setup, friction)
         power = PowerFit(arm)
         for recording in fitted:
@@ -126,8 +130,9 @@ def identify(
             "no target_moment recorded: nominal motor inertia, and mounting and payload as stated"
         )
     return Identification(
-        arm, model, joints, result, estimate, fit, validation, tuple(dict.fromkeys(warnings))
-    )
+        described, model, joints, result, estimate, fit, validation,
+        tuple(dict.fromkeys(warnings)),
+    )  # fmt: skip
 
 
 def evaluate(model: EnergyModel, bag: str | Path, *, progress: Progress | None = None) -> Metrics:
@@ -151,10 +156,10 @@ def read_for_comparison(
     Raises:
         UrEnergyError: input that cannot be used, with place and remedy.
     """
-    robot = load_robot(model.robot)
+    robot = model.description()
     check_model(model, robot, bag)
     recording = read_recording(bag, robot, progress=progress)
-    estimate = _estimate_setups([recording], [recording], robot, None)
+    _, estimate = _estimate_setups([recording], [recording], robot, None)
     return recording, Setups(robot, recording.info, estimate, None)
 
 
@@ -191,22 +196,34 @@ class _Readings:
 
 def _estimate_setups(
     recordings: Sequence[Recording], fitted: Sequence[Recording], robot: RobotDescription,
-    setup: Setup | None,
-) -> SetupEstimate | None:  # fmt: skip
-    """Setups of all recordings; the inertia comes from the fitted ones alone."""
+    setup: Setup | None, identify_tensors: bool = False,
+) -> tuple[RobotDescription, SetupEstimate | None]:  # fmt: skip
+    """The arm, with its link tensors where they are asked for, and setups of all recordings.
+
+    Inertia and tensors come from the fitted recordings alone.
+    """
     usable = [r for r in recordings if r.torque_reference != "none"]
     if not any(recording in usable for recording in fitted):
-        return None
-    estimate = estimate_setup_and_inertia(_torques(fitted), robot, configured=setup)
+        if identify_tensors:
+            raise MissingFieldError(
+                fitted[0].path, "was not recorded, and link tensors show in nothing else",
+                "record it or use the robot file's tensors", field="target_moment",
+            )  # fmt: skip
+        return robot, None
+    estimate = estimate_setup_and_inertia(
+        _torques(fitted), robot, configured=setup, identify_tensors=identify_tensors
+    )
+    if estimate.link_tensors is not None:
+        robot = estimate.link_tensors.applied_to(robot)
     others = [r for r in usable if r not in fitted]
     if not others:
-        return estimate
+        return robot, estimate
     entries = list(estimate.recordings)
     for recording in others:
         entries.extend(
             estimate_setup_and_inertia(_torques([recording]), robot, configured=setup).recordings
         )
-    return replace(estimate, recordings=tuple(entries))
+    return robot, replace(estimate, recordings=tuple(entries))
 
 
 def _torques(recordings: Sequence[Recording]) -> Iterator[Telemetry]:

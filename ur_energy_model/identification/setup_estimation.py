@@ -28,6 +28,7 @@ from ur_energy_model.identification.setup_solver import (
     SetupSolver,
 )
 from ur_energy_model.identification.torque_columns import TorqueColumns
+from ur_energy_model.model.link_tensors import LinkTensors
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import Setup
 from ur_energy_model.telemetry.samples import Array, Telemetry
@@ -79,8 +80,8 @@ class SetupEstimate:
         reflected_inertia: motor and reducer, joint side [n], kg m^2.
         std: its standard deviation [n]; correlated residuals allowed for.
         identified: [n]; False where the joint hardly moved and the robot file's value stands.
-        link_tensors: deviations of the link tensors from the robot file [n, 3, 3], kg m^2, link
-            frame axes and origin, or None where they were not asked for.
+        link_tensors: that take the place of the robot file's, or None where they were not asked
+            for. Reflected inertias and setups belong to them.
         recordings: one entry per recording, or several where its payload changes.
         rms: torque residual per joint over all recordings [n], N m.
         r2: coefficient of determination per joint [n].
@@ -92,7 +93,7 @@ class SetupEstimate:
     reflected_inertia: Array
     std: Array
     identified: NDArray[np.bool_]
-    link_tensors: Array | None
+    link_tensors: LinkTensors | None
     recordings: tuple[RecordingSetup, ...]
     rms: Array
     r2: Array
@@ -129,7 +130,7 @@ def estimate_setup_and_inertia(
         robot: the arm, n joints.
         configured: mounting and payload as the user states them; None takes what the recording
             says (payload, payload_cog, info), else upright and unloaded.
-        identify_tensors: also estimate deviations of the link tensors.
+        identify_tensors: also estimate the link tensors.
 
     Raises:
         MissingFieldError: a recording lacks target_moment or position and speed.
@@ -156,7 +157,7 @@ def estimate_setup_and_inertia(
     entries = tuple(map(_recording, useful, solution.recordings))
     longest = max(entries, key=lambda entry: entry.samples)
     nominal = robot.reflected_inertia
-    reliable = solution.std < _IDENTIFIED * np.abs(solution.reflected_inertia)
+    reliable = solution.std_given_tensors < _IDENTIFIED * np.abs(solution.reflected_inertia)
     identified = solution.moved & reliable
     squares = np.sum([local.squares for local in solution.recordings], axis=0)
     spread = np.sum([local.spread for local in solution.recordings], axis=0)

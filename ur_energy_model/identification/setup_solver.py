@@ -16,9 +16,11 @@ from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
 from ur_energy_model.identification.inertia import possible_inertia
+from ur_energy_model.identification.physical_consistency import nearest_possible_tensors
 from ur_energy_model.identification.setup_data import SetupData
 from ur_energy_model.identification.torque_columns import TorqueColumns, payload_parameters
 from ur_energy_model.model.dynamics import entries_of, tensor_of
+from ur_energy_model.model.link_tensors import LinkTensors
 from ur_energy_model.model.setup import Payload, Setup
 
 Array = NDArray[np.float64]
@@ -68,14 +70,17 @@ class CommonSolution:
 
     Attributes:
         reflected_inertia, std: joint side [n], kg m^2.
-        link_tensors: deviations [n, 3, 3], kg m^2, or None.
+        std_given_tensors: standard deviation of the inertia beside the link tensors used [n]; the
+            first joint's is one with its link's tensor, so that only their sum can be exact.
+        link_tensors: of the moving links, where they were asked for.
         moved: joints that moved in some recording [n].
         recordings: one per recording.
     """
 
     reflected_inertia: Array
     std: Array
-    link_tensors: Array | None
+    std_given_tensors: Array
+    link_tensors: LinkTensors | None
     moved: NDArray[np.bool_]
     recordings: tuple[LocalSolution, ...]
 
@@ -103,16 +108,37 @@ class SetupSolver:
         if self._borrow_gravity(unknowns, std):
             unknowns, std = self._fit(unknowns)
         n = self.robot.dof
-        tensors = None
+        tensors, inertia_std = None, std[:n]
         if self.columns.tensors:
-            entries = unknowns[n : self.common].reshape(n, 6)
-            tensors = np.array([tensor_of(entry) for entry in entries])
+            tensors = self._possible_tensors(unknowns, std)
+            unknowns, std = self._fit_beside(tensors, unknowns)
         return CommonSolution(
             reflected_inertia=unknowns[:n],
-            std=std[:n],
+            std=inertia_std,
+            std_given_tensors=std[:n],
             link_tensors=tensors,
             moved=self.moved,
             recordings=tuple(self._local_solution(unknowns, std, i) for i in range(len(self.data))),
+        )
+
+    def _possible_tensors(self, unknowns: Array, std: Array) -> LinkTensors:
+        """Tensors that bodies can have, nearest to the deviations found."""
+        where = slice(self.robot.dof, self.common)
+        covariance = np.linalg.inv(self._information(unknowns)[0])[where, where]
+        values = nearest_possible_tensors(
+            np.linalg.inv(covariance), unknowns[where], self.robot, self.spread[where]
+        )
+        spreads = std[where].reshape(-1, 6)
+        return LinkTensors(values, np.array([tensor_of(entries) for entries in spreads]))
+
+    def _fit_beside(self, tensors: LinkTensors, start: Array) -> tuple[Array, Array]:
+        """Unknowns and their standard deviations with the link tensors settled."""
+        where = slice(self.robot.dof, self.common)
+        change = tensors.values - self.robot.inertia[~self.robot.fixed]
+        self.mean[where] = np.concatenate([entries_of(tensor) for tensor in change])
+        self.spread[where] = _FIXED_STD
+        return self._fit(
+            np.concatenate([start[: where.start], self.mean[where], start[where.stop :]])
         )
 
     def _priors(self) -> tuple[Array, Array]:
@@ -124,7 +150,7 @@ class SetupSolver:
         if self.columns.tensors:
             mass = self.robot.mass[~self.robot.fixed]
             mean.append(np.zeros(6 * len(mass)))
-            spread.append(np.repeat(_LINK_TENSOR_STD * mass, 6))
+            spread.append(np.repeat(np.maximum(_LINK_TENSOR_STD * mass, _FIXED_STD), 6))
         for entry in self.data:
             setup = entry.stated.setup
             payload = setup.payload
@@ -202,6 +228,12 @@ class SetupSolver:
 
     def _covariance(self, unknowns: Array) -> Array:
         """Sandwich covariance with blocks of time as independent units."""
+        hessian, middle = self._information(unknowns)
+        inverse = np.linalg.inv(hessian)
+        return np.asarray(inverse @ middle @ inverse)
+
+    def _information(self, unknowns: Array) -> tuple[Array, Array]:
+        """Curvature of the sum of squares, and scatter of its slope over blocks of time."""
         prior = np.diag(1 / self.spread**2)
         for index in range(len(self.data)):
             where = self._at(index)
@@ -220,8 +252,7 @@ class SetupSolver:
             scores = (blocks @ now) @ slopes
             scores = scores - scores.mean(axis=0)
             middle += scores.T @ scores * (len(scores) / max(1, len(scores) - 1))
-        inverse = np.linalg.inv(hessian)
-        return np.asarray(inverse @ middle @ inverse)
+        return hessian, middle
 
     def _slopes(self, unknowns: Array, index: int) -> Array:
         """Change of `_coefficients` with each unknown [coefficients, unknowns]."""

@@ -25,6 +25,7 @@ from ur_energy_model.model.drive import BusModel, Drives, Prediction
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.friction import SMOOTHING, Friction
 from ur_energy_model.model.friction_bank import FrictionBank, presliding
+from ur_energy_model.model.link_tensors import LinkTensors
 from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.model.setup import Setup
 
@@ -80,6 +81,7 @@ class EnergyModel:
         bus: whole-arm power model.
         fit, validation: metrics of the recordings fitted and held out, as METRICS mappings.
         provenance: what made the model.
+        link_tensors: identified with the rest; None where the robot file's are used.
     """
 
     robot: str
@@ -90,6 +92,7 @@ class EnergyModel:
     fit: tuple[Mapping[str, Any], ...] = ()
     validation: tuple[Mapping[str, Any], ...] = ()
     provenance: Mapping[str, Any] = field(default_factory=dict)
+    link_tensors: LinkTensors | None = None
 
     @classmethod
     def load(cls, path: str | Path) -> EnergyModel:
@@ -170,8 +173,14 @@ class EnergyModel:
         self, *, robot: RobotDescription | None = None, setup: Setup | None = None
     ) -> ArmDynamics:
         """Rigid-body dynamics of the arm in a setup (the model's own by default)."""
-        description = load_robot(self.robot) if robot is None else robot
-        return ArmDynamics(description, self.setup if setup is None else setup)
+        return ArmDynamics(self.description(robot), self.setup if setup is None else setup)
+
+    def description(self, robot: RobotDescription | None = None) -> RobotDescription:
+        """The arm by its robot file (the one named in the model by default), with the link tensors
+        that were identified.
+        """  # noqa: D205
+        robot = load_robot(self.robot) if robot is None else robot
+        return robot if self.link_tensors is None else self.link_tensors.applied_to(robot)
 
     def from_link_torque(
         self,

@@ -18,6 +18,7 @@ from ur_energy_model.errors import ModelFileError
 from ur_energy_model.files import write_text
 from ur_energy_model.model.energy_model import BusModel, EnergyModel, JointModel
 from ur_energy_model.model.friction import LAWS, PARAMETER_UNITS, SHAPE_UNITS, Friction
+from ur_energy_model.model.link_tensors import LinkTensors, is_possible
 from ur_energy_model.model.setup import Payload, Setup
 from ur_energy_model.model.yaml_tree import YamlTree
 
@@ -63,8 +64,9 @@ def load_model(path: str | Path) -> EnergyModel:
     if kind is None or kind.scalar() != KIND:
         raise root.refuse("is not a model file of this package (no 'kind: ur_energy_model')")
     keys = root.keys(
-        "kind", "schema", "robot", "setup", "joints", "bus", "fit", "validation", "provenance"
-    )
+        "kind", "schema", "robot", "setup", "joints", "bus", "fit", "validation", "provenance",
+        optional=("link_tensors",),
+    )  # fmt: skip
     if keys["schema"].integer() != SCHEMA:
         raise keys["schema"].refuse(f"this version reads schema {SCHEMA} only")
     names = keys["joints"].mapping()
@@ -81,6 +83,9 @@ def load_model(path: str | Path) -> EnergyModel:
         fit=tuple(node.plain() for node in keys["fit"].items()),
         validation=tuple(node.plain() for node in keys["validation"].items()),
         provenance=_plain_mapping(keys["provenance"]),
+        link_tensors=(
+            _link_tensors(keys["link_tensors"], tuple(names)) if "link_tensors" in keys else None
+        ),
     )
 
 
@@ -100,6 +105,7 @@ def _document(model: EnergyModel) -> dict[str, Any]:
             "payload_inertia": [_numbers(row) for row in payload.inertia],
         },
         "joints": {joint.name: _joint_document(joint) for joint in model.joints},
+        **_link_tensors_document(model.link_tensors, names),
         "bus": {
             "kind": bus.kind,
             "source": bus.source,
@@ -236,6 +242,41 @@ def _friction(
     return friction, keys["reason"].text()
 
 
+def _link_tensors_document(tensors: LinkTensors | None, names: list[str]) -> dict[str, Any]:
+    """The part `link_tensors`; nothing where the robot file's are used."""
+    if tensors is None:
+        return {}
+    links = {
+        name: {"value": [_numbers(row) for row in value], "std": [_numbers(row) for row in std]}
+        for name, value, std in zip(names, tensors.values, tensors.std, strict=True)
+    }
+    return {"link_tensors": {"unit": "kg m^2", "source": tensors.source, **links}}
+
+
+def _link_tensors(node: YamlTree, joints: tuple[str, ...]) -> LinkTensors:
+    keys = node.keys("unit", "source", *joints)
+    _check_unit(keys["unit"], "kg m^2")
+    values, stds = [], []
+    for name in joints:
+        link = keys[name].keys("value", "std")
+        value, std = _matrix(link["value"]), _matrix(link["std"])
+        if not np.allclose(value, value.T, rtol=1e-6, atol=0.0) or not is_possible(value):
+            raise link["value"].refuse("is not an inertia tensor that a body can have")
+        if (std < 0).any():
+            raise link["std"].refuse("must not be negative")
+        values.append(value)
+        stds.append(std)
+    return LinkTensors(np.array(values), np.array(stds), keys["source"].text())
+
+
+def _matrix(node: YamlTree) -> Array:
+    """Three rows of three numbers."""
+    rows = node.items()
+    if len(rows) != 3:
+        raise node.refuse("must have 3 rows of 3 numbers")
+    return np.array([row.numbers(3) for row in rows])
+
+
 def _setup(node: YamlTree) -> tuple[Setup, str]:
     keys = node.keys(
         "source", "gravity", "payload_mass", "payload_center_of_mass", "payload_inertia"
@@ -243,13 +284,10 @@ def _setup(node: YamlTree) -> tuple[Setup, str]:
     mass = keys["payload_mass"].number()
     if mass < 0:
         raise keys["payload_mass"].refuse("must not be negative")
-    rows = keys["payload_inertia"].items()
-    if len(rows) != 3:
-        raise keys["payload_inertia"].refuse("must have 3 rows of 3 numbers")
     payload = Payload(
         mass,
         np.array(keys["payload_center_of_mass"].numbers(3)),
-        np.array([row.numbers(3) for row in rows]),
+        _matrix(keys["payload_inertia"]),
     )
     return Setup(np.array(keys["gravity"].numbers(3)), payload), keys["source"].text()
 

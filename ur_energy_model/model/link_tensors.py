@@ -1,0 +1,48 @@
+"""Inertia tensors of the links where recordings told them and not the robot file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ur_energy_model.model.robots import RobotDescription
+
+Array = NDArray[np.float64]
+
+_ROUNDING = 1e-6
+"""Second moment of mass that counts as zero, relative to the largest of the body."""
+
+
+@dataclass(frozen=True)
+class LinkTensors:
+    """Tensors of the moving links that take the place of the robot file's.
+
+    Only some of their combinations show in an arm's torques. Where motion tells nothing the robot
+    file decides, and the standard deviation says so.
+
+    Attributes:
+        values: about each link's centre of mass, axes of its frame [n, 3, 3], kg m^2.
+        std: of every entry [n, 3, 3], kg m^2.
+        source: the stage they come from, such as "target_moment".
+    """
+
+    values: Array
+    std: Array
+    source: str = "target_moment"
+
+    def applied_to(self, robot: RobotDescription) -> RobotDescription:
+        """The same arm with these tensors of its n moving links."""
+        inertia = robot.inertia.copy()
+        inertia[~robot.fixed] = self.values
+        return replace(robot, inertia=inertia)
+
+
+def is_possible(tensor: Array) -> bool:
+    """Whether a mass distribution can have this tensor [3, 3] about its centre of mass.
+
+    It can where the second moments of mass, trace/2 - tensor, are not negative.
+    """
+    moments = np.linalg.eigvalsh(0.5 * np.trace(tensor) * np.eye(3) - tensor)
+    return bool(moments[0] >= -_ROUNDING * max(moments[-1], 0.0))
