@@ -4,8 +4,8 @@ Joint-side torques of the links and the payload alone; motor and reducer inertia
 drives are added by the other modules of this room. Each array function costs one C++ call per
 sample into preallocated memory (about 2 us for six joints, 4 us for a regressor).
 
-Inertial parameters of a body (Raviola et al. 2021, sec. 2): mass, first moments and the tensor about the
-frame origin, in pinocchio's order (m, mcx, mcy, mcz, Ixx, Ixy, Iyy, Ixz, Iyz, Izz).
+Inertial parameters of a body (Raviola et al. 2021, sec. 2): mass, first moments and the tensor
+about the frame origin, in pinocchio's order (m, mcx, mcy, mcz, Ixx, Ixy, Iyy, Ixz, Iyz, Izz).
 """
 
 from __future__ import annotations
