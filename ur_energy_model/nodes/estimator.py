@@ -268,7 +268,7 @@ class EstimatorNode(ManagedNode):
     def _description(self, model: EnergyModel) -> RobotDescription:
         wanted = self.value("robot_model") or model.robot
         robot = load_robot(wanted)
-        if robot.name != model.robot:
+        if robot.name != load_robot(model.robot).name:
             raise WrongRobotError(
                 self._model_file, f"is a model of {model.robot}, not of {robot.name}",
                 "give the model of this robot or leave robot_model empty",
