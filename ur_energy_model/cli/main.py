@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import importlib.util
 import os
 import sys
 from collections.abc import Sequence
@@ -35,8 +34,6 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"ur_energy {__version__}")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for group in GROUPS:
-        if importlib.util.find_spec(f"ur_energy_model.cli.{group}") is None:
-            continue
         importlib.import_module(f"ur_energy_model.cli.{group}").register(subparsers)
     return parser
 
