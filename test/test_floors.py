@@ -12,7 +12,7 @@ import ur_energy_model
 
 ROOT = Path(ur_energy_model.__file__).parent
 FLOOR = {
-    "errors": 0, "resources": 0, "files": 0,
+    "errors": 0, "resources": 0, "files": 0, "plain": 0,
     "telemetry": 1, "model": 1,
     "identification": 2, "simulation": 2, "estimation": 2,
     "experiment": 3, "report": 3,

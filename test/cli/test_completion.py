@@ -39,6 +39,7 @@ def test_shell_accepts_the_script(script: str, shell: str, tmp_path: Path) -> No
         (["ur_energy", "report", "--cycle", "pro"], {"program"}),
         (["ur_energy", "completion", "z"], {"zsh"}),
         (["ur_energy", "import", "--robot", "ur5"], {"ur5", "ur5e"}),
+        (["ur_energy", "identify", "--friction", "cou"], {"coulomb_viscous"}),
         (["ur_energy", "report", "mod"], {"model.yaml"}),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",

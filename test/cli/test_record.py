@@ -78,6 +78,11 @@ def test_every_sample_of_the_time_asked_for_is_recorded(tmp_path, capsys, peer, 
     assert np.array_equal(telemetry["actual_q"], [value_of("actual_q", tick) for tick in ticks])
 
 
+def test_another_rate_than_asked_for_is_said(tmp_path, capsys, peer, record):
+    assert record("--duration", "0.2", "--rate", "200", "-o", str(tmp_path / "bag")) == 0
+    assert "recording at 500 Hz, not 200" in capsys.readouterr().err
+
+
 def test_splitting_makes_several_files(tmp_path, capsys, peer, record):
     arguments = ["--duration", "2", "--split-minutes", "0.012", "-o", str(tmp_path / "bag")]
     assert record(*arguments) == 0

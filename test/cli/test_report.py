@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,15 +12,17 @@ import pytest
 from test.estimation.known_arm import known_model
 from test.report.conftest import explained_recording
 from ur_energy_model.cli.main import main
+from ur_energy_model.resources import config_file
 from ur_energy_model.telemetry.bags import BagWriter
 
 
 @pytest.fixture(scope="module")
 def inputs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """A model file and a bag that it explains."""
+    """A model file of an arm by the user's own robot file, and a bag that it explains."""
     folder = tmp_path_factory.mktemp("report")
+    shutil.copy(config_file("robots", "ur5e.yaml"), folder / "mine.yaml")
     model = known_model()
-    model.save(folder / "model.yaml")
+    replace(model, robot=str(folder / "mine.yaml")).save(folder / "model.yaml")
     telemetry = explained_recording(model, seconds=14.0)
     with BagWriter(folder / "bag", telemetry.info, tuple(telemetry.columns), name="bag") as bag:
         bag.write(telemetry)
@@ -46,6 +50,7 @@ def test_json_is_all_that_goes_to_stdout(
     assert result["co2"] == pytest.approx(0.4 * result["energy"] / 3.6e6)
     assert all(Path(path).is_file() for path in result["figures"])
     text = output.read_text(encoding="utf-8")
+    assert "<h1>Energy of a UR5e</h1>" in text
     for title in ("Table IV", "Table V)", "Table VI)", "Table VII)", "Table VIII", "Provenance"):
         assert title in text
 

@@ -57,9 +57,9 @@ def run(options: argparse.Namespace) -> int:
     constants = None
     if options.model is not None:
         model = EnergyModel.load(options.model)
-        if model.robot != robot.name:
+        if model.robot_name != robot.name:
             raise WrongRobotError(
-                options.model, f"is of a {model.robot}", f"use a model of a {robot.name}"
+                options.model, f"is of a {model.robot_name}", f"use a model of a {robot.name}"
             )
         constants = np.array([joint.torque_constant for joint in model.joints])
     with progress("identifying base parameters") as report:

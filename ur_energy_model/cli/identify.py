@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import argparse
 import math
+import textwrap
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ur_energy_model.cli import output
+from ur_energy_model.model.friction import LAWS
 
 if TYPE_CHECKING:
     from ur_energy_model.identification.pipeline import Identification
     from ur_energy_model.model.robots import RobotDescription
     from ur_energy_model.model.setup import Setup
+
+
+_IDENTIFY_EXAMPLE = """example:
+  ur_energy identify excitation --robot ur5e --validate task -o model.yaml
+
+friction laws:
+"""
 
 
 def register(subparsers: Any) -> None:
@@ -21,7 +30,8 @@ def register(subparsers: Any) -> None:
         "identify",
         help="identify an arm's model from bags",
         description="Identify inertia, torque constants, friction and power of an arm from bags.",
-        epilog="example: ur_energy identify excitation --robot ur5e --validate task -o model.yaml",
+        epilog=_IDENTIFY_EXAMPLE + _law_lines(),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     identify.add_argument("bags", nargs="+", metavar="BAG", help="recordings to fit, together")
     identify.add_argument("--robot", required=True, help="name or YAML file of the robot")
@@ -31,7 +41,7 @@ def register(subparsers: Any) -> None:
     identify.add_argument("-o", "--output", required=True, metavar="MODEL.yaml")
     identify.add_argument(
         "--friction", default="auto", metavar="LAW",
-        help="friction law, or auto to choose per joint by cross-validation (default)",
+        help="one of those below, or auto to choose per joint by cross-validation (default)",
     )  # fmt: skip
     identify.add_argument(
         "--power-model", default="physical", choices=("physical", "ecbot"),
@@ -63,6 +73,18 @@ def register(subparsers: Any) -> None:
     evaluate.add_argument("bags", nargs="+", metavar="BAG")
     output.add_json_option(evaluate)
     evaluate.set_defaults(run=run_evaluate)
+
+
+def _law_lines() -> str:
+    """Names and descriptions of the friction laws, side by side."""
+    column = 4 + max(map(len, LAWS))
+    return "\n".join(
+        textwrap.fill(
+            f"  {name}".ljust(column) + law.description,
+            output.WIDTH, subsequent_indent=" " * column, break_on_hyphens=False,
+        )
+        for name, law in LAWS.items()
+    )  # fmt: skip
 
 
 def run_identify(options: argparse.Namespace) -> int:
@@ -163,7 +185,7 @@ def _print_identification(result: Identification) -> None:
 
     model = result.model
     output.print_table(
-        f"{model.robot}: identified constants (joint side inertia, motor side the rest)",
+        f"{model.robot_name}: identified constants (joint side inertia, motor side the rest)",
         ["joint", "inertia", "k_t", "± k_t", "friction law", "source of k_t"],
         [
             [

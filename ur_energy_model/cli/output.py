@@ -16,6 +16,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from ur_energy_model.plain import plain
+
 WIDTH = 80
 
 
@@ -91,18 +93,3 @@ def _cell(value: Any) -> str:
     if isinstance(value, float | np.floating):
         return "-" if not math.isfinite(value) else f"{value:.4g}"
     return str(value)
-
-
-def plain(value: Any) -> Any:
-    """The same with what JSON knows alone: arrays become lists, NaN and infinity null."""
-    if isinstance(value, dict):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
-    if isinstance(value, np.ndarray):
-        return plain(value.tolist())
-    if isinstance(value, np.generic):
-        return plain(value.item())
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value

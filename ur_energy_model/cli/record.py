@@ -87,6 +87,7 @@ def run(options: argparse.Namespace) -> int:
     with source:
         if source.missing_fields:
             note(f"the controller does not have: {', '.join(source.missing_fields)}")
+        _tell_rate(options.rate, source.info.rate)
         recorder = Recorder(
             source,
             split_seconds=None if options.split_minutes is None else 60.0 * options.split_minutes,
@@ -107,6 +108,12 @@ def run(options: argparse.Namespace) -> int:
             "what was recorded is readable",
         )  # fmt: skip
     return 0
+
+
+def _tell_rate(wanted: float | None, sent: float | None) -> None:
+    """Say so where the controller sends at another rate than asked for."""
+    if wanted is not None and sent is not None and not math.isclose(wanted, sent, rel_tol=1e-3):
+        note(f"recording at {sent:g} Hz, not {wanted:g}: a controller can only leave out cycles")
 
 
 @contextmanager

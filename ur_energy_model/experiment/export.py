@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from ur_energy_model.errors import InputError
+from ur_energy_model.files import write_text
 from ur_energy_model.model.fourier import FourierTrajectory
 
 LOOKAHEAD_TIME = 0.03
@@ -29,7 +30,7 @@ def export_trajectory(path: str | Path, trajectory: FourierTrajectory, rate: flo
         rate: rows per second of a table [Hz].
 
     Raises:
-        InputError: a suffix of another kind.
+        InputError: a suffix of another kind, or the place cannot be written.
     """
     target = Path(path)
     match target.suffix.lower():
@@ -41,7 +42,7 @@ def export_trajectory(path: str | Path, trajectory: FourierTrajectory, rate: flo
             raise InputError(
                 target, f"'{suffix}' is no export format", "name it .csv, .script or .urscript"
             )
-    target.write_text(text, encoding="utf-8")
+    write_text(target, text)
 
 
 def csv_table(trajectory: FourierTrajectory, rate: float) -> str:

@@ -17,8 +17,10 @@ from ur_energy_model.experiment.limits import Limits, check
 from ur_energy_model.experiment.problem import DesignRequest, limits_of
 from ur_energy_model.experiment.runnable import RepeatedMotion, Runnable
 from ur_energy_model.experiment.search import Design, design_trajectory
+from ur_energy_model.files import write_text
 from ur_energy_model.model.fourier import save_trajectory
 from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.plain import plain
 from ur_energy_model.resources import config_file
 
 Progress = Callable[[float, str], None]
@@ -171,9 +173,9 @@ class Session:
         outcome = Outcome(
             protocol, published["source"], self.robot.name, self.simulated, rows, self.warnings
         )
-        (self.folder / "verdict.md").write_text(outcome.markdown(), encoding="utf-8")
-        text = json.dumps(outcome.as_dict(), indent=2, default=_plain)
-        (self.folder / "verdict.json").write_text(text + "\n", encoding="utf-8")
+        write_text(self.folder / "verdict.md", outcome.markdown())
+        text = json.dumps(plain(outcome.as_dict()), indent=2, allow_nan=False)
+        write_text(self.folder / "verdict.json", text + "\n")
         return outcome
 
 
@@ -188,7 +190,3 @@ def published_results() -> dict[str, dict[str, Any]]:
     if not isinstance(content, dict) or content.get("schema") != 1:
         raise InputError(path, "is not of schema 1", "restore the file")
     return content
-
-
-def _plain(value: Any) -> Any:
-    return value.tolist() if isinstance(value, np.ndarray | np.generic) else str(value)

@@ -153,7 +153,7 @@ def check_robot(path: str | Path, info: RecordingInfo, robot: RobotDescription) 
         raise WrongRobotError(
             path,
             f"was recorded on a {info.robot}, not a {robot.name}",
-            f"use --robot {info.robot} or another bag",
+            f"use a model of a {info.robot} (identify: --robot {info.robot}) or another bag",
             field="robot",
         )
 
@@ -170,7 +170,7 @@ def check_batch(path: str | Path, batch: Telemetry, names: tuple[str, ...], dof:
         if values.ndim == 2 and values.shape[1] != dof:
             raise RecordingError(
                 path, f"has {values.shape[1]} joints, the robot {dof}",
-                "name the robot it was recorded on with --robot", field=name,
+                "use the robot, or a model of the robot, that it was recorded on", field=name,
             )  # fmt: skip
         if not np.isfinite(values).all():
             row = int(np.argmin(np.isfinite(values).reshape(len(values), -1).all(axis=1)))

@@ -116,6 +116,15 @@ class EnergyModel:
         """Number of joints n."""
         return len(self.joints)
 
+    @property
+    def robot_name(self) -> str:
+        """Name of the robot description, also where `robot` is a path.
+
+        Raises:
+            RobotFileError: the robot file is gone or damaged.
+        """
+        return load_robot(self.robot).name
+
     def with_setup(self, setup: Setup, source: str = "given") -> EnergyModel:
         """The same arm, mounted or loaded otherwise."""
         return replace(self, setup=setup, setup_source=source)

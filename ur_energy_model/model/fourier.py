@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from scipy.linalg import block_diag, null_space
 
 from ur_energy_model.errors import TrajectoryFileError
+from ur_energy_model.files import write_text
 
 Array = NDArray[np.float64]
 
@@ -152,7 +153,11 @@ class FourierTrajectory:
 
 
 def save_trajectory(path: str | Path, trajectory: FourierTrajectory) -> None:
-    """Write a trajectory as YAML; every coefficient keeps all its digits."""
+    """Write a trajectory as YAML; every coefficient keeps all its digits.
+
+    Raises:
+        TrajectoryFileError: the place cannot be written.
+    """
     content: dict[str, Any] = {
         "schema": SCHEMA,
         "type": TYPE,
@@ -166,10 +171,7 @@ def save_trajectory(path: str | Path, trajectory: FourierTrajectory) -> None:
     if trajectory.design:
         content["design"] = dict(trajectory.design)
     text = yaml.safe_dump(content, sort_keys=False, default_flow_style=None, width=1000)
-    target = Path(path)
-    partial = target.with_name(target.name + ".part")
-    partial.write_text(_HEADER + text, encoding="utf-8")
-    partial.replace(target)
+    write_text(path, _HEADER + text, TrajectoryFileError)
 
 
 def load_trajectory(path: str | Path) -> FourierTrajectory:

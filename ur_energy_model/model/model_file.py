@@ -6,7 +6,6 @@ is strict: unknown keys, missing joints, NaN and wrong units are refused with th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from ur_energy_model.model.friction import LAWS, PARAMETER_UNITS, SHAPE_UNITS, F
 from ur_energy_model.model.link_tensors import LinkTensors, is_possible
 from ur_energy_model.model.setup import Payload, Setup
 from ur_energy_model.model.yaml_tree import YamlTree
+from ur_energy_model.plain import plain
 
 Array = NDArray[np.float64]
 
@@ -34,6 +34,8 @@ JOINT_UNITS: dict[str, str] = {
     "back_emf_constant": "V s/rad",
 }
 _POSITIVE = ("gear_ratio", "torque_constant")
+_DIGITS = 8
+"""Significant digits: more than any measurement has, few enough to read."""
 _REMEDY = "mend the line or identify again with ur_energy identify"
 _HEADER = """\
 # Electro-mechanical model of a robot arm, made by ur_energy identify.
@@ -122,9 +124,9 @@ def _document(model: EnergyModel) -> dict[str, Any]:
             "errors": [_numbers(row) for row in bus.errors],
             "mode_power": {"unit": "W", **{k: _number(v) for k, v in bus.mode_power.items()}},
         },
-        "fit": [_plain(entry) for entry in model.fit],
-        "validation": [_plain(entry) for entry in model.validation],
-        "provenance": _plain(model.provenance),
+        "fit": [plain(entry, digits=_DIGITS) for entry in model.fit],
+        "validation": [plain(entry, digits=_DIGITS) for entry in model.validation],
+        "provenance": plain(model.provenance, digits=_DIGITS),
     }
 
 
@@ -372,24 +374,8 @@ def _plain_mapping(node: YamlTree) -> dict[str, Any]:
 
 
 def _number(value: float) -> float:
-    """Eight significant digits: more than any measurement, few enough to read."""
-    return float(f"{float(value):.8g}")
+    return float(f"{float(value):.{_DIGITS}g}")
 
 
 def _numbers(values: Any) -> list[float]:
     return [_number(value) for value in values]
-
-
-def _plain(value: Any) -> Any:
-    """Plain YAML data; NaN, where a figure does not exist, becomes null."""
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if isinstance(value, np.ndarray):
-        return _plain(value.tolist())
-    if isinstance(value, np.generic):
-        return _plain(value.item())
-    if isinstance(value, float):
-        return _number(value) if np.isfinite(value) else None
-    return value

@@ -126,7 +126,7 @@ def page_of(report: Report) -> Page:
     kinds = {True: "held out", False: "fitted", None: "unknown"}
     shown = ", ".join(f"{bag.label} ({kinds[bag.analysis.held_out]})" for bag in bags)
     return Page(
-        title=f"Energy of a {_arm_name(model.robot)}",
+        title=f"Energy of a {_arm_name(model.robot_name)}",
         subtitle=(f"Serial number {serial}. " if serial else "") + f"Recordings: {shown}.",
         verdict=report.verdict,
         tiles=_tiles(report),

@@ -24,6 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ur_energy_model.errors import InputError
+from ur_energy_model.files import new_file, write_text
+from ur_energy_model.plain import plain
 from ur_energy_model.simulation.parameters import ArmParameters
 
 Array = NDArray[np.float64]
@@ -147,12 +149,9 @@ class TruthLog:
         arrays: dict[str, Any] = {key: joints[:, k] for k, key in enumerate(JOINT_ENERGIES)}
         arrays |= {key: arm[:, k] for k, key in enumerate(ARM_ENERGIES)}
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        part = self.array_path.with_suffix(".part.npz")
-        np.savez_compressed(part, timestamp=time, **arrays)
-        part.replace(self.array_path)
-        text = self.path.with_name(self.path.name + ".part")
-        text.write_text(json.dumps(content, indent=1, default=_plain) + "\n", encoding="utf-8")
-        text.replace(self.path)
+        with new_file(self.array_path, "wb") as file:
+            np.savez_compressed(file, timestamp=time, **arrays)
+        write_text(self.path, json.dumps(plain(content), indent=1, allow_nan=False) + "\n")
 
 
 def _joint_constants(p: ArmParameters) -> dict[str, Array]:
@@ -170,11 +169,3 @@ def _joint_constants(p: ArmParameters) -> dict[str, Array]:
 
 def _ratio(part: float, whole: float) -> float | None:
     return float(part / whole) if abs(whole) > 1e-9 else None
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, np.ndarray):
-        return value.tolist()
-    if isinstance(value, np.generic):
-        return value.item()
-    raise TypeError(f"{type(value).__name__} in the truth")

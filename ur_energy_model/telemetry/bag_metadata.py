@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path, PurePath
@@ -13,6 +12,7 @@ import yaml
 
 from ur_energy_model import __version__
 from ur_energy_model.errors import RecordingError
+from ur_energy_model.files import new_file
 from ur_energy_model.telemetry.samples import Gap, RecordingInfo
 
 FILE_NAME = "metadata.yaml"
@@ -68,12 +68,8 @@ class BagMetadata:
         content = yaml.safe_dump(
             {ROOT: self._content()}, sort_keys=False, allow_unicode=True, width=1000
         )
-        temporary = folder / f".{FILE_NAME}.tmp"
-        with temporary.open("w", encoding="utf-8") as file:
+        with new_file(folder / FILE_NAME) as file:
             file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(folder / FILE_NAME)
 
     def _content(self) -> dict[str, Any]:
         used = [file for file in self.files if file.messages]
