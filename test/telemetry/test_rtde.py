@@ -63,7 +63,7 @@ def closed_port(host="127.0.10.1"):
 def source_of(peer, **options):
     options.setdefault("dashboard_port", closed_port())
     options.setdefault("fields", FIELDS)
-    return RtdeSource(peer.host, port=peer.port, batch=1, **options)
+    return RtdeSource(peer.host, port=peer.port, **{"batch_seconds": 0.0, **options})
 
 
 def read(source, count, timeout=10.0):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timezone
 from itertools import pairwise
 from pathlib import Path
 
@@ -14,12 +13,12 @@ from numpy.typing import NDArray
 
 from ur_energy_model.estimation.batches import ControllerCounter, merged, rows_of
 from ur_energy_model.estimation.channels import ArmState, Channels, arm_states
+from ur_energy_model.estimation.counters import EnergyCounters, utc_now
 from ur_energy_model.estimation.cycles import Cycle, CycleCounter, CycleLog, CycleStarts, Trigger
 from ur_energy_model.estimation.powers import PowerFlow, PowerOptions, bus_power
 from ur_energy_model.estimation.snapshot import Snapshot
-from ur_energy_model.estimation.state_file import Counters, StateFile
 from ur_energy_model.estimation.tracking import ResidualMonitor
-from ur_energy_model.model.energy import DEFAULT_GAP_LIMIT, EnergyMeter, MeterReading
+from ur_energy_model.model.energy import DEFAULT_GAP_LIMIT, MeterReading
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.telemetry.samples import Telemetry
@@ -100,6 +99,8 @@ class LiveEstimator:
         """Samples left out because a value was not finite."""
         self.latest_total = 0.0
         """Power of the whole arm at the last sample, brakes released [W]."""
+        self.log_problem: str | None = None
+        """Why the last cycle is not in the cycle log."""
         self._pending: list[Telemetry] = []
         self._on_cycle = on_cycle
         self._starts = CycleStarts(self.options.cycle_trigger, self.options.cycle_output)
@@ -107,26 +108,14 @@ class LiveEstimator:
         self._cycle_requested = False
         log = self.options.cycle_log
         self._log = None if log is None else CycleLog(log)
-        self._file: StateFile | None = None
-        counters = Counters.new(len(self.channels), utc_now())
-        if self.options.state_file is not None:
-            self._file = StateFile(self.options.state_file, self.channels)
-            try:
-                counters = self._file.load() or counters
-            except BaseException:
-                self._file.close()
-                raise
-        self._counters = counters
-        self._meter = EnergyMeter(
-            len(self.channels), gap_limit=self.options.gap_limit, start=counters.ever
+        self._counters = EnergyCounters(
+            self.channels, self.options.gap_limit, self.options.state_file
         )
-        self._resume_clock = counters.clock
         self._shown: dict[str, MeterReading] = {}
         self._last: Telemetry | None = None
         self._last_power = np.zeros(len(self.channels))
         self._last_state = ArmState.OFF
         self._controller_energy = ControllerCounter()
-        self.save()
 
     def update(self, batch: Telemetry) -> None:
         """Take in samples that follow the previous ones: their power is known on return.
@@ -146,6 +135,18 @@ class LiveEstimator:
         if batch.time[-1] - self._pending[0].time[0] >= SETTLE_AFTER:
             self._settle()
 
+    def sense(self, qd: Array, current: Array) -> None:
+        """Take the newest packet's values: `latest_total` is known on return, some us later.
+
+        The packet itself follows in `update`, together with others. This alone may be called
+        beside everything else, from another thread.
+
+        Args:
+            qd: joint velocities [n], rad/s.
+            current: measured motor currents [n], A.
+        """
+        self.latest_total = self.flow.power_now(qd, current)
+
     def snapshot(self, viewer: str = "live") -> Snapshot | None:
         """Where things stand; None before the first sample.
 
@@ -158,9 +159,8 @@ class LiveEstimator:
         last = self._last
         if last is None:
             return None
-        reading = self._meter.reading
-        if self._file is not None:
-            self._file.note(reading, float(last.time[-1]))
+        self._counters.note()
+        reading = self._counters.ever
         passed = reading - self._shown.get(viewer, reading)
         self._shown[viewer] = reading
         power = passed.net / passed.accounted if passed.accounted > 0 else self._last_power
@@ -171,7 +171,7 @@ class LiveEstimator:
             q=last.columns["actual_q"][-1] if "actual_q" in last.columns else None,
             qd=last.columns["actual_qd"][-1],
             power=power,
-            since_reset=reading - self._counters.reset,
+            since_reset=self._counters.since_reset,
             ever=reading,
             state=self._last_state,
             robot_mode=_code(last, "robot_mode"),
@@ -183,12 +183,12 @@ class LiveEstimator:
             residual_std=statistics.std,
             drifting=self.residual.drifting,
             controller_energy=self._controller_energy.total,
-            payload=self.flow.setup.payload.mass,
-            speed_scaling=self.flow.speed_scaling,
-            temperature=self.flow.temperature,
+            payload=self.flow.conditions.setup.payload.mass,
+            speed_scaling=self.flow.conditions.speed_scaling,
+            temperature=self.flow.conditions.temperature,
             samples=self.samples,
             refused=self.refused,
-            controller_restarts=self._meter.restarts,
+            controller_restarts=self._counters.clock_restarts,
             reset_time=self._counters.reset_time,
             reset_reason=self._counters.reset_reason,
         )
@@ -196,19 +196,12 @@ class LiveEstimator:
     def reset(self, reason: str) -> None:
         """Start the counters since reset anew; those since ever go on."""
         self._settle()
-        self._counters = replace(
-            self._counters, reset=self._meter.reading, reset_time=utc_now(), reset_reason=reason
-        )
-        self.save()
+        self._counters.reset(reason)
 
     def read_interval(self) -> MeterReading:
         """Energies since the last call of this (or since ever at the first)."""
         self._settle()
-        reading = self._meter.reading
-        passed = reading - self._counters.interval
-        self._counters = replace(self._counters, interval=reading)
-        self.save()
-        return passed
+        return self._counters.read_interval()
 
     def start_cycle(self) -> None:
         """Begin a new cycle with the next sample."""
@@ -223,7 +216,7 @@ class LiveEstimator:
         """
         self._settle()
         flow = PowerFlow(model, self.flow.robot, self.options.power)
-        flow.setup = self.flow.setup
+        flow.conditions.adopt(self.flow.conditions)
         self.flow = flow
         if flow.channels.names != self.channels.names:
             self._change_channels(flow.channels)
@@ -246,43 +239,32 @@ class LiveEstimator:
         self.flow.options = tuned
         self.flow.standby.enabled = tuned.track_standby
         self.flow.standby.limit = tuned.standby_limit
-        self._meter.gap_limit = options.gap_limit
+        self._counters.gap_limit = options.gap_limit
         self.residual.alarm = options.drift_alarm
         self.residual.time_constant = self.residual.statistics.time_constant = options.drift_time
 
+    def saving(self) -> Callable[[], None]:
+        """What to save now; the answer brings it to disk, and needs no lock of the owner."""
+        self._settle()
+        return self._counters.saving()
+
     def save(self) -> None:
         """Bring the counters to disk."""
-        self._settle()
-        if self._file is not None:
-            clock = None if self._last is None else float(self._last.time[-1])
-            clock = self._counters.clock if clock is None else clock
-            self._file.save(replace(self._counters, ever=self._meter.reading, clock=clock))
+        self.saving()()
 
     def close(self) -> None:
         """Save, and release the state file."""
-        if self._file is not None:
-            self.save()
-            self._file.close()
-            self._file = None
+        self._settle()
+        self._counters.close()
 
     def _change_channels(self, channels: Channels) -> None:
         """Carry all counters over to a model with other parameter errors."""
-        names, counters = self.channels.names, self._counters
-        reading = channels.adopt(self._meter.reading, names)
-        self._meter = EnergyMeter(len(channels), gap_limit=self.options.gap_limit, start=reading)
-        self._counters = replace(
-            counters,
-            ever=reading,
-            reset=channels.adopt(counters.reset, names),
-            interval=channels.adopt(counters.interval, names),
-        )
+        names = self.channels.names
+        self._counters.change_channels(channels)
         self._cycle.carry_over(lambda old: channels.adopt(old, names))
         self._shown.clear()
         self._last_power = np.zeros(len(channels))
         self.channels = channels
-        if self._file is not None:
-            self._file.rename(channels)
-        self.save()
 
     def _settle(self) -> None:
         """Account for the samples whose powers are known."""
@@ -292,19 +274,17 @@ class LiveEstimator:
         self._pending = []
         states = arm_states(batch, batch.columns["actual_qd"])
         power = self.flow.matrix(batch, states)
-        self.flow.follow(batch)
+        self.flow.conditions.follow(batch)
         if not np.isfinite(power.sum()):
             good = np.asarray(np.isfinite(power).all(axis=1))
             self.refused += int((~good).sum())
             if not good.any():
                 return
             batch, power, states = rows_of(batch, good), power[good], states[good]
-        if self._resume_clock is not None:
-            self._resume(float(batch.time[0]))
-        before = self._meter.accounted
+        before = self._counters.ever.accounted
         self._integrate(batch, power)
         if bus_power(batch) is not None:
-            passed = self._meter.accounted - before
+            passed = self._counters.ever.accounted - before
             self.flow.track(batch, power, states, passed)
             columns = self.channels.arm
             residual = power[:, columns["total"]] - power[:, columns["bus"]]
@@ -325,34 +305,23 @@ class LiveEstimator:
         for start, stop in pairwise(edges):
             if start in starts:
                 self._begin_cycle(float(batch.time[start]))
-            self._meter.update(batch.time[start:stop], power[start:stop])
+            self._counters.add(batch.time[start:stop], power[start:stop])
             if self._cycle.open:
                 self._cycle.observe(float(total[start:stop].max()))
 
     def _begin_cycle(self, time: float) -> None:
-        done = self._cycle.begin(time, self._meter.reading)
+        done = self._cycle.begin(time, self._counters.ever)
         if done is None:
             return
         self.cycles.append(done)
         if self._log is not None:
-            self._log.add(done, self.channels, utc_now())
+            try:
+                self._log.add(done, self.channels, utc_now())
+                self.log_problem = None
+            except OSError as error:  # counting goes on without
+                self.log_problem = f"{self._log.path}: cannot be written ({error.strerror})"
         if self._on_cycle is not None:
             self._on_cycle(done)
-
-    def _resume(self, now: float) -> None:
-        """Count the time while no estimator ran as unaccounted, where one clock spans it."""
-        clock, self._resume_clock = self._resume_clock, None
-        if clock is not None and now > clock:
-            away = MeterReading.zero(len(self.channels))
-            start = self._meter.reading + replace(away, unaccounted=now - clock)
-            self._meter = EnergyMeter(
-                len(self.channels), gap_limit=self.options.gap_limit, start=start
-            )
-
-
-def utc_now() -> str:
-    """The time of day, ISO 8601 in UTC."""
-    return datetime.now(timezone.utc).isoformat(timespec="milliseconds")
 
 
 def _code(batch: Telemetry, name: str) -> int | None:

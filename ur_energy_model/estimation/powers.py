@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -11,25 +11,23 @@ from numpy.typing import NDArray
 
 from ur_energy_model.errors import MissingFieldError, WrongRobotError
 from ur_energy_model.estimation.channels import QUANTITIES, ArmState, Channels
-from ur_energy_model.estimation.tracking import RunningMean, StandbyTracker
+from ur_energy_model.estimation.conditions import Conditions
+from ur_energy_model.estimation.differentiator import Differentiator
+from ur_energy_model.estimation.mode_power import ModePower, mode_of
+from ur_energy_model.estimation.sensitivities import HeldSensitivities
+from ur_energy_model.estimation.tracking import StandbyTracker
 from ur_energy_model.model.drive import Prediction
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription
-from ur_energy_model.model.setup import Payload, Setup
-from ur_energy_model.telemetry.modes import POWER_OFF, ROBOT_MODES
 from ur_energy_model.telemetry.samples import Telemetry
 
 Array = NDArray[np.float64]
 Method = Literal["auto", "current", "motion"]
 
-SENSITIVITY_PERIOD = 0.02
-"""How often the sensitivities are worked out anew [s]; they are held in between."""
 STANDSTILL = int(ArmState.STANDSTILL)
 RELEASED = STANDSTILL
 """Lowest ArmState with brakes released."""
-MODE_TIME_CONSTANT = 2.0
-"""Of the power followed in modes other than running [s]."""
 ACCELERATION_CUTOFF = 5.0
 """Low-pass of accelerations differentiated from velocities [Hz]."""
 
@@ -77,23 +75,29 @@ class PowerFlow:
         self.model = model
         self.robot = robot
         self.options = PowerOptions() if options is None else options
-        self.setup = model.setup
-        self.speed_scaling = 1.0
-        self.temperature: Array | None = None
+        self.conditions = Conditions(model.setup)
         self.standby = StandbyTracker(
             model.bus.standby, self.options.standby_limit, self.options.track_standby
         )
-        self._modes: dict[int, RunningMean] = {}
+        self._modes = ModePower(model.bus.mode_power)
         self._dynamics: ArmDynamics | None = None
         self._predicted: list[Prediction] = []
         self._slope = Differentiator(robot.dof, ACCELERATION_CUTOFF)
-        self._sensitivity_time = -np.inf
         self._inductive = bool(model.bus.inductance.any())
         self.channels = Channels(robot.joint_names, self._error_counts())
-        self._sensitivity = np.zeros(len(self.channels) - self.channels.sensitivity)
+        self._sensitivity = HeldSensitivities(robot.dof, self.channels.errors)
+
+    def power_now(self, qd: Array, current: Array) -> float:
+        """Power of the whole arm [W] at one sample as if brakes were released: the fast path.
+
+        Args:
+            qd: joint velocities [n], rad/s.
+            current: measured motor currents [n], A.
+        """
+        return self.model.total_power(qd, current, standby=self.standby.power)
 
     def arrived(self, batch: Telemetry) -> float:
-        """Power of the whole arm at the last sample as if brakes were released, W: the fast path.
+        """Power of the whole arm [W] at the last sample as if brakes were released.
 
         The split over motors waits for `matrix`, for many packets at once; what the model says of
         a motion is kept until then.
@@ -103,11 +107,11 @@ class PowerFlow:
         """
         qd, current = batch.columns["actual_qd"], self._current(batch)
         if current is not None:
-            return self.model.total_power(qd[-1], current[-1], standby=self.standby.power)
-        due = self._sensitivity_due(batch)
+            return self.power_now(qd[-1], current[-1])
+        due = self._sensitivity.due(float(batch.time[-1]))
         split = self._from_motion(batch, qd, due)
         if due:
-            self._hold_sensitivity(split)
+            self._sensitivity.hold(split)
         self._predicted.append(split)
         return float(split.total_power[-1])
 
@@ -126,11 +130,12 @@ class PowerFlow:
         out[:, columns.arm["driver"]] = joined(splits, "driver_power")
         out[:, columns.arm["standby"]] = joined(splits, "standby_power")
         out[:, columns.arm["total"]] = joined(splits, "total_power")
-        out[:, columns.sensitivity :] = self._sensitivity
+        out[:, columns.sensitivity :] = self._sensitivity.values
         braked = states < RELEASED
         if braked.any():
             out[braked] = 0.0
-            power = self._mode_power(batch)
+            idle = self.options.idle_power
+            power = self._modes.power(mode_of(batch), self.standby.power if idle is None else idle)
             out[braked, columns.arm["standby"]] = power
             out[braked, columns.arm["total"]] = power
         bus = bus_power(batch)
@@ -159,30 +164,13 @@ class PowerFlow:
             still = bool(highest == STANDSTILL and lowest == STANDSTILL)
             self.standby.update(time, still, float(unexplained))
         elif highest < RELEASED:
-            mode = _mode(batch)
-            mean_bus = float(mean[arm["bus"]])
-            self._modes.setdefault(mode, RunningMean(MODE_TIME_CONSTANT)).update(time, mean_bus)
-
-    def follow(self, batch: Telemetry) -> None:
-        """Take over temperatures, speed scaling and payload from telemetry."""
-        columns = batch.columns
-        if "joint_temperatures" in columns:
-            self.temperature = columns["joint_temperatures"][-1]
-        if "speed_scaling" in columns:
-            self.speed_scaling = float(columns["speed_scaling"][-1])
-            if "target_speed_fraction" in columns:
-                self.speed_scaling *= float(columns["target_speed_fraction"][-1])
-        if "payload" in columns and "payload_cog" in columns:
-            mass, center = columns["payload"][-1], columns["payload_cog"][-1]
-            known = self.setup.payload
-            if mass != known.mass or (mass and not np.array_equal(center, known.center_of_mass)):
-                self.setup = Setup(self.setup.gravity, told_payload(columns))
+            self._modes.follow(mode_of(batch), time, float(mean[arm["bus"]]))
 
     @property
     def dynamics(self) -> ArmDynamics:
         """Rigid-body dynamics in the current setup."""
-        if self._dynamics is None or self._dynamics.setup is not self.setup:
-            self._dynamics = self.model.dynamics(robot=self.robot, setup=self.setup)
+        if self._dynamics is None or self._dynamics.setup is not self.conditions.setup:
+            self._dynamics = self.model.dynamics(robot=self.robot, setup=self.conditions.setup)
         return self._dynamics
 
     def _split(self, batch: Telemetry) -> Sequence[Prediction]:
@@ -194,22 +182,14 @@ class PowerFlow:
         rate = None
         if self._inductive and len(batch) > 1:
             rate = np.gradient(current, batch.time, axis=0)
-        due = self._sensitivity_due(batch)
+        due = self._sensitivity.due(float(batch.time[-1]))
         split = self.model.joint_power(
-            batch.columns["actual_qd"], current, temperature=self.temperature,
+            batch.columns["actual_qd"], current, temperature=self.conditions.temperature,
             standby=self.standby.power, current_rate=rate, std=due,
         )  # fmt: skip
         if due:
-            self._hold_sensitivity(split)
+            self._sensitivity.hold(split)
         return [split]
-
-    def _sensitivity_due(self, batch: Telemetry) -> bool:
-        """Whether it is time to work out the sensitivities anew."""
-        now = float(batch.time[-1])
-        due = abs(now - self._sensitivity_time) >= SENSITIVITY_PERIOD
-        if due:
-            self._sensitivity_time = now
-        return due
 
     def _error_counts(self) -> tuple[int, int]:
         """Most parameter errors of a joint's and of the total power that the method can have."""
@@ -221,14 +201,6 @@ class PowerFlow:
             probes.append(self.model.predict(zero, zero, zero, dynamics=self.dynamics))
         each = max(probe.sensitivity.shape[-1] for probe in probes)
         return each, max(probe.total_sensitivity.shape[-1] for probe in probes)
-
-    def _hold_sensitivity(self, split: Prediction) -> None:
-        """Keep the sensitivities of the last sample until they are worked out anew."""
-        n, (each, _) = self.robot.dof, self.channels.errors
-        joints, total = split.sensitivity[-1], split.total_sensitivity[-1]
-        self._sensitivity[:] = 0.0
-        self._sensitivity[: n * each].reshape(n, each)[:, : joints.shape[1]] = joints
-        self._sensitivity[n * each :][: len(total)] = total
 
     def _current(self, batch: Telemetry) -> Array | None:
         """Measured currents [samples, n], A, where the method takes them and they are there."""
@@ -255,50 +227,10 @@ class PowerFlow:
             batch.require("actual_q", purpose="the method motion")
             q, qdd = batch.columns["actual_q"], self._slope.update(batch.time, qd)
         split = self.model.predict(
-            q, qd, qdd, dynamics=self.dynamics, temperature=self.temperature, std=std
+            q, qd, qdd, dynamics=self.dynamics, temperature=self.conditions.temperature, std=std
         )
         shift = self.standby.power - self.model.bus.standby
         return split if shift == 0 else shifted(split, shift, self.model.bus.floor)
-
-    def _mode_power(self, batch: Telemetry) -> float:
-        """Power of an arm that is off or has its brakes engaged [W]."""
-        mode = _mode(batch)
-        followed = self._modes.get(mode)
-        if followed is not None and followed.elapsed > 0:
-            return followed.mean
-        known = self.model.bus.mode_power.get(ROBOT_MODES.get(mode, ""))
-        if known is not None:
-            return known
-        if mode <= POWER_OFF:
-            return 0.0
-        idle = self.options.idle_power
-        return self.standby.power if idle is None else idle
-
-
-class Differentiator:
-    """Low-pass filtered derivative of joint velocities, batch by batch.
-
-    Args:
-        joints: n.
-        cutoff: of the first-order low-pass [Hz].
-    """
-
-    def __init__(self, joints: int, cutoff: float) -> None:
-        self._rate = 2 * np.pi * cutoff
-        self._value = np.zeros(joints)
-        self._last: tuple[float, Array] | None = None
-
-    def update(self, time: Array, qd: Array) -> Array:
-        """Accelerations [samples, n], rad/s^2, of velocities [samples, n] at times [samples]."""
-        out = np.empty_like(qd)
-        for i, now in enumerate(time):
-            if self._last is not None and now > self._last[0]:
-                step = float(now - self._last[0])
-                weight = 1.0 - np.exp(-self._rate * step)
-                self._value = self._value + weight * ((qd[i] - self._last[1]) / step - self._value)
-            out[i] = self._value
-            self._last = (float(now), qd[i])
-        return out
 
 
 def bus_power(batch: Telemetry) -> Array | None:
@@ -307,17 +239,6 @@ def bus_power(batch: Telemetry) -> Array | None:
     if "actual_robot_voltage" not in columns or "actual_robot_current" not in columns:
         return None
     return columns["actual_robot_voltage"] * columns["actual_robot_current"]
-
-
-def told_payload(columns: Mapping[str, Array]) -> Payload:
-    """The payload that the controller was told of last."""
-    tensor = np.zeros((3, 3))
-    if "payload_inertia" in columns:
-        xx, yy, zz, xy, xz, yz = columns["payload_inertia"][-1]
-        told = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
-        # Users may type anything there; a body that cannot be counts as a point.
-        tensor = told if np.linalg.eigvalsh(told).min() >= 0 else tensor
-    return Payload(float(columns["payload"][-1]), np.array(columns["payload_cog"][-1]), tensor)
 
 
 def joined(splits: Sequence[Prediction], name: str) -> Array:
@@ -333,8 +254,3 @@ def shifted(split: Prediction, shift: float, floor: float) -> Prediction:
     return replace(
         split, standby_power=split.standby_power + shift, total_power=np.maximum(total, floor)
     )
-
-
-def _mode(batch: Telemetry) -> int:
-    modes = batch.columns.get("robot_mode")
-    return 7 if modes is None else int(modes[-1])

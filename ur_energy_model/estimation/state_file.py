@@ -13,6 +13,7 @@ import json
 import os
 import struct
 import zlib
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ import numpy as np
 
 from ur_energy_model.errors import InputError
 from ur_energy_model.estimation.channels import Channels
+from ur_energy_model.files import new_file
 from ur_energy_model.model.energy import MeterReading
 
 SCHEMA = 1
@@ -138,8 +140,11 @@ class StateFile:
         """Count other channels from now on; `save` must follow."""
         self._channels = channels
 
-    def save(self, counters: Counters) -> None:
-        """Replace the file atomically, synced to disk."""
+    def saving(self, counters: Counters) -> Callable[[], None]:
+        """Counters to save; the answer replaces the file atomically, synced to disk.
+
+        Later notes count as newer whenever that happens; answers must be called in their order.
+        """
         self._sequence += 1
         content = {
             "schema": SCHEMA,
@@ -150,12 +155,19 @@ class StateFile:
             "names": self._channels.names,
             **{key: _plain(getattr(counters, key)) for key in ("ever", "reset", "interval")},
         }
-        temporary = self.path.with_name(f"{self.path.name}.{os.getpid()}.tmp")
-        with temporary.open("w", encoding="utf-8") as file:
+        return lambda: self._replace(content)
+
+    def save(self, counters: Counters) -> None:
+        """Replace the file atomically, synced to disk.
+
+        Raises:
+            OSError: the disk refuses; the old file is whole.
+        """
+        self.saving(counters)()
+
+    def _replace(self, content: dict[str, Any]) -> None:
+        with new_file(self.path) as file:
             json.dump(content, file, indent=1, allow_nan=False)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(self.path)
         folder = os.open(self.path.parent, os.O_RDONLY)
         try:
             os.fsync(folder)

@@ -9,13 +9,11 @@ from ur_energy_model.estimation.live import LIVE_FIELDS
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.nodes.estimator import EstimatorNode
 from ur_energy_model.nodes.logger import LoggerNode
-from ur_energy_model.nodes.managed import ManagedNode, run
+from ur_energy_model.nodes.managed import ManagedNode
+from ur_energy_model.nodes.running import run
 from ur_energy_model.telemetry.fields import ENERGY_FIELDS
 from ur_energy_model.telemetry.rtde import RtdeSource
 from ur_energy_model.telemetry.shared import SharedSource
-
-LOGGER_SAMPLES = 25
-"""Samples that the logger takes at once; the estimator takes each as it comes."""
 
 
 def nodes() -> list[ManagedNode]:
@@ -27,13 +25,11 @@ def nodes() -> list[ManagedNode]:
 
     def connect() -> RtdeSource:
         wanted = (*(logger.texts("fields") or ENERGY_FIELDS), *LIVE_FIELDS)
-        return RtdeSource(
-            logger.value("robot_ip"), robot=load_robot(logger.value("robot_model")).name,
-            fields=wanted, batch=1,
-        )  # fmt: skip
+        robot = load_robot(logger.value("robot_model")).name
+        return estimator.connect(logger.value("robot_ip"), robot, wanted)
 
     shared = SharedSource(connect)
-    logger = LoggerNode(lambda: shared.consumer(LOGGER_SAMPLES))
+    logger = LoggerNode(lambda: shared.consumer())
     estimator = EstimatorNode(lambda: shared.consumer())
     if estimator.value("source") != "rtde":
         raise InputError(

@@ -5,44 +5,55 @@ from __future__ import annotations
 import json
 import sys
 import threading
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from builtin_interfaces.msg import Time
 from diagnostic_msgs.msg import DiagnosticArray
+from numpy.typing import NDArray
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory
 
-from ur_energy_model.errors import InputError, UrEnergyError, WrongRobotError
+from ur_energy_model.errors import InputError, UrEnergyError
 from ur_energy_model.estimation.cycles import Cycle
 from ur_energy_model.estimation.follow_plan import PlanFollower
 from ur_energy_model.estimation.live import LIVE_FIELDS, LiveEstimator, LiveOptions
 from ur_energy_model.estimation.plan import predict_energy
 from ur_energy_model.estimation.powers import PowerOptions
 from ur_energy_model.estimation.reader import SourceReader
-from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.model.urdf import urdf
 from ur_energy_model.nodes import conversions as convert
-from ur_energy_model.nodes.energy_topics import EnergyTopics, interval
+from ur_energy_model.nodes.energy_statuses import interval
+from ur_energy_model.nodes.energy_topics import EnergyTopics
 from ur_energy_model.nodes.estimator_health import EstimatorHealth
-from ur_energy_model.nodes.managed import LATCHED, LIVE, ManagedNode, run
+from ur_energy_model.nodes.managed import LATCHED, LIVE, ManagedNode
+from ur_energy_model.nodes.running import run
+from ur_energy_model.nodes.watched_model import WatchedModel
 from ur_energy_model.telemetry.bags import BagSource
+from ur_energy_model.telemetry.decimation import Decimator
 from ur_energy_model.telemetry.rtde import RtdeSource
 from ur_energy_model.telemetry.samples import Telemetry
+from ur_energy_model.telemetry.shared import SharedSource
 from ur_energy_model.telemetry.source import TelemetrySource
 
 REPORT_PERIOD = 1.0
 """Of energy/summary, /diagnostics and the state file [s]."""
+LONGEST_BATCH = 0.05
+"""Time span of packets that are decoded together [s], at low publish rates."""
+SWITCH_INTERVAL = 0.0002
+"""How long another thread may keep Python from a packet that has arrived [s]."""
 
 
 class EstimatorNode(ManagedNode):
-    """Reads samples in a thread, computes each as it arrives, publishes at publish_rate.
+    """Computes power as each packet arrives, counts and publishes at publish_rate.
+
+    A thread does nothing but read packets, so that none waits while others are published: it
+    computes the power of each, and hands batches on to a second thread for all the rest.
 
     Args:
         source: makes the source of samples in place of the parameters (nodes that share one).
@@ -62,10 +73,11 @@ class EstimatorNode(ManagedNode):
                 "estimator", "is not set",
                 "give the path of a model.yaml made by ur_energy identify", field="model_file",
             )  # fmt: skip
-        self._model_file = Path(self.value("model_file")).expanduser()
-        self._model_time = self._modified()
-        model = EnergyModel.load(self._model_file)
-        self._robot = self._description(model)
+        self._model = WatchedModel(
+            Path(self.value("model_file")).expanduser(), self.value("robot_model"),
+            self.value("reload_period"),
+        )  # fmt: skip
+        self._robot = self._model.robot
         prefix = self.value("tf_prefix")
         self._joints = tuple(prefix + joint for joint in self._robot.joint_names)
         self._topics = EnergyTopics(self.publish_on, self._joints, f"{prefix}base")
@@ -78,7 +90,6 @@ class EstimatorNode(ManagedNode):
             self._clock_topic = self.publish_on(Clock, "/clock", LIVE)
         self._follower = PlanFollower()
         self._stamp: int | None = None
-        self._reload_due = 0.0
         self.serve(Trigger, "~/reset_energy", self._on_reset)
         self.serve(Trigger, "~/read_interval", self._on_interval)
         self.serve(Trigger, "~/start_cycle", self._on_start_cycle)
@@ -88,13 +99,14 @@ class EstimatorNode(ManagedNode):
         self.every(REPORT_PERIOD, self._report)
         # Last, for it takes hold of the state file.
         self._estimator = LiveEstimator(
-            model, self._robot, self._options(), on_cycle=self._on_cycle
+            self._model.first, self._robot, self._options(), on_cycle=self._on_cycle
         )
 
     def start(self) -> None:
         """Begin to take samples."""
-        self._publish_due = 0.0
+        self._publishing = Decimator(self.value("publish_rate"))
         self._accepting = True
+        sys.setswitchinterval(SWITCH_INTERVAL)
         if self._description_topic is not None:
             prefix = self.value("tf_prefix")
             self._description_topic.publish(String(data=urdf(self._robot, prefix=prefix)))
@@ -112,7 +124,8 @@ class EstimatorNode(ManagedNode):
             self._reader.stop()
             self._reader = None
         with self._lock:
-            self._estimator.save()
+            save = self._estimator.saving()
+        self._save(save)
 
     def release(self) -> None:
         """Save the counters and give back the state file."""
@@ -123,24 +136,37 @@ class EstimatorNode(ManagedNode):
         with self._lock:
             self._estimator.retune(self._options())
 
+    def connect(self, robot_ip: str, robot: str, fields: Sequence[str]) -> RtdeSource:
+        """The connection that the estimator wants: each packet seen at once, read in batches."""
+        if self.value("method") == "motion":  # each packet needs the arm's dynamics: no shortcut
+            return RtdeSource(robot_ip, robot=robot, fields=fields, batch_seconds=0.0)
+        batch = min(LONGEST_BATCH, 1.0 / self.value("publish_rate"))
+        return RtdeSource(
+            robot_ip, robot=robot, fields=fields, batch_seconds=batch, watch=self._sense
+        )
+
     def _source(self) -> TelemetrySource:
         if self._given_source is not None:
             return self._given_source()
         if self.value("source") == "bag":
             return BagSource(self.value("bag"), real_time=True)
-        return RtdeSource(
-            self.value("robot_ip"), robot=self._robot.name, fields=LIVE_FIELDS, batch=1
-        )
+        return SharedSource(
+            lambda: self.connect(self.value("robot_ip"), self._robot.name, LIVE_FIELDS)
+        ).consumer()
+
+    def _sense(self, packets: NDArray[np.void]) -> None:
+        """Packets have arrived (reader thread of the connection): the power, nothing else."""
+        newest = packets[-1]
+        self._estimator.sense(newest["actual_qd"], newest["actual_current"])
+        self._health.known(float(newest["timestamp"]))
 
     def _consume(self, batch: Telemetry) -> None:
-        """Samples have arrived (reader thread, or the executor for joint_states)."""
+        """A batch has arrived (reader thread, or the executor for joint_states)."""
         with self._lock:
             self._estimator.update(batch)
             self._health.received(batch)
-            now = time.monotonic()
-            if now < self._publish_due:
+            if not self._publishing.due(float(batch.time[-1])):
                 return
-            self._publish_due = max(self._publish_due + 1.0 / self.value("publish_rate"), now)
             snapshot = self._estimator.snapshot()
             flow = self._estimator.flow
         if snapshot is None:
@@ -164,40 +190,39 @@ class EstimatorNode(ManagedNode):
         self._reload()
         with self._lock:
             snapshot = self._estimator.snapshot("summary")
-            flow = self._estimator.flow
-            self._estimator.save()
+            flow, log_problem = self._estimator.flow, self._estimator.log_problem
+            save = self._estimator.saving()
+        self._save(save)  # a slow disk holds up nobody else
         stamp = self._now()
         if snapshot is not None:
-            self._topics.summary(snapshot, stamp, str(self._model_file))
-        statuses = self._health.statuses(snapshot, self._reader, flow, self._model_file)
+            self._topics.summary(snapshot, stamp, str(self._model.path))
+        statuses = self._health.statuses(snapshot, self._reader, flow, self._model, log_problem)
         self._diagnostics.publish(convert.diagnostics(stamp, statuses))
+
+    def _save(self, save: Callable[[], None]) -> None:
+        """Counters to disk; one that refuses is told of, and the estimator goes on."""
+        try:
+            save()
+        except OSError as error:
+            self._health.disk_problem = (
+                f"{self.value('state_file')}: cannot be written ({error.strerror})"
+            )
+        else:
+            self._health.disk_problem = None
 
     def _reload(self) -> None:
         """Take a model file that was replaced; one that cannot be used leaves the old in place."""
-        period = self.value("reload_period")
-        now = time.monotonic()
-        if period == 0 or now < self._reload_due:
-            return
-        self._reload_due = now + period
-        modified = self._modified()
-        if modified is None or modified == self._model_time:
-            return
-        self._model_time = modified
-        try:
-            model = EnergyModel.load(self._model_file)
-            if model.robot != self._estimator.flow.model.robot:
-                raise WrongRobotError(
-                    self._model_file, f"is now a model of {model.robot}",
-                    "restart the estimator to change robots",
-                )  # fmt: skip
-            with self._lock:
-                self._estimator.use_model(model)
-        except UrEnergyError as error:
-            self._health.model_problem = str(error)
-            self.get_logger().warning(f"keeping the old model: {error}")
-        else:
-            self._health.model_problem = None
-            self.get_logger().info(f"loaded the new {self._model_file}")
+        before = self._model.problem
+        model = self._model.replaced()
+        if model is not None:
+            try:
+                with self._lock:
+                    self._estimator.use_model(model)
+                self.get_logger().info(f"loaded the new {self._model.path}")
+            except UrEnergyError as error:
+                self._model.problem = str(error)
+        if self._model.problem not in (None, before):
+            self.get_logger().warning(f"keeping the old model: {self._model.problem}")
 
     def _on_cycle(self, cycle: Cycle) -> None:
         self._topics.cycle(cycle, self._estimator.channels, self._now())
@@ -235,13 +260,13 @@ class EstimatorNode(ManagedNode):
         with self._lock:
             snapshot = self._estimator.snapshot("plan")
             flow = self._estimator.flow
-            dynamics = flow.model.dynamics(robot=self._robot, setup=flow.setup)
-            standby = flow.standby.power
+            now, standby = flow.conditions, flow.standby.power
+            dynamics = flow.model.dynamics(robot=self._robot, setup=now.setup)
         try:
             here = None if snapshot is None else snapshot.q
             plan = predict_energy(
                 flow.model, convert.plan_of(message, self._joints, here), dynamics=dynamics,
-                temperature=flow.temperature, standby=standby, speed_scaling=flow.speed_scaling,
+                temperature=now.temperature, standby=standby, speed_scaling=now.speed_scaling,
             )  # fmt: skip
         except UrEnergyError as error:
             self.get_logger().warning(f"no prediction: {error}")
@@ -264,22 +289,6 @@ class EstimatorNode(ManagedNode):
             state_file=Path(value("state_file")) if value("state_file") else None,
             cycle_log=Path(value("cycle_log")) if value("cycle_log") else None,
         )  # fmt: skip
-
-    def _description(self, model: EnergyModel) -> RobotDescription:
-        wanted = self.value("robot_model") or model.robot
-        robot = load_robot(wanted)
-        if robot.name != load_robot(model.robot).name:
-            raise WrongRobotError(
-                self._model_file, f"is a model of {model.robot}, not of {robot.name}",
-                "give the model of this robot or leave robot_model empty",
-            )  # fmt: skip
-        return robot
-
-    def _modified(self) -> int | None:
-        try:
-            return self._model_file.stat().st_mtime_ns
-        except OSError:
-            return None
 
     def _now(self) -> Time:
         """Stamp of the newest sample; the node's clock where samples carry no host time."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from ur_energy_model.estimation.powers import PowerFlow
 from ur_energy_model.estimation.reader import SourceReader
 from ur_energy_model.estimation.snapshot import Snapshot
 from ur_energy_model.nodes import conversions as convert
+from ur_energy_model.nodes.watched_model import WatchedModel
 from ur_energy_model.telemetry.clock import HostClock
 from ur_energy_model.telemetry.samples import Telemetry
 
@@ -21,6 +23,8 @@ SILENT_AFTER = 1.0
 """Silence of the source that counts as an error [s]."""
 MOST_LATENCIES = 2000
 """Kept between two reports."""
+MOST_AHEAD = 1.0
+"""A packet that is further ahead of a batch than this belongs to another clock [s]."""
 
 
 class EstimatorHealth:
@@ -33,7 +37,8 @@ class EstimatorHealth:
     def __init__(self, node: str) -> None:
         self._node = node.lstrip("/")
         self._clock = HostClock()
-        self._latency: list[int] = []
+        self._known: deque[tuple[float, int]] = deque(maxlen=MOST_LATENCIES)
+        self._latency: list[float] = []
         self._samples = 0
         self._gaps = 0
         self._last_arrival: float | None = None
@@ -42,13 +47,16 @@ class EstimatorHealth:
         self._unaccounted = 0.0
         self.source_problem: str | None = None
         """Why samples cannot be used at the moment."""
-        self.model_problem: str | None = None
-        """Why a replaced model file was not taken."""
+        self.disk_problem: str | None = None
+        """Why the counters are not on disk."""
+
+    def known(self, sample_time: float) -> None:
+        """The power of the live sample of a controller time [s] is known (any thread)."""
+        self._known.append((sample_time, self._clock.now()))
 
     def received(self, batch: Telemetry) -> None:
-        """Samples have arrived, and their power is known."""
-        if batch.stamp is not None and len(self._latency) < MOST_LATENCIES:
-            self._latency.append(self._clock.now() - int(batch.stamp[-1]))
+        """Samples have been counted."""
+        self._latency += latencies(self._known, batch)
         self._samples += len(batch)
         self._gaps += len(batch.gaps)
         self._last_arrival = time.monotonic()
@@ -59,10 +67,15 @@ class EstimatorHealth:
         snapshot: Snapshot | None,
         reader: SourceReader | None,
         flow: PowerFlow,
-        model_file: Path,
+        model_file: WatchedModel,
+        log_problem: str | None,
     ) -> list[DiagnosticStatus]:
-        """Source and model."""
-        return [self._source(snapshot, reader), self._model(snapshot, flow, model_file)]
+        """Source, model and counters."""
+        return [
+            self._source(snapshot, reader),
+            self._model(snapshot, flow, model_file),
+            self._counters(snapshot, log_problem),
+        ]
 
     def _source(self, snapshot: Snapshot | None, reader: SourceReader | None) -> DiagnosticStatus:
         now = time.monotonic()
@@ -99,15 +112,15 @@ class EstimatorHealth:
         return convert.status(f"{self._node}: source", level, text, values, self._hardware)
 
     def _latencies(self) -> dict[str, float]:
-        """From the arrival of a packet, by its host stamp, to its power; of live sources [ms]."""
+        """From the arrival of a packet, by its host stamp, to its power; of live packets [ms]."""
         taken, self._latency = self._latency, []
         if not taken:
             return {}
-        p50, p99, worst = np.percentile(taken, [50, 99, 100]) / 1e6
+        p50, p99, worst = 1e3 * np.percentile(taken, [50, 99, 100])
         return {"latency_p50_ms": p50, "latency_p99_ms": p99, "latency_max_ms": worst}
 
     def _model(
-        self, snapshot: Snapshot | None, flow: PowerFlow, model_file: Path
+        self, snapshot: Snapshot | None, flow: PowerFlow, model_file: WatchedModel
     ) -> DiagnosticStatus:
         level, text = convert.OK, "agrees with the bus power"
         if snapshot is None or not snapshot.bus_measured:
@@ -116,12 +129,12 @@ class EstimatorHealth:
             level, text = convert.WARN, "drifts away from the bus power; identify the arm again"
         elif flow.standby.at_limit:
             level, text = convert.WARN, "standby power is beyond the limit of the model's"
-        if self.model_problem is not None:
-            level, text = convert.WARN, self.model_problem
+        if model_file.problem is not None:
+            level, text = convert.WARN, model_file.problem
         values: dict[str, Any] = {
-            "model_file": str(model_file),
+            "model_file": str(model_file.path),
             "robot": flow.model.robot,
-            "age_days": age_of(model_file),
+            "age_days": age_of(model_file.path),
             "standby_model_W": flow.model.bus.standby,
             "standby_W": flow.standby.power,
         }
@@ -132,6 +145,33 @@ class EstimatorHealth:
                 "drift_alarm": snapshot.drifting,
             }
         return convert.status(f"{self._node}: model", level, text, values, self._hardware)
+
+    def _counters(self, snapshot: Snapshot | None, log_problem: str | None) -> DiagnosticStatus:
+        problem = self.disk_problem or log_problem
+        values = {} if snapshot is None else {"since": snapshot.reset_time}
+        level = convert.OK if problem is None else convert.ERROR
+        return convert.status(
+            f"{self._node}: counters", level, problem or "kept", values, self._hardware
+        )
+
+
+def latencies(known: deque[tuple[float, int]], batch: Telemetry) -> list[float]:
+    """From the arrival of packets to their power [s].
+
+    Args:
+        known: controller time of each packet [s] and host time at which its power was known [ns],
+            in order; only what belongs to later batches stays there.
+        batch: stamped with the host times at which its packets arrived at the earliest.
+    """
+    newest, taken = float(batch.time[-1]), []
+    while known and not newest < known[0][0] < newest + MOST_AHEAD:
+        taken.append(known.popleft())
+    if not taken or batch.stamp is None:
+        return []
+    times, hosts = (np.array(column) for column in zip(*taken, strict=True))
+    places = np.minimum(np.searchsorted(batch.time, times), len(batch) - 1)
+    mine = batch.time[places] == times
+    return [float(each) for each in (hosts - batch.stamp[places])[mine] * 1e-9]
 
 
 def age_of(path: Path) -> float | None:

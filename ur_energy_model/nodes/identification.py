@@ -13,7 +13,8 @@ from std_srvs.srv import Trigger
 from ur_energy_model.errors import InputError, UrEnergyError
 from ur_energy_model.identification.pipeline import Identification, identify
 from ur_energy_model.nodes import conversions as convert
-from ur_energy_model.nodes.managed import LATCHED, LIVE, ManagedNode, run
+from ur_energy_model.nodes.managed import LATCHED, LIVE, ManagedNode
+from ur_energy_model.nodes.running import run
 
 REPORT_PERIOD = 1.0
 """Of /diagnostics [s]."""

@@ -19,7 +19,9 @@ from std_srvs.srv import Trigger
 from ur_energy_model.errors import ControllerError, RecordingError, UrEnergyError
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.nodes import conversions as convert
-from ur_energy_model.nodes.managed import LIVE, ManagedNode, run
+from ur_energy_model.nodes.managed import LIVE, ManagedNode
+from ur_energy_model.nodes.running import run
+from ur_energy_model.telemetry.decimation import Decimator
 from ur_energy_model.telemetry.fields import ENERGY_FIELDS
 from ur_energy_model.telemetry.recorder import Recorder
 from ur_energy_model.telemetry.rtde import RtdeSource
@@ -32,6 +34,8 @@ RETRY_PERIOD = 1.0
 """Pause before a source that failed is replaced [s]."""
 STATE_PERIOD = 0.2
 """How often the session looks whether its source still lives [s]."""
+LONGEST_BATCH = 0.05
+"""Time span of packets that are read together [s], at low publish rates."""
 SILENT_AFTER = 1.0
 """Silence of the controller that counts as an error [s]."""
 
@@ -71,7 +75,7 @@ class LoggerNode(ManagedNode):
 
     def start(self) -> None:
         """Begin to connect."""
-        self._publish_due = 0.0
+        self._publishing = Decimator(self.value("publish_rate"))
         self._samples, self._counted_since = 0, time.monotonic()
         self._last_arrival = -math.inf
         self._problem: str | None = None
@@ -96,6 +100,7 @@ class LoggerNode(ManagedNode):
             self.value("robot_ip"), robot=self._robot.name,
             fields=tuple(self.texts("fields")) or ENERGY_FIELDS,
             rate=self.value("rtde_rate") or None, patience=math.inf,
+            batch_seconds=min(LONGEST_BATCH, 1.0 / self.value("publish_rate")),
         )  # fmt: skip
 
     def _run_session(self) -> None:
@@ -135,11 +140,10 @@ class LoggerNode(ManagedNode):
         now = time.monotonic()
         self._samples += len(batch)
         self._last_arrival = now
-        if self._joint_states is None or now < self._publish_due:
-            return
-        self._publish_due = max(self._publish_due + 1.0 / self.value("publish_rate"), now)
         columns = batch.columns
-        if "actual_q" not in columns:
+        if self._joint_states is None or "actual_q" not in columns:
+            return
+        if not self._publishing.due(float(batch.time[-1])):
             return
         stamp = (
             self.get_clock().now().to_msg() if batch.stamp is None

@@ -18,6 +18,7 @@ from ur_energy_model.telemetry.client import RtdeConnection, Subscription
 from ur_energy_model.telemetry.clock import HostClock
 from ur_energy_model.telemetry.dashboard import Identity, identify_controller
 from ur_energy_model.telemetry.fields import ENERGY_FIELDS, FIELDS
+from ur_energy_model.telemetry.gathering import PacketGatherer, Watch
 from ur_energy_model.telemetry.packet_stream import PacketStream
 from ur_energy_model.telemetry.protocol import SIMULATED_SERIAL_PREFIX, Recipe
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
@@ -63,8 +64,8 @@ class RtdeSource:
         port, dashboard_port: of the controller's servers.
         fields: names wanted; those the controller lacks are left out (`missing_fields`).
         rate: wanted [Hz]; None for every cycle of the controller.
-        batch: packets to wait for before `read` returns; None for 50 ms of them, 1 for the
-            smallest latency.
+        batch_seconds: time span of the packets that `read` waits for; 0 returns each at once.
+        watch: sees every packet as it arrives, in the thread that reads.
         silence: without a packet for this long [s] the connection counts as lost.
         patience: go on trying for this long [s] when entering.
 
@@ -83,7 +84,8 @@ class RtdeSource:
         dashboard_port: int = dashboard.PORT,
         fields: Sequence[str] = ENERGY_FIELDS,
         rate: float | None = None,
-        batch: int | None = None,
+        batch_seconds: float = BATCH_SECONDS,
+        watch: Watch | None = None,
         silence: float = SILENCE,
         patience: float = 0.0,
     ) -> None:
@@ -95,12 +97,14 @@ class RtdeSource:
         self.status = LinkStatus()
         self.missing_fields: tuple[str, ...] = ()
         self._host, self._port, self._dashboard_port = host, port, dashboard_port
-        self._robot, self._rate, self._batch = robot, rate, batch
+        self._robot, self._rate = robot, rate
+        self._batch_seconds, self._watch = batch_seconds, watch
         # Equal types side by side are decoded at once.
         self._fields = tuple(sorted({"timestamp", *fields}, key=_by_type))
         self._silence, self._patience = silence, patience
         self._clock, self._stream = HostClock(), PacketStream(host)
         self._connection: RtdeConnection | None = None
+        self._gatherer: PacketGatherer | None = None
         self._subscription: Subscription | None = None
         self._recipe = Recipe((), ())
         self._identity = Identity()
@@ -169,7 +173,7 @@ class RtdeSource:
         if connection is None:
             return None
         try:
-            records_now = connection.receive(timeout)
+            records_now = (self._gatherer or connection).receive(timeout)
             if connection.messages:
                 self._keep_messages(connection)
             if records_now is not None:
@@ -215,11 +219,13 @@ class RtdeSource:
                 now = connection.subscribe(first.recipe.names, self._rate)
                 self._check_same(first, now)
                 self._recipe = now.recipe
-            batch = self._batch or max(1, round(BATCH_SECONDS * now.rate))
-            connection.start(batch)
+            batch = max(1, round(self._batch_seconds * now.rate))
+            connection.start(batch if self._watch is None else 1)
         except BaseException:
             connection.close()
             raise
+        if self._watch is not None:
+            self._gatherer = PacketGatherer(connection, now.recipe, batch, self._watch)
         self._connection = connection
         self._last_data = time.monotonic()
         self.status.connected = True
