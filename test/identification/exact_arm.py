@@ -25,6 +25,7 @@ class ExactArm:
 
     Attributes:
         law: friction law; parameters [terms, n], motor side, scaled by joint size.
+        current_delay: of the currents recorded behind motion and power [s].
         current_noise: one standard deviation [A]; correlation: of one sample with the next.
         power_noise: one standard deviation [W].
     """
@@ -41,6 +42,7 @@ class ExactArm:
     current_noise: float = 0.02
     correlation: float = 0.0
     power_noise: float = 1.5
+    current_delay: float = 0.0
     setup: Setup = field(default_factory=Setup)
 
     @property
@@ -52,7 +54,8 @@ class ExactArm:
         """Motor-side friction [samples, n], N m."""
         point = OperatingPoint(qd, load, self.robot.gear_ratio, np.full_like(qd, temperature))
         terms = self.law.regressor(point, self.law.default_shape)
-        return terms @ np.array([self.parameters[n] for n in self.law.parameters]) * self.size
+        values = np.array([self.parameters.get(name, 0.0) for name in self.law.parameters])
+        return terms @ values * self.size
 
     def record(
         self, seconds: float = 40.0, *, rate: float = 100.0, seed: int = 0,
@@ -62,14 +65,18 @@ class ExactArm:
         robot, random = self.robot, np.random.default_rng(seed)
         time = 60.0 + np.arange(round(seconds * rate)) / rate
         q, qd, qdd = smooth_motion(robot, time, seed, still)
-        load = ArmDynamics(robot, self.setup).inverse_dynamics(q, qd, qdd)
-        load = load + robot.reflected_inertia * qdd
-        torque = load / robot.gear_ratio + self.friction(qd, load, temperature)
+        dynamics = ArmDynamics(robot, self.setup)
+        load = dynamics.inverse_dynamics(q, qd, qdd) + robot.reflected_inertia * qdd
+        earlier = smooth_motion(robot, time - self.current_delay, seed, still)
+        working = dynamics.inverse_dynamics(*earlier) + robot.reflected_inertia * earlier[2]
+        torque = working / robot.gear_ratio + self.friction(earlier[1], working, temperature)
         true_current = torque / self.torque_constant
         white = random.standard_normal(q.shape)
         share = np.sqrt(1 - self.correlation**2)
         noise = lfilter([share], [1, -self.correlation], white, axis=0) * self.current_noise
-        power = self.power(qd, true_current) + self.power_noise * random.standard_normal(len(time))
+        power = self.power(earlier[1], true_current) + self.power_noise * random.standard_normal(
+            len(time)
+        )
         columns = {
             "target_q": q, "target_qd": qd, "target_qdd": qdd, "target_moment": load,
             "target_current": true_current, "actual_q": q, "actual_qd": qd,

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from test.identification.exact_arm import TORQUE_CONSTANT, ExactArm
-from ur_energy_model.identification.power import PowerFit, PowerFitResult, current_rate
+from ur_energy_model.identification.power import PowerFit, PowerFitResult
+from ur_energy_model.identification.power_columns import current_rate
 from ur_energy_model.telemetry.samples import Telemetry
 
 
@@ -39,6 +40,45 @@ def test_tells_a_torque_constant_that_was_uncertain() -> None:
     std[2] = 0.1 * TORQUE_CONSTANT[2]
     result = fit.fit("physical", guess, std)
     assert result.back_emf_constant[2] == pytest.approx(TORQUE_CONSTANT[2], rel=0.02)
+
+
+def test_finds_how_far_currents_are_behind_the_motion() -> None:
+    arm = ExactArm(current_noise=0.0, current_delay=3e-3)
+    recording = arm.record(120.0, rate=500.0, seed=28)
+    result = accumulated(arm, recording).fit("physical", TORQUE_CONSTANT, 0.01 * TORQUE_CONSTANT)
+    spread = result.factors["current_delay"][1]
+    assert 0.0 < spread < 0.3e-3
+    assert result.current_delay == pytest.approx(arm.current_delay, abs=3 * spread)
+    np.testing.assert_allclose(result.back_emf_constant[:3], TORQUE_CONSTANT[:3], rtol=0.005)
+
+
+def test_torque_constants_that_are_wrong_together_are_told_from_the_conversion() -> None:
+    arm = ExactArm(current_noise=0.0)
+    fit = accumulated(arm, arm.record(120.0, rate=500.0, seed=29))
+    guess = 1.015 * TORQUE_CONSTANT
+    result = fit.fit("physical", guess, 0.005 * guess)
+    before = np.abs(guess / TORQUE_CONSTANT - 1)
+    after = np.abs(result.torque_constant / TORQUE_CONSTANT - 1)
+    assert (after < 0.5 * before).all()
+    assert (after < 3 * result.torque_constant_std / TORQUE_CONSTANT).all()
+
+
+def test_a_supply_that_rests_on_what_came_back_is_left_out() -> None:
+    arm = ExactArm(current_noise=0.0)
+    recording = arm.record(60.0, rate=500.0, seed=30)
+    expected = arm.power(recording["actual_qd"], recording["actual_current"])
+    resting = np.flatnonzero(expected <= 0.0)
+    assert len(resting)
+    columns = dict(recording.columns)
+    columns["actual_robot_current"] = columns["actual_robot_current"].copy()
+    for k in resting:  # a capacitor that feeds the arm for a tenth of a second
+        columns["actual_robot_current"][k : k + 50] = 0.0
+    fits = [
+        accumulated(arm, r).fit("physical", TORQUE_CONSTANT)
+        for r in (recording, replace(recording, columns=columns))
+    ]
+    assert fits[1].bus.standby == pytest.approx(fits[0].bus.standby, abs=0.1)
+    assert fits[1].bus.residual == pytest.approx(fits[0].bus.residual, rel=0.03)
 
 
 def test_short_and_quiet_recordings_stay_near_the_priors() -> None:

@@ -50,6 +50,25 @@ def test_power_flow_tells_driving_from_being_driven() -> None:
     assert friction.coulomb == (0.06, 0.04)
 
 
+@pytest.mark.parametrize(
+    "law", [law for law in LAWS.values() if law.name != "power_flow"], ids=lambda law: law.name
+)
+def test_friction_is_found_inside_a_motor_torque(law: FrictionLaw) -> None:
+    frictions, ratio = [some_friction(law, seed) for seed in range(3)], np.full(3, RATIO)
+    bank = FrictionBank(frictions, ratio)
+    speed, load = (np.repeat(values[:, None], 3, axis=1) for values in (SPEED, LOAD))
+    friction = bank.torque(speed, load)
+    np.testing.assert_allclose(bank.within(speed, load / ratio + friction), friction, rtol=1e-9)
+
+
+def test_load_friction_may_differ_by_power_flow() -> None:
+    law = LAWS["load_dependent"]
+    values = {"viscous": 0.0, "coulomb": 0.0, "load": 0.05, "load_asymmetry": 0.01}
+    bank = FrictionBank([Friction(law, values, law.default_shape)], np.array([RATIO]))
+    torque = bank.torque(np.array([[1.0], [1.0]]), np.array([[RATIO], [-RATIO]]))
+    np.testing.assert_allclose(torque[:, 0], [0.06, 0.04])
+
+
 def test_symmetric_laws_say_the_same_both_ways_and_others_nothing() -> None:
     assert Friction(LAWS["sign"], {"viscous": 1e-4, "coulomb": 0.05}).coulomb == (0.05, 0.05)
 

@@ -79,6 +79,7 @@ def assemble(
         setup_source=_SETUP_SOURCES.get(source, source),
         joints=tuple(models),
         bus=power.bus,
+        current_delay=power.current_delay,
         link_tensors=None if estimate is None else estimate.link_tensors,
         provenance=_provenance(recordings, power),
     )

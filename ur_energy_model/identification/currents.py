@@ -23,7 +23,14 @@ from ur_energy_model.errors import IdentificationError, InputError
 from ur_energy_model.identification.grams import BlockedGram, Prior, Solution, cross_validate, solve
 from ur_energy_model.identification.joint_fit import JointFit, friction_of
 from ur_energy_model.identification.signals import Motion, NarrowFilter
-from ur_energy_model.model.friction import LAWS, Friction, FrictionLaw, OperatingPoint, Term
+from ur_energy_model.model.friction import (
+    LAWS,
+    LOAD_ASYMMETRY,
+    Friction,
+    FrictionLaw,
+    OperatingPoint,
+    Term,
+)
 from ur_energy_model.model.robots import RobotDescription
 
 Array = NDArray[np.float64]
@@ -37,6 +44,9 @@ TORQUE_CONSTANT_SPREAD = 0.5
 """Weak prior that keeps the regression finite; torque_constants.py weighs what is really known."""
 GAIN_PER_PARAMETER = 0.02
 """Held-out RMS a further parameter must save to be worth having."""
+LOAD_ASYMMETRY_SPREAD = 0.01
+"""Half the difference of load friction between both ways of power flow; gear catalogues put the
+efficiency of strain-wave gears a few percent lower where the load drives."""
 WARMTH = 2.0
 """Temperature span from which temperature-dependent friction is tried [K]."""
 _BY_NAME_ONLY = ("polynomial", "sign")
@@ -323,6 +333,7 @@ def nominal_friction(robot: RobotDescription, j: int) -> tuple[dict[str, float],
     std = {
         "viscous": viscous, "coulomb": coulomb, "coulomb_direct": coulomb,
         "coulomb_reverse": coulomb, "stribeck": coulomb, "power": viscous * ratio, "load": 0.2,
+        LOAD_ASYMMETRY: LOAD_ASYMMETRY_SPREAD,
         "square": viscous / fastest, "cubic": viscous / fastest**2,
         "viscous_temperature": 0.05 * viscous,
         "power_temperature": 0.05 * viscous * ratio,

@@ -116,8 +116,8 @@ def solve(blocks: Array, prior: Prior, counts: Array) -> Solution:
         counts: number of samples per block [blocks].
 
     The covariance is the cluster-robust ("sandwich") one with the small-sample factor
-    b / (b - 1) and the Student quantile for b blocks, so that 1.96 standard deviations bound a
-    95 % interval.
+    b / (b - 1) and the Student quantile for b blocks less the number of coefficients that the data
+    (not the prior) decide, so that 1.96 standard deviations bound a 95 % interval.
     """
     used = counts > 0
     blocks, counts = blocks[used], counts[used]
@@ -125,25 +125,26 @@ def solve(blocks: Array, prior: Prior, counts: Array) -> Solution:
     if not len(blocks):
         return Solution(prior.mean, np.diag(prior.std**2), float("nan"), 0.0, 0.0)
     total = blocks.sum(axis=0)
-    samples = float(counts.sum())
-    inflation, noise = 1.0, 1.0
-    coefficients = prior.mean
-    scores = np.zeros((len(blocks), p))
-    for _ in range(4):
+    information = total[:p, :p]
+    count, samples = len(blocks), float(counts.sum())
+    inflation, noise, freedom = 1.0, 1.0, 0.0
+    coefficients, bread = prior.mean, np.zeros((p, p))
+    scores = np.zeros((count, p))
+    for _ in range(5):
         weight = 1.0 / (noise * inflation)
         coefficients = _coefficients(total, prior, weight)
-        noise = max(_squares(total, coefficients) / max(samples - p, 1.0), 1e-18)
+        bread = _inverse(information * weight + np.diag(prior.precision))
+        freedom = float(np.sum(bread * information)) * weight
+        noise = max(_squares(total, coefficients) / max(samples - freedom, 1.0), 1e-18)
         scores = blocks[:, :p, p] - blocks[:, :p, :p] @ coefficients
-        inflation = _inflation(total[:p, :p], scores, noise)
+        inflation = _inflation(information, bread, scores, noise, freedom)
     weight = 1.0 / (noise * inflation)
-    bread = _inverse(total[:p, :p] * weight + np.diag(prior.precision))
-    count = len(blocks)
-    spread = scores - scores.mean(axis=0)
-    meat = spread.T @ spread * (count / max(count - 1, 1)) * weight**2
-    if count <= p:  # too few blocks to see their scatter: trust the inflated noise
-        meat = total[:p, :p] * weight
-    freedom = max(count - p, 1)
-    factor = (float(student.ppf(0.975, freedom)) / _NORMAL_QUANTILE) ** 2
+    bread = _inverse(information * weight + np.diag(prior.precision))
+    meat = _scatter(scores) * weight**2
+    if count <= freedom + 1:  # too few blocks to see their scatter: trust the inflated noise
+        meat = information * weight
+    quantile = float(student.ppf(0.975, max(count - freedom, 1.0)))
+    factor = (quantile / _NORMAL_QUANTILE) ** 2
     middle = meat * min(factor, 9.0) + np.diag(prior.precision)
     return Solution(
         coefficients=coefficients,
@@ -197,11 +198,21 @@ def _squares(gram: Array, coefficients: Array) -> float:
     return max(float(full @ gram @ full), 0.0)
 
 
-def _inflation(information: Array, scores: Array, noise: float) -> float:
-    """How many samples count as one: variance of block scores over that of white residuals."""
-    count, p = scores.shape
-    if count <= p:
+def _inflation(
+    information: Array, bread: Array, scores: Array, noise: float, freedom: float
+) -> float:
+    """How many samples count as one: variance of block scores over that of white residuals.
+
+    Directions count by how far the data, not the prior, decide them.
+    """
+    if len(scores) <= freedom + 1:
         return 25.0
+    white = noise * float(np.sum(bread * information))
+    return float(max(np.sum(bread * _scatter(scores)) / max(white, 1e-30), 1.0))
+
+
+def _scatter(scores: Array) -> Array:
+    """Variance of the sum of block scores [p, p] from their scatter."""
+    count = len(scores)
     spread = scores - scores.mean(axis=0)
-    meat = spread.T @ spread * (count / (count - 1))
-    return float(max(np.trace(_inverse(information) @ meat) / (noise * p), 1.0))
+    return np.asarray(spread.T @ spread * (count / max(count - 1, 1)))

@@ -24,7 +24,8 @@ from ur_energy_model.identification.currents import (
 )
 from ur_energy_model.identification.joint_fit import JointFit
 from ur_energy_model.identification.metrics import ErrorStatistics, Metrics, PowerStatistics
-from ur_energy_model.identification.power import MODEL_ERROR, PowerFit, PowerFitResult, current_rate
+from ur_energy_model.identification.power import MODEL_ERROR, PowerFit, PowerFitResult
+from ur_energy_model.identification.power_columns import current_rate
 from ur_energy_model.identification.recording import (
     Progress,
     Recording,
@@ -37,6 +38,7 @@ from ur_energy_model.identification.setup_estimation import (
 from ur_energy_model.identification.signals import NarrowFilter
 from ur_energy_model.identification.standstill import StandstillFit
 from ur_energy_model.identification.torque_constants import with_shared_sizes, with_torque_constant
+from ur_energy_model.model.alignment import SpeedAlignment
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.model.setup import Setup
@@ -260,12 +262,10 @@ def _fit_power(
     result = power.fit(kind, constant, std)
     if kind != "physical" or result.source != "bus_power":
         return joints, result
-    factor, _ = result.factors["conversion"]
     updated = list(joints)
     for j, joint in enumerate(joints):
-        told_std = result.factors[f"k_{j}"][1] / factor
+        told, told_std = float(result.torque_constant[j]), float(result.torque_constant_std[j])
         if told_std < _TOLD * std[j]:
-            told = float(result.back_emf_constant[j] / factor)
             whole = float(np.hypot(told_std, MODEL_ERROR * told))
             updated[j] = with_torque_constant(joint, told, whole, "current and bus_power")
     return tuple(updated), result
@@ -300,6 +300,7 @@ def _measure(model: EnergyModel, recording: Recording, setups: Setups) -> Metric
     power = PowerStatistics()
     for time, speed, amperes, watts in recording.supply():
         rate = current_rate(time, amperes) if model.bus.inductance.any() else None
+        speed = SpeedAlignment(model.current_delay)(time, speed)
         total = model.joint_power(speed, amperes, current_rate=rate, std=False).total_power
         power.add(time, watts, total)
     known = bool(everything.count.any())

@@ -1,24 +1,20 @@
-"""From motor currents to the power at the supply: physical structure, priors, measured bus power.
+"""From motor currents to the power at the supply: structure, priors, measured bus power.
 
-Heredia et al. (EcBot, eq. 13-21):  P = P_c + sum(R i^2 + k_b w i + driver |i| + L i di/dt).
-EcBot fits all 4n + 1 coefficients freely, which overfits short recordings. The physical model
-keeps the structure that energy conservation and the robot file give, and lets the data move a few
-common factors: standby, copper factor c_R (R = c_R * winding resistance), conversion factor c_M
-(k_b = c_M * k_t, 1 by energy conservation) and the driver loss. Each joint's k_b keeps close to
-its torque constant, as exactly as that is known; so bus power, which weighs motor speed times
-current, also tells torque constants that the motion left uncertain. Copper factors per joint size
-enter only where they lower the held-out error.
+Bus power is accumulated over any number of recordings; the structures of power_structure.py are
+fitted to it with their priors. Copper factors per motor size enter only where they lower the
+held-out error.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ur_energy_model.identification.grams import BlockedGram, Prior, cross_validate, solve
+from ur_energy_model.identification.grams import BlockedGram, cross_validate, solve
+from ur_energy_model.identification.power_columns import power_columns, power_rows
+from ur_energy_model.identification.power_structure import PHYSICAL, Structure, common, free
 from ur_energy_model.model.energy_model import BusModel
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.telemetry.modes import BRAKES_RELEASED, ROBOT_MODES
@@ -26,22 +22,15 @@ from ur_energy_model.telemetry.samples import Telemetry
 
 Array = NDArray[np.float64]
 
-STANDBY = (30.0, 10.0)
-"""Standby power and its spread over arms where the robot file is silent [W]."""
-COPPER_FACTOR = (0.8, 0.5)
-"""Copper loss over i^2 times the recorded winding resistance: 1.0 to 1.5 by phase convention and
-heat, 0.43 by the catalogue motor constant of S0, 0.3 to 0.75 on recordings of three arms."""
-CONVERSION_FACTOR = (1.0, 0.02)
-"""Electrical over mechanical power of the motors: energy conservation."""
-DRIVER = (0.25, 0.06)
-"""Driver loss [W/A]; regressions of recorded power give 0.1 to 0.35, each of them uncertain by
-0.15, because i^2 and |i| are much alike."""
 FREE_TERM_GAIN = 0.01
 """Held-out RMSE that a further term must save, as a share."""
-MODEL_ERROR = 0.01
-"""Share of a joint's converted power that the model leaves out (cable losses, warm windings)."""
-_SIZE_SPREAD = 0.3
+MODEL_ERROR = 0.003
+"""Share of a joint's converted power that the model leaves out (cables, ripple between samples)."""
 _FLOOR_MARGIN = 3.0
+"""Expected power below which the supply may rest [W]."""
+_USED_UP = 0.3
+"""Time in which the bus capacitor's surplus is used up again [s]: 10 mF from the voltage at which
+braking resistors switch in are 3 J, a tenth of a second of standby."""
 
 
 @dataclass(frozen=True)
@@ -52,9 +41,11 @@ class PowerFitResult:
         bus: model of the supply.
         winding_resistance, back_emf_constant: effective constants [n], ohm and V s/rad.
         resistance_std, back_emf_std: [n].
+        torque_constant, torque_constant_std: as currents and bus power tell them [n], N m/A.
+        current_delay: of the currents behind the speeds [s].
         source: "bus_power" or "prior".
-        comparison: held-out RMSE by variant [W].
-        factors: fitted factor and standard deviation by name.
+        comparison: held-out RMSE by structure [W].
+        factors: fitted parameter and standard deviation by name.
     """
 
     bus: BusModel
@@ -62,24 +53,12 @@ class PowerFitResult:
     back_emf_constant: Array
     resistance_std: Array
     back_emf_std: Array
+    torque_constant: Array
+    torque_constant_std: Array
+    current_delay: float
     source: str
     comparison: dict[str, float]
     factors: dict[str, tuple[float, float]]
-
-
-@dataclass(frozen=True)
-class _Variant:
-    """A model of the power, linear in its parameters.
-
-    Attributes:
-        names: of the parameters.
-        basis: [4 n + 1, parameters]: coefficients of (1, i^2, w i, |i|, i di/dt) = basis @ values.
-        prior: of the parameters.
-    """
-
-    names: tuple[str, ...]
-    basis: Array
-    prior: Prior
 
 
 class PowerFit:
@@ -91,9 +70,11 @@ class PowerFit:
 
     def __init__(self, robot: RobotDescription) -> None:
         self.robot = robot
+        self._constant = np.nan_to_num(robot.torque_constant)
         self._gram = BlockedGram()
         self._counts = BlockedGram()
         self._modes: dict[str, list[float]] = {}
+        self._rested = -np.inf
 
     @property
     def samples(self) -> int:
@@ -105,14 +86,14 @@ class PowerFit:
         rows = power_rows(telemetry)
         if rows is None:
             return
-        time, qd, current, rate, power, mode = rows
+        time, power, mode = rows.time, rows.power, rows.mode
         for code in np.unique(mode[~np.isin(mode, BRAKES_RELEASED)]):
             entry = self._modes.setdefault(ROBOT_MODES.get(int(code), str(int(code))), [0.0, 0.0])
             entry[0] += float(power[mode == code].sum())
             entry[1] += float((mode == code).sum())
-        columns = power_columns(qd * self.robot.gear_ratio, current, rate)
+        columns = power_columns(rows, self.robot.gear_ratio, self._constant)
         expected = columns @ self._expected()
-        keep = np.isin(mode, BRAKES_RELEASED) & (expected > _FLOOR_MARGIN)
+        keep = np.isin(mode, BRAKES_RELEASED) & self._supplied(time, expected)
         data = np.column_stack([columns, power])[keep]
         time = time[keep]
         if not len(time):
@@ -125,6 +106,18 @@ class PowerFit:
             )
             self._gram.add(piece.T @ piece, duration)
             self._counts.add(np.asarray(float(len(part))), duration)
+
+    def _supplied(self, time: Array, expected: Array) -> NDArray[np.bool_]:
+        """Samples at which the supply gives all the power [samples].
+
+        It cannot take any back; what the drives give back is kept and used up first.
+        """
+        if len(time) and time[0] < self._rested:  # another recording
+            self._rested = -np.inf
+        resting = np.where(expected > _FLOOR_MARGIN, -np.inf, time)
+        last = np.maximum.accumulate(np.append(self._rested, resting))[1:]
+        self._rested = float(last[-1]) if len(last) else self._rested
+        return time - last > _USED_UP
 
     def merge(self, other: PowerFit) -> None:
         """Take over what another accumulator has seen."""
@@ -147,72 +140,70 @@ class PowerFit:
         """
         deviation = np.zeros(self.robot.dof) if torque_constant_std is None else torque_constant_std
         if kind == "ecbot" and self.samples:
-            return self._result(
-                "ecbot", _free(self.robot.dof), {}, "EcBot's 4n+1 free coefficients"
-            )
-        variants = {
-            name: make(self.robot, torque_constant, deviation) for name, make in _VARIANTS.items()
+            return self._result("ecbot", free(self.robot.dof), {}, "EcBot's 4n+1 free coefficients")
+        structures = {
+            name: make(self.robot, torque_constant, deviation) for name, make in PHYSICAL.items()
         }
         if not self.samples:
             reason = "no bus power recorded: robot file and typical values"
-            return self._result("physical", variants["common"], {}, reason)
+            return self._result("physical", structures["common"], {}, reason)
         counts = self._counts.blocks
         errors = {
-            name: cross_validate(self._project(variant), variant.prior, counts)
-            for name, variant in variants.items()
+            name: cross_validate(self._project(structure), structure.prior, counts)
+            for name, structure in structures.items()
         }
         rmse = {name: float(np.sqrt(values.mean())) for name, values in errors.items()}
         chosen = "common"
-        for name in variants:
+        for name in structures:
             gain = errors[chosen] - errors[name]
             scatter = gain.std(ddof=1) / np.sqrt(len(gain)) if len(gain) > 1 else 0.0
             if (
                 rmse[name] < rmse[chosen] * (1 - FREE_TERM_GAIN)
                 and gain.mean() > scatter
-                and self._possible(variants[name])
+                and self._possible(structures[name])
             ):
                 chosen = name
         others = ", ".join(f"{name} {value:.3g} W" for name, value in rmse.items())
         return self._result(
-            "physical", variants[chosen], rmse,
+            "physical", structures[chosen], rmse,
             f"copper factors: {chosen}; held-out RMSE {others}",
         )  # fmt: skip
 
     def _expected(self) -> Array:
         """Coefficients that the robot file leads to expect."""
-        constant = np.nan_to_num(self.robot.torque_constant)
-        variant = _VARIANTS["common"](self.robot, constant, np.zeros(self.robot.dof))
-        return variant.basis @ variant.prior.mean
+        structure = common(self.robot, self._constant, np.zeros(self.robot.dof))
+        return structure.basis @ structure.prior.mean
 
-    def _possible(self, variant: _Variant) -> bool:
+    def _possible(self, structure: Structure) -> bool:
         """Whether no joint's copper loss comes out negative."""
-        solution = solve(self._project(variant), variant.prior, self._counts.blocks)
-        _, copper, *_ = _split(variant.basis @ solution.coefficients, self.robot.dof)
+        solution = solve(self._project(structure), structure.prior, self._counts.blocks)
+        _, copper, *_ = _split(structure.basis @ solution.coefficients, self.robot.dof)
         return bool((copper >= 0).all())
 
-    def _project(self, variant: _Variant) -> Array:
-        """Gram matrices of the variant's own columns [blocks, p + 1, p + 1]."""
-        p = variant.basis.shape[1]
-        full = np.zeros((variant.basis.shape[0] + 1, p + 1))
-        full[:-1, :-1] = variant.basis
+    def _project(self, structure: Structure) -> Array:
+        """Gram matrices of the structure's own columns [blocks, p + 1, p + 1]."""
+        p = structure.basis.shape[1]
+        full = np.zeros((structure.basis.shape[0] + 1, p + 1))
+        full[:-1, :-1] = structure.basis
         full[-1, -1] = 1.0
         return np.asarray(full.T @ self._gram.blocks @ full)
 
     def _result(
-        self, kind: str, variant: _Variant, comparison: dict[str, float], reason: str
+        self, kind: str, structure: Structure, comparison: dict[str, float], reason: str
     ) -> PowerFitResult:
         n = self.robot.dof
         if self.samples:
-            solution = solve(self._project(variant), variant.prior, self._counts.blocks)
+            solution = solve(self._project(structure), structure.prior, self._counts.blocks)
             values, covariance, residual = (
                 solution.coefficients, solution.covariance, solution.residual,
             )  # fmt: skip
         else:
-            values = variant.prior.mean
-            covariance, residual = np.diag(variant.prior.std**2), float("nan")
+            values = structure.prior.mean
+            covariance, residual = np.diag(structure.prior.std**2), float("nan")
         level, vectors = np.linalg.eigh(covariance)
-        roots = variant.basis @ (vectors * np.sqrt(np.clip(level, 0.0, None)))
-        coefficients = variant.basis @ values
+        roots = structure.basis @ (vectors * np.sqrt(np.clip(level, 0.0, None)))
+        coefficients = structure.basis @ values
+        torque_roots = structure.torque @ (vectors * np.sqrt(np.clip(level, 0.0, None)))
         deviation = np.linalg.norm(roots, axis=1)
         standby, copper, conversion, driver, inductance = _split(coefficients, n)
         left_out = np.zeros((n, 3 * n + 1))
@@ -234,123 +225,26 @@ class PowerFit:
             reason=reason,
         )
         std = np.sqrt(np.diag(covariance))
+        factors = {
+            name: (float(value), float(spread))
+            for name, value, spread in zip(structure.names, values, std, strict=True)
+        }
         return PowerFitResult(
             bus=bus,
             winding_resistance=copper,
             back_emf_constant=conversion,
             resistance_std=copper_std,
             back_emf_std=np.hypot(conversion_std, MODEL_ERROR * conversion),
+            torque_constant=structure.base + structure.torque @ values,
+            torque_constant_std=np.linalg.norm(torque_roots, axis=1),
+            current_delay=factors["current_delay"][0] if "current_delay" in factors else 0.0,
             source=source,
             comparison=comparison,
-            factors={
-                name: (float(value), float(spread))
-                for name, value, spread in zip(variant.names, values, std, strict=True)
-            },
+            factors=factors,
         )
-
-
-def power_columns(motor_speed: Array, current: Array, rate: Array) -> Array:
-    """(1, i^2, w i, |i|, i di/dt) [samples, 4 n + 1]."""
-    return np.column_stack(
-        [
-            np.ones(len(current)),
-            current**2,
-            motor_speed * current,
-            np.abs(current),
-            current * rate,
-        ]
-    )
-
-
-def power_rows(
-    telemetry: Telemetry,
-) -> tuple[Array, Array, Array, Array, Array, Array] | None:
-    """Time, speed, current, its rate, bus power and robot mode of a batch's finite samples.
-
-    None where a column is missing. Without robot_mode the robot counts as running.
-    """
-    names = ("actual_qd", "actual_current", "actual_robot_voltage", "actual_robot_current")
-    if any(name not in telemetry for name in names):
-        return None
-    telemetry = telemetry.distinct()
-    speed, current, voltage, supply = (telemetry[name] for name in names)
-    power = voltage * supply
-    mode = telemetry["robot_mode"] if "robot_mode" in telemetry else np.full(len(power), 7.0)
-    good = np.isfinite(power) & np.isfinite(speed).all(axis=1) & np.isfinite(current).all(axis=1)
-    time, current = telemetry.time[good], current[good]
-    rate = current_rate(time, current)
-    return time, speed[good], current, rate, power[good], mode[good]
-
-
-def current_rate(time: Array, current: Array) -> Array:
-    """dI/dt [samples, n], zero across gaps."""
-    if len(time) < 3:
-        return np.zeros_like(current)
-    rate = np.gradient(current, time, axis=0)
-    steps = np.diff(time)
-    far = np.concatenate([[False], (steps > 3 * np.median(steps)) | (steps <= 0)])
-    rate[far | np.roll(far, -1)] = 0.0
-    return np.asarray(rate)
 
 
 def _split(coefficients: Array, n: int) -> tuple[Array, Array, Array, Array, Array]:
     """Coefficients by kind: standby [1], then i^2, w i, |i|, i di/dt [n] each."""
-    standby, rest = coefficients[:1], coefficients[1:].reshape(4, n)
+    standby, rest = coefficients[:1], coefficients[1 : 1 + 4 * n].reshape(4, n)
     return standby, rest[0], rest[1], rest[2], rest[3]
-
-
-def _free(n: int) -> _Variant:
-    """EcBot's model: every coefficient by itself, nothing believed beforehand."""
-    size = 4 * n + 1
-    names = ("standby", *(f"{kind}_{j}" for kind in ("R", "k", "driver", "L") for j in range(n)))
-    return _Variant(names, np.eye(size), Prior(np.zeros(size), np.full(size, np.inf)))
-
-
-def _structured(
-    robot: RobotDescription, constant: Array, deviation: Array, groups: list[NDArray[np.intp]]
-) -> _Variant:
-    """Common factors, torque constants per joint, and copper factors of groups of joints."""
-    n = robot.dof
-    resistance = np.nan_to_num(robot.winding_resistance)
-    constant = np.nan_to_num(constant)
-    known = np.isfinite(robot.standby_power)
-    parts: list[tuple[str, Array, float, float]] = [
-        ("copper", _column(n, 0, resistance), *COPPER_FACTOR),
-        ("conversion", _column(n, 1, constant), *CONVERSION_FACTOR),
-        ("driver", _column(n, 2, np.ones(n)), *DRIVER),
-    ]
-    parts.extend(
-        (f"k_{j}", _column(n, 1, np.eye(n)[j]), 0.0, float(deviation[j]))
-        for j in np.flatnonzero(deviation > 0)
-    )
-    for k, group in enumerate(groups):
-        only = np.zeros(n)
-        only[group] = resistance[group]
-        parts.append((f"copper_{k}", _column(n, 0, only), 0.0, _SIZE_SPREAD))
-    standby = np.eye(4 * n + 1)[0]
-    mean = [robot.standby_power if known else STANDBY[0], *(part[2] for part in parts)]
-    std = [STANDBY[1], *(part[3] for part in parts)]
-    return _Variant(
-        ("standby", *(part[0] for part in parts)),
-        np.column_stack([standby, *(part[1] for part in parts)]),
-        Prior(np.array(mean), np.array(std)),
-    )
-
-
-def _column(n: int, kind: int, values: Array) -> Array:
-    """Coefficients [4 n + 1] that are `values` for one kind of column and zero elsewhere."""
-    out = np.zeros(4 * n + 1)
-    out[1 + kind * n : 1 + (kind + 1) * n] = values
-    return out
-
-
-def _sizes(robot: RobotDescription) -> list[NDArray[np.intp]]:
-    """Joints grouped by motor size, that is by winding resistance."""
-    resistance = np.nan_to_num(robot.winding_resistance)
-    return [np.flatnonzero(resistance == value) for value in np.unique(resistance)]
-
-
-_VARIANTS: dict[str, Callable[[RobotDescription, Array, Array], _Variant]] = {
-    "common": lambda robot, constant, std: _structured(robot, constant, std, []),
-    "per size": lambda robot, constant, std: _structured(robot, constant, std, _sizes(robot)),
-}

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ur_energy_model.errors import RecordingError, WrongRobotError
-from ur_energy_model.identification.power import PowerFit, power_rows
+from ur_energy_model.identification.power import PowerFit
+from ur_energy_model.identification.power_columns import power_rows
 from ur_energy_model.identification.quality import Inspector, Quality
 from ur_energy_model.identification.reference_motion import TARGET_RATE, usable
 from ur_energy_model.identification.signals import (
@@ -273,9 +274,10 @@ class _Reader:
     def _spool(self, batch: Telemetry) -> None:
         rows = power_rows(batch)
         if rows is not None:
-            time, speed, current, _, power, mode = rows
-            use = mode >= 0
-            self._supply.append(np.column_stack([time, speed, current, power])[use])
+            use = rows.mode >= 0
+            self._supply.append(
+                np.column_stack([rows.time, rows.qd, rows.current, rows.power])[use]
+            )
         self._spool_torque(batch)
         if "target_q" in batch and "target_qd" in batch:
             behind = batch["target_q"] - batch["actual_q"]

@@ -12,7 +12,7 @@ power, with I the current that RTDE reports.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -81,6 +81,7 @@ class EnergyModel:
         bus: whole-arm power model.
         fit, validation: metrics of the recordings fitted and held out, as METRICS mappings.
         provenance: what made the model.
+        current_delay: of recorded currents behind recorded speeds [s] (alignment.py).
         link_tensors: identified with the rest; None where the robot file's are used.
     """
 
@@ -92,6 +93,7 @@ class EnergyModel:
     fit: tuple[Mapping[str, Any], ...] = ()
     validation: tuple[Mapping[str, Any], ...] = ()
     provenance: Mapping[str, Any] = field(default_factory=dict)
+    current_delay: float = 0.0
     link_tensors: LinkTensors | None = None
 
     @classmethod
@@ -229,7 +231,6 @@ class EnergyModel:
         qd: Array,
         current: Array,
         *,
-        load: Array | None = None,
         temperature: Array | None = None,
         standby: float | None = None,
         current_rate: Array | None = None,
@@ -238,25 +239,24 @@ class EnergyModel:
         """Powers from MEASURED currents (no rigid-body dynamics).
 
         Args:
-            qd: joint velocities [samples, n], rad/s.
+            qd: joint velocities [samples, n], rad/s, at the instants of the currents
+                (`SpeedAlignment` with the model's current_delay).
             current: measured motor currents [samples, n], A.
-            load: torque without friction, joint side [samples, n], N m; where it is None,
-                friction that depends on load takes the torque of the current.
             temperature: joint temperatures [n] or [samples, n], degC.
             standby: standby power in place of the model's [W].
             current_rate: dI/dt [samples, n], A/s; only EcBot's inductive term needs it.
             std: whether to work out the sensitivities that standard deviations need.
         """
         c = self._constants
-        if load is None:
-            load = current * (c.torque_constant * c.gear_ratio)
-        torque = c.friction.torque(qd, load, temperature)
+        friction = c.friction.within(qd, current * c.torque_constant, temperature)
         spread = [np.zeros((len(qd), 0))] * self.dof if std else None
         return self._drives.powers(
-            current, qd, torque, spread=spread, standby=standby, current_rate=current_rate
+            current, qd, friction, spread=spread, standby=standby, current_rate=current_rate
         )
 
-    def total_power(self, qd: Array, current: Array, *, standby: float | None = None) -> float:
+    def total_power(
+        self, qd: Sequence[float], current: Sequence[float], *, standby: float | None = None
+    ) -> float:
         """Power of the whole arm at one sample, from MEASURED currents: a few microseconds [W].
 
         The same as `joint_power` has it, without EcBot's inductive term.

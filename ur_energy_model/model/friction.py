@@ -23,6 +23,12 @@ Shape = Mapping[str, "float | Array"]
 
 SMOOTHING = 1e-3
 """Speed below which Coulomb friction is smoothed, joint side [rad/s]."""
+LOAD = "load"
+"""Parameter of laws with load friction: friction per unit of load, on average of both ways of
+power flow."""
+LOAD_ASYMMETRY = "load_asymmetry"
+"""Parameter of laws with load friction: what it is more where the motor drives the load than on
+average of both ways, per unit of load. Current alone cannot tell it from the torque constant."""
 REFERENCE_TEMPERATURE = 35.0
 """Temperature at which temperature-dependent laws state their parameters [degC]."""
 
@@ -92,7 +98,8 @@ class FrictionLaw:
     @property
     def freedom(self) -> int:
         """Number of constants that data decide: parameters and searched shape constants."""
-        return len(self.terms) + sum(low < high for low, _, high in self.shape.values())
+        decided = len(self.terms) - (LOAD_ASYMMETRY in self.terms)
+        return decided + sum(low < high for low, _, high in self.shape.values())
 
     @property
     def default_shape(self) -> dict[str, float]:
@@ -196,6 +203,11 @@ def _load(point: OperatingPoint, shape: Shape) -> Array:
     return _coulomb(point, shape) * np.abs(point.load) / point.gear_ratio
 
 
+def _asymmetry(point: OperatingPoint, shape: Shape) -> Array:
+    # |load| with the sign of the speed, and with that of the power flow: the load itself.
+    return np.asarray(point.load / point.gear_ratio)
+
+
 def _warmth(point: OperatingPoint, shape: Shape) -> Array | float:
     """Temperature above the reference; none where it is unknown."""
     if point.temperature is None:
@@ -245,7 +257,7 @@ _REFERENCE = {"reference_temperature": (REFERENCE_TEMPERATURE,) * 3}
 _VISCOUS = {"viscous": Term(_viscous, ())}
 _COULOMB = {"coulomb": Term(_coulomb)}
 _SPEED_TERM = {"stribeck": Term(_stribeck, ("smoothing", "stribeck_speed"))}
-_LOAD = {"load": Term(_load)}
+_LOAD = {LOAD: Term(_load), LOAD_ASYMMETRY: Term(_asymmetry, ())}
 _POWER_TERM = {"power": Term(_power, ("smoothing", "exponent"))}
 
 LAWS: dict[str, FrictionLaw] = {
@@ -352,7 +364,8 @@ PARAMETER_UNITS: dict[str, str] = {
     "coulomb_reverse": "N m",
     "stribeck": "N m",
     "power": "N m",
-    "load": "1",
+    LOAD: "1",
+    LOAD_ASYMMETRY: "1",
     "square": "N m s^2/rad^2",
     "cubic": "N m s^3/rad^3",
     "viscous_temperature": "N m s/rad/K",

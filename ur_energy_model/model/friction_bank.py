@@ -8,7 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ur_energy_model.model.friction import SMOOTHING, Friction, FrictionLaw, OperatingPoint
+from ur_energy_model.model.friction import (
+    LOAD,
+    LOAD_ASYMMETRY,
+    SMOOTHING,
+    Friction,
+    FrictionLaw,
+    OperatingPoint,
+)
 
 Array = NDArray[np.float64]
 
@@ -74,6 +81,7 @@ class FrictionBank:
 
     def __init__(self, frictions: Sequence[Friction], gear_ratio: Array) -> None:
         self.dof = len(frictions)
+        self._ratio = gear_ratio
         self._groups: list[_Group] = []
         for law in dict.fromkeys(friction.law.name for friction in frictions):
             joints = [j for j, friction in enumerate(frictions) if friction.law.name == law]
@@ -98,6 +106,31 @@ class FrictionBank:
         for group in self._groups:
             terms = group.regressor(speed, load, temperature, direction)
             out[:, group.joints] = (terms * group.values).sum(axis=-1)
+        return out
+
+    def within(self, speed: Array, motor_torque: Array, temperature: Array | None = None) -> Array:
+        """Motor-side friction torque [samples, n], N m, inside a known motor torque.
+
+        Args:
+            speed: joint side [samples, n], rad/s.
+            motor_torque: load and friction together, motor side [samples, n], N m.
+            temperature: as for `torque`.
+        """
+        out = np.empty_like(speed)
+        whole = motor_torque * self._ratio  # decides the power flow where a law asks for it
+        for group in self._groups:
+            own = motor_torque[:, group.joints]
+            terms = group.regressor(speed, whole, temperature, None)
+            names = group.law.parameters
+            free = [k for k, name in enumerate(names) if name not in (LOAD, LOAD_ASYMMETRY)]
+            friction = (terms[..., free] * group.values[:, free]).sum(axis=-1)
+            if len(free) < len(names):
+                # load (1 + asymmetry) + share sign(speed) |load| is what is left of the torque.
+                rest = own - friction
+                share, asymmetry = (group.parameter(name) for name in (LOAD, LOAD_ASYMMETRY))
+                forward = np.tanh(speed[:, group.joints] / SMOOTHING) * np.sign(rest)
+                friction = own - rest / (1.0 + asymmetry + share * forward)
+            out[:, group.joints] = friction
         return out
 
     def regressors(
@@ -159,6 +192,11 @@ class _Group:
             None if direction is None else direction[:, self.joints],
         )  # fmt: skip
         return self.law.regressor(point, self.shape)
+
+    def parameter(self, name: str) -> Array:
+        """Values of a parameter [joints of the group], zero where the law has it not."""
+        names = self.law.parameters
+        return self.values[:, names.index(name)] if name in names else np.zeros(len(self.joints))
 
     def _temperature(self, temperature: Array | None) -> Array | None:
         """Temperatures kept in the fitted range; its middle where unknown, None without one."""

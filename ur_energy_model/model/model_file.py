@@ -67,7 +67,7 @@ def load_model(path: str | Path) -> EnergyModel:
         raise root.refuse("is not a model file of this package (no 'kind: ur_energy_model')")
     keys = root.keys(
         "kind", "schema", "robot", "setup", "joints", "bus", "fit", "validation", "provenance",
-        optional=("link_tensors",),
+        optional=("link_tensors", "current_delay"),
     )  # fmt: skip
     if keys["schema"].integer() != SCHEMA:
         raise keys["schema"].refuse(f"this version reads schema {SCHEMA} only")
@@ -85,6 +85,7 @@ def load_model(path: str | Path) -> EnergyModel:
         fit=tuple(node.plain() for node in keys["fit"].items()),
         validation=tuple(node.plain() for node in keys["validation"].items()),
         provenance=_plain_mapping(keys["provenance"]),
+        current_delay=_with_unit(keys["current_delay"], "s") if "current_delay" in keys else 0.0,
         link_tensors=(
             _link_tensors(keys["link_tensors"], tuple(names)) if "link_tensors" in keys else None
         ),

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ur_energy_model.identification.signals import sample_period
+from ur_energy_model.model.alignment import SpeedAlignment
 from ur_energy_model.model.energy import DEFAULT_GAP_LIMIT, trapezoid
 from ur_energy_model.model.energy_model import EnergyModel, Prediction
 from ur_energy_model.telemetry.samples import Telemetry
@@ -91,12 +92,13 @@ def powers_of(model: EnergyModel, telemetry: Telemetry) -> Powers:
     driver, standby, total, total_spread = (np.empty(n) for _ in range(4))
     integrals: list[Array] = []
     inductive = bool(model.bus.inductance.any())
+    aligned = SpeedAlignment(model.current_delay)
     for part in chunks(n):
         rate = None
         if inductive and part.stop - part.start > 1:
             rate = np.gradient(measured[part], time[part], axis=0)
         shown = model.joint_power(
-            speed[part], measured[part], current_rate=rate,
+            aligned(time[part], speed[part]), measured[part], current_rate=rate,
             temperature=None if temperature is None else temperature[part],
         )  # fmt: skip
         electrical[part], mechanical[part] = shown.electrical_power, shown.mechanical_power
