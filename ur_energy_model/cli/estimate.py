@@ -48,11 +48,13 @@ def run_estimate(options: argparse.Namespace) -> int:
 
 
 def _print_summary(summary: EnergySummary) -> None:
+    from ur_energy_model.model.energy import CONFIDENCE
+
     content = summary.as_json()
     rows = [
         [
             row["name"], row["mechanical_energy"], row["electrical_energy"],
-            row["electrical_energy_std"], row["efficiency"], row["regenerated_energy"],
+            CONFIDENCE * row["electrical_energy_std"], row["efficiency"], row["regenerated_energy"],
         ]
         for row in content["joints"]
     ]  # fmt: skip
@@ -60,17 +62,18 @@ def _print_summary(summary: EnergySummary) -> None:
     rows.append(
         [
             "joints together", total["mechanical_energy"], total["electrical_energy"],
-            total["electrical_energy_std"], total["efficiency"], None,
+            CONFIDENCE * total["electrical_energy_std"], total["efficiency"], None,
         ]
     )  # fmt: skip
     output.print_table(
         f"energy over {summary.duration:.1f} s [J]",
-        ["joint", "mechanical", "electrical", "±", "efficiency", "regenerated"],
+        ["joint", "mechanical", "electrical", "± 95 %", "efficiency", "regenerated"],
         rows,
     )
     measured = "not recorded" if summary.bus is None else f"{summary.bus:.1f} J measured"
+    half = CONFIDENCE * summary.supply_std
     output.note(
-        f"at the supply: {summary.supply:.1f} ± {summary.supply_std:.1f} J modelled (standby "
+        f"at the supply: {summary.supply:.1f} ± {half:.1f} J modelled (standby "
         f"{summary.standby:.1f} J, drivers {summary.driver:.1f} J), {measured}"
     )
     if summary.unaccounted:

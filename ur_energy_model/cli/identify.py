@@ -182,15 +182,16 @@ def print_metrics(entry: Mapping[str, Any]) -> None:
 
 def _print_identification(result: Identification) -> None:
     from ur_energy_model.identification.report_tables import drive_table
+    from ur_energy_model.model.energy import CONFIDENCE
 
     model = result.model
     output.print_table(
         f"{model.robot_name}: identified constants (joint side inertia, motor side the rest)",
-        ["joint", "inertia", "k_t", "± k_t", "friction law", "source of k_t"],
+        ["joint", "inertia", "k_t", "± 95 %", "friction law", "source of k_t"],
         [
             [
                 joint.name, joint.reflected_inertia, joint.torque_constant,
-                joint.std["torque_constant"], joint.friction.law.name,
+                CONFIDENCE * joint.std["torque_constant"], joint.friction.law.name,
                 joint.source["torque_constant"],
             ]
             for joint in model.joints
@@ -207,6 +208,9 @@ def _print_identification(result: Identification) -> None:
             f"actual_q {1e3 * entry['position_delay']:.1f} ms behind target_q"
         )
     output.note(f"power: standby {model.bus.standby:.2f} W; {model.bus.reason}")
+    if "current_delay" in result.power.factors:
+        delay, std = (1e3 * figure for figure in result.power.factors["current_delay"])
+        output.note(f"power: currents {delay:.2f} ± {CONFIDENCE * std:.2f} ms behind speeds")
 
 
 def _shown(report: output.ProgressReport) -> Callable[[float, str], None]:

@@ -29,6 +29,7 @@ def register(subparsers: Any) -> None:
 def run_predict(options: argparse.Namespace) -> int:
     """Predict and print."""
     from ur_energy_model.estimation.plan import predict_energy, read_plan
+    from ur_energy_model.model.energy import CONFIDENCE
     from ur_energy_model.model.energy_model import EnergyModel
 
     model = EnergyModel.load(options.model)
@@ -39,17 +40,17 @@ def run_predict(options: argparse.Namespace) -> int:
     else:
         output.print_table(
             f"energy of {options.trajectory}, {energy.duration:.1f} s [J]",
-            ["joint", "mechanical", "electrical", "±", "efficiency"],
+            ["joint", "mechanical", "electrical", "± 95 %", "efficiency"],
             [
                 list(row)
                 for row in zip(
                     energy.names, energy.mechanical, energy.electrical,
-                    energy.electrical_std, energy.efficiency, strict=True,
+                    CONFIDENCE * energy.electrical_std, energy.efficiency, strict=True,
                 )
             ],
         )  # fmt: skip
         output.note(
-            f"at the supply: {energy.total:.1f} ± {energy.total_std:.1f} J, "
+            f"at the supply: {energy.total:.1f} ± {CONFIDENCE * energy.total_std:.1f} J, "
             f"peak {energy.peak_power:.1f} W"
         )
     return 0

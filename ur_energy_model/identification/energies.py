@@ -44,6 +44,7 @@ class EnergySummary:
         unaccounted: time in gaps [s].
         names: joint names, n.
         mechanical, electrical, electrical_std: per joint [n], J.
+        electrical_total_std: of all joints' electrical energy, whose errors go together [J].
         copper, friction: losses per joint [n], J.
         efficiency: mechanical over electrical [n], NaN where no electrical energy was taken.
         regenerated: electrical energy that flowed back, per joint [n], J.
@@ -58,6 +59,7 @@ class EnergySummary:
     mechanical: Array
     electrical: Array
     electrical_std: Array
+    electrical_total_std: float
     copper: Array
     friction: Array
     efficiency: Array
@@ -90,7 +92,7 @@ class EnergySummary:
             "total": {
                 "mechanical_energy": total,
                 "electrical_energy": spent,
-                "electrical_energy_std": float(np.sqrt(np.square(self.electrical_std).sum())),
+                "electrical_energy_std": self.electrical_total_std,
                 "efficiency": float(efficiency(np.array([total]), np.array([spent]))[0]),
                 "driver_energy": self.driver,
                 "standby_energy": self.standby,
@@ -206,13 +208,15 @@ class _Totals:
         assert self._sensitivity is not None
         errors = self._sensitivity.net
         split = self._shape[0] * self._shape[1]
+        each = errors[:split].reshape(self._shape)
         return EnergySummary(
             duration=reading.accounted,
             unaccounted=reading.unaccounted,
             names=tuple(joint.name for joint in self.model.joints),
             mechanical=mechanical,
             electrical=electrical,
-            electrical_std=np.asarray(np.linalg.norm(errors[:split].reshape(self._shape), axis=1)),
+            electrical_std=np.asarray(np.linalg.norm(each, axis=1)),
+            electrical_total_std=float(np.linalg.norm(each.sum(axis=0))),
             copper=copper,
             friction=friction,
             efficiency=efficiency(mechanical, electrical),

@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
+CONFIDENCE = 1.96
+"""Half width of a 95 % interval in standard deviations; what stands behind every ± for people."""
 DEFAULT_GAP_LIMIT = 0.1
 """Longest step between samples that the trapezoid still bridges [s]."""
 

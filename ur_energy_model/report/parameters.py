@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from ur_energy_model.model.energy import CONFIDENCE
 from ur_energy_model.model.energy_model import EnergyModel, JointModel
 from ur_energy_model.model.friction import PARAMETER_UNITS, OperatingPoint
 from ur_energy_model.model.robots import RobotDescription
@@ -17,7 +18,6 @@ from ur_energy_model.report.charts import (
     Panel,
 )
 from ur_energy_model.report.curves import short_name
-from ur_energy_model.report.powers import CONFIDENCE
 
 Array = NDArray[np.float64]
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ur_energy_model.identification.signals import sample_period
 from ur_energy_model.model.alignment import SpeedAlignment
-from ur_energy_model.model.energy import DEFAULT_GAP_LIMIT, trapezoid
+from ur_energy_model.model.energy import CONFIDENCE, DEFAULT_GAP_LIMIT, trapezoid
 from ur_energy_model.model.energy_model import EnergyModel, Prediction
 from ur_energy_model.telemetry.samples import Telemetry
 
@@ -25,8 +25,6 @@ FIELDS: tuple[str, ...] = (
     "actual_robot_current", "robot_mode",
 )  # fmt: skip
 """Fields that powers follow from."""
-CONFIDENCE = 1.96
-"""Half width of a 95 % interval in standard deviations."""
 CHUNK = 20_000
 """Samples worked on at a time; bounds the memory of the sensitivities."""
 
