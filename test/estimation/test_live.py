@@ -82,7 +82,7 @@ def test_deviation_of_the_total_energy() -> None:
     current, qd = telemetry["actual_current"], telemetry["actual_qd"]
     of_emf = np.trapezoid(0.001 * 101.0 * qd * current, telemetry.time, axis=0)
     joints, whole = snapshot.channels.deviations(snapshot.since_reset.net)
-    # Sensitivities are worked out 50 times a second and held, hence the tolerance.
+    # Sensitivities are worked out now and then and held, hence the tolerance.
     assert joints == pytest.approx(np.abs(of_emf), abs=0.05)
     assert whole == pytest.approx(np.hypot(0.5 * 4.0, of_emf.sum()), abs=0.1)
 

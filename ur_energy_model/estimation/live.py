@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
@@ -135,8 +135,8 @@ class LiveEstimator:
         if batch.time[-1] - self._pending[0].time[0] >= SETTLE_AFTER:
             self._settle()
 
-    def sense(self, qd: Array, current: Array) -> None:
-        """Take the newest packet's values: `latest_total` is known on return, some us later.
+    def sense(self, qd: Sequence[float], current: Sequence[float]) -> None:
+        """Take the newest packet's values: `latest_total` is known on return.
 
         The packet itself follows in `update`, together with others. This alone may be called
         beside everything else, from another thread.

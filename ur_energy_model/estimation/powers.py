@@ -16,6 +16,7 @@ from ur_energy_model.estimation.differentiator import Differentiator
 from ur_energy_model.estimation.mode_power import ModePower, mode_of
 from ur_energy_model.estimation.sensitivities import HeldSensitivities
 from ur_energy_model.estimation.tracking import StandbyTracker
+from ur_energy_model.model.alignment import SpeedAlignment
 from ur_energy_model.model.drive import Prediction
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
@@ -83,12 +84,15 @@ class PowerFlow:
         self._dynamics: ArmDynamics | None = None
         self._predicted: list[Prediction] = []
         self._slope = Differentiator(robot.dof, ACCELERATION_CUTOFF)
+        self._aligned = SpeedAlignment(model.current_delay)
         self._inductive = bool(model.bus.inductance.any())
         self.channels = Channels(robot.joint_names, self._error_counts())
         self._sensitivity = HeldSensitivities(robot.dof, self.channels.errors)
 
-    def power_now(self, qd: Array, current: Array) -> float:
+    def power_now(self, qd: Sequence[float], current: Sequence[float]) -> float:
         """Power of the whole arm [W] at one sample as if brakes were released: the fast path.
+
+        The delay of currents behind speeds, worth a few per mille, waits for `matrix`.
 
         Args:
             qd: joint velocities [n], rad/s.
@@ -107,7 +111,7 @@ class PowerFlow:
         """
         qd, current = batch.columns["actual_qd"], self._current(batch)
         if current is not None:
-            return self.power_now(qd[-1], current[-1])
+            return self.power_now(qd[-1].tolist(), current[-1].tolist())
         due = self._sensitivity.due(float(batch.time[-1]))
         split = self._from_motion(batch, qd, due)
         if due:
@@ -184,8 +188,9 @@ class PowerFlow:
             rate = np.gradient(current, batch.time, axis=0)
         due = self._sensitivity.due(float(batch.time[-1]))
         split = self.model.joint_power(
-            batch.columns["actual_qd"], current, temperature=self.conditions.temperature,
-            standby=self.standby.power, current_rate=rate, std=due,
+            self._aligned(batch.time, batch.columns["actual_qd"]), current,
+            temperature=self.conditions.temperature, standby=self.standby.power,
+            current_rate=rate, std=due,
         )  # fmt: skip
         if due:
             self._sensitivity.hold(split)

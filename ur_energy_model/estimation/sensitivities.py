@@ -9,10 +9,8 @@ from ur_energy_model.model.drive import Prediction
 
 Array = NDArray[np.float64]
 
-PERIOD = 0.02
+PERIOD = 0.05
 """How often they are worked out anew [s]; they are held in between."""
-SLACK = 0.001
-"""Samples that come this much early count as in time [s]."""
 
 
 class HeldSensitivities:
@@ -35,7 +33,7 @@ class HeldSensitivities:
 
     def due(self, now: float) -> bool:
         """Whether it is time to work them out anew, at a time [s] of the samples' clock."""
-        if abs(now - self._time) < PERIOD - SLACK:
+        if abs(now - self._time) < PERIOD:
             return False
         self._time = now
         return True

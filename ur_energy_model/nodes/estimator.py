@@ -157,8 +157,8 @@ class EstimatorNode(ManagedNode):
     def _sense(self, packets: NDArray[np.void]) -> None:
         """Packets have arrived (reader thread of the connection): the power, nothing else."""
         newest = packets[-1]
-        self._estimator.sense(newest["actual_qd"], newest["actual_current"])
-        self._health.known(float(newest["timestamp"]))
+        self._estimator.sense(newest["actual_qd"].tolist(), newest["actual_current"].tolist())
+        self._health.known(newest)
 
     def _consume(self, batch: Telemetry) -> None:
         """A batch has arrived (reader thread, or the executor for joint_states)."""

@@ -21,6 +21,8 @@ from ur_energy_model.telemetry.samples import Telemetry
 
 SILENT_AFTER = 1.0
 """Silence of the source that counts as an error [s]."""
+LATENCY_EVERY = 7
+"""Of so many packets one is looked at; prime to those of a batch, so that none is favoured."""
 MOST_LATENCIES = 2000
 """Kept between two reports."""
 MOST_AHEAD = 1.0
@@ -39,6 +41,7 @@ class EstimatorHealth:
         self._clock = HostClock()
         self._known: deque[tuple[float, int]] = deque(maxlen=MOST_LATENCIES)
         self._latency: list[float] = []
+        self._packets = 0
         self._samples = 0
         self._gaps = 0
         self._last_arrival: float | None = None
@@ -50,9 +53,11 @@ class EstimatorHealth:
         self.disk_problem: str | None = None
         """Why the counters are not on disk."""
 
-    def known(self, sample_time: float) -> None:
-        """The power of the live sample of a controller time [s] is known (any thread)."""
-        self._known.append((sample_time, self._clock.now()))
+    def known(self, packet: np.void) -> None:
+        """The power of a live packet is known (any thread)."""
+        self._packets += 1
+        if self._packets % LATENCY_EVERY == 0:
+            self._known.append((float(packet["timestamp"]), self._clock.now()))
 
     def received(self, batch: Telemetry) -> None:
         """Samples have been counted."""
@@ -159,19 +164,18 @@ def latencies(known: deque[tuple[float, int]], batch: Telemetry) -> list[float]:
     """From the arrival of packets to their power [s].
 
     Args:
-        known: controller time of each packet [s] and host time at which its power was known [ns],
+        known: controller time of packets [s] and host time at which its power was known [ns],
             in order; only what belongs to later batches stays there.
         batch: stamped with the host times at which its packets arrived at the earliest.
     """
     newest, taken = float(batch.time[-1]), []
     while known and not newest < known[0][0] < newest + MOST_AHEAD:
         taken.append(known.popleft())
-    if not taken or batch.stamp is None:
+    if batch.stamp is None:
         return []
-    times, hosts = (np.array(column) for column in zip(*taken, strict=True))
-    places = np.minimum(np.searchsorted(batch.time, times), len(batch) - 1)
-    mine = batch.time[places] == times
-    return [float(each) for each in (hosts - batch.stamp[places])[mine] * 1e-9]
+    # Stamps are the controller's clock mapped smoothly: a straight line within a batch.
+    last, oldest = int(batch.stamp[-1]), float(batch.time[0])
+    return [(host - last) * 1e-9 + newest - time for time, host in taken if time >= oldest]
 
 
 def age_of(path: Path) -> float | None:

@@ -154,8 +154,12 @@ class Recipe:
         Returns:
             Structured array [n] of `dtype`, a view of `packages`.
         """
-        layout = np.dtype([("prefix", f"V{len(self.prefix)}"), ("values", self.dtype)])
-        return cast("NDArray[np.void]", np.frombuffer(packages, layout)["values"])
+        return cast("NDArray[np.void]", np.frombuffer(packages, self._framed)["values"])
+
+    @cached_property
+    def _framed(self) -> np.dtype[Any]:
+        """A record behind its prefix."""
+        return np.dtype([("prefix", f"V{len(self.prefix)}"), ("values", self.dtype)])
 
     @cached_property
     def _blocks(self) -> tuple[np.dtype[Any], tuple[tuple[str, int, int, int], ...]]:
