@@ -6,7 +6,9 @@ import pytest
 
 from test.identification.exact_arm import TORQUE_CONSTANT, ExactArm
 from ur_energy_model.errors import IdentificationError, InputError
-from ur_energy_model.identification.currents import CurrentFit, candidates, nominal_friction
+from ur_energy_model.identification.currents import CurrentFit
+from ur_energy_model.identification.friction_choice import candidates
+from ur_energy_model.identification.friction_priors import nominal_friction
 from ur_energy_model.identification.joint_fit import JointFit
 from ur_energy_model.identification.signals import NarrowFilter, motions
 from ur_energy_model.identification.torque_constants import with_shared_sizes

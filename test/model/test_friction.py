@@ -11,10 +11,9 @@ from ur_energy_model.model.friction import (
     SHAPE_UNITS,
     Friction,
     FrictionLaw,
-    OperatingPoint,
-    temperature_factor,
 )
 from ur_energy_model.model.friction_bank import FrictionBank, presliding, straight_line
+from ur_energy_model.model.friction_terms import OperatingPoint, temperature_factor
 
 SPEED = np.array([-2.0, -0.5, -0.02, 0.02, 0.5, 2.0])
 LOAD = np.array([20.0, -20.0, 20.0, 20.0, -20.0, 20.0])

@@ -13,88 +13,29 @@ moving samples are fitted: at standstill friction takes any value up to its limi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ur_energy_model.errors import IdentificationError, InputError
+from ur_energy_model.errors import IdentificationError
+from ur_energy_model.identification.friction_choice import AUTO, Candidate, candidates, choose
+from ur_energy_model.identification.friction_priors import current_prior
 from ur_energy_model.identification.grams import BlockedGram, Prior, Solution, cross_validate, solve
 from ur_energy_model.identification.joint_fit import JointFit, friction_of
 from ur_energy_model.identification.signals import Motion, NarrowFilter
-from ur_energy_model.model.friction import (
-    LAWS,
-    LOAD_ASYMMETRY,
-    Friction,
-    FrictionLaw,
-    OperatingPoint,
-    Term,
-)
+from ur_energy_model.model.friction import LAWS, Friction
+from ur_energy_model.model.friction_terms import OperatingPoint, Term
 from ur_energy_model.model.robots import RobotDescription
 
 Array = NDArray[np.float64]
 
-AUTO = "auto"
 MOVING_SPEED = 0.02
 """Joint speed above which a sample counts as moving [rad/s]."""
 SHORTEST_MOTION = 1.0
 """A joint that moved for less time keeps the robot file's constants [s]."""
-TORQUE_CONSTANT_SPREAD = 0.5
-"""Weak prior that keeps the regression finite; torque_constants.py weighs what is really known."""
-GAIN_PER_PARAMETER = 0.02
-"""Held-out RMS a further parameter must save to be worth having."""
-LOAD_ASYMMETRY_SPREAD = 0.01
-"""Half the difference of load friction between both ways of power flow; gear catalogues put the
-efficiency of strain-wave gears a few percent lower where the load drives."""
-WARMTH = 2.0
-"""Temperature span from which temperature-dependent friction is tried [K]."""
-_BY_NAME_ONLY = ("polynomial", "sign")
-"""Never chosen by "auto": one is wild beyond the speeds it was fitted at, the other is
-coulomb_viscous but for speeds too low to be fitted."""
 _FILTER_MEMORY = 6.0
 """Samples over which the narrow filter correlates white noise, at the rate kept behind it."""
-_COULOMB_SHARE = 0.04
-_VISCOUS_SHARE = 0.028
-_GRID = 8
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """A law with values for its shape constants."""
-
-    law: FrictionLaw
-    shape: tuple[tuple[str, float], ...]
-
-
-def candidates(friction: str, *, warm: bool) -> tuple[Candidate, ...]:
-    """Laws to fit, with a bounded logarithmic grid over shape constants that are not fixed.
-
-    Args:
-        friction: name of a law, or "auto" for all of them.
-        warm: whether temperatures were recorded and changed, so that laws that use them make sense.
-
-    Raises:
-        InputError: no such law.
-    """
-    if friction != AUTO and friction not in LAWS:
-        raise InputError(
-            "--friction", f"no such law '{friction}'", f"use auto or one of {', '.join(LAWS)}"
-        )
-    laws = [
-        law
-        for name, law in LAWS.items()
-        if name == friction
-        or (friction == AUTO and name not in _BY_NAME_ONLY and (warm or not law.uses_temperature))
-    ]
-    out: list[Candidate] = []
-    for law in laws:
-        shapes: list[dict[str, float]] = [{}]
-        for name, (low, default, high) in law.shape.items():
-            values = [default] if low == high else list(np.geomspace(low, high, _GRID))
-            shapes = [{**shape, name: float(value)} for shape in shapes for value in values]
-        out.extend(Candidate(law, tuple(shape.items())) for shape in shapes)
-    return tuple(out)
 
 
 class _Library:
@@ -207,7 +148,8 @@ class CurrentFit:
         scored: list[tuple[Candidate, Array, Prior, Array]] = []
         library = self._grams.blocks[:, j]
         for candidate, place in zip(self.candidates, self._library.places, strict=True):
-            blocks, prior = library[:, place][:, :, place], self._prior(candidate.law, j)
+            blocks = library[:, place][:, :, place]
+            prior = current_prior(self.robot, candidate.law, j)
             errors = (
                 cross_validate(blocks, prior, counts) if len(self.candidates) > 1 else np.zeros(1)
             )
@@ -217,13 +159,13 @@ class CurrentFit:
             name = entry[0].law.name
             if name not in best or entry[3].mean() < best[name][3].mean():
                 best[name] = entry
-        chosen, reason = _choose({name: entry[3] for name, entry in best.items()})
+        chosen, reason = choose({name: entry[3] for name, entry in best.items()})
         candidate, blocks, prior, _ = best[chosen]
         solution = solve(blocks, prior, counts)
         if solution.coefficients[0] <= 0:
             raise IdentificationError(
                 f"{self.robot.joint_names[j]}: current falls as torque rises; check that the "
-                "recording belongs to this robot model and that --robot names it"
+                "recording is of this robot"
             )
         comparison = {name: float(np.sqrt(entry[3].mean())) for name, entry in best.items()}
         if len(self.candidates) == 1:
@@ -267,29 +209,11 @@ class CurrentFit:
             regressed_std=deviation,
         )
 
-    def _prior(self, law: FrictionLaw, j: int) -> Prior:
-        """Prior of (1/k_t, friction parameters / k_t) of one joint.
-
-        Torque constant from the robot file; friction from the factory no-load calibration of
-        UR5e joints, scaled with the rated torque, and wide.
-        """
-        robot = self.robot
-        constant = robot.torque_constant[j]
-        if not np.isfinite(constant):
-            size = 1 + len(law.parameters)
-            return Prior(np.zeros(size), np.full(size, np.inf))
-        mean, std = nominal_friction(robot, j)
-        known = [(mean.get(name, 0.0), std[name]) for name in law.parameters]
-        return Prior(
-            np.array([1.0, *(value for value, _ in known)]) / constant,
-            np.array([TORQUE_CONSTANT_SPREAD, *(spread for _, spread in known)]) / constant,
-        )
-
     def _from_prior(self, j: int) -> JointFit:
         """The robot file's word for a joint that did not move."""
         name = self.friction if self.friction != AUTO else "coulomb_viscous"
         law = LAWS[name]
-        prior = self._prior(law, j)
+        prior = current_prior(self.robot, law, j)
         if not np.isfinite(prior.std).all():
             raise IdentificationError(
                 f"{self.robot.joint_names[j]} moved for less than {SHORTEST_MOTION:g} s and the "
@@ -310,62 +234,3 @@ def _unexplained_over_load(solution: Solution, gram: Array) -> float:
     share = 1.0 - _FILTER_MEMORY * solution.effective_samples / solution.samples
     load = solution.coefficients[0] * np.sqrt(gram[0, 0] / solution.samples)
     return float(solution.residual * np.sqrt(max(share, 0.0)) / max(load, 1e-9))
-
-
-def nominal_friction(robot: RobotDescription, j: int) -> tuple[dict[str, float], dict[str, float]]:
-    """Typical friction of a joint and how far arms spread around it, motor side.
-
-    Factory no-load calibrations of UR5e joints: joint-side Coulomb friction near 4 % of the rated
-    torque and viscous friction near 2.8 % per rad/s, on the large and the small size alike.
-
-    Returns:
-        Means and standard deviations by parameter name; infinite where the torque is not rated.
-    """
-    ratio = robot.gear_ratio[j]
-    rated = robot.max_torque[j]
-    coulomb = _COULOMB_SHARE * rated / ratio
-    viscous = _VISCOUS_SHARE * rated / ratio**2
-    fastest = ratio * robot.max_velocity[j]
-    mean = {
-        "viscous": viscous, "coulomb": coulomb, "coulomb_direct": coulomb,
-        "coulomb_reverse": coulomb, "power": viscous * ratio,
-    }  # fmt: skip
-    std = {
-        "viscous": viscous, "coulomb": coulomb, "coulomb_direct": coulomb,
-        "coulomb_reverse": coulomb, "stribeck": coulomb, "power": viscous * ratio, "load": 0.2,
-        LOAD_ASYMMETRY: LOAD_ASYMMETRY_SPREAD,
-        "square": viscous / fastest, "cubic": viscous / fastest**2,
-        "viscous_temperature": 0.05 * viscous,
-        "power_temperature": 0.05 * viscous * ratio,
-    }  # fmt: skip
-    if not np.isfinite(rated):
-        return dict.fromkeys(mean, 0.0), dict.fromkeys(std, np.inf)
-    return mean, std
-
-
-def _choose(errors: dict[str, Array]) -> tuple[str, str]:
-    """Law by held-out error, the one with fewer parameters where the difference is no more than
-    its own scatter over folds or than GAIN_PER_PARAMETER; and the reason in words.
-    """  # noqa: D205
-    order = sorted(errors, key=lambda name: LAWS[name].freedom)
-    best = min(errors, key=lambda name: float(errors[name].mean()))
-    chosen = best
-    for name in order:
-        extra = LAWS[best].freedom - LAWS[name].freedom
-        if extra < 0 or name == best:
-            continue
-        loss = errors[name] - errors[best]
-        scatter = loss.std(ddof=1) / np.sqrt(len(loss)) if len(loss) > 1 else 0.0
-        allowance = (1 + GAIN_PER_PARAMETER) ** (2 * extra) - 1
-        if loss.mean() <= max(scatter, allowance * errors[best].mean()):
-            chosen = name
-            break
-    rms = {name: float(np.sqrt(values.mean())) for name, values in errors.items()}
-    if chosen == best:
-        second: Sequence[str] = sorted((n for n in rms if n != best), key=rms.__getitem__)[:1]
-        against = f" against {rms[second[0]]:.4g} A of {second[0]}" if second else ""
-        return chosen, f"least held-out RMS, {rms[best]:.4g} A{against}"
-    return chosen, (
-        f"held-out RMS {rms[chosen]:.4g} A; {best} with more parameters gets {rms[best]:.4g} A, "
-        "which is within the scatter over folds or not worth them"
-    )

@@ -17,11 +17,8 @@ from numpy.typing import NDArray
 from ur_energy_model.errors import MissingFieldError, WrongRobotError
 from ur_energy_model.identification.assembly import assemble
 from ur_energy_model.identification.comparison import Setups, compare, compare_target_torque
-from ur_energy_model.identification.currents import (
-    AUTO,
-    WARMTH,
-    CurrentFit,
-)
+from ur_energy_model.identification.currents import CurrentFit
+from ur_energy_model.identification.friction_choice import AUTO, WARMTH
 from ur_energy_model.identification.joint_fit import JointFit
 from ur_energy_model.identification.metrics import ErrorStatistics, Metrics, PowerStatistics
 from ur_energy_model.identification.power import MODEL_ERROR, PowerFit, PowerFitResult

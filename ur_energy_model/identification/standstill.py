@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from ur_energy_model.identification.signals import Motion, NarrowFilter
 from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.model.friction import SMOOTHING
 from ur_energy_model.model.friction_bank import STILL_SPEED, presliding
+from ur_energy_model.model.friction_terms import SMOOTHING
 
 Array = NDArray[np.float64]
 

@@ -23,8 +23,9 @@ from numpy.typing import NDArray
 
 from ur_energy_model.model.drive import BusModel, Drives, Prediction
 from ur_energy_model.model.dynamics import ArmDynamics
-from ur_energy_model.model.friction import SMOOTHING, Friction
+from ur_energy_model.model.friction import Friction
 from ur_energy_model.model.friction_bank import FrictionBank, presliding
+from ur_energy_model.model.friction_terms import SMOOTHING
 from ur_energy_model.model.link_tensors import LinkTensors
 from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.model.setup import Setup

@@ -12,64 +12,24 @@ power-law, velocity-polynomial and temperature-dependent ones.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ur_energy_model.model import friction_terms as terms
+from ur_energy_model.model.friction_terms import (
+    LOAD,
+    LOAD_ASYMMETRY,
+    REFERENCE_TEMPERATURE,
+    SMOOTHING,
+    OperatingPoint,
+    Shape,
+    Term,
+)
+
 Array = NDArray[np.float64]
-Shape = Mapping[str, "float | Array"]
-
-SMOOTHING = 1e-3
-"""Speed below which Coulomb friction is smoothed, joint side [rad/s]."""
-LOAD = "load"
-"""Parameter of laws with load friction: friction per unit of load, on average of both ways of
-power flow."""
-LOAD_ASYMMETRY = "load_asymmetry"
-"""Parameter of laws with load friction: what it is more where the motor drives the load than on
-average of both ways, per unit of load. Current alone cannot tell it from the torque constant."""
-REFERENCE_TEMPERATURE = 35.0
-"""Temperature at which temperature-dependent laws state their parameters [degC]."""
-
-
-@dataclass(frozen=True)
-class OperatingPoint:
-    """What friction may depend on: one joint's samples, or k joints' [samples, k].
-
-    Attributes:
-        speed: joint side [samples] or [samples, k], rad/s.
-        load: torque at the joint without friction, joint side, same shape, N m.
-        gear_ratio: motor turns per joint turn, scalar or [k].
-        temperature: of the joint, anything that broadcasts with speed, degC; None if unknown.
-        temperature_model: a, b, c, d of a*exp(b*T) + c*exp(d*T), [4] or [4, k]; None if unknown.
-        direction: direction of Coulomb friction between -1 and 1 where it is known better than
-            from the speed (see `presliding`), same shape as speed, NaN where not; or None.
-    """
-
-    speed: Array
-    load: Array
-    gear_ratio: float | Array
-    temperature: Array | float | None = None
-    temperature_model: Array | None = None
-    direction: Array | None = None
-
-
-@dataclass(frozen=True)
-class Term:
-    """One term of a law: motor-side torque per unit of its parameter.
-
-    Attributes:
-        function: of operating point and shape constants, [samples, ...].
-        uses: shape constants it depends on.
-    """
-
-    function: Callable[[OperatingPoint, Shape], Array]
-    uses: tuple[str, ...] = ("smoothing",)
-
-    def __call__(self, point: OperatingPoint, shape: Shape) -> Array:
-        """Values [samples, ...]."""
-        return self.function(point, shape)
 
 
 @dataclass(frozen=True)
@@ -155,110 +115,16 @@ class Friction:
         )
 
 
-def _sign(point: OperatingPoint, shape: Shape) -> Array:
-    return _remembered(point, np.asarray(np.sign(point.speed)))
-
-
-def _coulomb(point: OperatingPoint, shape: Shape) -> Array:
-    return _remembered(point, np.asarray(np.tanh(point.speed / shape["smoothing"])))
-
-
-def _remembered(point: OperatingPoint, otherwise: Array) -> Array:
-    if point.direction is None:
-        return otherwise
-    return np.where(np.isnan(point.direction), otherwise, point.direction)
-
-
-def _direct(point: OperatingPoint, shape: Shape) -> Array:
-    return np.where(point.speed * point.load > 0, _coulomb(point, shape), 0.0)
-
-
-def _reverse(point: OperatingPoint, shape: Shape) -> Array:
-    return np.where(point.speed * point.load > 0, 0.0, _coulomb(point, shape))
-
-
-def _viscous(point: OperatingPoint, shape: Shape) -> Array:
-    return point.gear_ratio * point.speed
-
-
-def _signed_square(point: OperatingPoint, shape: Shape) -> Array:
-    motor = point.gear_ratio * point.speed
-    return np.asarray(motor * np.abs(motor))
-
-
-def _cubic(point: OperatingPoint, shape: Shape) -> Array:
-    return np.asarray((point.gear_ratio * point.speed) ** 3)
-
-
-def _stribeck(point: OperatingPoint, shape: Shape) -> Array:
-    fade = np.exp(-((point.speed / shape["stribeck_speed"]) ** 2))
-    return np.asarray(_coulomb(point, shape) * fade)
-
-
-def _power(point: OperatingPoint, shape: Shape) -> Array:
-    return np.asarray(_coulomb(point, shape) * np.abs(point.speed) ** shape["exponent"])
-
-
-def _load(point: OperatingPoint, shape: Shape) -> Array:
-    return _coulomb(point, shape) * np.abs(point.load) / point.gear_ratio
-
-
-def _asymmetry(point: OperatingPoint, shape: Shape) -> Array:
-    # |load| with the sign of the speed, and with that of the power flow: the load itself.
-    return np.asarray(point.load / point.gear_ratio)
-
-
-def _warmth(point: OperatingPoint, shape: Shape) -> Array | float:
-    """Temperature above the reference; none where it is unknown."""
-    if point.temperature is None:
-        return 0.0
-    return np.asarray(point.temperature) - shape["reference_temperature"]
-
-
-def temperature_factor(model: Array, temperature: Array | float, reference: Array | float) -> Array:
-    """Friction at a temperature over friction at the reference, a*exp(b*T) + c*exp(d*T).
-
-    The four numbers are recorded in controller configurations without their meaning; this
-    reading of them is plausible (warm joints turn more easily, by half from 20 to 60 degC).
-    """
-    a, b, c, d = model
-
-    def level(t: Array | float) -> Array:
-        return np.asarray(a * np.exp(b * np.asarray(t)) + c * np.exp(d * np.asarray(t)))
-
-    return np.asarray(level(temperature) / level(reference))
-
-
-def _factor(point: OperatingPoint, shape: Shape) -> Array | float:
-    if point.temperature is None or point.temperature_model is None:
-        return 1.0
-    return temperature_factor(
-        point.temperature_model, point.temperature, shape["reference_temperature"]
-    )
-
-
-def _warm_viscous(point: OperatingPoint, shape: Shape) -> Array:
-    return np.asarray(_viscous(point, shape) * _warmth(point, shape))
-
-
-def _warm_power(point: OperatingPoint, shape: Shape) -> Array:
-    return np.asarray(_power(point, shape) * _warmth(point, shape))
-
-
-def _scaled_viscous(point: OperatingPoint, shape: Shape) -> Array:
-    return np.asarray(_viscous(point, shape) * _factor(point, shape))
-
-
 _SMOOTH = {"smoothing": (SMOOTHING, SMOOTHING, SMOOTHING)}
 _STRIBECK = {**_SMOOTH, "stribeck_speed": (0.02, 0.2, 0.5)}
 _POWER = {**_SMOOTH, "exponent": (0.3, 0.6, 0.95)}
 _REFERENCE = {"reference_temperature": (REFERENCE_TEMPERATURE,) * 3}
 
-_VISCOUS = {"viscous": Term(_viscous, ())}
-_COULOMB = {"coulomb": Term(_coulomb)}
-_SPEED_TERM = {"stribeck": Term(_stribeck, ("smoothing", "stribeck_speed"))}
-_LOAD = {LOAD: Term(_load), LOAD_ASYMMETRY: Term(_asymmetry, ())}
-_POWER_TERM = {"power": Term(_power, ("smoothing", "exponent"))}
+_VISCOUS = {"viscous": Term(terms.viscous, ())}
+_COULOMB = {"coulomb": Term(terms.coulomb)}
+_SPEED_TERM = {"stribeck": Term(terms.stribeck, ("smoothing", "stribeck_speed"))}
+_LOAD = {LOAD: Term(terms.load), LOAD_ASYMMETRY: Term(terms.load_asymmetry, ())}
+_POWER_TERM = {"power": Term(terms.power, ("smoothing", "exponent"))}
 
 LAWS: dict[str, FrictionLaw] = {
     law.name: law
@@ -271,13 +137,17 @@ LAWS: dict[str, FrictionLaw] = {
         ),
         FrictionLaw(
             "sign",
-            {**_VISCOUS, "coulomb": Term(_sign, ())},
+            {**_VISCOUS, "coulomb": Term(terms.sign, ())},
             {},
             "Coulomb with the sign of the speed and viscous",
         ),
         FrictionLaw(
             "power_flow",
-            {**_VISCOUS, "coulomb_direct": Term(_direct), "coulomb_reverse": Term(_reverse)},
+            {
+                **_VISCOUS,
+                "coulomb_direct": Term(terms.direct_coulomb),
+                "coulomb_reverse": Term(terms.reverse_coulomb),
+            },
             _SMOOTH,
             "Coulomb by direction of power flow, and viscous",
         ),
@@ -316,8 +186,8 @@ LAWS: dict[str, FrictionLaw] = {
             {
                 **_VISCOUS,
                 **_COULOMB,
-                "square": Term(_signed_square, ()),
-                "cubic": Term(_cubic, ()),
+                "square": Term(terms.signed_square, ()),
+                "cubic": Term(terms.cubic, ()),
             },
             _SMOOTH,
             "Coulomb and an odd cubic polynomial of the speed",
@@ -327,7 +197,7 @@ LAWS: dict[str, FrictionLaw] = {
             {
                 **_VISCOUS,
                 **_COULOMB,
-                "viscous_temperature": Term(_warm_viscous, ("reference_temperature",)),
+                "viscous_temperature": Term(terms.warm_viscous, ("reference_temperature",)),
             },
             {**_SMOOTH, **_REFERENCE},
             "Coulomb and viscous friction that changes linearly with temperature",
@@ -339,7 +209,7 @@ LAWS: dict[str, FrictionLaw] = {
                 **_COULOMB,
                 **_POWER_TERM,
                 "power_temperature": Term(
-                    _warm_power, ("smoothing", "exponent", "reference_temperature")
+                    terms.warm_power, ("smoothing", "exponent", "reference_temperature")
                 ),
             },
             {**_POWER, **_REFERENCE},
@@ -348,7 +218,7 @@ LAWS: dict[str, FrictionLaw] = {
         ),
         FrictionLaw(
             "temperature_exponential",
-            {"viscous": Term(_scaled_viscous, ("reference_temperature",)), **_COULOMB},
+            {"viscous": Term(terms.scaled_viscous, ("reference_temperature",)), **_COULOMB},
             {**_SMOOTH, **_REFERENCE},
             "Coulomb and viscous friction under the manufacturer-style double exponential",
             uses_temperature=True,

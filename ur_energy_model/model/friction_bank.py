@@ -8,14 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ur_energy_model.model.friction import (
-    LOAD,
-    LOAD_ASYMMETRY,
-    SMOOTHING,
-    Friction,
-    FrictionLaw,
-    OperatingPoint,
-)
+from ur_energy_model.model.friction import Friction, FrictionLaw
+from ur_energy_model.model.friction_terms import LOAD, LOAD_ASYMMETRY, SMOOTHING, OperatingPoint
 
 Array = NDArray[np.float64]
 
