@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from ur_energy_model.errors import RobotFileError
+from ur_energy_model.model.bodies import TABLE, Capsule, Wall, load_capsules
 from ur_energy_model.model.dynamics import ArmDynamics
-from ur_energy_model.model.geometry import TABLE, ArmGeometry, Capsule, Wall, load_capsules
+from ur_energy_model.model.geometry import ArmGeometry
 from ur_energy_model.model.robots import load_robot
 
 UPRIGHT = np.array([[0.0, -np.pi / 2, 0.0, -np.pi / 2, 0.0, 0.0]])
@@ -34,7 +35,7 @@ def test_frames_agree_with_the_flange_pose(arm):
 def test_array_wise_distances_agree_with_coal(arm):
     geometry = ArmGeometry(load_robot(arm), (TABLE, Wall("wall", np.array([0.0, 1.0, 0.0]), -0.4)))
     q = random_positions(60)
-    ours = geometry.distances(q)[0]
+    ours = geometry.distances(q)
     for k in range(len(q)):
         judged = geometry.clearance(q[k : k + 1])
         assert judged.distance == pytest.approx(ours[k].min(), abs=1e-6)
@@ -43,10 +44,10 @@ def test_array_wise_distances_agree_with_coal(arm):
 
 def test_gradient_of_distances(geometry):
     q = random_positions(40)
-    gradient = geometry.distances(q)[1]
+    gradient = geometry.gradients(q)[1]
     step = 1e-6
     for joint, move in enumerate(step * np.eye(6)):
-        numeric = (geometry.distances(q + move)[0] - geometry.distances(q - move)[0]) / (2 * step)
+        numeric = (geometry.distances(q + move) - geometry.distances(q - move)) / (2 * step)
         # Parallel segments switch closest points; they are rare among random positions.
         wrong = np.abs(numeric - gradient[:, :, joint]) > 1e-4
         assert wrong.mean() < 1e-3
@@ -94,7 +95,7 @@ def test_fastest_point_bounds_the_change_of_distances(geometry):
     q = random_positions(200)
     qd = np.random.default_rng(5).uniform(-3, 3, q.shape)
     step = 1e-3
-    change = np.abs(geometry.distances(q + step * qd)[0] - geometry.distances(q)[0]).max(axis=1)
+    change = np.abs(geometry.distances(q + step * qd) - geometry.distances(q)).max(axis=1)
     assert (change <= 2 * geometry.fastest_point(q, qd) * step * 1.01).all()
 
 

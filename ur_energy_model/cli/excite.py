@@ -240,7 +240,7 @@ def _request(options: argparse.Namespace, robot: str) -> DesignRequest:
 
     from ur_energy_model.errors import InputError
     from ur_energy_model.experiment.problem import DesignRequest
-    from ur_energy_model.model.geometry import Capsule, Wall
+    from ur_energy_model.model.bodies import Capsule, Wall
     from ur_energy_model.model.robots import load_robot
     from ur_energy_model.model.setup import Payload, Setup
 

@@ -56,7 +56,7 @@ def path_distance(corners: list[Array], geometry: ArmGeometry) -> float:
     for begin, end in pairwise(corners):
         count = max(2, int(np.ceil(np.abs(end - begin).max() / _STEP)) + 1)
         parts.append(begin + np.linspace(0, 1, count)[:, None] * (end - begin))
-    return float(geometry.distances(np.concatenate(parts))[0].min())
+    return float(geometry.distances(np.concatenate(parts)).min())
 
 
 def _surroundings(here: Array, geometry: ArmGeometry) -> ArmGeometry:
@@ -71,5 +71,5 @@ def _surroundings(here: Array, geometry: ArmGeometry) -> ArmGeometry:
 
 def _needed(here: Array, start: Array, geometry: ArmGeometry) -> float:
     """Distance to keep: a little less than at the closer one of both ends, where that is less."""
-    ends = float(geometry.distances(np.stack([here, start]))[0].min())
+    ends = float(geometry.distances(np.stack([here, start])).min())
     return min(_TIGHT, ends - 1e-3)

@@ -99,7 +99,7 @@ class Limits:
         )  # fmt: skip
 
     def _collision_penalty(self, q: Array, by_q: Array) -> float:
-        distance, slope = self.geometry.distances(q)
+        distance, slope = self.geometry.gradients(q)
         scale = 0.05
         excess = np.maximum((self.clearance + 0.01 - distance) / scale, 0)
         by_q -= np.einsum("tp,tpj->tj", 2 * excess / scale, slope)

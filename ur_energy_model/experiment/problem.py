@@ -23,9 +23,10 @@ from ur_energy_model.experiment.objectives import (
 )
 from ur_energy_model.experiment.regressor import MotionRegressor, base_choices
 from ur_energy_model.experiment.runnable import sample_period
+from ur_energy_model.model.bodies import TABLE, Capsule, Wall
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.fourier import FourierTrajectory, rest_basis, series
-from ur_energy_model.model.geometry import TABLE, ArmGeometry, Capsule, Wall
+from ur_energy_model.model.geometry import ArmGeometry
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import Setup
 
@@ -169,7 +170,7 @@ class DesignProblem:
         x = np.empty(self.shape)
         for _ in range(1000):
             x[0] = random.uniform(-_RANGE, _RANGE, self.shape[1])
-            if self.limits.geometry.distances(x[:1])[0].min() > self.request.clearance:
+            if self.limits.geometry.distances(x[:1]).min() > self.request.clearance:
                 break
         x[1:] = 0.15 * random.standard_normal(x[1:].shape)
         return self.within_joint_limits(x)
@@ -190,6 +191,6 @@ class DesignProblem:
         robot = self.request.robot
         random = np.random.default_rng(0)
         q = random.uniform(-_RANGE, _RANGE, (4000, robot.dof))
-        q = q[self.limits.geometry.distances(q)[0].min(axis=1) > self.request.clearance][:400]
+        q = q[self.limits.geometry.distances(q).min(axis=1) > self.request.clearance][:400]
         spread = random.uniform(-1, 1, (2, *q.shape))
         return q, spread[0] * robot.max_velocity, spread[1] * robot.max_acceleration

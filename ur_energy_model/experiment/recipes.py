@@ -31,6 +31,9 @@ LARGE, WRISTS = slice(0, 3), slice(3, 6)
 REPETITIONS = 2
 PAYLOAD = 1.0
 """Known mass of s4 [kg]: every arm carries it."""
+_OPEN = np.array([0.0, -np.pi / 2, np.pi / 3, -np.pi / 2, -np.pi / 4, 0.0])
+"""Position from which every arm has room on all sides; at home a UR5's hand is too close to its
+forearm for any sinusoid [rad]."""
 _MUCH_BURNED = 0.01
 """Share of the supply's energy from which on regeneration is worth a remark."""
 
@@ -69,9 +72,9 @@ def s0(session: Session, published: Mapping[str, Any]) -> Outcome:
             current["rms"][WRISTS]),
         Row("current R2 per joint", published["current_r2"], current["r2"]),
         Row("mean motor inertia, joints 1-3 [kg m2]", published["motor_inertia_large_joints"],
-            float(np.nanmean(inertia[LARGE]))),
+            _mean_of_known(inertia[LARGE])),
         Row("mean motor inertia, wrists [kg m2]", published["motor_inertia_wrists"],
-            float(np.nanmean(inertia[WRISTS]))),
+            _mean_of_known(inertia[WRISTS])),
         Row("mean torque constant, joints 1-3 [N m/A]", published["torque_constant_large_joints"],
             float(constants[LARGE].mean())),
         Row("mean torque constant, wrists [N m/A]", published["torque_constant_wrists"],
@@ -199,14 +202,13 @@ def _payload_rows(
 def _sinusoids(session: Session, pace: float) -> Callable[[int], RepeatedMotion]:
     """Seeded sinusoids of all joints about an open position, one minute."""
     robot = session.robot
-    home = np.array([0.0, -np.pi / 2, np.pi / 2, -np.pi / 2, -np.pi / 2, 0.0])
 
     def motion(seed: int) -> RepeatedMotion:
         random = np.random.default_rng(seed)
         frequency = pace * random.permutation(np.linspace(0.08, 0.21, robot.dof))
         speed = 2 * np.pi * frequency
         amplitude = np.minimum.reduce([np.full(robot.dof, 0.6), 0.4 * robot.max_velocity / speed])
-        centre = home + random.uniform(-0.2, 0.2, robot.dof)
+        centre = _OPEN + random.uniform(-0.2, 0.2, robot.dof)
         return RepeatedMotion(robot.name, Sinusoids(centre, amplitude, frequency, duration=60.0))
 
     return motion
@@ -223,6 +225,12 @@ def _errors(found: Identification, channel: str) -> dict[str, Array]:
 
 def _constants(found: Identification) -> Array:
     return np.array([joint.torque_constant for joint in found.model.joints])
+
+
+def _mean_of_known(values: Array) -> float | None:
+    """Mean without NaN; None where all are: nobody states the reducers' inertia of a CB3 arm."""
+    known = values[np.isfinite(values)]
+    return float(known.mean()) if len(known) else None
 
 
 def _motor_inertia(session: Session, found: Identification) -> Array:

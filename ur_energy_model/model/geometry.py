@@ -1,8 +1,8 @@
 """Capsule geometry of an arm: distances between its links, and to table and walls.
 
-config/geometry/*.yaml holds capsules that contain every link. `ArmGeometry.distances` is the fast,
-array-wise answer with gradients that a search needs; `ArmGeometry.clearance` judges a trajectory
-with coal, the collision library of pinocchio, and is what reports quote.
+config/geometry/*.yaml holds capsules that contain every link. `ArmGeometry.distances` and
+`gradients` are the fast, array-wise answers that a search needs; `ArmGeometry.clearance` judges a
+trajectory with coal, the collision library of pinocchio, and is what reports quote.
 """
 
 from __future__ import annotations
@@ -15,13 +15,11 @@ from typing import Any
 import coal
 import numpy as np
 import pinocchio as pin
-import yaml
 from numpy.typing import NDArray
 
-from ur_energy_model.errors import RobotFileError
+from ur_energy_model.model.bodies import TABLE, Capsule, Wall, load_capsules
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.robots import RobotDescription
-from ur_energy_model.resources import config_file
 
 Array = NDArray[np.float64]
 
@@ -30,41 +28,6 @@ _NEARLY = 0.005
 _SPARSE = 10
 FIRST_FREE_LINK = 2
 """Base and shoulder stand on the table or wall the arm is mounted to; the others keep off it."""
-
-
-@dataclass(frozen=True)
-class Capsule:
-    """All points within `radius` of a segment, fixed to a link.
-
-    Attributes:
-        link: 0 is the base, i the body moved by joint i.
-        start, end: ends of the segment [3], m, in the link's DH frame (base frame for link 0).
-        radius: m.
-    """
-
-    link: int
-    start: Array
-    end: Array
-    radius: float
-
-
-@dataclass(frozen=True)
-class Wall:
-    """A half-space the arm must keep out of: all points with normal . x < offset (base frame).
-
-    Attributes:
-        name: such as "table".
-        normal: unit vector that points to the free side [3].
-        offset: m.
-    """
-
-    name: str
-    normal: Array
-    offset: float
-
-
-TABLE = Wall("table", np.array([0.0, 0.0, 1.0]), 0.0)
-"""The plane of the base flange; a pedestal is a table of negative offset."""
 
 
 @dataclass(frozen=True)
@@ -80,35 +43,6 @@ class Clearance:
     distance: float
     pair: tuple[str, str]
     sample: int
-
-
-def load_capsules(robot: str) -> tuple[tuple[Capsule, ...], frozenset[tuple[int, int]]]:
-    """Capsules of an arm that comes with the package, and the pairs of links left unchecked.
-
-    Raises:
-        RobotFileError: there is no geometry for this arm, or the file is damaged.
-    """
-    path = config_file("geometry", f"{robot}.yaml")
-    if not path.is_file():
-        raise RobotFileError(
-            path, "there is no capsule geometry for this arm",
-            "add one in the layout of config/geometry/ur5e.yaml",
-        )  # fmt: skip
-    try:
-        content: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
-        capsules = tuple(
-            Capsule(
-                int(entry["link"]),
-                np.array(entry["from"], dtype=float).reshape(3),
-                np.array(entry["to"], dtype=float).reshape(3),
-                float(entry["radius"]),
-            )
-            for entry in content["capsules"]
-        )
-        ignored = frozenset((int(i), int(j)) for i, j in content["never_touching"])
-    except (KeyError, TypeError, ValueError, yaml.YAMLError) as error:
-        raise RobotFileError(path, f"is damaged ({error!r})", "restore the file") from error
-    return capsules, ignored
 
 
 class ArmGeometry:
@@ -156,8 +90,20 @@ class ArmGeometry:
             (_name(self._link[i]), wall.name) for wall in self.walls for i in self._free
         ]
 
-    def distances(self, q: Array) -> tuple[Array, Array]:
-        """Distance of every checked pair and its gradient with respect to the joints.
+    def distances(self, q: Array) -> Array:
+        """Distance of every checked pair [samples, pairs], m.
+
+        Args:
+            q: joint positions [samples, n], rad.
+        """
+        ends, _, _ = self._place(q)
+        _, _, length = self._nearest(ends)
+        first, second = self._pairs.T
+        walls = [self._above(wall, ends)[0] for wall in self.walls]
+        return np.concatenate([length - self._radius[first] - self._radius[second], *walls], axis=1)
+
+    def gradients(self, q: Array) -> tuple[Array, Array]:
+        """`distances` and their gradients with respect to the joints.
 
         Args:
             q: joint positions [samples, n], rad.
@@ -167,31 +113,23 @@ class ArmGeometry:
         """
         ends, axes, origins = self._place(q)
         first, second = self._pairs.T
-        near_a, near_b = _closest_points(
-            ends[:, first, 0], ends[:, first, 1], ends[:, second, 0], ends[:, second, 1]
-        )
-        between = near_a - near_b
-        length = np.linalg.norm(between, axis=-1)
-        normal = between / np.maximum(length, 1e-12)[..., None]
+        near_a, near_b, length = self._nearest(ends)
+        normal = (near_a - near_b) / np.maximum(length, 1e-12)[..., None]
         distance = [length - self._radius[first] - self._radius[second]]
         gradient = [
             _moves(near_a, self._link[first], normal, axes, origins)
             - _moves(near_b, self._link[second], normal, axes, origins)
         ]
         for wall in self.walls:
-            height = ends[:, self._free] @ wall.normal - wall.offset
-            lower = np.argmin(height, axis=-1)[..., None]
-            near = np.take_along_axis(ends[:, self._free], lower[..., None], axis=2)[:, :, 0]
-            distance.append(
-                np.take_along_axis(height, lower, axis=-1)[..., 0] - self._radius[self._free]
-            )
+            height, near = self._above(wall, ends)
+            distance.append(height)
             towards = np.broadcast_to(wall.normal, near.shape)
             gradient.append(_moves(near, self._link[self._free], towards, axes, origins))
         return np.concatenate(distance, axis=1), np.concatenate(gradient, axis=1)
 
     def wall_distances(self, q: Array) -> Array:
         """Distances to the walls alone [samples, pairs], m, for joint positions [samples, n]."""
-        return self.distances(q)[0][:, len(self._pairs) :]
+        return self.distances(q)[:, len(self._pairs) :]
 
     def clearance(self, q: Array) -> Clearance:
         """Smallest distance over joint positions [samples, n], judged by coal.
@@ -199,7 +137,7 @@ class ArmGeometry:
         Coal looks at every tenth sample, and at all that `distances` finds nearly as close as the
         closest.
         """
-        fast = self.distances(q)[0].min(axis=1)
+        fast = self.distances(q).min(axis=1)
         near = fast < fast.min() + _NEARLY
         near[::_SPARSE] = True
         placed, _ = self._dynamics.frames(q)
@@ -248,6 +186,22 @@ class ArmGeometry:
             own = self._radius[c] * np.linalg.norm(turning, axis=-1)
             reach = np.maximum(reach, speed.max(axis=-1) + own)
         return reach
+
+    def _nearest(self, ends: Array) -> tuple[Array, Array, Array]:
+        """Closest points of the axes of every pair [samples, pairs, 3], and their distance."""
+        first, second = self._pairs.T
+        near_a, near_b = _closest_points(
+            ends[:, first, 0], ends[:, first, 1], ends[:, second, 0], ends[:, second, 1]
+        )
+        return near_a, near_b, np.linalg.norm(near_a - near_b, axis=-1)
+
+    def _above(self, wall: Wall, ends: Array) -> tuple[Array, Array]:
+        """Height of bodies above a wall [samples, bodies], and which end is lower [..., 3]."""
+        height = ends[:, self._free] @ wall.normal - wall.offset
+        lower = np.argmin(height, axis=-1)[..., None]
+        near = np.take_along_axis(ends[:, self._free], lower[..., None], axis=2)[:, :, 0]
+        lowest = np.take_along_axis(height, lower, axis=-1)[..., 0]
+        return lowest - self._radius[self._free], near
 
     def _place(self, q: Array) -> tuple[Array, Array, Array]:
         """Capsule ends [samples, capsules, 2, 3], joint axes and origins [samples, n, 3]."""

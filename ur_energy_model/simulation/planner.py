@@ -128,7 +128,7 @@ class Planner:
         arm must stay above the table and off the arm's own column.
         """
         if self._geometry is not None:
-            return float(self._geometry.distances(q)[0].min()) > CLEARANCE
+            return float(self._geometry.distances(q).min()) > CLEARANCE
         model, data = self.dynamics.model, self.dynamics.data
         reach = float(np.abs(self.robot.a).sum() + np.abs(self.robot.d[1:]).sum())
         for state in q:
