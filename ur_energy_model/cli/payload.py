@@ -74,6 +74,7 @@ def _as_json(model: Any, found: Any, known: float | None) -> dict[str, Any]:
     out: dict[str, Any] = {
         "mass": estimate.payload.mass,
         "std": None if known is not None else estimate.mass_std,
+        "shown_mass": estimate.shown_mass,
         "center_of_mass": estimate.payload.center_of_mass,
         "center_of_mass_std": estimate.center_std,
         "told_mass": found.told_mass,
@@ -102,6 +103,8 @@ def _print(model: Any, found: Any, known: float | None) -> None:
         (f"centre of mass {axis} [m]", payload.center_of_mass[k], estimate.center_std[k])
         for k, axis in enumerate("xyz")
     ]
+    if estimate.shown_mass < 0:
+        rows.append(("as the currents show it [kg]", estimate.shown_mass, estimate.mass_std))
     rows.append(("told to the controller [kg]", found.told_mass, None))
     print_table("payload", ("", "value", "std"), rows)
     if known is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,14 +11,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ur_energy_model.errors import IdentificationError
-from ur_energy_model.identification.payload import PayloadEstimate, PayloadFit
+from ur_energy_model.identification.payload import (
+    COMMON_MASS_ERROR,
+    PayloadEstimate,
+    PayloadFit,
+)
 from ur_energy_model.identification.recording import Progress, Recording, read_recording
 from ur_energy_model.identification.setup_estimation import estimate_setup_and_inertia
-from ur_energy_model.identification.signals import NarrowFilter
+from ur_energy_model.identification.signals import Motion, NarrowFilter
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription
 
 Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class _Motions:
+    """Motions of a recording, read again each time they are gone through."""
+
+    recording: Recording
+
+    def __iter__(self) -> Iterator[Motion]:
+        return self.recording.motions()
 
 
 @dataclass(frozen=True)
@@ -45,7 +60,7 @@ def weigh_payload(
     *,
     robot: RobotDescription | None = None,
     known_mass: float | None = None,
-    trust_constants: bool = False,
+    for_difference: bool = False,
     progress: Progress | None = None,
 ) -> BagPayload:
     """Payload that the currents of a bag show.
@@ -55,7 +70,7 @@ def weigh_payload(
         bag: rosbag2 directory.
         robot: description of the arm, by default the one named in the model.
         known_mass: where it is known [kg]; then the torque constants are calibrated with it.
-        trust_constants: keep the model's torque constants as they are.
+        for_difference: see `PayloadFit`.
         progress: called with fraction and text.
 
     Raises:
@@ -72,9 +87,9 @@ def weigh_payload(
             )
         gravity, source, told = _mounting(recording, description, model)
         fit = PayloadFit(
-            model, description, gravity, known_mass=known_mass, trust_constants=trust_constants
+            model, description, gravity, known_mass=known_mass, for_difference=for_difference
         )
-        estimate = fit.estimate(recording.motions(), NarrowFilter(recording.cutoff))
+        estimate = fit.estimate(_Motions(recording), NarrowFilter(recording.cutoff))
         warnings = []
         off = abs(estimate.payload.mass - told)
         if np.isfinite(told) and off > max(0.1, 4 * estimate.mass_std):
@@ -94,9 +109,7 @@ def weigh_difference(
 ) -> tuple[float, float]:
     """Mass that was put on the flange between two runs of one trajectory (Machines 2024, sec. 5).
 
-    What the model misses of links and friction shows in both runs alike and cancels. The torque
-    constants are left as they are: an error of theirs then changes the result by its own share
-    only, instead of by its share of the whole arm's weight.
+    What the model misses of links and friction shows in both runs alike and cancels.
 
     Args:
         model: of the same arm.
@@ -111,13 +124,12 @@ def weigh_difference(
         UrEnergyError: a bag cannot be used.
     """
     first, second = (
-        weigh_payload(model, bag, trust_constants=True, progress=progress).estimate
+        weigh_payload(model, bag, for_difference=True, progress=progress).estimate
         for bag in (loaded, unloaded)
     )
     mass = first.shown_mass - second.shown_mass
-    shares = [j.std.get("torque_constant", 0.0) / j.torque_constant for j in model.joints]
-    scale = float(np.sqrt(np.mean(np.square(shares))))
-    return mass, float(np.linalg.norm([first.mass_std, second.mass_std, scale * mass]))
+    common = COMMON_MASS_ERROR * mass
+    return mass, float(np.linalg.norm([first.mass_std, second.mass_std, common]))
 
 
 def _mounting(

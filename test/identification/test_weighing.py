@@ -1,0 +1,169 @@
+"""What leaves a weighing in peace, and how far it may be believed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from test.cli.test_inspect import write_bag
+from test.identification.conftest import made_up_recording, smooth_motion
+from test.identification.test_payload import COULOMB, LOAD, UPRIGHT, VISCOUS, true_model, weigh
+from ur_energy_model.identification.payload_bags import weigh_payload
+from ur_energy_model.identification.pipeline import identify
+from ur_energy_model.identification.signals import Motion
+from ur_energy_model.identification.weighing_columns import BODY, WeighingColumns
+from ur_energy_model.identification.weighing_solution import LINK_MASS_ERROR
+from ur_energy_model.model.dynamics import ArmDynamics
+from ur_energy_model.model.robots import RobotDescription, load_robot
+from ur_energy_model.model.setup import Payload, Setup
+from ur_energy_model.simulation.arm import SimulatedArm
+from ur_energy_model.simulation.named_motions import named_motion
+from ur_energy_model.simulation.recording import record_arm
+from ur_energy_model.telemetry.samples import Telemetry
+
+Extra = Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
+
+
+def with_torque(made: Telemetry, robot: RobotDescription, extra: Extra) -> Telemetry:
+    """A recording of an arm whose drives work against a further torque, joint side.
+
+    `extra` is a function of time, position, speed and the torque that passes the gears.
+    """
+    q, qd = made["actual_q"], made["actual_qd"]
+    qdd = np.gradient(qd, made.time, axis=0)
+    through = ArmDynamics(robot, Setup(UPRIGHT, LOAD)).inverse_dynamics(q, qd, qdd)
+    current = extra(made.time, q, qd, through) / (0.1 * robot.gear_ratio)
+    return Telemetry(
+        made.time, {**made.columns, "actual_current": made["actual_current"] + current}, made.info
+    )
+
+
+SIZE = load_robot("ur5e").max_torque / 150.0
+DISTURBANCES: dict[str, Extra] = {
+    "warmer than the model": lambda t, q, qd, through: -0.3 * VISCOUS * qd,
+    "friction of another shape": lambda t, q, qd, through: (
+        4.0 * SIZE * np.sign(qd) * np.sqrt(np.abs(qd)) * (1 - np.exp(-np.abs(qd) / 0.3))
+    ),
+    "friction grows with the load": lambda t, q, qd, through: 0.08 * np.sign(qd) * np.abs(through),
+    "harder to turn one way": lambda t, q, qd, through: SIZE * (0.5 + 0.3 * np.abs(qd)),
+    "rotors lighter than the controller's": lambda t, q, qd, through: (
+        -0.02 * load_robot("ur5e").reflected_inertia * np.gradient(qd, t, axis=0)
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", DISTURBANCES)
+def test_what_the_model_leaves_out_weighs_next_to_nothing(kind: str) -> None:
+    """Each of them would pass for 20 to 90 g here if it were not estimated along."""
+    robot = load_robot("ur5e")
+    made = made_up_recording(
+        robot, setup=Setup(UPRIGHT), carried=Setup(UPRIGHT, LOAD), noise=0.3,
+        coulomb=COULOMB, viscous=VISCOUS, seconds=12, seed=2,
+    )  # fmt: skip
+    model = true_model(robot)
+    disturbed = with_torque(made, robot, DISTURBANCES[kind])
+    shift = weigh(robot, model, disturbed).shown_mass - weigh(robot, model, made).shown_mass
+    assert abs(shift) < 0.01
+
+
+def test_links_that_are_bodies_and_not_points_weigh_nothing() -> None:
+    robot = load_robot("ur5e")
+    solid = robot.inertia + np.diag([0.01, 0.08, 0.08]) * (robot.mass / 8.0)[:, None, None]
+    made = made_up_recording(
+        replace(robot, inertia=solid), setup=Setup(UPRIGHT), carried=Setup(UPRIGHT, LOAD),
+        noise=0.3, coulomb=COULOMB, viscous=VISCOUS,
+    )  # fmt: skip
+    assert weigh(robot, true_model(robot), made).shown_mass == pytest.approx(LOAD.mass, abs=0.02)
+
+
+def test_columns_make_up_the_torque_of_the_drives() -> None:
+    """A loaded arm's torque is the sum of bare arm and payload columns, less friction."""
+    robot = load_robot("ur5e")
+    model = true_model(robot)
+    columns = WeighingColumns(model, robot, UPRIGHT)
+    made = made_up_recording(
+        robot, setup=Setup(UPRIGHT), carried=Setup(UPRIGHT, LOAD), seconds=10,
+        coulomb=COULOMB, viscous=VISCOUS,
+    )  # fmt: skip
+    motion = exact_motion(made, robot)
+    payload = ArmDynamics(robot, Setup(UPRIGHT, LOAD)).parameters()[-BODY:]
+    payload = payload - ArmDynamics(robot, Setup(UPRIGHT)).parameters()[-BODY:]
+    rows = columns.rows(motion, payload)
+    assert rows.shape == (len(made), robot.dof, columns.width - 1)
+    load = rows[:, :, columns.bare - BODY : columns.bare] @ payload + rows[:, :, columns.bare]
+    assert np.allclose(rows[:, :, columns.drive], load, atol=1e-6)
+
+
+def exact_motion(made: Telemetry, robot: RobotDescription) -> Motion:
+    q, qd, qdd = smooth_motion(robot, made.time, 1)
+    nothing = np.full_like(q, np.nan)
+    return Motion(
+        made.time, q, qd, qdd, made["actual_current"], nothing, nothing,
+        np.full((len(q), 4), np.nan),
+    )  # fmt: skip
+
+
+def test_intervals_cover_the_truth() -> None:
+    """Arms that differ from their files by what the weighing says they may: links, torque
+    constants (found on those links, without a payload), friction. 95 % intervals hold the mass in
+    90 % of them and more, and are not wider than they need be.
+    """
+    robot = load_robot("ur5e")
+    errors = np.array([_error_over_std(robot, seed) for seed in range(24)])
+    assert np.mean(np.abs(errors) < 1.96) >= 0.9
+    assert 0.6 < np.sqrt(np.mean(errors**2)) < 1.2
+
+
+def _error_over_std(robot: RobotDescription, seed: int) -> float:
+    random = np.random.default_rng(seed)
+    real = replace(
+        robot,
+        mass=robot.mass * (1 + LINK_MASS_ERROR * random.standard_normal(6)),
+        center_of_mass=robot.center_of_mass + 1e-3 * random.standard_normal((6, 3)),
+    )
+    options = {"seconds": 16.0, "rate": 60.0, "setup": Setup(UPRIGHT), "seed": seed}
+    options |= {"coulomb": COULOMB, "viscous": VISCOUS}
+    empty, full = (
+        made_up_recording(real, carried=carried, noise=1.0, **options)
+        for carried in (Setup(UPRIGHT), Setup(UPRIGHT, LOAD))
+    )
+    q, qd, qdd = smooth_motion(robot, empty.time, seed)
+    bare = ArmDynamics(robot, Setup(UPRIGHT)).inverse_dynamics(q, qd, qdd)
+    bare = bare + robot.reflected_inertia * qdd
+    true = ArmDynamics(real, Setup(UPRIGHT)).inverse_dynamics(q, qd, qdd)
+    true = true + robot.reflected_inertia * qdd
+    found_on_links = (bare * bare).sum(axis=0) / (bare * true).sum(axis=0)
+    gains = found_on_links * (1 + 0.005 * random.standard_normal(6))
+    sticky = 4.0 * 0.2 * random.standard_normal(6)
+    full = with_torque(full, robot, lambda t, q, qd, through: sticky * np.tanh(qd / 1e-3))
+    found = weigh(robot, true_model(robot, gains), full)
+    return (found.shown_mass - LOAD.mass) / found.mass_std
+
+
+@pytest.mark.parametrize(("name", "seed", "close"), [("ur5e", 3, 0.03), ("ur10e", 1, 0.06)])
+def test_simulated_arms_with_compliant_gears_and_friction_of_their_own(
+    name: str, seed: int, close: float, tmp_path: Path
+) -> None:
+    """Identified on one short motion, weighed on another; the controller was told of no payload.
+
+    `close` is in kg and goes with the arm's own weight.
+    """
+    robot = replace(load_robot(name), rate=125.0)
+    model = identify([_recorded(robot, seed, "trajectory_a", 0.0, 20.0, tmp_path)], robot).model
+    for mass in (0.0, 2.0):
+        bag = _recorded(robot, seed, "trajectory_b", mass, 15.0, tmp_path)
+        found = weigh_payload(model, bag, robot=robot).estimate
+        assert found.shown_mass == pytest.approx(mass, abs=close)
+        assert abs(found.shown_mass - mass) < 2 * found.mass_std < 4 * close
+
+
+def _recorded(
+    robot: RobotDescription, seed: int, motion: str, mass: float, seconds: float, folder: Path
+) -> Path:
+    carried = Payload(mass, np.array([0.02, 0.04, 0.06]), 0.002 * mass * np.eye(3))
+    arm = SimulatedArm(robot, motion=named_motion(motion, robot), seed=seed, carried=carried)
+    return write_bag(folder / f"{motion}_{mass:g}kg", record_arm(arm, seconds))
