@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 from test.estimation.known_arm import (
+    DRIVER,
     ROBOT,
+    STANDBY,
     changed,
     electrical,
     known_model,
@@ -22,6 +24,7 @@ from ur_energy_model.estimation.channels import ArmState
 from ur_energy_model.estimation.live import LiveEstimator, LiveOptions
 from ur_energy_model.estimation.powers import PowerOptions
 from ur_energy_model.estimation.snapshot import Snapshot
+from ur_energy_model.model.supply import SupplyStore
 from ur_energy_model.telemetry.samples import Telemetry
 
 
@@ -55,6 +58,26 @@ def test_energies_are_the_integrals_of_the_powers(size: int) -> None:
     assert energy(snapshot, "bus") == pytest.approx(whole)
     assert snapshot.residual_mean == pytest.approx(0.0, abs=1e-9)
     assert snapshot.samples == len(telemetry)
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000])
+def test_currents_delay_and_what_the_bus_keeps_do_not_depend_on_batches(size: int) -> None:
+    telemetry, model = motion(4.0), known_model()
+    braking = np.where(telemetry.time % 1.0 < 0.5, -2.0, 2.0)[:, None] * telemetry["actual_qd"]
+    telemetry = changed(telemetry, actual_current=braking)
+    model = replace(model, current_delay=1e-3, bus=replace(model.bus, storage=3.0))
+    estimator = LiveEstimator(model, ROBOT)
+    for batch in packets(telemetry, size):
+        estimator.update(batch)
+    snapshot, time, qd = seen(estimator), telemetry.time, telemetry["actual_qd"]
+    earlier = np.vstack([qd[:1], 0.5 * (qd[1:] + qd[:-1])])  # 1 ms is half a step
+    powers = electrical(changed(telemetry, actual_qd=earlier))
+    drivers = DRIVER * np.abs(telemetry["actual_current"]).sum(axis=1)
+    supply = SupplyStore(3.0)(time, STANDBY + drivers + powers.sum(axis=1))
+    assert (supply == 0.0).sum() > 50
+    each = snapshot.since_reset.net[snapshot.channels.per_joint["electrical_power"]]
+    assert each == pytest.approx(np.trapezoid(powers, time, axis=0))
+    assert energy(snapshot, "total") == pytest.approx(np.trapezoid(supply, time))
 
 
 def test_the_split_adds_up() -> None:

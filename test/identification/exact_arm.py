@@ -91,12 +91,16 @@ class ExactArm:
         return Telemetry(time, columns, info, find_gaps(time, 1 / rate))
 
     def power(self, qd: np.ndarray, current: np.ndarray) -> np.ndarray:
-        """Power at the supply [samples], W."""
+        """Power at the supply, which takes nothing back [samples], W."""
+        return np.maximum(self.demand(qd, current), 0.0)
+
+    def demand(self, qd: np.ndarray, current: np.ndarray) -> np.ndarray:
+        """Power that the whole arm demands, negative where it gives back [samples], W."""
         robot = self.robot
         copper = self.resistance_factor * robot.winding_resistance * current**2
         shaft = self.torque_constant * robot.gear_ratio * qd * current
         driver = self.driver * np.abs(current)
-        return np.maximum(self.standby + (copper + shaft + driver).sum(axis=1), 0.0)
+        return self.standby + (copper + shaft + driver).sum(axis=1)
 
     def bag(self, folder: Path, name: str = "bag", **options: object) -> Path:
         """A recording written to a bag."""

@@ -21,6 +21,7 @@ from ur_energy_model.identification.identification_json import identification_js
 from ur_energy_model.identification.pipeline import Identification, evaluate, identify
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction import LAWS
+from ur_energy_model.model.supply import SupplyStore
 from ur_energy_model.telemetry.csv_import import read_csv
 
 
@@ -121,6 +122,23 @@ def test_bus_power_tells_one_sided_load_friction_from_the_torque_constant(tmp_pa
         assert joint.friction.parameters["load_asymmetry"] == pytest.approx(
             law["load_asymmetry"] * arm.size[j], abs=0.006
         )
+
+
+@pytest.mark.parametrize("capacity", [0.0, 4.0])
+def test_finds_what_the_bus_keeps_of_braking_energy(tmp_path: Path, capacity: float) -> None:
+    arm = ExactArm(current_noise=0.0, standby=16.0)
+    recording = arm.record(60.0, rate=500.0, seed=30)
+    demand = arm.demand(recording["actual_qd"], recording["actual_current"])
+    assert demand.min() < -20.0
+    power = SupplyStore(capacity)(recording.time, demand)
+    power += arm.power_noise * np.random.default_rng(1).standard_normal(len(power))
+    current = power / recording["actual_robot_voltage"]
+    columns = {**recording.columns, "actual_robot_current": current}
+    bag = write_bag(tmp_path / "braking", replace(recording, columns=columns))
+    model = identify([bag], arm.robot, friction="power_flow").model
+    assert model.bus.storage == pytest.approx(capacity, rel=0.3, abs=0.2)
+    model.save(tmp_path / "model.yaml")
+    assert EnergyModel.load(tmp_path / "model.yaml").bus.storage == pytest.approx(model.bus.storage)
 
 
 def test_json_has_the_agreed_keys(result: Identification) -> None:

@@ -14,6 +14,7 @@ from ur_energy_model.errors import InputError
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy import efficiency, integrate
 from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.supply import SupplyStore
 
 Array = NDArray[np.float64]
 
@@ -140,10 +141,7 @@ def predict_energy(
         q, qd * speed_scaling, qdd * speed_scaling**2, dynamics=dynamics, temperature=temperature
     )
     shift = 0.0 if standby is None else standby - model.bus.standby
-    unlimited = (
-        split.standby_power + shift + split.driver_power + split.electrical_power.sum(axis=1)
-    )
-    total = np.maximum(unlimited, model.bus.floor)
+    total = SupplyStore(model.bus.storage, model.bus.floor)(time, split.demand + shift)
     n, samples = model.dof, len(time)
     powers = np.column_stack(
         [

@@ -16,11 +16,12 @@ from ur_energy_model.estimation.differentiator import Differentiator
 from ur_energy_model.estimation.mode_power import ModePower, mode_of
 from ur_energy_model.estimation.sensitivities import HeldSensitivities
 from ur_energy_model.estimation.tracking import StandbyTracker
-from ur_energy_model.model.alignment import SpeedAlignment
 from ur_energy_model.model.drive import Prediction
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.measured_powers import MeasuredPowers
 from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.model.supply import SupplyStore
 from ur_energy_model.telemetry.samples import Telemetry
 
 Array = NDArray[np.float64]
@@ -84,8 +85,8 @@ class PowerFlow:
         self._dynamics: ArmDynamics | None = None
         self._predicted: list[Prediction] = []
         self._slope = Differentiator(robot.dof, ACCELERATION_CUTOFF)
-        self._aligned = SpeedAlignment(model.current_delay)
-        self._inductive = bool(model.bus.inductance.any())
+        self._measured = MeasuredPowers(model)
+        self._store = SupplyStore(model.bus.storage, model.bus.floor)
         self.channels = Channels(robot.joint_names, self._error_counts())
         self._sensitivity = HeldSensitivities(robot.dof, self.channels.errors)
 
@@ -183,14 +184,10 @@ class PowerFlow:
         current = self._current(batch)
         if current is None:
             return splits
-        rate = None
-        if self._inductive and len(batch) > 1:
-            rate = np.gradient(current, batch.time, axis=0)
         due = self._sensitivity.due(float(batch.time[-1]))
-        split = self.model.joint_power(
-            self._aligned(batch.time, batch.columns["actual_qd"]), current,
-            temperature=self.conditions.temperature, standby=self.standby.power,
-            current_rate=rate, std=due,
+        split = self._measured(
+            batch.time, batch.columns["actual_qd"], current,
+            temperature=self.conditions.temperature, standby=self.standby.power, std=due,
         )  # fmt: skip
         if due:
             self._sensitivity.hold(split)
@@ -235,7 +232,11 @@ class PowerFlow:
             q, qd, qdd, dynamics=self.dynamics, temperature=self.conditions.temperature, std=std
         )
         shift = self.standby.power - self.model.bus.standby
-        return split if shift == 0 else shifted(split, shift, self.model.bus.floor)
+        demand = split.demand + shift
+        return replace(
+            split, standby_power=split.standby_power + shift, demand=demand,
+            total_power=self._store(batch.time, demand),
+        )  # fmt: skip
 
 
 def bus_power(batch: Telemetry) -> Array | None:
@@ -251,11 +252,3 @@ def joined(splits: Sequence[Prediction], name: str) -> Array:
     if len(splits) == 1:
         return np.asarray(getattr(splits[0], name))
     return np.concatenate([getattr(split, name) for split in splits])
-
-
-def shifted(split: Prediction, shift: float, floor: float) -> Prediction:
-    """The same powers with another standby power, `shift` W higher."""
-    total = split.electrical_power.sum(axis=1) + split.driver_power + split.standby_power + shift
-    return replace(
-        split, standby_power=split.standby_power + shift, total_power=np.maximum(total, floor)
-    )

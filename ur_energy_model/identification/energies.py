@@ -17,11 +17,10 @@ from numpy.typing import NDArray
 
 from ur_energy_model.errors import InputError, RecordingError
 from ur_energy_model.identification.pipeline import check_model
-from ur_energy_model.identification.power_columns import current_rate
 from ur_energy_model.identification.recording import Progress, check_batch, check_robot
-from ur_energy_model.model.alignment import SpeedAlignment
 from ur_energy_model.model.energy import DEFAULT_GAP_LIMIT, EnergyMeter, efficiency
 from ur_energy_model.model.energy_model import EnergyModel, Prediction
+from ur_energy_model.model.measured_powers import MeasuredPowers
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.telemetry.bags import iterate_bag
 from ur_energy_model.telemetry.samples import Telemetry
@@ -156,7 +155,7 @@ class _Totals:
         self.model = model
         n = model.dof
         self.samples = 0
-        self._aligned = SpeedAlignment(model.current_delay)
+        self._measured = MeasuredPowers(model)
         self._powers = EnergyMeter(4 * n + 3)
         self._bus = EnergyMeter(1)
         self._bus_complete = True
@@ -166,13 +165,8 @@ class _Totals:
     def add(self, batch: Telemetry) -> tuple[Prediction, Array | None]:
         batch = batch.distinct()
         temperature = batch.columns.get("joint_temperatures")
-        current = batch["actual_current"]
-        rate = current_rate(batch.time, current) if self.model.bus.inductance.any() else None
-        powers = self.model.joint_power(
-            self._aligned(batch.time, batch["actual_qd"]),
-            current,
-            temperature=temperature,
-            current_rate=rate,
+        powers = self._measured(
+            batch.time, batch["actual_qd"], batch["actual_current"], temperature=temperature
         )
         self.samples += len(batch)
         time = batch.time

@@ -22,7 +22,6 @@ from ur_energy_model.identification.friction_choice import AUTO, WARMTH
 from ur_energy_model.identification.joint_fit import JointFit
 from ur_energy_model.identification.metrics import ErrorStatistics, Metrics, PowerStatistics
 from ur_energy_model.identification.power import MODEL_ERROR, PowerFit, PowerFitResult
-from ur_energy_model.identification.power_columns import current_rate
 from ur_energy_model.identification.recording import (
     Progress,
     Recording,
@@ -34,9 +33,10 @@ from ur_energy_model.identification.setup_estimation import (
 )
 from ur_energy_model.identification.signals import NarrowFilter
 from ur_energy_model.identification.standstill import StandstillFit
+from ur_energy_model.identification.storage import with_storage
 from ur_energy_model.identification.torque_constants import with_shared_sizes, with_torque_constant
-from ur_energy_model.model.alignment import SpeedAlignment
 from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.measured_powers import MeasuredPowers
 from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.model.setup import Setup
 from ur_energy_model.telemetry.samples import Telemetry
@@ -109,6 +109,7 @@ def identify(
             power.merge(recording.power)
         joints, result = _fit_power(power, power_model, joints)
         model = assemble(arm, estimate, joints, result, fitted, setup)
+        model = with_storage(model, fitted)
         model = _fit_standstill(model, fitted, arm, estimate, setup)
         fit, validation = (
             tuple(
@@ -294,12 +295,9 @@ def _measure(model: EnergyModel, recording: Recording, setups: Setups) -> Metric
             torque.add(part.torque_recorded, part.torque_model)
     for _, recorded, modelled in compare_target_torque(model, recording, setups):
         torque.add(recorded, modelled)
-    power = PowerStatistics()
+    power, powers = PowerStatistics(), MeasuredPowers(model)
     for time, speed, amperes, watts in recording.supply():
-        rate = current_rate(time, amperes) if model.bus.inductance.any() else None
-        speed = SpeedAlignment(model.current_delay)(time, speed)
-        total = model.joint_power(speed, amperes, current_rate=rate, std=False).total_power
-        power.add(time, watts, total)
+        power.add(time, watts, powers(time, speed, amperes, std=False).total_power)
     known = bool(everything.count.any())
     return Metrics(
         bag=str(recording.path),

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ur_energy_model.model.alignment import backward_difference
+from ur_energy_model.model.measured_powers import current_rate
 from ur_energy_model.telemetry.samples import Telemetry
 
 Array = NDArray[np.float64]
@@ -79,14 +80,3 @@ def power_columns(rows: PowerRows, gear_ratio: Array, constant: Array) -> Array:
         -(backward_difference(time, speed) * current) @ constant,
         -backward_difference(time, product) @ constant,
     ])  # fmt: skip
-
-
-def current_rate(time: Array, current: Array) -> Array:
-    """dI/dt [samples, n], zero across gaps."""
-    if len(time) < 3:
-        return np.zeros_like(current)
-    rate = np.gradient(current, time, axis=0)
-    steps = np.diff(time)
-    far = np.concatenate([[False], (steps > 3 * np.median(steps)) | (steps <= 0)])
-    rate[far | np.roll(far, -1)] = 0.0
-    return np.asarray(rate)

@@ -42,6 +42,7 @@ class BusModel:
         standby: power at standstill, brakes released [W].
         driver: driver loss per ampere [n], W/A.
         inductance: of the windings [n], H (EcBot's L I dI/dt; zero in the physical model).
+        storage: energy given back that the bus keeps for later [J] (supply.py).
         floor: lowest power the supply can show [W]; it cannot take power back.
         std: standard deviations of "standby" and, in common, "driver".
         errors: independent parameter errors of one standard deviation each [k, 1 + 3 n]: changes
@@ -56,6 +57,7 @@ class BusModel:
     standby: float
     driver: Array
     inductance: Array
+    storage: float = 0.0
     floor: float = 0.0
     std: Mapping[str, float] = field(default_factory=dict)
     errors: Array = field(default_factory=lambda: np.zeros((0, 0)))
@@ -76,7 +78,10 @@ class Prediction:
         copper_loss: [W].
         friction_loss: the part of mechanical power that friction takes [W].
         electrical_power: of the motors [W].
-        driver_power, standby_power, total_power: whole arm [samples], W.
+        driver_power, standby_power: whole arm [samples], W.
+        demand: of the whole arm, negative where it gives back [samples], W.
+        total_power: at the supply, which takes nothing back [samples], W; `SupplyStore` says what
+            becomes of what it cannot take.
         sensitivity: change of each electrical power per standard deviation of each independent
             parameter error [samples, n, errors], W. The deviation of an energy is the norm over
             the errors of the time integral of this; that of a power the norm of this itself.
@@ -92,6 +97,7 @@ class Prediction:
     electrical_power: Array
     driver_power: Array
     standby_power: Array
+    demand: Array
     total_power: Array
     sensitivity: Array
     total_sensitivity: Array
@@ -166,6 +172,7 @@ class Drives:
             electrical_power=electrical,
             driver_power=driver,
             standby_power=idle,
+            demand=total,
             total_power=np.maximum(total, self.bus.floor),
             sensitivity=each,
             total_sensitivity=whole,

@@ -117,6 +117,7 @@ def _document(model: EnergyModel) -> dict[str, Any]:
             "driver_std": {"value": _number(bus.std.get("driver", 0.0)), "unit": "W/A"},
             "driver": {"unit": "W/A", **dict(zip(names, _numbers(bus.driver), strict=True))},
             "inductance": {"unit": "H", **dict(zip(names, _numbers(bus.inductance), strict=True))},
+            "storage": {"value": _number(bus.storage), "unit": "J"},
             "floor": {"value": _number(bus.floor), "unit": "W"},
             "residual": {
                 "value": None if np.isnan(bus.residual) else _number(bus.residual),
@@ -298,7 +299,7 @@ def _setup(node: YamlTree) -> tuple[Setup, str]:
 def _bus(node: YamlTree, joints: tuple[str, ...]) -> BusModel:
     keys = node.keys(
         "kind", "source", "reason", "standby", "driver_std", "driver", "inductance", "floor",
-        "residual", "errors", "mode_power",
+        "residual", "errors", "mode_power", optional=("storage",),
     )  # fmt: skip
     kind = keys["kind"].text()
     if kind not in {"physical", "ecbot"}:
@@ -317,6 +318,7 @@ def _bus(node: YamlTree, joints: tuple[str, ...]) -> BusModel:
         standby=standby,
         driver=_each(keys["driver"], joints, "W/A"),
         inductance=_each(keys["inductance"], joints, "H"),
+        storage=_storage(keys["storage"]) if "storage" in keys else 0.0,
         floor=_with_unit(keys["floor"], "W"),
         std=std,
         errors=np.array([row.numbers(1 + 3 * len(joints)) for row in keys["errors"].items()]),
@@ -325,6 +327,13 @@ def _bus(node: YamlTree, joints: tuple[str, ...]) -> BusModel:
         source=keys["source"].text(),
         reason=keys["reason"].text(),
     )
+
+
+def _storage(node: YamlTree) -> float:
+    value = _with_unit(node, "J")
+    if value < 0:
+        raise node.refuse("must not be negative")
+    return value
 
 
 def _quantity(

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ur_energy_model.identification.signals import sample_period
-from ur_energy_model.model.alignment import SpeedAlignment
 from ur_energy_model.model.energy import CONFIDENCE, DEFAULT_GAP_LIMIT, trapezoid
 from ur_energy_model.model.energy_model import EnergyModel, Prediction
+from ur_energy_model.model.measured_powers import MeasuredPowers
 from ur_energy_model.telemetry.samples import Telemetry
 
 Array = NDArray[np.float64]
@@ -89,14 +89,10 @@ def powers_of(model: EnergyModel, telemetry: Telemetry) -> Powers:
     electrical, mechanical, copper, friction, spread = (np.empty((n, d)) for _ in range(5))
     driver, standby, total, total_spread = (np.empty(n) for _ in range(4))
     integrals: list[Array] = []
-    inductive = bool(model.bus.inductance.any())
-    aligned = SpeedAlignment(model.current_delay)
+    powers = MeasuredPowers(model)
     for part in chunks(n):
-        rate = None
-        if inductive and part.stop - part.start > 1:
-            rate = np.gradient(measured[part], time[part], axis=0)
-        shown = model.joint_power(
-            aligned(time[part], speed[part]), measured[part], current_rate=rate,
+        shown = powers(
+            time[part], speed[part], measured[part],
             temperature=None if temperature is None else temperature[part],
         )  # fmt: skip
         electrical[part], mechanical[part] = shown.electrical_power, shown.mechanical_power
