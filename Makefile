@@ -1,12 +1,13 @@
 # Everything a fresh machine needs: Python 3.10+, pip and make.
 #   make demo    the whole job once, with the simulated controller
-#   make test    lint, types, tests
+#   make test    lint, types, tests (one process a core; WORKERS=0 for one alone, TEST=a/file.py)
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PACKAGE_FILES := setup.py setup.cfg pyproject.toml package.xml $(shell find config launch resource -type f -not -name '*.pyc')
 STAMP := $(VENV)/.ready
 TEST ?= test
+WORKERS ?= auto
 
 .PHONY: setup demo test lint types tests bench docs clean
 
@@ -43,7 +44,7 @@ types: setup
 	$(BIN)/mypy
 
 tests: setup
-	$(BIN)/python -m pytest $(TEST)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(TEST)
 
 bench: setup
 	$(BIN)/python -m test.benchmarks

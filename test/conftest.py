@@ -4,15 +4,25 @@ from __future__ import annotations
 
 import itertools
 import os
+import random
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as the command line does, before numpy
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell's background jobs have it
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # our children need it
+
+hypothesis.settings.register_profile("untimed", deadline=None)
+hypothesis.settings.load_profile("untimed")
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 
@@ -40,6 +50,26 @@ def fresh_host() -> Callable[[], str]:
     """Loopback addresses that no other test uses, nor another run of the tests beside this one."""
     number, process = itertools.count(), os.getpid()
     return lambda: f"127.{64 + next(number) % 190}.{process >> 8 & 255}.{process & 255}"
+
+
+@pytest.fixture(scope="session")
+def fresh_domain() -> Iterator[Callable[[], int]]:
+    """ROS domains that no other test uses, nor another run of the tests beside this one.
+
+    A domain is held by the TCP port of the number that its discovery has in UDP (DDSI-RTPS
+    9.6.1.1), which ROS leaves alone.
+    """
+    with ExitStack() as held:
+
+        def claim() -> int:
+            for domain in random.sample(range(1, 101), 100):
+                holder = held.enter_context(socket.socket())
+                with suppress(OSError):
+                    holder.bind(("127.0.0.1", 7400 + 250 * domain))
+                    return domain
+            pytest.fail("all ROS domains are taken")
+
+        yield claim
 
 
 Simulate = Callable[..., "subprocess.Popen[str]"]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import random
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -33,11 +33,13 @@ def test_bag_to_figure(tmp_path: Path) -> None:
     assert (tmp_path / "figure.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_listener_warns_above_its_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_listener_warns_above_its_limit(
+    monkeypatch: pytest.MonkeyPatch, fresh_domain: Callable[[], int]
+) -> None:
     rclpy = pytest.importorskip("rclpy")
     from std_msgs.msg import Float64
 
-    monkeypatch.setenv("ROS_DOMAIN_ID", str(random.SystemRandom().randrange(1, 100)))
+    monkeypatch.setenv("ROS_DOMAIN_ID", str(fresh_domain()))
     monkeypatch.setenv("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
     listener = subprocess.Popen(
         [sys.executable, ROOT / "examples" / "energy_listener.py"],

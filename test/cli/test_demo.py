@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -35,10 +36,12 @@ def children_of(session_text: str) -> list[str]:
 
 
 @pytest.mark.timeout(240)
-def test_demo_finds_the_energy_of_the_simulated_arm(tmp_path: Path) -> None:
+def test_demo_finds_the_energy_of_the_simulated_arm(
+    tmp_path: Path, fresh_host: Callable[[], str]
+) -> None:
     output = tmp_path / "demo_output"
     done = subprocess.run(
-        [*DEMO, "--host", "127.0.0.8", "--seconds", "15", "-o", str(output)],
+        [*DEMO, "--host", fresh_host(), "--seconds", "15", "-o", str(output)],
         capture_output=True, text=True, timeout=230,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -58,10 +61,12 @@ def test_demo_finds_the_energy_of_the_simulated_arm(tmp_path: Path) -> None:
 
 
 @pytest.mark.timeout(120)
-def test_demo_leaves_nothing_running_when_interrupted(tmp_path: Path) -> None:
+def test_demo_leaves_nothing_running_when_interrupted(
+    tmp_path: Path, fresh_host: Callable[[], str]
+) -> None:
     output = tmp_path / "demo_output"
     with subprocess.Popen(
-        [*DEMO, "--host", "127.0.0.9", "-o", str(output)],
+        [*DEMO, "--host", fresh_host(), "-o", str(output)],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     ) as demo:  # fmt: skip
         assert demo.stderr is not None
@@ -84,11 +89,12 @@ def test_processes_report_a_child_that_ended(tmp_path: Path) -> None:
 
 
 def test_processes_take_sigterm_like_ctrl_c(tmp_path: Path) -> None:
+    seconds = f"1000.{os.getpid()}"
     script = (
         "import sys, time\nfrom pathlib import Path\n"
         "from ur_energy_model.cli.processes import Processes\n"
         "with Processes(Path(sys.argv[1]), {}) as children:\n"
-        "    children.start('sleeper', ['sleep', '1000.25'])\n"
+        f"    children.start('sleeper', ['sleep', '{seconds}'])\n"
         "    print('started', flush=True)\n    time.sleep(60)\n"
     )
     with subprocess.Popen(
@@ -98,12 +104,12 @@ def test_processes_take_sigterm_like_ctrl_c(tmp_path: Path) -> None:
         assert parent.stdout is not None
         assert parent.stdout.readline() == "started\n"
         end = time.monotonic() + 10.0
-        while not children_of("sleep 1000.25") and time.monotonic() < end:
+        while not children_of(f"sleep {seconds}") and time.monotonic() < end:
             time.sleep(0.05)
-        assert children_of("sleep 1000.25")
+        assert children_of(f"sleep {seconds}")
         parent.send_signal(signal.SIGTERM)
         parent.wait(timeout=20)
-    assert not children_of("sleep 1000.25")
+    assert not children_of(f"sleep {seconds}")
 
 
 def test_folder_of_somebody_else_is_left_alone(tmp_path: Path) -> None:

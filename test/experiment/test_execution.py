@@ -18,7 +18,9 @@ from ur_energy_model.errors import ControllerError, MotionRefusedError, Recordin
 from ur_energy_model.experiment.execution import ExecutionPlan, MotionSummary, execute
 from ur_energy_model.experiment.mover import Mover
 from ur_energy_model.model.fourier import FourierTrajectory, load_trajectory, save_trajectory
+from ur_energy_model.model.robots import load_robot
 from ur_energy_model.resources import config_file
+from ur_energy_model.simulation.planner import home_of
 from ur_energy_model.telemetry.bags import read_bag
 from ur_energy_model.telemetry.rtde import RtdeSource
 
@@ -34,12 +36,11 @@ def controller(simulate, fresh_host):
 
 @pytest.fixture(scope="module")
 def short() -> FourierTrajectory:
-    """The UR5e's trajectory at a third of its size: slow, and soon reached."""
+    """The UR5e's trajectory at a twelfth of its size, which begins a little beside home."""
     whole = load_trajectory(config_file("excitation", "ur5e.yaml"))
-    home = np.array([0.0, -np.pi / 2, np.pi / 2, -np.pi / 2, -np.pi / 2, 0.0])
-    return replace(
-        whole, q0=home, a=whole.a / 6, b=whole.b / 6, period=5.0, repetitions=1, design={}
-    )
+    a, b = whole.a / 12, whole.b / 12
+    start = home_of(load_robot("ur5e")) + 0.05
+    return replace(whole, q0=start + b.sum(axis=1), a=a, b=b, period=4.0, repetitions=1, design={})
 
 
 def yes(summary: MotionSummary) -> bool:
@@ -187,7 +188,7 @@ def test_a_dead_controller_ends_the_run_and_keeps_the_bag(simulate, fresh_host, 
 def test_a_cut_connection_stops_the_arm(simulate, fresh_host, short, tmp_path, fault):
     """The arm itself is at rest soon after, though nobody can tell it any more."""
     host = fresh_host()
-    simulate(host, "--motion", "hold")
+    controller = simulate(host, "--motion", "hold")
     with Execution(host, replace(short, repetitions=8), tmp_path) as execution:
         execution.wait_until_recording(3.0)
         tell_simulation(host, f"fault {fault}")
@@ -200,6 +201,7 @@ def test_a_cut_connection_stops_the_arm(simulate, fresh_host, short, tmp_path, f
         after = source.read(2.0)
     assert after is not None
     assert np.abs(after["target_qd"]).max() < 1e-3
+    controller.terminate()
 
 
 def test_json_tells_what_was_recorded(controller, short, tmp_path):

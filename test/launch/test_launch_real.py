@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
 import signal
 import subprocess
 import sys
@@ -19,6 +18,7 @@ from ur_energy_model.resources import share_directory
 
 launch_ros = pytest.importorskip("launch_ros", reason="launch_ros is not installed here")
 
+Launched = Callable[..., "subprocess.Popen[str]"]
 LAUNCH = share_directory() / "launch"
 _RUN = """
 import sys
@@ -34,10 +34,16 @@ sys.exit(service.run())
 """
 
 
-def launched(name: str, folder: Path, **arguments: str) -> subprocess.Popen[str]:
+@pytest.fixture
+def launched(fresh_domain: Callable[[], int]) -> Launched:
+    """Start a launch file, in a session and a ROS domain of its own."""
+    return lambda *where, **arguments: _launched(fresh_domain(), *where, **arguments)
+
+
+def _launched(domain: int, name: str, folder: Path, **arguments: str) -> subprocess.Popen[str]:
     environment = {
         **os.environ, "AMENT_PREFIX_PATH": sys.prefix, "ROS_LOG_DIR": str(folder / "log"),
-        "ROS_DOMAIN_ID": str(random.randrange(1, 101)),
+        "ROS_DOMAIN_ID": str(domain),
         "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST",
     }  # fmt: skip
     words = [f"{key}:={value}" for key, value in arguments.items()]
@@ -70,7 +76,9 @@ def test_declared_arguments_are_those_of_the_table(name: str) -> None:
         assert argument.description.startswith(entry.description)
 
 
-def test_the_demo_runs_until_ctrl_c(tmp_path: Path, fresh_host: Callable[[], str]) -> None:
+def test_the_demo_runs_until_ctrl_c(
+    tmp_path: Path, fresh_host: Callable[[], str], launched: Launched
+) -> None:
     known_model().save(tmp_path / "model.yaml")
     child = launched(
         "demo", tmp_path, host=fresh_host(), model_file=str(tmp_path / "model.yaml"),
@@ -87,7 +95,9 @@ def test_the_demo_runs_until_ctrl_c(tmp_path: Path, fresh_host: Callable[[], str
     assert "Traceback" not in output
 
 
-def test_the_cell_waits_for_its_controller(tmp_path: Path, fresh_host: Callable[[], str]) -> None:
+def test_the_cell_waits_for_its_controller(
+    tmp_path: Path, fresh_host: Callable[[], str], launched: Launched
+) -> None:
     known_model().save(tmp_path / "model.yaml")
     child = launched(
         "energy", tmp_path, robot_ip=fresh_host(), model_file=str(tmp_path / "model.yaml")
@@ -98,7 +108,7 @@ def test_the_cell_waits_for_its_controller(tmp_path: Path, fresh_host: Callable[
     assert ended(child).count("process has finished cleanly") == 2
 
 
-def test_identification_ends_by_itself_and_says_why(tmp_path: Path) -> None:
+def test_identification_ends_by_itself_and_says_why(tmp_path: Path, launched: Launched) -> None:
     output = ended(launched("identify", tmp_path, bags=str(tmp_path / "none")))
     assert "none" in output
     assert "exit code 1" in output

@@ -66,7 +66,7 @@ def test_a_flipped_bit_in_the_samples_is_noticed(bag):
         read_bag(bag)
 
 
-@settings(max_examples=60, deadline=None,
+@settings(max_examples=60,
           suppress_health_check=[HealthCheck.function_scoped_fixture])  # fmt: skip
 @given(flips=st.lists(st.tuples(st.floats(0, 0.9999), st.integers(0, 7)), min_size=1, max_size=8))
 def test_any_flipped_bits_are_refused_or_harmless(intact, tmp_path_factory, flips):
@@ -85,7 +85,7 @@ def test_any_flipped_bits_are_refused_or_harmless(intact, tmp_path_factory, flip
         assert len(read_bag(path)) == recover_bag(path).samples
 
 
-@settings(max_examples=60, deadline=None,
+@settings(max_examples=60,
           suppress_health_check=[HealthCheck.function_scoped_fixture])  # fmt: skip
 @given(content=st.binary(max_size=600))
 def test_any_bytes_for_a_file_are_refused(tmp_path_factory, content):

@@ -112,7 +112,7 @@ def test_a_clock_that_stood_still_is_followed_after_a_while():
     assert (np.diff(stamps) > 0).all()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.lists(
         st.tuples(

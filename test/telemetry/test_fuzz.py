@@ -32,19 +32,19 @@ def test_an_honest_peer_is_believed():
     assert times == (100.0 + np.arange(30) * 0.002).tolist()
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.lists(PIECES, max_size=8))
 def test_anything_may_follow_the_greeting(pieces):
     feed(GREETING + b"".join(pieces))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(PIECES, max_size=5), st.integers(0, len(GREETING)))
 def test_anything_may_follow_a_part_of_the_greeting(pieces, cut):
     assert feed(GREETING[:cut] + b"".join(pieces)) is not None
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(st.tuples(st.integers(0, len(GREETING + HONEST) - 1), st.integers(0, 255)),
                 min_size=1, max_size=6))  # fmt: skip
 def test_any_bytes_of_an_honest_stream_may_change(changes):
