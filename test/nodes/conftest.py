@@ -1,12 +1,16 @@
-"""Nodes as processes of their own, on a ROS domain of their own, and an observer of them."""
+"""Nodes beside an observer, on a ROS domain of their own: in this process, or in their own.
+
+A node in this process is up in no time; one of its own is for what needs a process: signals, exit
+codes, kills, and the company of other processes.
+"""
 
 from __future__ import annotations
 
 import importlib
 import os
-import random
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,10 +20,13 @@ import pytest
 import rclpy
 from rclpy.context import Context
 from rclpy.executors import SingleThreadedExecutor
+from rclpy.parameter import Parameter
 from rclpy.qos import DurabilityPolicy, QoSProfile
+from rclpy.task import Future
 from std_srvs.srv import Trigger
 
 from ur_energy_model.launching import node_command
+from ur_energy_model.nodes.managed import ManagedNode
 
 PATIENCE = 60.0
 """Longest wait for anything [s]; a bound, not an expectation."""
@@ -37,11 +44,11 @@ class Observer:
     def __init__(self, domain: int) -> None:
         self.latest: dict[str, Any] = {}
         self.history: dict[str, list[Any]] = {}
-        self._context = Context()
-        rclpy.init(context=self._context, domain_id=domain)
-        self.node = rclpy.create_node("observer", context=self._context)
-        self._executor = SingleThreadedExecutor(context=self._context)
-        self._executor.add_node(self.node)
+        self.context = Context()
+        rclpy.init(context=self.context, domain_id=domain)
+        self.node = rclpy.create_node("observer", context=self.context)
+        self.executor = SingleThreadedExecutor(context=self.context)
+        self.executor.add_node(self.node)
 
     def listen(self, topic: str, kind: str, *, latched: bool = False) -> None:
         """Keep the messages of a topic."""
@@ -59,7 +66,7 @@ class Observer:
         """Take what arrives."""
         end = time.monotonic() + seconds
         while (left := end - time.monotonic()) > 0:
-            self._executor.spin_once(timeout_sec=left)
+            self.executor.spin_once(timeout_sec=left)
 
     def wait(self, condition: Callable[[], Any], what: str) -> Any:
         """Until a condition holds; its value."""
@@ -68,7 +75,7 @@ class Observer:
             value = condition()
             if value:
                 return value
-            self._executor.spin_once(timeout_sec=0.1)
+            self.executor.spin_once(timeout_sec=0.1)
         pytest.fail(f"waited in vain for {what}")
 
     def hear(self, topic: str) -> Any:
@@ -105,17 +112,17 @@ class Observer:
 
     def close(self) -> None:
         """Leave the domain."""
-        self._executor.shutdown()
+        self.executor.shutdown()
         self.node.destroy_node()
-        rclpy.try_shutdown(context=self._context)
+        rclpy.try_shutdown(context=self.context)
 
 
 class Cell:
-    """Processes and an observer that share a domain."""
+    """Nodes and an observer that share a domain."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, domain: int) -> None:
         self.folder = folder
-        self.domain = random.randrange(1, 101)
+        self.domain = domain
         self.environment = {
             **os.environ, "ROS_DOMAIN_ID": str(self.domain),
             "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST", "ROS_LOG_DIR": str(folder / "ros_log"),
@@ -123,6 +130,23 @@ class Cell:
         os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
         self.observer = Observer(self.domain)
         self.children: list[subprocess.Popen[str]] = []
+        self.nodes: list[ManagedNode] = []
+        self._switch_interval = sys.getswitchinterval()  # an estimator changes it
+
+    def add(self, make: Callable[..., ManagedNode], **parameters: Any) -> ManagedNode:
+        """A node in this process, configured and active unless it is told not to."""
+        node = self.make(make, **parameters)
+        assert node.begin()
+        return node
+
+    def make(self, make: Callable[..., ManagedNode], **parameters: Any) -> ManagedNode:
+        """A node in this process that has not begun."""
+        overrides = [Parameter(name, value=value) for name, value in parameters.items()]
+        node = make(context=self.observer.context, parameter_overrides=overrides)
+        self.nodes.append(node)
+        self.observer.executor.add_node(node)
+        node.outcome = Future()
+        return node
 
     def start(self, node: str, *, namespace: str = "", **parameters: Any) -> subprocess.Popen[str]:
         """Start a node as the demo does."""
@@ -147,6 +171,11 @@ class Cell:
 
     def close(self) -> None:
         """End everything."""
+        for node in reversed(self.nodes):
+            self.observer.executor.remove_node(node)
+            node.end()
+            node.destroy_node()
+        sys.setswitchinterval(self._switch_interval)
         for child in reversed(self.children):
             if child.poll() is None:
                 child.send_signal(signal.SIGINT)
@@ -164,8 +193,8 @@ class Cell:
 
 
 @pytest.fixture
-def cell(tmp_path: Path) -> Iterator[Cell]:
+def cell(tmp_path: Path, fresh_domain: Callable[[], int]) -> Iterator[Cell]:
     """A domain for one test."""
-    made = Cell(tmp_path)
+    made = Cell(tmp_path, fresh_domain())
     yield made
     made.close()

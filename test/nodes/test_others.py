@@ -13,6 +13,8 @@ import pytest
 from test.estimation.known_arm import known_model
 from test.nodes.conftest import PATIENCE, Cell
 from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.nodes.identification import IdentificationNode
+from ur_energy_model.nodes.simulated_robot import SimulatedRobotNode
 from ur_energy_model.telemetry.bags import read_bag
 
 
@@ -61,7 +63,8 @@ def test_from_a_simulated_robot_to_a_model(cell: Cell, fresh_host: Callable[[], 
 
 
 def test_identification_refuses_what_it_cannot_use(cell: Cell) -> None:
-    cell.start("identification", bags=["none"], output="model.yaml")
+    output = str(cell.folder / "model.yaml")
+    cell.add(IdentificationNode, bags=["none"], output=output)
     answer = cell.observer.call("/identification/identify")
     assert not answer.success
     assert "none" in answer.message
@@ -75,11 +78,11 @@ def test_identification_on_start_gives_an_exit_code(cell: Cell) -> None:
     assert "none: no such bag" in output
 
 
-def test_a_simulated_robot_serves_loopback_only(cell: Cell) -> None:
-    child = cell.start("simulated_robot", host="192.0.2.1")
-    output, _ = child.communicate(timeout=PATIENCE)
-    assert child.returncode == 1
-    assert "loopback" in output
+def test_a_simulated_robot_serves_loopback_only(
+    cell: Cell, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert not cell.make(SimulatedRobotNode, host="192.0.2.1").begin()
+    assert "loopback" in capfd.readouterr().err
 
 
 def test_logger_and_estimator_share_a_connection(cell: Cell, fresh_host: Callable[[], str]) -> None:
@@ -94,8 +97,9 @@ def test_logger_and_estimator_share_a_connection(cell: Cell, fresh_host: Callabl
     observer.wait(
         lambda: {"/energy/total/energy", "/joint_states"} <= set(observer.latest), "both nodes"
     )
-    names = observer.node.get_node_names()
-    assert {"logger", "estimator"} <= set(names)
+    observer.wait(
+        lambda: {"logger", "estimator"} <= set(observer.node.get_node_names()), "both names"
+    )
     bag = Path(observer.call("/logger/start_recording").message)
     observer.hear_many("/joint_states", 30)
     assert observer.call("/logger/stop_recording").success

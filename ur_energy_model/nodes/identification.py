@@ -21,10 +21,14 @@ REPORT_PERIOD = 1.0
 
 
 class IdentificationNode(ManagedNode):
-    """Identifies when asked by the service ~/identify, one at a time."""
+    """Identifies when asked by the service ~/identify, one at a time.
 
-    def __init__(self) -> None:
-        super().__init__("identification")
+    Args:
+        options: further arguments of rclpy's node.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__("identification", **options)
         self._busy = threading.Lock()
 
     def open(self) -> None:

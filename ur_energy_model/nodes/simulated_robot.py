@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticArray
 
@@ -18,10 +19,14 @@ REPORT_PERIOD = 1.0
 
 
 class SimulatedRobotNode(ManagedNode):
-    """Serves in a thread while active; the truth is written when it is deactivated."""
+    """Serves in a thread while active; the truth is written when it is deactivated.
 
-    def __init__(self) -> None:
-        super().__init__("simulated_robot")
+    Args:
+        options: further arguments of rclpy's node.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__("simulated_robot", **options)
 
     def open(self) -> None:
         """Make the topics."""
