@@ -7,7 +7,7 @@ efficiency their ratio. Integrals are trapezoidal on the controller's clock; gap
 
 from __future__ import annotations
 
-import csv
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ur_energy_model.errors import InputError, RecordingError
+from ur_energy_model.errors import RecordingError
 from ur_energy_model.identification.pipeline import check_model
+from ur_energy_model.identification.power_series import power_series
 from ur_energy_model.identification.recording import Progress, check_batch, check_robot
-from ur_energy_model.model.energy import DEFAULT_GAP_LIMIT, EnergyMeter, efficiency
+from ur_energy_model.model.energy import EnergyMeter, efficiency
 from ur_energy_model.model.energy_model import EnergyModel, Prediction
 from ur_energy_model.model.measured_powers import MeasuredPowers
 from ur_energy_model.model.robots import load_robot
@@ -124,8 +125,8 @@ def estimate(
     robot = load_robot(model.robot)
     check_model(model, robot, bag)
     total = _Totals(model)
-    writer = None if series is None else _Series(Path(series), model)
-    try:
+    with ExitStack() as files:
+        rows = None if series is None else files.enter_context(power_series(series, model))
         for batch in iterate_bag(bag, FIELDS):
             if not len(batch):
                 continue
@@ -133,18 +134,12 @@ def estimate(
                 check_robot(bag, batch.info, robot)
             check_batch(bag, batch, REQUIRED, robot.dof)
             prediction, bus = total.add(batch)
-            if writer is not None:
-                writer.add(batch.distinct().time, prediction, bus)
+            if rows is not None:
+                rows.add(batch.distinct().time, prediction, bus)
             if progress is not None:
                 progress(float("nan"), f"reading {bag.name}: {total.samples} samples")
         if total.samples == 0:
             raise RecordingError(bag, "holds no samples", "record again")
-        if writer is not None:
-            writer.finish()
-    except BaseException:
-        if writer is not None:
-            writer.discard()
-        raise
     return total.summary()
 
 
@@ -221,55 +216,3 @@ class _Totals:
             supply_std=float(np.linalg.norm(errors[split:])),
             bus=float(self._bus.net[0]) if self._bus_complete else None,
         )
-
-
-class _Series:
-    """The powers over time as CSV; the file appears only when it is complete."""
-
-    def __init__(self, path: Path, model: EnergyModel) -> None:
-        self.path = path
-        self._temporary = path.with_name(f".{path.name}.part")
-        n = model.dof
-        kinds = ("electrical_power", "mechanical_power", "copper_loss", "friction_loss")
-        header = ["timestamp", *(f"{kind}_{j}" for kind in kinds for j in range(n))]
-        header += ["driver_power", "standby_power", "total_power", "total_power_std"]
-        header += ["electrical_energy", "bus_power"]
-        try:
-            self._file = self._temporary.open("w", newline="", encoding="utf-8")
-        except OSError as error:
-            raise InputError(
-                path, f"cannot be written ({error.strerror})", "choose another place for --csv"
-            ) from error
-        self._writer = csv.writer(self._file)
-        self._writer.writerow(header)
-        self._last: tuple[float, float] | None = None
-        self._energy = 0.0
-
-    def add(self, time: Array, powers: Prediction, bus: Array | None) -> None:
-        columns = np.column_stack([
-            time, powers.electrical_power, powers.mechanical_power, powers.copper_loss,
-            powers.friction_loss, powers.driver_power, powers.standby_power, powers.total_power,
-            powers.total_power_std, self._energy_at(time, powers.total_power),
-            np.full(len(time), np.nan) if bus is None else bus,
-        ])  # fmt: skip
-        self._writer.writerows(
-            [["" if np.isnan(value) else f"{value:.9g}" for value in row] for row in columns]
-        )
-
-    def _energy_at(self, time: Array, power: Array) -> Array:
-        """Energy taken up to every sample [samples], J; gaps are not bridged."""
-        last_time, last_power = self._last or (time[0], power[0])
-        steps = np.diff(time, prepend=last_time)
-        previous = np.concatenate([[last_power], power[:-1]])
-        steps = np.where((steps > DEFAULT_GAP_LIMIT) | (steps < 0), 0.0, steps)
-        energy = self._energy + np.cumsum(0.5 * (previous + power) * steps)
-        self._last, self._energy = (float(time[-1]), float(power[-1])), float(energy[-1])
-        return np.asarray(energy)
-
-    def finish(self) -> None:
-        self._file.close()
-        self._temporary.replace(self.path)
-
-    def discard(self) -> None:
-        self._file.close()
-        self._temporary.unlink(missing_ok=True)
