@@ -128,21 +128,26 @@ class PayloadFit:
         payload = np.zeros(BODY)
         payload[0] = self.known_mass or 0.0
         for _ in range(_ROUNDS):
-            blocks = self._grams(motions, payload, narrow)
-            solution = WeighingSolver(self._columns, blocks, self._gains, self.known_mass).solve()
-            change = float(np.abs(solution.payload - payload)[:STATIC].max())
+            blocks, temperature = self._grams(motions, payload, narrow)
+            change = self._columns.friction_change(temperature)
+            solution = WeighingSolver(
+                self._columns, blocks, self._gains, change, self.known_mass
+            ).solve()
+            moved = float(np.abs(solution.payload - payload)[:STATIC].max())
             payload = solution.payload
-            if change < _CONVERGED:
+            if moved < _CONVERGED:
                 break
         counts = blocks[:, :, -1, -1].sum(axis=0)
         return self._result(solution, int(counts[np.isfinite(solution.rms)].sum()))
 
     def _grams(
         self, motions: Iterable[Motion], payload: Array, narrow: NarrowFilter | None
-    ) -> Array:
-        """Gram matrices of the columns [blocks, n, width, width]."""
+    ) -> tuple[Array, Array]:
+        """Gram matrices of the columns [blocks, n, width, width], mean joint temperatures [n]."""
         grams = BlockedGram()
+        warmth, samples = np.zeros(self._columns.dof), 0
         for motion in motions:
+            warmth, samples = warmth + motion.temperature.sum(axis=0), samples + len(motion)
             if len(motion) >= _SHORTEST:
                 rows = self._columns.rows(motion, payload)
                 for gram, duration in joint_grams(motion, rows, narrow, moving_only=True):
@@ -153,7 +158,7 @@ class PayloadFit:
                 "no joint moves enough to weigh the payload; record a motion of all joints "
                 "(ur_energy excite)"
             )
-        return blocks
+        return blocks, warmth / samples
 
     def _result(self, solution: WeighingSolution, samples: int) -> PayloadEstimate:
         values, covariance = solution.payload, solution.payload_covariance

@@ -49,20 +49,31 @@ _FADES = (0.1, 0.5)
 """Speeds over which low-speed friction fades [rad/s]."""
 _COMPLIANCE = (2 * np.pi * 20.0) ** -2
 """Rotor inertia over gear stiffness at a resonance of 20 Hz [s^2]."""
+_UNEVEN = 0.016
+"""Half the difference of friction between both ways, RMS over the joints and speeds of a UR5e's
+factory calibration."""
+_REPEATABLE = 0.01
+"""Change of friction from one recording to the next at the same temperature, assumed."""
+_WARMING = 0.035
+"""Change of friction with temperature [1/K] (Raviola et al. 2021: viscous friction, by up to 35 %
+in ten kelvin)."""
+_UNKNOWN_WARMTH = 0.2
+"""Change of friction where no temperatures were recorded."""
 _OWN: dict[str, float] = {
     "inertia": 0.03,  # of the reflected inertia
-    "load": 0.04,  # of the transmitted torque
-    "coulomb": 0.2,  # of friction at _TYPICAL_SPEED, as the next five
-    "viscous": 0.2,
-    "root": 0.2,
-    "fast_fade": 0.2,
-    "slow_fade": 0.2,
-    "uneven_viscous": 0.03,
+    "load": 0.01,  # of the transmitted torque
+    "coulomb": 1.0,  # of the change of friction, as the next four
+    "viscous": 1.0,
+    "root": 1.0,
+    "fast_fade": 1.0,
+    "slow_fade": 1.0,
+    "uneven_viscous": _UNEVEN,
     "delay": 0.002,  # s
     "compliance": _COMPLIANCE,  # s^2
-    "uneven": 0.03,  # of friction again
+    "uneven": _UNEVEN,
 }
 """Standard deviations of what the model leaves out at each joint; the last one is a constant."""
+_CHANGING = ("coulomb", "viscous", "root", "fast_fade", "slow_fade")
 _JOINT_SIZE = 0.05
 """What a link reaches beyond its joints [m]."""
 _TENSOR_ERROR = 0.05
@@ -87,7 +98,7 @@ class WeighingColumns:
     def __init__(self, model: EnergyModel, robot: RobotDescription, gravity: Array) -> None:
         self.dof = n = robot.dof
         self._dynamics = ArmDynamics(robot, Setup(gravity=gravity))
-        joints = model.joints
+        self._joints = joints = model.joints
         self._ratio = np.array([joint.gear_ratio for joint in joints])
         self.torque_constant = np.array([joint.torque_constant for joint in joints])
         self._inertia = np.array([joint.reflected_inertia for joint in joints])
@@ -153,11 +164,29 @@ class WeighingColumns:
         }
         return [columns[name] for name in _OWN if name in columns]
 
-    def own_std(self, joint: int) -> Array:
-        """Standard deviations of what the model leaves out at a joint, in the order of `own`."""
-        std = np.array(list(_OWN.values()))
+    def own_std(self, joint: int, friction_change: float) -> Array:
+        """Standard deviations of what the model leaves out at a joint, in the order of `own`.
+
+        Args:
+            joint: which one.
+            friction_change: of that joint, see `friction_change`.
+        """
+        std = np.array([
+            value * (friction_change if name in _CHANGING else 1.0) for name, value in _OWN.items()
+        ])  # fmt: skip
         std[-1] *= self._scale[joint]
         return std
+
+    def friction_change(self, temperature: Array) -> Array:
+        """How much friction may differ from the model's [n], as a share of it.
+
+        Args:
+            temperature: mean joint temperatures of the weighing [n], degC; NaN if unknown.
+        """
+        ranges = [joint.friction.temperature_range for joint in self._joints]
+        middle = np.array([np.nan if span is None else np.mean(span) for span in ranges])
+        change = np.hypot(_REPEATABLE, _WARMING * (temperature - middle))
+        return np.where(np.isnan(change), _UNKNOWN_WARMTH, change)
 
     @property
     def masses(self) -> Array:

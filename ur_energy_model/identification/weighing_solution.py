@@ -90,6 +90,7 @@ class WeighingSolver:
         columns: of the arm, n joints.
         blocks: Gram matrices of their rows, per block of time [blocks, n, width, width].
         gains: prior of the gains.
+        friction_change: how much friction may differ from the model's [n], as a share of it.
         known_mass: payload mass where it is given [kg].
     """
 
@@ -98,9 +99,11 @@ class WeighingSolver:
         columns: WeighingColumns,
         blocks: Array,
         gains: GainPrior,
+        friction_change: Array,
         known_mass: float | None = None,
     ) -> None:
         self._columns, self._gains = columns, gains
+        self._friction_change = friction_change
         n = columns.dof
         counts = blocks[:, :, -1, -1].sum(axis=0)
         self._joints = [int(j) for j in np.flatnonzero(counts >= FEW_SAMPLES)]
@@ -180,7 +183,7 @@ class WeighingSolver:
         for j in range(n):
             own = self._own(j)
             mean[own.start] = 1.0
-            std[own] = np.append(self._gains.weight, columns.own_std(j))
+            std[own] = np.append(self._gains.weight, columns.own_std(j, self._friction_change[j]))
         return mean, std
 
     def _linearised(self, values: Array, joint: int) -> tuple[Array, Array]:
