@@ -12,6 +12,7 @@ from test.cli.test_inspect import write_bag
 from test.identification.conftest import made_up_recording
 from test.identification.test_payload import COULOMB, LOAD, UPRIGHT, VISCOUS, true_model
 from ur_energy_model.cli.main import main
+from ur_energy_model.identification.payload_bags import weigh_difference
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.setup import Setup
@@ -39,6 +40,7 @@ def test_json_contract(paths, capsys) -> None:
     assert out["mass"] == pytest.approx(2.5, rel=0.01)
     assert 0 < out["std"] < 0.1
     assert np.allclose(out["center_of_mass"], LOAD.center_of_mass, atol=3e-3)
+    assert out["shown_mass"] == out["mass"]
     assert out["told_mass"] == pytest.approx(0.0, abs=0.01)
 
 
@@ -69,6 +71,16 @@ def test_refusals(paths, tmp_path, capsys) -> None:
     assert not (tmp_path / "new.yaml").exists()
 
 
+def test_a_bag_of_another_arm_is_refused_with_a_remedy_that_the_command_has(
+    paths, tmp_path, capsys
+) -> None:
+    robot = load_robot("ur10e")
+    bag = write_bag(tmp_path / "other", made_up_recording(robot, seconds=10))
+    assert main(["payload", str(paths[0]), str(bag)]) == 1
+    line = capsys.readouterr().err
+    assert "was recorded on a ur10e, not a ur5e; use a model of a ur10e" in line
+
+
 def test_a_real_arm_with_2805_grams(recordings: Path, tmp_path, capsys) -> None:
     """Model from the unloaded run of the same UR10e; the controller was told of no payload."""
     for name, bag in (("unloaded", "empty"), ("loaded_2.805kg", "loaded")):
@@ -79,6 +91,9 @@ def test_a_real_arm_with_2805_grams(recordings: Path, tmp_path, capsys) -> None:
     capsys.readouterr()
     out = run(capsys, model, tmp_path / "loaded")
     assert out["mass"] == pytest.approx(2.805, rel=0.04)
-    assert abs(out["mass"] - 2.805) < 4 * out["std"]
+    assert abs(out["mass"] - 2.805) < 2 * out["std"] < 0.1
     empty = run(capsys, model, tmp_path / "empty")
-    assert empty["mass"] < 0.1
+    assert abs(empty["shown_mass"]) < 0.06
+    mass, std = weigh_difference(EnergyModel.load(model), tmp_path / "loaded", tmp_path / "empty")
+    assert mass == pytest.approx(2.805, rel=0.015)
+    assert abs(mass - 2.805) < 2 * std < 0.1
