@@ -77,6 +77,21 @@ def test_arrays_give_the_truth_of_any_window(written):
         assert arrays[key].shape == arrays["timestamp"].shape
 
 
+def test_friction_is_that_of_the_recording_s_temperatures(written):
+    content, _, arm, _ = written
+    p = arm.parameters
+    factor = p.friction_factor(np.array(content["mean_temperature"]))
+    assert (factor > 1.05).all()  # colder than its calibration, the arm turns less easily
+    speed = np.full(6, 1.5)
+    curve = p.friction.torque(speed, factor) - p.friction.torque(-speed, factor)
+    whole = 0.5 * curve + p.flex_spline_coulomb + p.flex_spline_viscous * speed
+    line = [
+        p.gear_ratio[j] * (joint["coulomb"] + p.gear_ratio[j] * speed[j] * joint["viscous"])
+        for j, joint in enumerate(content["joints"])
+    ]
+    assert line == pytest.approx(whole, rel=0.06)
+
+
 def test_a_name_that_the_arrays_need_is_refused(tmp_path):
     with pytest.raises(InputError, match="json file"):
         TruthLog(tmp_path / "truth.npz")

@@ -53,12 +53,12 @@ def straight_line(friction: Friction, gear_ratio: float, fastest: float) -> dict
     Args:
         friction: of one joint.
         gear_ratio: motor turns per joint turn.
-        fastest: end of the speed range that the line is fitted over, joint side [rad/s].
+        fastest: the line is fitted from 5 to 100 % of this speed, joint side [rad/s].
 
     Returns:
         "coulomb" [N m] and "viscous" [N m s/rad], motor side.
     """
-    speed = np.linspace(0.0, fastest, 101)[1:, None]
+    speed = np.linspace(0.05 * fastest, fastest, 40)[:, None]
     bank = FrictionBank([friction], np.array([gear_ratio]))
     torque = bank.torque(speed, np.zeros_like(speed))[:, 0]
     viscous, coulomb = np.polyfit(gear_ratio * speed[:, 0], torque, 1)

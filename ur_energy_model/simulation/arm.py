@@ -286,4 +286,4 @@ class SimulatedArm:
 
     def _log_truth(self) -> None:
         if self._truth is not None:
-            self._truth.add(self.energies())
+            self._truth.add(self.energies(), self._ledger.thermal.temperature)

@@ -77,11 +77,16 @@ class FrictionCurve:
         moving = rise * (1.0 - np.exp(-speed / pace)) + viscous * speed
         return np.asarray(np.sign(qd) * (coulomb * dip + factor * moving))
 
-    def straight_line(self, max_speed: Array) -> tuple[Array, Array]:
-        """Coulomb [n] and viscous [n] friction that fit best from 5 to 100 % of `max_speed`."""
+    def straight_line(self, max_speed: Array, factor: Array | float = 1.0) -> tuple[Array, Array]:
+        """Coulomb [n] and viscous [n] friction that fit best from 5 to 100 % of `max_speed`.
+
+        Args:
+            max_speed: [n], rad/s.
+            factor: of the speed-dependent part, by temperature.
+        """
         share = np.linspace(0.05, 1.0, 40)
         speed = share[:, None] * max_speed
-        torque = 0.5 * (self.torque(speed) - self.torque(-speed))
+        torque = 0.5 * (self.torque(speed, factor) - self.torque(-speed, factor))
         columns = np.stack([np.ones_like(share), share], axis=1)
         fit = np.linalg.lstsq(columns, torque, rcond=None)[0]
         return np.asarray(fit[0]), np.asarray(fit[1] / max_speed)

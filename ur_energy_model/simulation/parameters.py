@@ -99,6 +99,15 @@ class ArmParameters:
         """Joint-side torque of a motor current [n], N m/A."""
         return np.asarray(self.gear_ratio * self.torque_constant)
 
+    def friction_factor(self, temperature: Array) -> Array:
+        """Speed-dependent friction at joint temperatures [n], degC, over that of calibration."""
+        a, b, c, d = self.temperature_model.T
+
+        def level(t: Array | float) -> Array:
+            return np.asarray(a * np.exp(b * t) + c * np.exp(d * t))
+
+        return level(temperature) / level(self.calibration_temperature)
+
     def as_dict(self) -> dict[str, Any]:
         """All constants by name, as the truth file lists them."""
         return dataclasses.asdict(self)

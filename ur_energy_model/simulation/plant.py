@@ -137,13 +137,7 @@ class Plant:
 
     def set_temperature(self, temperature: Array) -> None:
         """Let friction follow joint temperatures [n], degC: its share that grows with speed."""
-        a, b, c, d = self.parameters.temperature_model.T
-        reference = self.parameters.calibration_temperature
-
-        def model(t: Array | float) -> Array:
-            return np.asarray(a * np.exp(b * t) + c * np.exp(d * t))
-
-        self._factor = model(temperature) / model(reference)
+        self._factor = self.parameters.friction_factor(temperature)
 
     def stored_energy(self) -> float:
         """Kinetic energy of links and rotors, potential energy, energy of the springs [J]."""

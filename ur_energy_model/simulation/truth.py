@@ -87,6 +87,7 @@ class TruthLog:
         self._time: list[float] = []
         self._joints: list[Array] = []
         self._arm: list[Array] = []
+        self._temperature: list[Array] = []
 
     @property
     def array_path(self) -> Path:
@@ -97,13 +98,14 @@ class TruthLog:
         """Whether the arrays want another row at this controller time."""
         return not self._time or time - self._time[-1] > 1.0 / ARRAY_RATE - 1e-6
 
-    def add(self, energies: Energies) -> None:
-        """Take a row, one for each instant."""
+    def add(self, energies: Energies, temperature: Array) -> None:
+        """Take a row, one for each instant; joint temperatures [n] in degC."""
         if self._time and energies.time <= self._time[-1]:
             return
         self._time.append(energies.time)
         self._joints.append(energies.joints())
         self._arm.append(energies.arm())
+        self._temperature.append(temperature)
 
     def write(
         self, joint_names: tuple[str, ...], parameters: ArmParameters, facts: dict[str, Any]
@@ -121,7 +123,8 @@ class TruthLog:
         energy = joints[-1] - joints[0]
         whole = arm[-1] - arm[0]
         duration = float(time[-1] - time[0])
-        laws = _joint_constants(parameters)
+        temperature = np.mean(self._temperature, axis=0)
+        laws = _joint_constants(parameters, temperature)
         entries = [
             {"name": name}
             | {key: float(energy[k, j]) for k, key in enumerate(JOINT_ENERGIES)}
@@ -143,6 +146,7 @@ class TruthLog:
             "bus_energy": float(whole[0]),
             "arrays": self.array_path.name,
             "seed": parameters.seed,
+            "mean_temperature": temperature,
             **facts,
             "parameters": parameters.as_dict(),
         }
@@ -154,9 +158,14 @@ class TruthLog:
         write_text(self.path, json.dumps(plain(content), indent=1, allow_nan=False) + "\n")
 
 
-def _joint_constants(p: ArmParameters) -> dict[str, Array]:
-    """Constants an identification looks for, by its names, arrays [n]."""
-    coulomb, viscous = p.friction.straight_line(np.full(len(p.gear_ratio), np.pi))
+def _joint_constants(p: ArmParameters, temperature: Array) -> dict[str, Array]:
+    """Constants an identification looks for, by its names, arrays [n].
+
+    Friction is the straight line nearest to its curve up to pi rad/s, at joint temperatures [n].
+    """
+    coulomb, viscous = p.friction.straight_line(
+        np.full(len(p.gear_ratio), np.pi), p.friction_factor(temperature)
+    )
     return {
         "reflected_inertia": p.reflected_inertia,
         "torque_constant": p.torque_constant,
