@@ -125,6 +125,9 @@ _COULOMB = {"coulomb": Term(terms.coulomb)}
 _SPEED_TERM = {"stribeck": Term(terms.stribeck, ("smoothing", "stribeck_speed"))}
 _LOAD = {LOAD: Term(terms.load), LOAD_ASYMMETRY: Term(terms.load_asymmetry, ())}
 _POWER_TERM = {"power": Term(terms.power, ("smoothing", "exponent"))}
+_WARM_POWER = {
+    "power_temperature": Term(terms.warm_power, ("smoothing", "exponent", "reference_temperature"))
+}
 
 LAWS: dict[str, FrictionLaw] = {
     law.name: law
@@ -205,15 +208,17 @@ LAWS: dict[str, FrictionLaw] = {
         ),
         FrictionLaw(
             "power_temperature",
-            {
-                **_COULOMB,
-                **_POWER_TERM,
-                "power_temperature": Term(
-                    terms.warm_power, ("smoothing", "exponent", "reference_temperature")
-                ),
-            },
+            {**_COULOMB, **_POWER_TERM, **_WARM_POWER},
             {**_POWER, **_REFERENCE},
             "Coulomb and a power of the speed that changes linearly with temperature",
+            uses_temperature=True,
+        ),
+        FrictionLaw(
+            "power_load_temperature",
+            {**_COULOMB, **_POWER_TERM, **_WARM_POWER, **_LOAD},
+            {**_POWER, **_REFERENCE},
+            "Coulomb that grows with the load, and a power of the speed that changes linearly with "
+            "temperature",
             uses_temperature=True,
         ),
         FrictionLaw(
