@@ -275,7 +275,7 @@ class SimulatedArm:
             "payload": payload.mass,
             "payload_cog": payload.center_of_mass,
             "payload_inertia": np.concatenate([tensor.diagonal(), tensor[0, 1:], tensor[1, 2:]]),
-            "speed_scaling": self._supervisor.scale,
+            "speed_scaling": self._supervisor.limited,
             "target_speed_fraction": self._supervisor.fraction,
             "robot_mode": float(self.robot_mode),
             "safety_mode": float(self.safety_mode),

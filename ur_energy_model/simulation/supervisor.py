@@ -76,6 +76,11 @@ class Supervisor:
         own = self._own is not None and self._reference is self._own
         return not own and (bool(self._after) or not self._reference.done)
 
+    @property
+    def limited(self) -> float:
+        """What the trajectory limiter makes of the slider's speed: times `fraction`, the `scale`."""
+        return self.scale / self.fraction if self.fraction > 0.0 else 1.0
+
     def command(self, command: Move | Control) -> None:
         """Take a motion command.
 
