@@ -11,7 +11,7 @@ import pytest
 
 from ur_energy_model.errors import ModelFileError
 from ur_energy_model.model.dynamics import ArmDynamics
-from ur_energy_model.model.energy_model import BusModel, EnergyModel, JointModel
+from ur_energy_model.model.energy_model import PREDICTION_ERROR, BusModel, EnergyModel, JointModel
 from ur_energy_model.model.friction import LAWS, Friction
 from ur_energy_model.model.link_tensors import LinkTensors
 from ur_energy_model.model.robots import load_robot
@@ -101,6 +101,7 @@ def test_deviations_follow_the_parameters() -> None:
         for j, joint in enumerate(model.joints):
             mean = np.append(1.0, joint.friction.values) / joint.torque_constant
             value = random.multivariate_normal(mean, joint.current_covariance)
+            value *= random.normal(1.0, PREDICTION_ERROR)
             names = joint.friction.law.parameters
             parameters = dict(zip(names, value[1:] / value[0], strict=True))
             joints.append(

@@ -32,6 +32,10 @@ from ur_energy_model.model.setup import Setup
 
 Array = NDArray[np.float64]
 
+PREDICTION_ERROR = 0.01
+"""Share of a joint's current that a motion unlike the recorded ones leaves open beyond what the
+parameters' deviations say: nominal masses, the form of friction, its temperature."""
+
 __all__ = ["BusModel", "EnergyModel", "JointModel", "Prediction"]
 
 
@@ -222,9 +226,12 @@ class EnergyModel:
         if std:
             terms = c.friction.regressors(qd, load, temperature, direction)
             spread = [
-                np.column_stack([load[:, j] / c.gear_ratio[j], terms[j]]) @ c.current_roots[j]
+                np.column_stack([
+                    np.column_stack([load[:, j] / c.gear_ratio[j], terms[j]]) @ c.current_roots[j],
+                    PREDICTION_ERROR * current[:, j],
+                ])
                 for j in range(self.dof)
-            ]
+            ]  # fmt: skip
         return self._drives.powers(current, qd, friction, spread=spread)
 
     def joint_power(
