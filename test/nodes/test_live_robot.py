@@ -1,0 +1,184 @@
+"""The estimator beside a controller that is switched, loaded, moved and disturbed."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Iterator
+
+import pytest
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+
+from test.estimation.known_arm import ROBOT, known_model
+from test.nodes.conftest import Cell
+from ur_energy_model.simulation.server import DASHBOARD_PORT, WORKSHOP_PORT
+from ur_energy_model.telemetry.rtde import RtdeSource
+
+SCRIPT_PORT = 30002
+JOINTS = ROBOT.joint_names
+
+
+class Robot:
+    """A simulated robot and its estimator, as processes."""
+
+    def __init__(self, cell: Cell, host: str) -> None:
+        self.cell, self.host, self.observer = cell, host, cell.observer
+        known_model().save(cell.folder / "model.yaml")
+        cell.start("simulated_robot", host=host, motion="hold")
+        cell.start("estimator", robot_ip=host, model_file="model.yaml", state_file="state.json")
+        for topic in ("energy/summary", "energy/prediction", "diagnostics"):
+            self.observer.listen(
+                f"/{topic}", "diagnostic_msgs/DiagnosticArray", latched=topic.endswith("prediction")
+            )
+        self.observer.hear("/energy/summary")
+
+    def ask(self, port: int, line: str) -> str:
+        """Answer of a port that greets and then answers line by line."""
+        with socket.create_connection((self.host, port), 10.0) as link:
+            answers = link.makefile("r")
+            answers.readline()
+            link.sendall(f"{line}\n".encode())
+            return answers.readline().strip()
+
+    def run(self, script: str) -> None:
+        """Upload a script."""
+        with socket.create_connection((self.host, SCRIPT_PORT), 10.0) as link:
+            link.sendall(f"{script}\n".encode())
+
+    def await_state(self, **wanted: str) -> dict[str, str]:
+        """The state in energy/summary, once it has the wanted values."""
+
+        def found() -> dict[str, str] | None:
+            state = self.observer.status("/energy/summary", "state")
+            return state if wanted.items() <= state.items() else None
+
+        return self.observer.wait(found, f"a state with {wanted}")
+
+    def figure(self, name: str, key: str) -> float:
+        """A figure of the newest energy/summary."""
+        return float(self.observer.status("/energy/summary", name)[key])
+
+    def switch_on(self) -> None:
+        """Back to where a test finds the robot."""
+        self.ask(DASHBOARD_PORT, "unlock protective stop")
+        self.ask(DASHBOARD_PORT, "brake release")  # powers on
+        self.await_state(robot_mode="running", safety_mode="normal", message="standstill")
+
+
+@pytest.fixture(scope="module")
+def robot(
+    tmp_path_factory: pytest.TempPathFactory,
+    fresh_host: Callable[[], str],
+    fresh_domain: Callable[[], int],
+) -> Iterator[Robot]:
+    cell = Cell(tmp_path_factory.mktemp("robot"), fresh_domain())
+    try:
+        yield Robot(cell, fresh_host())
+    finally:
+        cell.close()
+
+
+def test_payload_is_followed(robot: Robot) -> None:
+    robot.switch_on()
+    for mass in ("1.7", "0"):
+        robot.run(f"set_payload({mass}, [0, 0, 0.05])")
+        robot.await_state(payload_kg=mass)
+
+
+def test_speed_scaling_is_followed(robot: Robot) -> None:
+    rtde_io = pytest.importorskip("rtde_io")
+    slider = rtde_io.RTDEIOInterface(robot.host)
+    for fraction in (0.4, 1.0):
+        assert slider.setSpeedSlider(fraction)
+        robot.await_state(speed_scaling=f"{fraction:g}")
+    slider.disconnect()
+
+
+def test_every_mode_has_its_power(robot: Robot) -> None:
+    robot.switch_on()
+    energy = {name: robot.figure("state", f"{name}_energy_J") for name in ("off", "braked")}
+    standing = robot.figure("total", "power_W")
+    robot.ask(DASHBOARD_PORT, "power off")
+    robot.await_state(message="off", robot_mode="power off")
+    close_to_bus(robot)
+    off = robot.figure("total", "power_W")
+    robot.ask(DASHBOARD_PORT, "power on")
+    robot.await_state(message="braked", robot_mode="idle")
+    close_to_bus(robot)
+    assert off < robot.figure("total", "power_W") < standing
+    robot.switch_on()
+    for name, before in energy.items():
+        assert robot.figure("state", f"{name}_energy_J") > before
+    parts = ("off", "braked", "standstill", "moving", "protective_stop")
+    whole = sum(robot.figure("state", f"{part}_energy_J") for part in parts)
+    assert whole == pytest.approx(robot.figure("total", "energy_J"), rel=1e-4)
+
+
+def close_to_bus(robot: Robot) -> None:
+    """Wait until the power of the mode has found that of the bus."""
+
+    def close() -> bool:
+        total, bus = robot.figure("total", "power_W"), robot.figure("bus", "power_W")
+        return abs(total - bus) < 0.5
+
+    robot.observer.wait(close, "the power of this mode")
+
+
+def test_a_protective_stop_is_told_apart(robot: Robot) -> None:
+    robot.switch_on()
+    before = robot.figure("state", "protective_stop_time_s")
+    robot.run("movej([9, -1.5, 1.5, 0, 0, 0], a=1.0, v=0.3)")  # beyond the joint's range
+    robot.await_state(message="protective stop", safety_mode="protective stop")
+    robot.switch_on()
+    assert robot.figure("state", "protective_stop_time_s") > before
+
+
+def test_a_gap_is_unaccounted_and_told(robot: Robot) -> None:
+    robot.switch_on()
+    before = robot.figure("counters", "unaccounted_ever_s")
+    robot.ask(WORKSHOP_PORT, "fault skipped_packets@0:200")
+    robot.observer.wait(
+        lambda: robot.figure("counters", "unaccounted_ever_s") > before + 0.35, "the gap"
+    )
+    assert robot.figure("counters", "unaccounted_ever_s") == pytest.approx(before + 0.4, abs=0.01)
+    status = robot.observer.wait(
+        lambda: (
+            (s := robot.observer.status("/diagnostics", "estimator: source"))["gaps"] != "0" and s
+        ),
+        "the gap in diagnostics",
+    )
+    assert float(status["unaccounted_s"]) >= 0.35
+
+
+def test_a_plan_is_predicted_and_measured(robot: Robot) -> None:
+    robot.switch_on()
+    with RtdeSource(robot.host, fields=("actual_q",)) as source:
+        batch = source.read(10.0)
+    assert batch is not None
+    here = batch["actual_q"][-1]
+    goal = here + 0.3 * (1 if here[1] < -1.5 else -1)
+    seconds = 0.3 / 0.3 + 0.3 / 1.0  # of a trapezoid of 0.3 rad/s and 1 rad/s^2
+    observer = robot.observer
+    publisher = observer.node.create_publisher(JointTrajectory, "/energy/planned_trajectory", 10)
+    observer.wait(lambda: publisher.get_subscription_count() > 0, "the estimator's ear")
+    plan = JointTrajectory(joint_names=list(JOINTS))
+    point = JointTrajectoryPoint(positions=goal.tolist())
+    point.time_from_start.sec, point.time_from_start.nanosec = divmod(round(seconds * 1e9), 10**9)
+    plan.points.append(point)
+    observer.latest.pop("/energy/prediction", None)
+    publisher.publish(plan)
+    observer.wait(lambda: "/energy/prediction" in observer.latest, "the prediction")
+    predicted = observer.status("/energy/prediction", "total")
+    assert "measured_energy_J" not in predicted
+    assert float(predicted["duration_s"]) == pytest.approx(seconds)
+    robot.run(f"movej([{', '.join(map(str, goal))}], a=1.0, v=0.3)")
+    measured = observer.wait(
+        lambda: "measured_energy_J" in (s := observer.status("/energy/prediction", "total")) and s,
+        "the measured energy",
+    )
+    assert measured["energy_J"] == predicted["energy_J"]
+    assert float(measured["measured_duration_s"]) == pytest.approx(seconds, abs=0.25)
+    # The model is not of this very arm; its standby is that of the bus by now.
+    for key in ("measured_energy_J", "measured_bus_energy_J"):
+        assert float(measured[key]) == pytest.approx(float(predicted["energy_J"]), rel=0.5)
+    for joint in JOINTS:
+        assert "measured_electrical_energy_J" in observer.status("/energy/prediction", joint)
