@@ -49,6 +49,7 @@ def made_up_model() -> EnergyModel:
     return EnergyModel(
         "ur5e", setup, "estimated", tuple(joints), bus,
         fit=({"bag": "a", "torque": None},), provenance={"date": "today", "serial": None},
+        current_delay=1.2e-3,
     )  # fmt: skip
 
 
@@ -138,6 +139,7 @@ def test_the_file_gives_back_the_model(tmp_path: Path) -> None:
     before, after = model.predict(*motion()), loaded.predict(*motion())
     np.testing.assert_allclose(after.total_power, before.total_power, rtol=1e-6, atol=1e-5)
     np.testing.assert_allclose(after.total_power_std, before.total_power_std, rtol=1e-5)
+    assert loaded.current_delay == 1.2e-3
     assert loaded.bus.mode_power == {"idle": 12.5}
     assert loaded.joints[0].friction.presliding == 1e-3
     assert loaded.joints[5].friction.temperature_range == (20.0, 40.0)

@@ -18,24 +18,13 @@ from ur_energy_model.files import write_text
 from ur_energy_model.model.energy_model import BusModel, EnergyModel, JointModel
 from ur_energy_model.model.friction import LAWS, PARAMETER_UNITS, SHAPE_UNITS, Friction
 from ur_energy_model.model.link_tensors import LinkTensors, is_possible
+from ur_energy_model.model.model_document import JOINT_UNITS, KIND, SCHEMA, document
 from ur_energy_model.model.setup import Payload, Setup
 from ur_energy_model.model.yaml_tree import YamlTree
-from ur_energy_model.plain import plain
 
 Array = NDArray[np.float64]
 
-SCHEMA = 1
-KIND = "ur_energy_model"
-JOINT_UNITS: dict[str, str] = {
-    "gear_ratio": "1",
-    "reflected_inertia": "kg m^2",
-    "torque_constant": "N m/A",
-    "winding_resistance": "ohm",
-    "back_emf_constant": "V s/rad",
-}
 _POSITIVE = ("gear_ratio", "torque_constant")
-_DIGITS = 8
-"""Significant digits: more than any measurement has, few enough to read."""
 _REMEDY = "mend the line or identify again with ur_energy identify"
 _HEADER = """\
 # Electro-mechanical model of a robot arm, made by ur_energy identify.
@@ -50,7 +39,7 @@ def save_model(model: EnergyModel, path: str | Path) -> None:
         ModelFileError: the place cannot be written.
     """
     text = _HEADER + yaml.safe_dump(
-        _document(model), sort_keys=False, default_flow_style=None, width=100, allow_unicode=True
+        document(model), sort_keys=False, default_flow_style=None, width=100, allow_unicode=True
     )
     write_text(path, text, ModelFileError)
 
@@ -90,86 +79,6 @@ def load_model(path: str | Path) -> EnergyModel:
             _link_tensors(keys["link_tensors"], tuple(names)) if "link_tensors" in keys else None
         ),
     )
-
-
-def _document(model: EnergyModel) -> dict[str, Any]:
-    names = [joint.name for joint in model.joints]
-    payload = model.setup.payload
-    bus = model.bus
-    return {
-        "kind": KIND,
-        "schema": SCHEMA,
-        "robot": model.robot,
-        "setup": {
-            "source": model.setup_source,
-            "gravity": _numbers(model.setup.gravity),
-            "payload_mass": _number(payload.mass),
-            "payload_center_of_mass": _numbers(payload.center_of_mass),
-            "payload_inertia": [_numbers(row) for row in payload.inertia],
-        },
-        "joints": {joint.name: _joint_document(joint) for joint in model.joints},
-        **_link_tensors_document(model.link_tensors, names),
-        "bus": {
-            "kind": bus.kind,
-            "source": bus.source,
-            "reason": bus.reason,
-            "standby": _quantity(bus.standby, "W", bus.std.get("standby")),
-            "driver_std": {"value": _number(bus.std.get("driver", 0.0)), "unit": "W/A"},
-            "driver": {"unit": "W/A", **dict(zip(names, _numbers(bus.driver), strict=True))},
-            "inductance": {"unit": "H", **dict(zip(names, _numbers(bus.inductance), strict=True))},
-            "storage": {"value": _number(bus.storage), "unit": "J"},
-            "floor": {"value": _number(bus.floor), "unit": "W"},
-            "residual": {
-                "value": None if np.isnan(bus.residual) else _number(bus.residual),
-                "unit": "W",
-            },
-            "errors": [_numbers(row) for row in bus.errors],
-            "mode_power": {"unit": "W", **{k: _number(v) for k, v in bus.mode_power.items()}},
-        },
-        "fit": [plain(entry, digits=_DIGITS) for entry in model.fit],
-        "validation": [plain(entry, digits=_DIGITS) for entry in model.validation],
-        "provenance": plain(model.provenance, digits=_DIGITS),
-    }
-
-
-def _joint_document(joint: JointModel) -> dict[str, Any]:
-    friction = joint.friction
-    out: dict[str, Any] = {
-        name: _quantity(
-            getattr(joint, name), unit, joint.std.get(name), joint.source.get(name, "given")
-        )
-        for name, unit in JOINT_UNITS.items()
-    }
-    document: dict[str, Any] = {
-        "law": friction.law.name,
-        "reason": joint.friction_reason,
-        "shape": {
-            name: {"value": _number(value), "unit": SHAPE_UNITS[name]}
-            for name, value in friction.all_shape.items()
-        },
-        "parameters": {
-            name: _quantity(
-                friction.parameters[name],
-                PARAMETER_UNITS[name],
-                joint.std.get(name),
-                joint.source.get(name, "given"),
-            )
-            for name in friction.law.parameters
-        },
-    }
-    if friction.presliding:
-        document["presliding"] = {"value": _number(friction.presliding), "unit": "rad"}
-    if friction.temperature_range is not None:
-        low, high = friction.temperature_range
-        document["temperature_range"] = {
-            "lowest": _number(low), "highest": _number(high), "unit": "degC",
-        }  # fmt: skip
-    if friction.temperature_model is not None:
-        document["temperature_model"] = _numbers(friction.temperature_model)
-    out["friction"] = document
-    out["current_residual"] = {"value": _number(joint.current_residual), "unit": "A"}
-    out["current_covariance"] = [_numbers(row) for row in joint.current_covariance]
-    return out
 
 
 def _joint(name: str, node: YamlTree) -> JointModel:
@@ -244,17 +153,6 @@ def _friction(
         law, {name: parameters[name] for name in law.parameters}, shape, model, limits, travel
     )
     return friction, keys["reason"].text()
-
-
-def _link_tensors_document(tensors: LinkTensors | None, names: list[str]) -> dict[str, Any]:
-    """The part `link_tensors`; nothing where the robot file's are used."""
-    if tensors is None:
-        return {}
-    links = {
-        name: {"value": [_numbers(row) for row in value], "std": [_numbers(row) for row in std]}
-        for name, value, std in zip(names, tensors.values, tensors.std, strict=True)
-    }
-    return {"link_tensors": {"unit": "kg m^2", "source": tensors.source, **links}}
 
 
 def _link_tensors(node: YamlTree, joints: tuple[str, ...]) -> LinkTensors:
@@ -336,13 +234,6 @@ def _storage(node: YamlTree) -> float:
     return value
 
 
-def _quantity(
-    value: float, unit: str, std: float | None, source: str | None = None
-) -> dict[str, Any]:
-    out: dict[str, Any] = {"value": _number(value), "unit": unit, "std": _number(std or 0.0)}
-    return out if source is None else {**out, "source": source}
-
-
 def _read_quantity(
     node: YamlTree, name: str, unit: str, std: dict[str, float], source: dict[str, str], *,
     positive: bool = False, sourced: bool = True,
@@ -381,11 +272,3 @@ def _check_unit(node: YamlTree, unit: str) -> None:
 def _plain_mapping(node: YamlTree) -> dict[str, Any]:
     node.mapping()
     return dict(node.plain())
-
-
-def _number(value: float) -> float:
-    return float(f"{float(value):.{_DIGITS}g}")
-
-
-def _numbers(values: Any) -> list[float]:
-    return [_number(value) for value in values]
