@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -79,6 +80,22 @@ def test_a_bag_of_another_arm_is_refused_with_a_remedy_that_the_command_has(
     assert main(["payload", str(paths[0]), str(bag)]) == 1
     line = capsys.readouterr().err
     assert "was recorded on a ur10e, not a ur5e; use a model of a ur10e" in line
+
+
+def test_says_that_the_model_is_of_another_arm(paths, tmp_path, capsys) -> None:
+    model = EnergyModel.load(paths[0])
+    own = tuple(replace(joint, current_residual=0.02) for joint in model.joints)
+    other = tuple(
+        replace(joint, torque_constant=factor * joint.torque_constant)
+        for joint, factor in zip(own, (1.2, 0.8, 1.2, 0.8, 1.2, 0.8), strict=True)
+    )
+    warned = []
+    for name, joints in (("own", own), ("other", other)):
+        path = tmp_path / f"{name}.yaml"
+        replace(model, joints=joints).save(path)
+        assert main(["payload", str(path), str(paths[1])]) == 0
+        warned.append("use a model of this very arm" in capsys.readouterr().err)
+    assert warned == [False, True]
 
 
 def test_a_real_arm_with_2805_grams(recordings: Path, tmp_path, capsys) -> None:

@@ -81,6 +81,7 @@ def _as_json(model: Any, found: Any, known: float | None) -> dict[str, Any]:
         "gravity": found.gravity,
         "gravity_source": found.gravity_source,
         "torque_rms": estimate.torque_rms,
+        "misfit": estimate.misfit,
         "samples": estimate.samples,
     }
     if known is not None:

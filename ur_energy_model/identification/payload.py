@@ -65,6 +65,8 @@ class PayloadEstimate:
         center_std: [3], m; NaN where the mass is too small to have a centre.
         torque_rms: residual per joint [n], N m, joint side, of the model as it is with the payload
             found (and with calibrated torque constants); NaN for joints that did not move.
+        misfit: that residual over the one of the model's own recordings, median over joints; NaN
+            where the model does not say.
         torque_constants: [n], N m/A, motor side; calibrated where the mass was given.
         torque_constants_std: [n], N m/A.
         samples: torque samples used, joints counted one by one.
@@ -75,6 +77,7 @@ class PayloadEstimate:
     mass_std: float
     center_std: Array
     torque_rms: Array
+    misfit: float
     torque_constants: Array
     torque_constants_std: Array
     samples: int
@@ -179,11 +182,19 @@ class PayloadFit:
             mass_std=float(np.hypot(own_std, common)),
             center_std=center_std,
             torque_rms=solution.rms,
+            misfit=self._misfit(solution.rms),
             torque_constants=constant,
             torque_constants_std=constant
             * np.hypot(solution.gain_std / solution.gain, _ONE_SIDED_FRICTION),
             samples=samples,
         )
+
+    def _misfit(self, rms: Array) -> float:
+        joints = self.model.joints
+        own = [j.gear_ratio * j.torque_constant * j.current_residual for j in joints]
+        known = [value / usual for value, usual in zip(rms, own, strict=True) if usual > 0]
+        known = [value for value in known if np.isfinite(value)]
+        return float(np.median(known)) if known else float("nan")
 
 
 def with_torque_constants(model: EnergyModel, estimate: PayloadEstimate) -> EnergyModel:

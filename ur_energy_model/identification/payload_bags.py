@@ -24,6 +24,10 @@ from ur_energy_model.model.robots import RobotDescription
 
 Array = NDArray[np.float64]
 
+_ANOTHER_ARM = 4.0
+"""Misfit from which the model is another arm's: 1 to 3 for an arm's own model, cold or warm, and
+7 and more for another arm of the type."""
+
 
 @dataclass(frozen=True)
 class _Motions:
@@ -90,14 +94,22 @@ def weigh_payload(
             model, description, gravity, known_mass=known_mass, for_difference=for_difference
         )
         estimate = fit.estimate(_Motions(recording), NarrowFilter(recording.cutoff))
-        warnings = []
-        off = abs(estimate.payload.mass - told)
-        if np.isfinite(told) and off > max(0.1, 4 * estimate.mass_std):
-            warnings.append(
-                f"{bag}: the currents show {estimate.payload.mass:.2f} kg, but the controller "
-                f"computes with {told:.2f} kg; tell it the right payload (set_payload)"
-            )
-        return BagPayload(estimate, gravity, source, told, tuple(warnings))
+        warnings = tuple(_warnings(bag, estimate, told))
+        return BagPayload(estimate, gravity, source, told, warnings)
+
+
+def _warnings(bag: str | Path, estimate: PayloadEstimate, told: float) -> Iterator[str]:
+    if estimate.misfit > _ANOTHER_ARM:
+        yield (
+            f"{bag}: the model is {estimate.misfit:.0f} times as far from these currents as from "
+            "those it was identified from, so do not trust the mass; use a model of this very arm"
+        )
+    off = abs(estimate.payload.mass - told)
+    if np.isfinite(told) and off > max(0.1, 4 * estimate.mass_std):
+        yield (
+            f"{bag}: the currents show {estimate.payload.mass:.2f} kg, but the controller "
+            f"computes with {told:.2f} kg; tell it the right payload (set_payload)"
+        )
 
 
 def weigh_difference(
