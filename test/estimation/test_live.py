@@ -24,6 +24,7 @@ from ur_energy_model.estimation.channels import ArmState
 from ur_energy_model.estimation.live import LiveEstimator, LiveOptions
 from ur_energy_model.estimation.powers import PowerOptions
 from ur_energy_model.estimation.snapshot import Snapshot
+from ur_energy_model.model.alignment import SpeedAlignment
 from ur_energy_model.model.supply import SupplyStore
 from ur_energy_model.telemetry.samples import Telemetry
 
@@ -280,6 +281,79 @@ def test_efforts_in_newton_metres_are_currents() -> None:
     assert not snapshot.bus_measured
     whole = np.trapezoid(total(telemetry), telemetry.time)
     assert energy(snapshot, "total") == pytest.approx(whole)
+
+
+def test_currents_that_come_late_meet_their_speeds() -> None:
+    telemetry = motion(2.0)
+    model = replace(known_model(), current_delay=1e-3)
+    estimator = LiveEstimator(model, ROBOT)
+    sizes, start = [1, 7, 10, 13, 2], 0
+    while start < len(telemetry):
+        size = sizes[start % len(sizes)]
+        estimator.update(telemetry.cut(slice(start, start + size)))
+        seen(estimator)
+        start += size
+    speeds = SpeedAlignment(1e-3)(telemetry.time, telemetry["actual_qd"])
+    truth = model.joint_power(speeds, telemetry["actual_current"]).electrical_power
+    snapshot = seen(estimator)
+    each = snapshot.since_reset.net[snapshot.channels.per_joint["electrical_power"]]
+    assert each == pytest.approx(np.trapezoid(truth, telemetry.time, axis=0))
+    assert each != pytest.approx(np.trapezoid(electrical(telemetry), telemetry.time, axis=0))
+
+
+@pytest.mark.parametrize("size", [1, 10])
+def test_the_inductive_term_is_counted(size: int) -> None:
+    telemetry, inductance = motion(2.0), 0.05
+    # From 4 A to where the motion ends: an integral that does not cancel over periods.
+    current = telemetry["actual_current"] + np.linspace(3.0, 0.0, len(telemetry))[:, None]
+    telemetry = changed(telemetry, actual_current=current)
+    model = known_model()
+    model = replace(model, bus=replace(model.bus, inductance=np.full(6, inductance)))
+    estimator = LiveEstimator(model, ROBOT)
+    for batch in packets(telemetry, size):
+        estimator.update(batch)
+    without = fed(telemetry)
+    stored = inductance / 2 * (current[-1] ** 2 - current[0] ** 2).sum()
+    found = energy(seen(estimator), "total") - energy(seen(without), "total")
+    assert abs(stored) > 1.0
+    assert found == pytest.approx(stored, rel=0.02)
+
+
+def test_the_newest_packet_needs_no_batch() -> None:
+    telemetry = motion(0.1)
+    estimator = LiveEstimator(known_model(), ROBOT)
+    for i, power in enumerate(total(telemetry)):
+        qd, current = telemetry["actual_qd"][i], telemetry["actual_current"][i]
+        estimator.sense(qd.tolist(), current.tolist())
+        assert estimator.latest_total == pytest.approx(power)
+    assert estimator.samples == 0
+
+
+def test_a_payload_and_speeds_that_were_told_outlive_a_new_model() -> None:
+    telemetry = motion(0.2)
+    n = len(telemetry)
+    told = changed(
+        telemetry, payload=np.full(n, 2.5), payload_cog=np.full((n, 3), 0.02),
+        speed_scaling=np.full(n, 0.5), target_speed_fraction=np.full(n, 0.8),
+    )  # fmt: skip
+    estimator = fed(told)
+    seen(estimator)
+    estimator.use_model(known_model(standby=30.0))
+    snapshot = seen(estimator)
+    assert (snapshot.payload, snapshot.speed_scaling) == (2.5, pytest.approx(0.4))
+    assert estimator.flow.dynamics.setup.payload.mass == 2.5
+
+
+def test_a_cycle_log_that_cannot_be_written_stops_nothing(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    options = LiveOptions(cycle_log=tmp_path / "file" / "cycles.csv")
+    estimator = LiveEstimator(known_model(), ROBOT, options)
+    for batch in packets(motion(1.0), 100):
+        estimator.start_cycle()
+        estimator.update(batch)
+    seen(estimator)
+    assert estimator.cycles
+    assert "cycles.csv: cannot be written" in str(estimator.log_problem)
 
 
 def test_the_current_method_refuses_a_source_without_currents() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import signal
@@ -19,6 +20,7 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from test.estimation.known_arm import ROBOT, known_model, motion, packets, total
 from test.nodes.conftest import PATIENCE, Cell
+from ur_energy_model.estimation.state_file import StateFile
 from ur_energy_model.nodes.conversions import time_message
 from ur_energy_model.nodes.estimator import EstimatorNode
 from ur_energy_model.telemetry.bags import BagWriter
@@ -226,6 +228,54 @@ def test_a_plan_is_predicted_and_compared(cell: Cell, model: Path, bag: Path) ->
     assert float(figures["energy_std_J"]) > 0
     names = [status.name for status in observer.latest["/energy/prediction"].status]
     assert names == [f"prediction: {part}" for part in (*JOINTS, "total")]
+
+
+def test_a_drifting_model_is_told(cell: Cell, tmp_path: Path, bag: Path) -> None:
+    observer = cell.observer
+    observer.listen("/diagnostics", "diagnostic_msgs/DiagnosticArray")
+    known_model(standby=33.0).save(tmp_path / "high.yaml")
+    cell.add(
+        EstimatorNode, source="bag", bag=str(bag), loop=True, drift_time=1.0, drift_alarm=5.0,
+        model_file=str(tmp_path / "high.yaml"),
+    )  # fmt: skip
+    model = observer.wait(
+        lambda: (s := observer.status("/diagnostics", "estimator: model"))["level"] == "1" and s,
+        "the alarm",
+    )
+    assert "drifts away" in model["message"]
+    assert float(model["residual_mean_W"]) == pytest.approx(8.0, abs=0.1)
+
+
+def test_a_full_disk_is_told_and_stops_nothing(
+    cell: Cell, model: Path, bag: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    observer = cell.observer
+    observer.listen("/diagnostics", "diagnostic_msgs/DiagnosticArray")
+    observer.listen("/energy/total/energy", "std_msgs/Float64")
+    cell.add(
+        EstimatorNode, source="bag", bag=str(bag), loop=True, model_file=str(model),
+        state_file=str(cell.folder / "state.json"),
+    )  # fmt: skip
+
+    def counters(level: str) -> dict[str, str]:
+        return observer.wait(
+            lambda: (
+                (s := observer.status("/diagnostics", "estimator: counters"))["level"] == level
+                and s
+            ),
+            f"level {level}",
+        )
+
+    counters("0")
+    with monkeypatch.context() as patch:
+        patch.setattr(StateFile, "_replace", refuse)
+        assert "state.json: cannot be written (No space left" in counters("2")["message"]
+        observer.hear_many("/energy/total/energy", 5)
+    counters("0")
+
+
+def refuse(*_: Any) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 @pytest.mark.parametrize(

@@ -113,6 +113,23 @@ def test_every_sample_arrives_once_and_in_order(peer):
         assert got.tobytes() == np.array([value_of(name, i) for i in range(2010)]).tobytes()
 
 
+def test_every_packet_is_watched_as_it_arrives_and_read_in_batches(peer):
+    watched = []
+    with Fed(peer), source_of(
+        peer, batch_seconds=0.02, watch=lambda records: watched.extend(records["timestamp"])
+    ) as source:  # fmt: skip
+        batches = read(source, 10)
+        for tick in range(10, 50):
+            peer.send_ticks([tick])
+        batches += read(source, 40)
+        peer.send_ticks([50, 51])
+        peer.disconnect()
+        batches += read(source, 2)  # what came before the end is not lost
+    assert len(batches) <= 1 + 4 + 1
+    assert ticks_of(batches) == list(range(52))
+    assert watched == np.concatenate([batch.time for batch in batches]).tolist()
+
+
 def test_the_robot_is_known_after_entering(peer):
     with Dashboard(peer.host) as dashboard, Fed(peer):
         source = source_of(peer, robot="ur5e", dashboard_port=dashboard.port)

@@ -175,7 +175,9 @@ def latencies(known: deque[tuple[float, int]], batch: Telemetry) -> list[float]:
         return []
     # Stamps are the controller's clock mapped smoothly: a straight line within a batch.
     last, oldest = int(batch.stamp[-1]), float(batch.time[0])
-    return [(host - last) * 1e-9 + newest - time for time, host in taken if time >= oldest]
+    return [
+        (host - last) * 1e-9 + newest - time for time, host in taken if oldest <= time <= newest
+    ]
 
 
 def age_of(path: Path) -> float | None:

@@ -282,6 +282,8 @@ class RtdeSource:
         self._stream.check_times(records["timestamp"])
         self._last_data = time.monotonic()
         self._first = records, arrival
+        if self._watch is not None:
+            self._watch(records)
         self._adopt_rate(np.diff(records["timestamp"].astype(float)))
         if "payload" in (records.dtype.names or ()):
             self._info = replace(self._info, payload_mass=float(records["payload"][0]))

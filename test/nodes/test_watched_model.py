@@ -1,0 +1,79 @@
+"""Model files that are replaced, of arms whose description lies elsewhere."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from test.estimation.known_arm import known_model
+from ur_energy_model.errors import WrongRobotError
+from ur_energy_model.nodes.watched_model import WatchedModel
+from ur_energy_model.resources import config_file
+
+PERIOD = 1e-9
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Path:
+    """A robot file of the user's own: a UR5e by another name."""
+    text = config_file("robots", "ur5e.yaml").read_text()
+    assert "name: ur5e" in text
+    path = tmp_path / "arms" / "mine.yaml"
+    path.parent.mkdir()
+    path.write_text(text.replace("name: ur5e", "name: mine"))
+    return path
+
+
+def test_a_model_of_ones_own_arm_is_taken_wherever_its_file_lies(own: Path, tmp_path: Path) -> None:
+    model = tmp_path / "model.yaml"
+    replace(known_model(), robot=str(own)).save(model)
+    assert WatchedModel(model, "", PERIOD).robot.name == "mine"
+    copy = tmp_path / "copy.yaml"
+    shutil.copy(own, copy)
+    assert WatchedModel(model, str(copy), PERIOD).robot.name == "mine"
+    own.unlink()
+    assert WatchedModel(model, str(copy), PERIOD).robot.name == "mine"
+
+
+def test_a_model_of_another_arm_is_refused(own: Path, tmp_path: Path) -> None:
+    model = tmp_path / "model.yaml"
+    known_model().save(model)
+    with pytest.raises(WrongRobotError, match="is a model of ur5e, not of mine"):
+        WatchedModel(model, str(own), PERIOD)
+
+
+def test_a_replaced_file_is_read_once(tmp_path: Path) -> None:
+    path = tmp_path / "model.yaml"
+    known_model().save(path)
+    watched = WatchedModel(path, "", PERIOD)
+    assert watched.replaced() is None
+    known_model(standby=31.0).save(path)
+    model = watched.replaced()
+    assert model is not None
+    assert model.bus.standby == 31.0
+    assert watched.replaced() is None
+
+
+def test_a_file_that_is_no_longer_of_this_arm_is_told_and_left(own: Path, tmp_path: Path) -> None:
+    path = tmp_path / "model.yaml"
+    known_model().save(path)
+    watched = WatchedModel(path, "", PERIOD)
+    replace(known_model(), robot=str(own)).save(path)
+    assert watched.replaced() is None
+    assert "not of ur5e" in str(watched.problem)
+    path.unlink()
+    assert watched.replaced() is None
+    known_model().save(path)
+    assert watched.replaced() is not None
+    assert watched.problem is None
+
+
+def test_a_period_of_zero_never_looks(tmp_path: Path) -> None:
+    path = tmp_path / "model.yaml"
+    known_model().save(path)
+    watched = WatchedModel(path, "", 0.0)
+    known_model(standby=31.0).save(path)
+    assert watched.replaced() is None
