@@ -6,19 +6,18 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from test.estimation.known_arm import known_model
+from test.nodes.conftest import Cell
 from ur_energy_model.launching import ARGUMENTS
 from ur_energy_model.resources import share_directory
 
 launch_ros = pytest.importorskip("launch_ros", reason="launch_ros is not installed here")
 
-Launched = Callable[..., "subprocess.Popen[str]"]
 LAUNCH = share_directory() / "launch"
 _RUN = """
 import sys
@@ -35,23 +34,18 @@ sys.exit(service.run())
 
 
 @pytest.fixture
-def launched(fresh_domain: Callable[[], int]) -> Launched:
-    """Start a launch file, in a session and a ROS domain of its own."""
-    return lambda *where, **arguments: _launched(fresh_domain(), *where, **arguments)
+def cell(tmp_path: Path, fresh_domain: Callable[[], int]) -> Iterator[Cell]:
+    """A ROS domain of its own."""
+    made = Cell(tmp_path, fresh_domain())
+    yield made
+    made.close()
 
 
-def _launched(domain: int, name: str, folder: Path, **arguments: str) -> subprocess.Popen[str]:
-    environment = {
-        **os.environ, "AMENT_PREFIX_PATH": sys.prefix, "ROS_LOG_DIR": str(folder / "log"),
-        "ROS_DOMAIN_ID": str(domain),
-        "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST",
-    }  # fmt: skip
+def launched(cell: Cell, name: str, **arguments: str) -> subprocess.Popen[str]:
+    """Start a launch file, in a session of its own."""
     words = [f"{key}:={value}" for key, value in arguments.items()]
-    return subprocess.Popen(
-        [sys.executable, "-c", _RUN, str(LAUNCH / f"{name}.launch.py"), *words],
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment,
-        start_new_session=True, cwd=folder,
-    )  # fmt: skip
+    command = [sys.executable, "-c", _RUN, str(LAUNCH / f"{name}.launch.py"), *words]
+    return cell.run(command, AMENT_PREFIX_PATH=sys.prefix)
 
 
 def ended(child: subprocess.Popen[str], timeout: float = 90.0) -> str:
@@ -77,17 +71,16 @@ def test_declared_arguments_are_those_of_the_table(name: str) -> None:
 
 
 def test_the_demo_runs_until_ctrl_c(
-    tmp_path: Path, fresh_host: Callable[[], str], launched: Launched
+    cell: Cell, tmp_path: Path, fresh_host: Callable[[], str]
 ) -> None:
     known_model().save(tmp_path / "model.yaml")
+    cell.observer.listen("/cell_1/energy/total/power", "std_msgs/Float64")
     child = launched(
-        "demo", tmp_path, host=fresh_host(), model_file=str(tmp_path / "model.yaml"),
+        cell, "demo", host=fresh_host(), model_file=str(tmp_path / "model.yaml"),
         record="true", bag_directory=str(tmp_path / "bags"), namespace="cell_1",
     )  # fmt: skip
-    end = time.monotonic() + 90.0
-    while not list(tmp_path.glob("bags/*/*.mcap")) and time.monotonic() < end:
-        time.sleep(0.2)
-    time.sleep(2.0)
+    cell.observer.hear("/cell_1/energy/total/power")
+    cell.observer.wait(lambda: list(tmp_path.glob("bags/*/*.mcap")), "a bag")
     child.send_signal(signal.SIGINT)
     output = ended(child)
     assert list(tmp_path.glob("bags/*/metadata.yaml"))
@@ -96,20 +89,20 @@ def test_the_demo_runs_until_ctrl_c(
 
 
 def test_the_cell_waits_for_its_controller(
-    tmp_path: Path, fresh_host: Callable[[], str], launched: Launched
+    cell: Cell, tmp_path: Path, fresh_host: Callable[[], str]
 ) -> None:
     known_model().save(tmp_path / "model.yaml")
-    child = launched(
-        "energy", tmp_path, robot_ip=fresh_host(), model_file=str(tmp_path / "model.yaml")
-    )
-    time.sleep(5.0)
+    cell.observer.listen("/diagnostics", "diagnostic_msgs/DiagnosticArray")
+    child = launched(cell, "energy", robot_ip=fresh_host(), model_file=str(tmp_path / "model.yaml"))
+    for name in ("logger: connection", "estimator: source"):
+        assert "connection" in cell.observer.status("/diagnostics", name)["message"]
     assert child.poll() is None
     child.send_signal(signal.SIGINT)
     assert ended(child).count("process has finished cleanly") == 2
 
 
-def test_identification_ends_by_itself_and_says_why(tmp_path: Path, launched: Launched) -> None:
-    output = ended(launched("identify", tmp_path, bags=str(tmp_path / "none")))
+def test_identification_ends_by_itself_and_says_why(cell: Cell, tmp_path: Path) -> None:
+    output = ended(launched(cell, "identify", bags=str(tmp_path / "none")))
     assert "none" in output
     assert "exit code 1" in output
     assert not (tmp_path / "model.yaml").exists()
