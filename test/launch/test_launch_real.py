@@ -88,17 +88,21 @@ def test_the_demo_runs_until_ctrl_c(
     assert "Traceback" not in output
 
 
+@pytest.mark.parametrize(("composed", "processes"), [("false", 2), ("true", 1)])
 def test_the_cell_waits_for_its_controller(
-    cell: Cell, tmp_path: Path, fresh_host: Callable[[], str]
+    cell: Cell, tmp_path: Path, fresh_host: Callable[[], str], composed: str, processes: int
 ) -> None:
     known_model().save(tmp_path / "model.yaml")
     cell.observer.listen("/diagnostics", "diagnostic_msgs/DiagnosticArray")
-    child = launched(cell, "energy", robot_ip=fresh_host(), model_file=str(tmp_path / "model.yaml"))
+    child = launched(
+        cell, "energy", robot_ip=fresh_host(), model_file=str(tmp_path / "model.yaml"),
+        composed=composed,
+    )  # fmt: skip
     for name in ("logger: connection", "estimator: source"):
         assert "connection" in cell.observer.status("/diagnostics", name)["message"]
     assert child.poll() is None
     child.send_signal(signal.SIGINT)
-    assert ended(child).count("process has finished cleanly") == 2
+    assert ended(child).count("process has finished cleanly") == processes
 
 
 def test_identification_ends_by_itself_and_says_why(cell: Cell, tmp_path: Path) -> None:
