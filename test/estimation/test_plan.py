@@ -87,6 +87,16 @@ def test_plans_that_cannot_be_are_refused() -> None:
         Plan(np.array([0.0, 1.0]), np.full((2, 6), np.nan))
 
 
+@pytest.mark.parametrize(
+    ("scale", "problem"),
+    [(90.0, "shoulder_pan_joint: reaches 90 rad"), (5.0, "needs 4.68. rad/s.*more time")],
+)
+def test_plans_beyond_the_arm_are_refused(scale: float, problem: str) -> None:
+    plan = quintic(21)
+    with pytest.raises(InputError, match=problem):
+        predict_energy(known_model(), Plan(plan.time, scale * plan.q))
+
+
 def write(path: Path, header: list[str], rows: np.ndarray) -> Path:
     lines = [",".join(header), *(",".join(map(repr, map(float, row))) for row in rows)]
     path.write_text("\n".join(lines) + "\n")
@@ -103,6 +113,14 @@ def test_a_csv_file_is_read(tmp_path: Path, stem: str) -> None:
     assert read.q == pytest.approx(plan.q)
     assert read.qd == pytest.approx(plan.qd)
     assert read.qdd is None
+
+
+def test_a_csv_file_of_a_spreadsheet_is_read(tmp_path: Path) -> None:
+    plan = quintic(5)
+    header = ["time", *(f"q_{i}" for i in range(6))]
+    path = write(tmp_path / "t.csv", header, np.column_stack([plan.time, plan.q]))
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes().replace(b"\n", b"\r\n"))
+    assert read_plan(path, NAMES).q == pytest.approx(plan.q)
 
 
 def test_positions_may_be_named_by_joint(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from ur_energy_model.errors import InputError
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy import efficiency, integrate
 from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.supply import SupplyStore
 
 Array = NDArray[np.float64]
@@ -126,7 +127,8 @@ def predict_energy(
         speed_scaling: of the controller; the motion takes 1 / speed_scaling times as long.
 
     Raises:
-        InputError: the plan has another number of joints, or speed_scaling is not positive.
+        InputError: the plan has another number of joints or goes beyond their limits, or
+            speed_scaling is not positive.
     """
     if plan.q.shape[1] != model.dof:
         raise InputError(
@@ -136,6 +138,7 @@ def predict_energy(
     if not speed_scaling > 0:
         raise InputError(plan.source, "the robot's speed scaling is zero", "raise the speed slider")
     time, q, qd, qdd = plan.sampled()
+    _check_limits(plan.source, model.description() if dynamics is None else dynamics.robot, q, qd)
     time = time / speed_scaling
     split = model.predict(
         q, qd * speed_scaling, qdd * speed_scaling**2, dynamics=dynamics, temperature=temperature
@@ -165,6 +168,26 @@ def predict_energy(
     )
 
 
+SPEED_TOLERANCE = 1.05
+"""Speeds may exceed the limit by this factor between points: curves through them overshoot."""
+
+
+def _check_limits(source: str, robot: RobotDescription, q: Array, qd: Array) -> None:
+    """Refuse what the arm cannot do, such as positions in degrees; q, qd [samples, n], rad."""
+    reach, speed = np.abs(q).max(axis=0), np.abs(qd).max(axis=0)
+    for j, name in enumerate(robot.joint_names):
+        if reach[j] > robot.max_position[j]:
+            raise InputError(
+                source, f"reaches {reach[j]:.4g} rad, and the joint's range ends at "
+                f"{robot.max_position[j]:.4g}", "give positions in radians", field=name,
+            )  # fmt: skip
+        if speed[j] > SPEED_TOLERANCE * robot.max_velocity[j]:
+            raise InputError(
+                source, f"needs {speed[j]:.4g} rad/s, and the joint has "
+                f"{robot.max_velocity[j]:.4g}", "give the motion more time", field=name,
+            )  # fmt: skip
+
+
 _TIME_NAMES = ("time", "t", "timestamp", "time_from_start")
 
 
@@ -179,7 +202,7 @@ def read_plan(path: str | Path, joint_names: Sequence[str]) -> Plan:
         InputError: names the column or line to mend.
     """
     try:
-        with Path(path).open(newline="", encoding="utf-8") as file:
+        with Path(path).open(newline="", encoding="utf-8-sig") as file:
             rows = list(csv.reader(file))
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(path, f"cannot be read ({error})", "check the path") from error
