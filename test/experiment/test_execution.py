@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 
 from ur_energy_model.errors import ControllerError, MotionRefusedError, RecordingError
-from ur_energy_model.experiment.execution import ExecutionPlan, MotionSummary, execute
+from ur_energy_model.experiment.execution import execute
+from ur_energy_model.experiment.execution_plan import ExecutionPlan, MotionSummary
 from ur_energy_model.experiment.mover import Mover
 from ur_energy_model.model.fourier import FourierTrajectory, load_trajectory, save_trajectory
 from ur_energy_model.model.robots import load_robot
@@ -67,16 +68,20 @@ class Execution:
         self.child.kill()
         self.child.communicate()
 
-    def wait_until_recording(self, seconds: float) -> None:
-        """Until a recording has gone on for a while."""
-        while not self.bag.is_dir():
+    def wait_until_recorded(self, size: int = 400_000) -> None:
+        """Until the recording has this many bytes: some seconds of it, on any machine."""
+        file = self.bag / "bag_0.mcap"
+        while not file.exists() or file.stat().st_size < size:
             assert self.child.poll() is None, self.child.communicate()[1]
             time.sleep(0.05)
-        time.sleep(seconds)
 
     def end(self) -> tuple[int, str, str]:
         """Exit code, stdout, stderr."""
-        output, errors = self.child.communicate()
+        try:
+            output, errors = self.child.communicate(timeout=90)
+        except subprocess.TimeoutExpired:
+            self.child.kill()
+            pytest.fail(f"it does not end; it said: {self.child.communicate()[1]}")
         return self.child.returncode, output, errors
 
 
@@ -157,7 +162,7 @@ def test_a_peer_without_control_ports_is_refused():
 
 def test_interrupt_stops_the_arm_and_keeps_the_bag(controller, short, tmp_path):
     with Execution(controller, replace(short, repetitions=6), tmp_path) as execution:
-        execution.wait_until_recording(3.0)
+        execution.wait_until_recorded()
         execution.child.send_signal(signal.SIGINT)
         code, _, errors = execution.end()
     assert code == 130, errors
@@ -173,7 +178,7 @@ def test_a_dead_controller_ends_the_run_and_keeps_the_bag(simulate, fresh_host, 
     host = fresh_host()
     controller = simulate(host, "--motion", "hold")
     with Execution(host, replace(short, repetitions=6), tmp_path) as execution:
-        execution.wait_until_recording(3.0)
+        execution.wait_until_recorded()
         controller.kill()
         code, output, errors = execution.end()
     assert code == 1, errors
@@ -190,7 +195,7 @@ def test_a_cut_connection_stops_the_arm(simulate, fresh_host, short, tmp_path, f
     host = fresh_host()
     controller = simulate(host, "--motion", "hold")
     with Execution(host, replace(short, repetitions=8), tmp_path) as execution:
-        execution.wait_until_recording(3.0)
+        execution.wait_until_recorded()
         tell_simulation(host, f"fault {fault}")
         code, _, errors = execution.end()
     assert code == 1, errors

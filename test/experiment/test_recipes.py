@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ur_energy_model.experiment.execution import ExecutionPlan
+from ur_energy_model.experiment.design import Design
+from ur_energy_model.experiment.execution_plan import ExecutionPlan
 from ur_energy_model.experiment.limits import check
 from ur_energy_model.experiment.problem import DesignProblem, DesignRequest
 from ur_energy_model.experiment.protocol import Outcome, Session
 from ur_energy_model.experiment.recipes import PAYLOAD, PROTOCOLS, run_protocol
-from ur_energy_model.experiment.search import Design
 from ur_energy_model.model.fourier import FourierTrajectory, load_trajectory
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.setup import Payload

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from ur_energy_model.errors import MotionRefusedError
+from ur_energy_model.experiment.genetic import genetic_search
 from ur_energy_model.experiment.limits import check
 from ur_energy_model.experiment.problem import DesignProblem, DesignRequest
-from ur_energy_model.experiment.search import descend, design_trajectory, genetic_search
+from ur_energy_model.experiment.search import descend, design_trajectory
 from ur_energy_model.model.bodies import TABLE, Wall
 from ur_energy_model.model.fourier import load_trajectory
 from ur_energy_model.model.robots import load_robot

@@ -15,9 +15,9 @@ from ur_energy_model.cli.output import (
 )
 
 if TYPE_CHECKING:
+    from ur_energy_model.experiment.design import Design
     from ur_energy_model.experiment.limits import Limits
     from ur_energy_model.experiment.problem import DesignRequest
-    from ur_energy_model.experiment.search import Design
     from ur_energy_model.model.fourier import FourierTrajectory
 
 EXAMPLE = """\
@@ -149,7 +149,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _design(options: argparse.Namespace) -> int:
-    from ur_energy_model.experiment.search import design_trajectory, genetic_search
+    from ur_energy_model.experiment.genetic import genetic_search
+    from ur_energy_model.experiment.search import design_trajectory
     from ur_energy_model.model.fourier import save_trajectory
 
     request = _request(options, options.robot)
@@ -208,7 +209,7 @@ def _export(options: argparse.Namespace) -> int:
 
 def _execute(options: argparse.Namespace) -> int:
     from ur_energy_model.cli.motion import run_and_report
-    from ur_energy_model.experiment.execution import ExecutionPlan
+    from ur_energy_model.experiment.execution_plan import ExecutionPlan
 
     if options.host is None or options.output is None:
         options.parser.error("--execute needs --host ADDRESS and -o BAG")

@@ -13,7 +13,7 @@ from ur_energy_model.cli.output import note, print_json, print_table, progress
 from ur_energy_model.errors import MotionRefusedError
 
 if TYPE_CHECKING:
-    from ur_energy_model.experiment.execution import (
+    from ur_energy_model.experiment.execution_plan import (
         ExecutionPlan,
         ExecutionResult,
         MotionSummary,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ur_energy_model.cli.output import add_json_option, note, print_json, print_table, progress
 
 if TYPE_CHECKING:
-    from ur_energy_model.experiment.execution import ExecutionPlan, ExecutionResult
+    from ur_energy_model.experiment.execution_plan import ExecutionPlan, ExecutionResult
     from ur_energy_model.experiment.protocol import Mount
     from ur_energy_model.telemetry.samples import RecordingInfo
 

@@ -61,8 +61,9 @@ def run(options: argparse.Namespace) -> int:
     """Make the report."""
     from ur_energy_model.files import write_text
     from ur_energy_model.model.energy_model import EnergyModel
+    from ur_energy_model.report.layout import page_of
     from ur_energy_model.report.page import render
-    from ur_energy_model.report.report import make_report, page_of
+    from ur_energy_model.report.report import make_report
     from ur_energy_model.report.shift_view import Tariff
 
     tariff = Tariff(options.tariff, options.currency, options.co2, options.supply_efficiency)

@@ -7,7 +7,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
@@ -16,170 +15,34 @@ from numpy.typing import NDArray
 
 from ur_energy_model.errors import ControllerError, MotionRefusedError, RecordingError
 from ur_energy_model.experiment.approach import plan_approach
+from ur_energy_model.experiment.execution_plan import (
+    ExecutionPlan,
+    ExecutionResult,
+    MotionSummary,
+)
 from ur_energy_model.experiment.export import APPROACH_ACCELERATION, APPROACH_SPEED
-from ur_energy_model.experiment.limits import Limits, Verdict, check
+from ur_energy_model.experiment.limits import Verdict, check
 from ur_energy_model.experiment.mover import Follow, Mover, MoveTo, Report
 from ur_energy_model.experiment.runnable import Runnable, sample_period
+from ur_energy_model.experiment.watch import NORMAL_SAFETY, Watch
 from ur_energy_model.telemetry.modes import (
     BRAKES_RELEASED,
     PLAYING,
     ROBOT_MODES,
     SAFETY_MODES,
 )
-from ur_energy_model.telemetry.recorder import Recorder, RecorderStatus
+from ur_energy_model.telemetry.recorder import Recorder
 from ur_energy_model.telemetry.rtde import RtdeSource
-from ur_energy_model.telemetry.samples import Telemetry
 
 Array = NDArray[np.float64]
 Progress = Callable[[float, str], None]
 
-FOLLOWING_ERROR = 0.1
-"""Largest deviation of measured from commanded joint position that is borne [rad]."""
-SILENCE = 1.0
-"""Without telemetry for this long the connection counts as lost and the motion is ended [s]."""
 MARGIN = 0.5
 """Rest that is recorded before and after the trajectory [s]."""
 _POLL = 0.02
-_NORMAL_SAFETY = (1, 2)
 _ARRIVED = 1e-2
 """Joint distance to the start within which a trajectory may begin [rad]."""
 _SETTLE = 5.0
-
-
-@dataclass(frozen=True)
-class ExecutionPlan:
-    """What shall be run.
-
-    Attributes:
-        trajectory: checked against `limits` before anything moves.
-        limits: of the arm in its place.
-        warm_up: time to run the trajectory before recording, so that the joints are warm [s].
-        speed_fraction: of the designed speed, at most 1.
-    """
-
-    trajectory: Runnable
-    limits: Limits
-    warm_up: float = 0.0
-    speed_fraction: float = 1.0
-
-    @property
-    def duration(self) -> float:
-        """Time that the recorded run lasts [s]."""
-        return self.trajectory.duration / self.speed_fraction
-
-
-@dataclass(frozen=True)
-class MotionSummary:
-    """What a robot is about to do, for the person who is asked.
-
-    Attributes:
-        host, robot, serial: who moves.
-        here, start: joint positions now and at the trajectory's start [n], rad.
-        travel: largest joint travel of the trajectory [n], rad.
-        joint_speed: largest of each joint [n], rad/s.
-        tool_speed: largest of flange and elbow [m/s].
-        clearance: smallest distance by the check [m].
-        duration, warm_up: s.
-        program_running: a program runs on the controller and will be replaced.
-    """
-
-    host: str
-    robot: str
-    serial: str | None
-    here: Array
-    start: Array
-    travel: Array
-    joint_speed: Array
-    tool_speed: float
-    clearance: float
-    duration: float
-    warm_up: float
-    program_running: bool
-
-
-@dataclass(frozen=True)
-class ExecutionResult:
-    """What became of it.
-
-    Attributes:
-        completed: the trajectory ran to its end.
-        reason: why it did not, "" where it did.
-        bag: what was recorded, None where recording had not begun.
-        status: of the recorder at the end.
-        following_error: largest while the trajectory ran [rad].
-        temperatures: of the joints before and after [2, n], degC; NaN where unknown.
-    """
-
-    completed: bool
-    reason: str
-    bag: Path | None
-    status: RecorderStatus
-    following_error: float
-    temperatures: Array
-
-
-class Watch:
-    """The latest state of the robot, from every sample that is read, and what is wrong with it."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._batch: Telemetry | None = None
-        self._heard = time.monotonic()
-        self._following_error = 0.0
-        self._problem = ""
-        self.guarding = False
-
-    def __call__(self, batch: Telemetry) -> None:
-        """Take a batch; called by the recorder's reading thread."""
-        safety, error = batch.columns.get("safety_mode"), 0.0
-        if "target_q" in batch and "actual_q" in batch:
-            error = float(np.nanmax(np.abs(batch["target_q"] - batch["actual_q"])))
-        with self._lock:
-            self._batch, self._heard = batch, time.monotonic()
-            if not self.guarding:
-                return
-            self._following_error = max(self._following_error, error)
-            if self._problem:
-                return
-            if error > FOLLOWING_ERROR:
-                self._problem = f"following error of {error:.2f} rad"
-            if safety is not None:
-                bad = [code for code in safety.astype(int) if code not in _NORMAL_SAFETY]
-                if bad:
-                    self._problem = SAFETY_MODES.get(bad[0], f"safety mode {bad[0]}")
-
-    def guard(self) -> None:
-        """From now on following error and safety mode are held against the robot."""
-        with self._lock:
-            self.guarding, self._following_error, self._problem = True, 0.0, ""
-
-    @property
-    def problem(self) -> str:
-        """What is wrong, "" where nothing is."""
-        with self._lock:
-            if self._problem or not self.guarding:
-                return self._problem
-            quiet = time.monotonic() - self._heard
-        return f"connection lost, nothing heard for {quiet:.1f} s" if quiet > SILENCE else ""
-
-    @property
-    def following_error(self) -> float:
-        """Largest since `guard` [rad]."""
-        with self._lock:
-            return self._following_error
-
-    def latest(self, name: str) -> Array | None:
-        """The last value of a field; None where it is not known yet."""
-        with self._lock:
-            batch = self._batch
-        if batch is None or name not in batch:
-            return None
-        return np.atleast_1d(batch[name][-1])
-
-    def code(self, name: str) -> int | None:
-        """The last value of a field that holds a code."""
-        value = self.latest(name)
-        return None if value is None or not np.isfinite(value[0]) else int(value[0])
 
 
 def execute(
@@ -364,7 +227,7 @@ def _ready(host: str, watch: Watch) -> Array:
             f"the robot is in mode '{ROBOT_MODES.get(mode, str(mode))}'; power it on and release "
             "the brakes"
         )
-    if safety is not None and safety not in _NORMAL_SAFETY:
+    if safety is not None and safety not in NORMAL_SAFETY:
         raise MotionRefusedError(
             f"the robot is in safety mode '{SAFETY_MODES.get(safety, str(safety))}'; acknowledge "
             "it on the teach pendant"

@@ -12,11 +12,12 @@ import numpy as np
 import yaml
 
 from ur_energy_model.errors import InputError, MotionRefusedError
-from ur_energy_model.experiment.execution import ExecutionPlan, ExecutionResult
+from ur_energy_model.experiment.design import Design
+from ur_energy_model.experiment.execution_plan import ExecutionPlan, ExecutionResult
 from ur_energy_model.experiment.limits import Limits, check
 from ur_energy_model.experiment.problem import DesignRequest, limits_of
 from ur_energy_model.experiment.runnable import RepeatedMotion, Runnable
-from ur_energy_model.experiment.search import Design, design_trajectory
+from ur_energy_model.experiment.search import design_trajectory
 from ur_energy_model.files import write_text
 from ur_energy_model.model.fourier import save_trajectory
 from ur_energy_model.model.robots import RobotDescription

@@ -1,4 +1,4 @@
-"""Searches for exciting trajectories: many gradient descents in parallel, and S1's genetic one."""
+"""The search for an exciting trajectory: many gradient descents in parallel."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
@@ -17,9 +16,8 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from ur_energy_model.errors import MotionRefusedError
-from ur_energy_model.experiment.limits import Verdict
+from ur_energy_model.experiment.design import Candidate, Design, design_of
 from ur_energy_model.experiment.problem import DesignProblem, DesignRequest
-from ur_energy_model.model.fourier import FourierTrajectory
 
 Array = NDArray[np.float64]
 Progress = Callable[[float, str], None]
@@ -33,61 +31,6 @@ _PATIENCE = 1.0
 _HOP = 0.08
 """Random part of a start beside the best trajectory so far [rad]."""
 _THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """A trajectory that passed every check.
-
-    Attributes:
-        x: free coefficients, see `DesignProblem`.
-        value: of the objective, as reported.
-        verdict: of the checks.
-    """
-
-    x: Array
-    value: float
-    verdict: Verdict
-
-
-@dataclass(frozen=True)
-class Design:
-    """A designed trajectory with its figures.
-
-    Attributes:
-        trajectory: passed every check.
-        condition_number: of its stacked base regressor over one period.
-        objective: name of what was minimised.
-        value: of the objective.
-        verdict: of the checks.
-        seconds: that the search took.
-        starts: descents (or individuals) tried.
-    """
-
-    trajectory: FourierTrajectory
-    condition_number: float
-    objective: str
-    value: float
-    verdict: Verdict
-    seconds: float
-    starts: int
-
-    def figures(self) -> dict[str, Any]:
-        """The figures of the command line's JSON and of the trajectory file."""
-        return {
-            "condition_number": self.condition_number,
-            "objective": self.objective,
-            "max_velocity_ratio": self.verdict.max_velocity_ratio,
-            "max_acceleration_ratio": self.verdict.max_acceleration_ratio,
-            "clearance": self.verdict.clearance,
-            "seconds": self.seconds,
-            "objective_value": self.value,
-            "max_position_ratio": self.verdict.max_position_ratio,
-            "max_torque_ratio": self.verdict.max_torque_ratio,
-            "max_tool_speed": self.verdict.max_tool_speed,
-            "closest": list(self.verdict.closest),
-            "starts": self.starts,
-        }
 
 
 def design_trajectory(
@@ -157,55 +100,7 @@ def design_trajectory(
             "a smaller --clearance or fewer walls"
         )
     problem = DesignProblem(request)
-    return _design(problem, best, time.monotonic() - begin, tried)
-
-
-def genetic_search(
-    request: DesignRequest,
-    *,
-    population: int = 300,
-    generations: int = 5,
-    progress: Progress | None = None,
-) -> Design:
-    """A plain genetic algorithm with the setting of Raviola et al. 2021 (300 x 5) as default.
-
-    Individuals are Fourier coefficients scaled into the joint limits; those that break another
-    limit rank behind all that do not. Tournament selection, blend crossover, Gaussian mutation,
-    the best tenth survives.
-
-    Raises:
-        MotionRefusedError: no individual passed the checks.
-    """
-    begin = time.monotonic()
-    problem = DesignProblem(request)
-    random = np.random.default_rng(request.seed)
-    people = np.stack([problem.random_start(random) for _ in range(population)])
-    fitness = np.array([_rank(problem, x) for x in people])
-    for generation in range(generations):
-        if progress is not None:
-            progress(generation / generations, f"generation {generation + 1}")
-        order = np.argsort(fitness)
-        elite = order[: max(1, population // 10)]
-        pairs = random.integers(0, population, (population - len(elite), 2, 2))
-        parents = people[np.where(fitness[pairs[..., 0]] < fitness[pairs[..., 1]],
-                                  pairs[..., 0], pairs[..., 1])]  # fmt: skip
-        blend = random.uniform(-0.25, 1.25, parents[:, 0].shape)
-        children = parents[:, 0] + blend * (parents[:, 1] - parents[:, 0])
-        mutated = random.random(children.shape) < 0.05
-        children = children + mutated * 0.1 * random.standard_normal(children.shape)
-        children = np.stack([problem.within_joint_limits(x) for x in children])
-        people = np.concatenate([people[elite], children])
-        fitness = np.concatenate([fitness[elite], [_rank(problem, x) for x in children]])
-    for index in np.argsort(fitness)[:20]:
-        x, verdict = problem.finish(people[index])
-        if verdict.passed:
-            found = Candidate(x, problem.value(problem.trajectory(x)), verdict)
-            tried = population * (generations + 1)
-            return _design(problem, found, time.monotonic() - begin, tried)
-    raise MotionRefusedError(
-        "no individual of the genetic search passed every check; use a larger --population or "
-        "the gradient search"
-    )
+    return design_of(problem, best, time.monotonic() - begin, tried)
 
 
 def descend(problem: DesignProblem, x: Array, deadline: float = float("inf")) -> Candidate | None:
@@ -239,25 +134,6 @@ def descend(problem: DesignProblem, x: Array, deadline: float = float("inf")) ->
     if not verdict.passed:
         return None
     return Candidate(end, problem.value(problem.trajectory(end)), verdict)
-
-
-def _design(problem: DesignProblem, best: Candidate, seconds: float, tried: int) -> Design:
-    request = problem.request
-    plain = problem.trajectory(best.x)
-    condition = problem.condition_number(plain)
-    design = Design(plain, condition, request.objective, best.value, best.verdict, seconds, tried)
-    record = {**design.figures(), "seed": request.seed, "clearance_kept": request.clearance,
-              "tool_speed_limit": request.tool_speed}  # fmt: skip
-    labelled = problem.trajectory(best.x, record)
-    return Design(labelled, condition, request.objective, best.value, best.verdict, seconds, tried)
-
-
-def _rank(problem: DesignProblem, x: Array) -> float:
-    """Smooth objective on the search grid, with broken limits behind everything else."""
-    motion = problem.motion(x)
-    broken = problem.limits.penalty(*motion)[0]
-    value = problem.objective.value(*motion)
-    return value + (1e6 * (1 + broken) if broken > 1e-6 else 0.0)
 
 
 class _Worker:
