@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from test.identification.exact_arm import write_bag
 from ur_energy_model.experiment.design import Design
 from ur_energy_model.experiment.execution_plan import ExecutionPlan
 from ur_energy_model.experiment.limits import check
@@ -24,9 +25,7 @@ from ur_energy_model.simulation.arm import SimulatedArm
 from ur_energy_model.simulation.commands import Follow, MoveJ
 from ur_energy_model.simulation.motions import Hold
 from ur_energy_model.simulation.planner import home_of
-from ur_energy_model.telemetry.bags import BagWriter
-from ur_energy_model.telemetry.fields import ENERGY_FIELDS
-from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
+from ur_energy_model.simulation.recording import record_arm
 
 ROBOT = load_robot("ur5")
 """Its controller has the fewest cycles a second, which makes these tests quick."""
@@ -46,16 +45,7 @@ class UnhurriedArm:
         while arm.busy:
             arm.tick()
         arm.command(Follow(plan.trajectory))
-        names = [name for name in ENERGY_FIELDS if name in arm.outputs]
-        rows: dict[str, list[object]] = {name: [] for name in names}
-        for _ in range(round((plan.trajectory.duration + 1.0) * arm.rate)):
-            arm.tick()
-            for name in names:
-                rows[name].append(np.array(arm.outputs[name]))
-        columns = {name: np.array(values) for name, values in rows.items()}
-        info = RecordingInfo(source="test", robot=ROBOT.name, rate=arm.rate, simulated=True)
-        with BagWriter(bag, info, tuple(columns), name="bag") as writer:
-            writer.write(Telemetry(columns["timestamp"], columns, info))
+        write_bag(bag, record_arm(arm, plan.trajectory.duration + 1.0))
 
     def mount(self, mass: float) -> None:
         """Put a payload on the flange that the controller is not told of."""

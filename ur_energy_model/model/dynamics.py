@@ -17,7 +17,7 @@ import pinocchio as pin
 from numpy.typing import NDArray
 
 from ur_energy_model.model.robots import RobotDescription
-from ur_energy_model.model.setup import Payload, Setup
+from ur_energy_model.model.setup import Setup
 
 Array = NDArray[np.float64]
 
@@ -65,14 +65,6 @@ class ArmDynamics:
         """Joint torques at rest [samples, n], N m."""
         zero = np.zeros_like(q)
         return self.inverse_dynamics(q, zero, zero)
-
-    def forward_dynamics(self, q: Array, qd: Array, torque: Array) -> Array:
-        """Joint accelerations [samples, n], rad/s^2, under joint torques [samples, n], N m."""
-        out = np.empty_like(q)
-        model, data = self.model, self.data
-        for i in range(len(q)):
-            out[i] = pin.aba(model, data, q[i], qd[i], torque[i])
-        return out
 
     def regressor(self, q: Array, qd: Array, qdd: Array) -> Array:
         """Joint torque regressor Y [samples, n, 10 n]: torque = Y @ parameters.
@@ -211,15 +203,6 @@ def entries_of(tensor: Array) -> Array:
     return np.array([
         tensor[0, 0], tensor[0, 1], tensor[1, 1], tensor[0, 2], tensor[1, 2], tensor[2, 2]
     ])  # fmt: skip
-
-
-def payload_of(parameters: Array) -> Payload:
-    """Payload from its ten parameters in the flange frame (mass must be positive)."""
-    mass = float(parameters[0])
-    center = parameters[1:4] / mass
-    about_origin = tensor_of(parameters[4:])
-    inertia = about_origin - mass * ((center @ center) * np.eye(3) - np.outer(center, center))
-    return Payload(mass, center, inertia)
 
 
 def _build(robot: RobotDescription) -> tuple[pin.Model, list[pin.SE3]]:

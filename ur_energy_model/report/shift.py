@@ -40,7 +40,6 @@ class Shift:
         power: mean total power up to each time since the one before [bins], W.
         bus: the same as measured at the bus, NaN where it was not [bins], W.
         starts: indices of bins that a recording starts at, the first left out.
-        joint_energy: electrical [n], J.
         energy, bus_energy: whole arm [J]; bus_energy None where it was not recorded throughout.
         half_width: of the 95 % interval of `energy`.
         state_time, state_energy: by state [s], [J].
@@ -55,7 +54,6 @@ class Shift:
     power: Array
     bus: Array
     starts: NDArray[np.int_]
-    joint_energy: Array
     energy: float
     bus_energy: float | None
     half_width: float
@@ -155,7 +153,6 @@ def _assemble(
         power=np.array(powers),
         bus=np.array(buses),
         starts=np.array(starts, dtype=int),
-        joint_energy=net[electrical],
         energy=float(net[channels.arm["total"]]),
         bus_energy=float(net[channels.arm["bus"]]) if bus_complete else None,
         half_width=CONFIDENCE * channels.deviations(net)[1],

@@ -33,7 +33,7 @@ from ur_energy_model.telemetry.protocol import (
 )
 
 MAX_INPUT_RECIPES = 255
-ERROR_LEVEL, INFO_LEVEL = 1, 3
+ERROR_LEVEL = 1
 
 
 @dataclass

@@ -78,7 +78,7 @@ class Supervisor:
 
     @property
     def limited(self) -> float:
-        """What the trajectory limiter makes of the slider's speed: times `fraction`, the `scale`."""
+        """What the trajectory limiter makes of the slider's speed: `scale` over `fraction`."""
         return self.scale / self.fraction if self.fraction > 0.0 else 1.0
 
     def command(self, command: Move | Control) -> None:

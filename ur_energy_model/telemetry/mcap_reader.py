@@ -47,7 +47,6 @@ class McapReader:
         path: of the file.
         schemas, channels: met so far, by number.
         metadata: named key-value pairs met so far, in order.
-        complete: False once the file was found to end without its footer.
         library: the software that wrote the file.
 
     Raises:
@@ -58,7 +57,6 @@ class McapReader:
     schemas: dict[int, Schema] = field(default_factory=dict)
     channels: dict[int, Channel] = field(default_factory=dict)
     metadata: list[tuple[str, Mapping[str, str]]] = field(default_factory=list)
-    complete: bool = True
     library: str = ""
 
     def runs(self, topic: str | None = None) -> Iterator[list[Run]]:
@@ -94,7 +92,6 @@ class McapReader:
                 self.note(op, content)
                 yield op, content, position
                 position = end
-            self.complete = False
 
     def note(self, op: int, content: bytes) -> None:
         """Keep what later records refer to.
