@@ -120,11 +120,6 @@ class Recording:
         for block in self._supply:
             yield block[:, 0], block[:, 1 : 1 + n], block[:, 1 + n : 1 + 2 * n], block[:, -1]
 
-    @property
-    def has_supply(self) -> bool:
-        """Whether bus power was recorded."""
-        return self._supply.rows > 0
-
     def close(self) -> None:
         """Release temporary files."""
         for spool in (self._motion, self._torque, self._supply):

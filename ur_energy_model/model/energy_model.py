@@ -13,7 +13,7 @@ power, with I the current that RTDE reports.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -131,10 +131,6 @@ class EnergyModel:
             RobotFileError: the robot file is gone or damaged.
         """
         return load_robot(self.robot).name
-
-    def with_setup(self, setup: Setup, source: str = "given") -> EnergyModel:
-        """The same arm, mounted or loaded otherwise."""
-        return replace(self, setup=setup, setup_source=source)
 
     def predict(
         self,
