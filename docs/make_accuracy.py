@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from ur_energy_model.identification.pipeline import Identification, evaluate, identify
+from ur_energy_model.identification.evaluation import evaluate
+from ur_energy_model.identification.pipeline import Identification, identify
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.report import gallery, power_gallery
 from ur_energy_model.report.analysis import analyse

@@ -12,7 +12,7 @@ import pytest
 from test.identification.exact_arm import ExactArm, write_bag
 from ur_energy_model.cli.main import DONE, REFUSED, main
 from ur_energy_model.estimation.powers import PowerFlow, PowerOptions
-from ur_energy_model.identification.pipeline import evaluate
+from ur_energy_model.identification.evaluation import evaluate
 from ur_energy_model.identification.setup_estimation import estimate_setup_and_inertia
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel

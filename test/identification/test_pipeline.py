@@ -17,8 +17,9 @@ from ur_energy_model.errors import (
     WrongRobotError,
 )
 from ur_energy_model.identification.energies import estimate
+from ur_energy_model.identification.evaluation import evaluate
 from ur_energy_model.identification.identification_json import identification_json
-from ur_energy_model.identification.pipeline import Identification, evaluate, identify
+from ur_energy_model.identification.pipeline import Identification, identify
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction import LAWS
 from ur_energy_model.model.supply import SupplyStore

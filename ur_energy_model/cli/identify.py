@@ -133,7 +133,7 @@ def _given_setup(options: argparse.Namespace, robot: RobotDescription) -> Setup 
 
 def run_evaluate(options: argparse.Namespace) -> int:
     """Compare a model with recordings."""
-    from ur_energy_model.identification.pipeline import evaluate
+    from ur_energy_model.identification.evaluation import evaluate
     from ur_energy_model.model.energy_model import EnergyModel
 
     model = EnergyModel.load(options.model)

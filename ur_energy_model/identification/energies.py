@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ur_energy_model.errors import RecordingError
-from ur_energy_model.identification.pipeline import check_model
+from ur_energy_model.identification.evaluation import check_model
 from ur_energy_model.identification.power_series import power_series
 from ur_energy_model.identification.recording import Progress, check_batch, check_robot
 from ur_energy_model.model.energy import EnergyMeter, efficiency

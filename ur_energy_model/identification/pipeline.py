@@ -1,47 +1,43 @@
-"""The whole way from bags to a model, and from a model and a bag to figures.
+"""The whole way from bags to a model.
 
-Order of identify: read and judge every bag once (signals filtered, power accumulated) - setup and
-reflected inertia from target_moment - torque constants and friction from current, with the torque
-of the actual motion - power at the supply - metrics of the bags fitted and of those held out.
+Order: read and judge every bag once (signals filtered, power accumulated) - setup and reflected
+inertia from target_moment - torque constants and friction from current, with the torque of the
+actual motion - power at the supply, which tells torque constants more exactly - what the bus keeps
+of braking energy, friction at standstill - metrics of the bags fitted and of those held out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ur_energy_model.errors import MissingFieldError, WrongRobotError
 from ur_energy_model.identification.assembly import assemble
-from ur_energy_model.identification.comparison import Setups, compare, compare_target_torque
+from ur_energy_model.identification.comparison import Setups
 from ur_energy_model.identification.currents import CurrentFit
+from ur_energy_model.identification.evaluation import measure
 from ur_energy_model.identification.friction_choice import AUTO, WARMTH
 from ur_energy_model.identification.joint_fit import JointFit
-from ur_energy_model.identification.metrics import ErrorStatistics, Metrics, PowerStatistics
+from ur_energy_model.identification.metrics import Metrics
 from ur_energy_model.identification.power import MODEL_ERROR, PowerFit, PowerFitResult
-from ur_energy_model.identification.recording import (
-    Progress,
-    Recording,
-    read_recording,
-)
-from ur_energy_model.identification.setup_estimation import (
-    SetupEstimate,
-    estimate_setup_and_inertia,
-)
+from ur_energy_model.identification.recording import Progress, Recording, read_recording
+from ur_energy_model.identification.setup_estimation import SetupEstimate
+from ur_energy_model.identification.setups import estimate_setups
 from ur_energy_model.identification.signals import NarrowFilter
 from ur_energy_model.identification.standstill import StandstillFit
 from ur_energy_model.identification.storage import with_storage
 from ur_energy_model.identification.torque_constants import with_shared_sizes, with_torque_constant
 from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.model.measured_powers import MeasuredPowers
 from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.model.setup import Setup
-from ur_energy_model.telemetry.samples import Telemetry
 
 Array = NDArray[np.float64]
+
+_TOLD = 0.8
+"""Bus power tells a torque constant where it narrows its deviation to this share or less."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +96,7 @@ def identify(
         held_out = [read(bag) for bag in validate]
         for recording in (*fitted, *held_out):
             recording.quality.require_usable()
-        arm, estimate = _estimate_setups(
+        arm, estimate = estimate_setups(
             [*fitted, *held_out], fitted, described, setup, identify_tensors
         )
         joints = _fit_currents(fitted, arm, estimate, setup, friction)
@@ -113,7 +109,7 @@ def identify(
         model = _fit_standstill(model, fitted, arm, estimate, setup)
         fit, validation = (
             tuple(
-                _measure(model, recording, Setups(arm, recording.info, estimate, setup))
+                measure(model, recording, Setups(arm, recording.info, estimate, setup))
                 for recording in recordings
             )
             for recordings in (fitted, held_out)
@@ -135,46 +131,6 @@ def identify(
     )  # fmt: skip
 
 
-def evaluate(model: EnergyModel, bag: str | Path, *, progress: Progress | None = None) -> Metrics:
-    """How well a model describes a recording, METRICS; mounting and payload are the bag's own.
-
-    Raises:
-        UrEnergyError: input that cannot be used, with place and remedy.
-    """
-    recording, setups = read_for_comparison(model, bag, progress=progress)
-    try:
-        return _measure(model, recording, setups)
-    finally:
-        recording.close()
-
-
-def read_for_comparison(
-    model: EnergyModel, bag: str | Path, *, progress: Progress | None = None
-) -> tuple[Recording, Setups]:
-    """A recording and its own setups, as `compare` takes them; close the recording afterwards.
-
-    Raises:
-        UrEnergyError: input that cannot be used, with place and remedy.
-    """
-    robot = model.description()
-    check_model(model, robot, bag)
-    recording = read_recording(bag, robot, progress=progress)
-    _, estimate = _estimate_setups([recording], [recording], robot, None)
-    return recording, Setups(robot, recording.info, estimate, None)
-
-
-def check_model(model: EnergyModel, robot: RobotDescription, bag: str | Path) -> None:
-    """Refuse a model whose joints are not those of its robot.
-
-    Raises:
-        WrongRobotError: names the bag.
-    """
-    if tuple(joint.name for joint in model.joints) != robot.joint_names:
-        raise WrongRobotError(
-            bag, f"the model's joints are not those of a {robot.name}", "identify the model again"
-        )
-
-
 class _Readings:
     """Recordings that are released together."""
 
@@ -192,44 +148,6 @@ class _Readings:
     def __exit__(self, *_: object) -> None:
         for recording in self._open:
             recording.close()
-
-
-def _estimate_setups(
-    recordings: Sequence[Recording], fitted: Sequence[Recording], robot: RobotDescription,
-    setup: Setup | None, identify_tensors: bool = False,
-) -> tuple[RobotDescription, SetupEstimate | None]:  # fmt: skip
-    """The arm, with its link tensors where they are asked for, and setups of all recordings.
-
-    Inertia and tensors come from the fitted recordings alone.
-    """
-    usable = [r for r in recordings if r.torque_reference != "none"]
-    if not any(recording in usable for recording in fitted):
-        if identify_tensors:
-            raise MissingFieldError(
-                fitted[0].path, "was not recorded, and link tensors show in nothing else",
-                "record it or use the robot file's tensors", field="target_moment",
-            )  # fmt: skip
-        return robot, None
-    estimate = estimate_setup_and_inertia(
-        _torques(fitted), robot, configured=setup, identify_tensors=identify_tensors
-    )
-    if estimate.link_tensors is not None:
-        robot = estimate.link_tensors.applied_to(robot)
-    others = [r for r in usable if r not in fitted]
-    if not others:
-        return robot, estimate
-    entries = list(estimate.recordings)
-    for recording in others:
-        entries.extend(
-            estimate_setup_and_inertia(_torques([recording]), robot, configured=setup).recordings
-        )
-    return robot, replace(estimate, recordings=tuple(entries))
-
-
-def _torques(recordings: Sequence[Recording]) -> Iterator[Telemetry]:
-    for recording in recordings:
-        if recording.torque_reference != "none":
-            yield from recording.torque_telemetry()
 
 
 def _fit_currents(
@@ -282,33 +200,3 @@ def _fit_standstill(
             for part, dynamics in setups.parts(motion):
                 fit.add(part, dynamics.inverse_dynamics(part.q, part.qd, part.qdd), narrow)
     return fit.fitted()
-
-
-def _measure(model: EnergyModel, recording: Recording, setups: Setups) -> Metrics:
-    """METRICS of a recording under a model."""
-    n = model.dof
-    everything, moving, torque = ErrorStatistics(n), ErrorStatistics(n), ErrorStatistics(n)
-    for part in compare(model, recording, setups):
-        everything.add(part.current_measured, part.current_model)
-        moving.add(part.current_measured, part.current_model, part.moving)
-        if part.torque_recorded is not None and part.torque_model is not None:
-            torque.add(part.torque_recorded, part.torque_model)
-    for _, recorded, modelled in compare_target_torque(model, recording, setups):
-        torque.add(recorded, modelled)
-    power, powers = PowerStatistics(), MeasuredPowers(model)
-    for time, speed, amperes, watts in recording.supply():
-        power.add(time, watts, powers(time, speed, amperes, std=False).total_power)
-    known = bool(everything.count.any())
-    return Metrics(
-        bag=str(recording.path),
-        samples=recording.samples,
-        torque=torque.entries() if torque.count.any() else None,
-        current=moving.entries() if known else None,
-        current_all=everything.entries() if known else None,
-        power=power.entry() if power.samples else None,
-        remarks={"cutoff": recording.cutoff, "duration": recording.duration},
-    )
-
-
-_TOLD = 0.8
-"""Bus power tells a torque constant where it narrows its deviation to this share or less."""

@@ -20,7 +20,7 @@ from ur_energy_model.identification.comparison import (
     compare,
     compare_target_torque,
 )
-from ur_energy_model.identification.pipeline import read_for_comparison
+from ur_energy_model.identification.evaluation import read_for_comparison
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.report.powers import FIELDS, Breaks, Powers, breaks_of, powers_of

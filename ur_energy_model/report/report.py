@@ -11,7 +11,7 @@ import numpy as np
 
 from ur_energy_model.estimation.cycles import Trigger
 from ur_energy_model.identification.energies import EnergySummary, estimate
-from ur_energy_model.identification.pipeline import evaluate
+from ur_energy_model.identification.evaluation import evaluate
 from ur_energy_model.identification.recording import digest
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.report.analysis import Analysis, analyse

@@ -1,0 +1,80 @@
+"""How well a model describes a recording: METRICS, and what figures compare."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ur_energy_model.errors import WrongRobotError
+from ur_energy_model.identification.comparison import Setups, compare, compare_target_torque
+from ur_energy_model.identification.metrics import ErrorStatistics, Metrics, PowerStatistics
+from ur_energy_model.identification.recording import Progress, Recording, read_recording
+from ur_energy_model.identification.setups import estimate_setups
+from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.measured_powers import MeasuredPowers
+from ur_energy_model.model.robots import RobotDescription
+
+
+def evaluate(model: EnergyModel, bag: str | Path, *, progress: Progress | None = None) -> Metrics:
+    """How well a model describes a recording, METRICS; mounting and payload are the bag's own.
+
+    Raises:
+        UrEnergyError: input that cannot be used, with place and remedy.
+    """
+    recording, setups = read_for_comparison(model, bag, progress=progress)
+    try:
+        return measure(model, recording, setups)
+    finally:
+        recording.close()
+
+
+def read_for_comparison(
+    model: EnergyModel, bag: str | Path, *, progress: Progress | None = None
+) -> tuple[Recording, Setups]:
+    """A recording and its own setups, as `compare` takes them; close the recording afterwards.
+
+    Raises:
+        UrEnergyError: input that cannot be used, with place and remedy.
+    """
+    robot = model.description()
+    check_model(model, robot, bag)
+    recording = read_recording(bag, robot, progress=progress)
+    _, estimate = estimate_setups([recording], [recording], robot, None)
+    return recording, Setups(robot, recording.info, estimate, None)
+
+
+def check_model(model: EnergyModel, robot: RobotDescription, bag: str | Path) -> None:
+    """Refuse a model whose joints are not those of its robot.
+
+    Raises:
+        WrongRobotError: names the bag.
+    """
+    if tuple(joint.name for joint in model.joints) != robot.joint_names:
+        raise WrongRobotError(
+            bag, f"the model's joints are not those of a {robot.name}", "identify the model again"
+        )
+
+
+def measure(model: EnergyModel, recording: Recording, setups: Setups) -> Metrics:
+    """METRICS of a recording under a model, the recording's setups known."""
+    n = model.dof
+    everything, moving, torque = ErrorStatistics(n), ErrorStatistics(n), ErrorStatistics(n)
+    for part in compare(model, recording, setups):
+        everything.add(part.current_measured, part.current_model)
+        moving.add(part.current_measured, part.current_model, part.moving)
+        if part.torque_recorded is not None and part.torque_model is not None:
+            torque.add(part.torque_recorded, part.torque_model)
+    for _, recorded, modelled in compare_target_torque(model, recording, setups):
+        torque.add(recorded, modelled)
+    power, powers = PowerStatistics(), MeasuredPowers(model)
+    for time, speed, amperes, watts in recording.supply():
+        power.add(time, watts, powers(time, speed, amperes, std=False).total_power)
+    known = bool(everything.count.any())
+    return Metrics(
+        bag=str(recording.path),
+        samples=recording.samples,
+        torque=torque.entries() if torque.count.any() else None,
+        current=moving.entries() if known else None,
+        current_all=everything.entries() if known else None,
+        power=power.entry() if power.samples else None,
+        remarks={"cutoff": recording.cutoff, "duration": recording.duration},
+    )

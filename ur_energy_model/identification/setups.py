@@ -1,0 +1,54 @@
+"""Setups of recordings that belong together, and the arm as they show it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from ur_energy_model.errors import MissingFieldError
+from ur_energy_model.identification.recording import Recording
+from ur_energy_model.identification.setup_estimation import (
+    SetupEstimate,
+    estimate_setup_and_inertia,
+)
+from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.model.setup import Setup
+from ur_energy_model.telemetry.samples import Telemetry
+
+
+def estimate_setups(
+    recordings: Sequence[Recording], fitted: Sequence[Recording], robot: RobotDescription,
+    setup: Setup | None, identify_tensors: bool = False,
+) -> tuple[RobotDescription, SetupEstimate | None]:  # fmt: skip
+    """The arm, with its link tensors where they are asked for, and setups of all recordings.
+
+    Inertia and tensors come from the fitted recordings alone.
+    """
+    usable = [r for r in recordings if r.torque_reference != "none"]
+    if not any(recording in usable for recording in fitted):
+        if identify_tensors:
+            raise MissingFieldError(
+                fitted[0].path, "was not recorded, and link tensors show in nothing else",
+                "record it or use the robot file's tensors", field="target_moment",
+            )  # fmt: skip
+        return robot, None
+    estimate = estimate_setup_and_inertia(
+        _torques(fitted), robot, configured=setup, identify_tensors=identify_tensors
+    )
+    if estimate.link_tensors is not None:
+        robot = estimate.link_tensors.applied_to(robot)
+    others = [r for r in usable if r not in fitted]
+    if not others:
+        return robot, estimate
+    entries = list(estimate.recordings)
+    for recording in others:
+        entries.extend(
+            estimate_setup_and_inertia(_torques([recording]), robot, configured=setup).recordings
+        )
+    return robot, replace(estimate, recordings=tuple(entries))
+
+
+def _torques(recordings: Sequence[Recording]) -> Iterator[Telemetry]:
+    for recording in recordings:
+        if recording.torque_reference != "none":
+            yield from recording.torque_telemetry()
