@@ -33,7 +33,7 @@ def shown_commands() -> Iterator[tuple[str, list[str]]]:
     texts += [(f"{name} --help", sub.epilog or "") for name, sub in SUBPARSERS.choices.items()]
     for place, text in texts:
         for line in lines_of(text):
-            match = re.match(r"(?: {2,}|example: )(\S*ur_energy .*)", line)
+            match = re.match(r"(?:example:)?\s*([\w./]*ur_energy .*)", line)
             if match:
                 program, *arguments = shlex.split(match.group(1).partition(" > ")[0])
                 assert PROGRAM.match(program), line

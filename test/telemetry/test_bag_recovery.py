@@ -15,7 +15,8 @@ from rosbags.rosbag2 import Reader
 from test.telemetry.conftest import assert_same_samples, make_telemetry
 from test.telemetry.test_bags import write_bag
 from ur_energy_model.errors import RecordingError
-from ur_energy_model.telemetry.bag_recovery import DAMAGED, recover_bag
+from ur_energy_model.telemetry.bag_recovery import recover_bag
+from ur_energy_model.telemetry.bag_salvage import DAMAGED
 from ur_energy_model.telemetry.bags import BagWriter, Event, read_bag, read_events
 from ur_energy_model.telemetry.samples import Gap, concatenate
 

@@ -6,6 +6,12 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ur_energy_model.cli.excite_options import (
+    add_design_options,
+    add_execution_options,
+    add_surroundings,
+    request_of,
+)
 from ur_energy_model.cli.output import (
     add_json_option,
     note,
@@ -57,84 +63,11 @@ def register(subparsers: Any) -> None:
     parser.add_argument(
         "-o", "--output", type=Path, metavar="PATH", help="trajectory file, bag or export to write"
     )
-    _add_design_options(parser.add_argument_group("design"))
-    _add_surroundings(parser.add_argument_group("surroundings"))
-    _add_execution_options(parser.add_argument_group("execution"))
+    add_design_options(parser.add_argument_group("design"))
+    add_surroundings(parser.add_argument_group("surroundings"))
+    add_execution_options(parser.add_argument_group("execution"))
     add_json_option(parser)
     parser.set_defaults(run=run, parser=parser)
-
-
-def _add_design_options(group: argparse._ArgumentGroup) -> None:
-    group.add_argument("--harmonics", type=int, default=5, metavar="N", help="default %(default)s")
-    group.add_argument(
-        "--period", type=float, default=10.0, metavar="S", help="default %(default)s s"
-    )
-    group.add_argument(
-        "--repetitions", type=int, default=3, metavar="N", help="periods a run, default %(default)s"
-    )
-    group.add_argument(
-        "--objective",
-        choices=("condition", "logdet", "energy"),
-        default="condition",
-        help="condition number of the base regressor, its log-determinant, or the accuracy of the "
-        "energy model's own parameters (default %(default)s)",
-    )
-    group.add_argument("--seed", type=int, default=0, metavar="N", help="default %(default)s")
-    group.add_argument(
-        "--time-limit", type=float, default=55.0, metavar="S", help="default %(default)s s"
-    )
-    group.add_argument(
-        "--optimizer",
-        choices=("gradient", "genetic"),
-        default="gradient",
-        help="genetic is that of Raviola et al. 2021, for comparison (default %(default)s)",
-    )
-    group.add_argument(
-        "--population", type=int, default=300, metavar="N", help="genetic, default %(default)s"
-    )
-    group.add_argument(
-        "--generations", type=int, default=5, metavar="N", help="genetic, default %(default)s"
-    )
-    group.add_argument(
-        "--payload", type=float, nargs=4, metavar=("KG", "X", "Y", "Z"),
-        help="mass on the flange and its centre [m]",
-    )  # fmt: skip
-
-
-def _add_surroundings(group: argparse._ArgumentGroup) -> None:
-    group.add_argument(
-        "--clearance", type=float, default=0.03, metavar="M",
-        help="distance to keep, default %(default)s m",
-    )  # fmt: skip
-    group.add_argument(
-        "--tool-speed", type=float, default=1.5, metavar="M/S",
-        help="largest speed of flange and elbow, default %(default)s m/s",
-    )  # fmt: skip
-    group.add_argument(
-        "--table", type=float, default=0.0, metavar="M",
-        help="height of the table above the base flange, default %(default)s m",
-    )  # fmt: skip
-    group.add_argument(
-        "--wall", type=float, nargs=4, action="append", default=[],
-        metavar=("NX", "NY", "NZ", "OFFSET"), help="half-space to keep out of; may be repeated",
-    )  # fmt: skip
-    group.add_argument(
-        "--tool", type=float, nargs=2, metavar=("LENGTH", "RADIUS"),
-        help="tool that sticks out of the flange [m]",
-    )  # fmt: skip
-
-
-def _add_execution_options(group: argparse._ArgumentGroup) -> None:
-    group.add_argument("--host", metavar="ADDRESS", help="controller that runs the trajectory")
-    group.add_argument("--yes", action="store_true", help="move without asking")
-    group.add_argument(
-        "--warm-up", type=float, default=0.0, metavar="MIN",
-        help="move for this long before recording, so that the joints are warm",
-    )  # fmt: skip
-    group.add_argument(
-        "--speed-fraction", type=float, default=1.0, metavar="F",
-        help="run slower by this factor, for a first try",
-    )  # fmt: skip
 
 
 def run(options: argparse.Namespace) -> int:
@@ -153,7 +86,7 @@ def _design(options: argparse.Namespace) -> int:
     from ur_energy_model.experiment.search import design_trajectory
     from ur_energy_model.model.fourier import save_trajectory
 
-    request = _request(options, options.robot)
+    request = request_of(options, options.robot)
     with progress(f"designing for {request.robot.name}, at most {options.time_limit:g} s") as bar:
         if options.optimizer == "genetic":
             design = genetic_search(
@@ -181,7 +114,7 @@ def _check(options: argparse.Namespace) -> int:
     from ur_energy_model.experiment.problem import DesignProblem
 
     trajectory = _trajectory(options.check)
-    problem = DesignProblem(_request(options, trajectory.robot))
+    problem = DesignProblem(request_of(options, trajectory.robot))
     verdict = check(trajectory, problem.limits)
     condition = problem.condition_number(trajectory)
     if options.json:
@@ -218,7 +151,7 @@ def _execute(options: argparse.Namespace) -> int:
     trajectory = _trajectory(options.execute)
     plan = ExecutionPlan(
         trajectory=trajectory,
-        limits=_limits(_request(options, trajectory.robot)),
+        limits=_limits(request_of(options, trajectory.robot)),
         warm_up=60.0 * options.warm_up,
         speed_fraction=options.speed_fraction,
     )
@@ -234,53 +167,6 @@ def _trajectory(name: str) -> FourierTrajectory:
 
     shipped = config_file("excitation", f"{name.lower()}.yaml")
     return load_trajectory(shipped if shipped.is_file() and not Path(name).is_file() else name)
-
-
-def _request(options: argparse.Namespace, robot: str) -> DesignRequest:
-    import numpy as np
-
-    from ur_energy_model.errors import InputError
-    from ur_energy_model.experiment.problem import DesignRequest
-    from ur_energy_model.model.bodies import Capsule, Wall
-    from ur_energy_model.model.robots import load_robot
-    from ur_energy_model.model.setup import Payload, Setup
-
-    positive = ("period", "time_limit", "tool_speed", "repetitions", "population", "generations")
-    for name in positive:
-        if not getattr(options, name) > 0:
-            raise InputError(f"--{name.replace('_', '-')}", "must be positive", "give more")
-    if options.harmonics < 2:
-        raise InputError(
-            "--harmonics", "one harmonic cannot start and end at rest", "give 2 or more"
-        )
-    description = load_robot(robot)
-    walls = [Wall("table", np.array([0.0, 0.0, 1.0]), options.table)]
-    for number, (*normal, offset) in enumerate(options.wall, 1):
-        length = float(np.linalg.norm(normal))
-        if length == 0:
-            raise InputError("--wall", "has no direction", "give a normal that is not zero")
-        walls.append(Wall(f"wall {number}", np.array(normal) / length, offset / length))
-    tool: tuple[Capsule, ...] = ()
-    if options.tool:
-        reach, radius = options.tool
-        end = np.array([0.0, 0.0, max(reach - radius, 0.0)])
-        tool = (Capsule(description.dof, np.zeros(3), end, radius),)
-    setup = Setup()
-    if options.payload:
-        setup = Setup(payload=Payload(options.payload[0], np.array(options.payload[1:])))
-    return DesignRequest(
-        robot=description,
-        setup=setup,
-        harmonics=options.harmonics,
-        period=options.period,
-        repetitions=options.repetitions,
-        objective=options.objective,
-        walls=tuple(walls),
-        tool=tool,
-        clearance=options.clearance,
-        tool_speed=options.tool_speed,
-        seed=options.seed,
-    )
 
 
 def _limits(request: DesignRequest) -> Limits:

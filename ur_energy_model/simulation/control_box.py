@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,7 @@ from ur_energy_model.simulation.inputs import INPUTS, OWN_FIELDS, Ownership
 from ur_energy_model.simulation.interfaces import Arm
 from ur_energy_model.simulation.kinematics import ArmKinematics
 from ur_energy_model.simulation.modes import ProgramState, RobotMode, SafetyMode
+from ur_energy_model.simulation.program import Program, ScriptError
 from ur_energy_model.simulation.signals import Signals
 from ur_energy_model.simulation.straight_line import LinePlanner
 from ur_energy_model.telemetry.fields import FIELDS, WIDTH
@@ -39,33 +40,6 @@ SIGNALS_AT_REST = {"tool_mode": 253, "tool_temperature": 30.0}
 """Signals that stay as they are, other than 0."""
 STOP_DECELERATION = 4.0
 """How a program that ends brings the arm to rest [rad/s^2]."""
-
-
-class Program(Protocol):
-    """A program that a client uploaded."""
-
-    @property
-    def name(self) -> str:
-        """Name it was sent with."""
-        ...
-
-    @property
-    def needs_arm(self) -> bool:
-        """Whether it starts only where the arm can move."""
-        ...
-
-    def step(self, box: ControlBox) -> bool:
-        """One controller cycle; False where the program has ended.
-
-        Raises:
-            ScriptError: it cannot go on.
-            MotionRefusedError: the arm cannot do what it asks.
-        """
-        ...
-
-
-class ScriptError(Exception):
-    """A running program that had to stop; the message is for the client."""
 
 
 class ControlBox:

@@ -19,8 +19,9 @@ from ur_energy_model.simulation.commands import (
     SpeedJ,
     StopJ,
 )
-from ur_energy_model.simulation.control_box import ControlBox, ScriptError
+from ur_energy_model.simulation.control_box import ControlBox
 from ur_energy_model.simulation.kinematics import compose
+from ur_energy_model.simulation.program import ScriptError
 
 Array = NDArray[np.float64]
 

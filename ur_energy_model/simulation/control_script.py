@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import re
 
-from ur_energy_model.simulation.control_box import ControlBox, ScriptError
+from ur_energy_model.simulation.control_box import ControlBox
 from ur_energy_model.simulation.control_commands import COMMANDS, Registers
+from ur_energy_model.simulation.program import ScriptError
 
 READY, DONE = 1, 2
 NO_COMMAND, SET_WATCHDOG, STOP_SCRIPT = 0, 35, 255

@@ -18,7 +18,8 @@ from ur_energy_model.simulation.commands import (
     SpeedJ,
     StopJ,
 )
-from ur_energy_model.simulation.control_box import ControlBox, ScriptError
+from ur_energy_model.simulation.control_box import ControlBox
+from ur_energy_model.simulation.program import ScriptError
 from ur_energy_model.simulation.script_text import Call, Pose
 
 Array = NDArray[np.float64]

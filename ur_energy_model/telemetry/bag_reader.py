@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ur_energy_model.errors import MissingFieldError, RecordingError
+from ur_energy_model.telemetry.bag_files import bag_files
 from ur_energy_model.telemetry.bag_layout import (
     EVENTS_TOPIC,
     TELEMETRY_TOPIC,
@@ -18,13 +19,11 @@ from ur_energy_model.telemetry.bag_layout import (
     TelemetryLayout,
 )
 from ur_energy_model.telemetry.bag_metadata import (
-    FILE_NAME,
     GAP_RECORD_NAME,
     RECORD_NAME,
     BagMetadata,
     gap_of_custom,
     info_of_custom,
-    read_metadata,
 )
 from ur_energy_model.telemetry.cdr import CdrError
 from ur_energy_model.telemetry.mcap_reader import McapReader
@@ -117,38 +116,6 @@ def _join(parts: list[_Part]) -> _Part:
     for name in list(parts[0].columns):
         columns[name] = np.concatenate([part.columns.pop(name) for part in parts])
     return _Part(stamp, columns)
-
-
-def bag_files(path: Path) -> tuple[list[Path], BagMetadata | None]:
-    """Storage files of a bag in order, and its metadata where it has one.
-
-    Raises:
-        RecordingError: no such bag, not a bag, or files are missing.
-    """
-    if path.is_file():
-        return [path], None
-    if not path.is_dir():
-        raise RecordingError(path, "no such bag", "check the path")
-    if not (path / FILE_NAME).exists():
-        files = sorted(path.glob("*.mcap"), key=file_number)
-        if not files:
-            raise RecordingError(
-                path, "is not a bag: it has neither metadata.yaml nor .mcap files",
-                "name the directory that ur_energy record or import made",
-            )  # fmt: skip
-        return files, None
-    metadata = read_metadata(path)
-    files = [path / entry.name for entry in metadata.files]
-    for file in files:
-        if not file.is_file():
-            raise RecordingError(file, "is missing from the bag", "copy the whole bag again")
-    return files, metadata
-
-
-def file_number(path: Path) -> tuple[int, str]:
-    """Sort key of the files of a bag, by the number at the end of their names."""
-    tail = path.stem.rpartition("_")[2]
-    return (int(tail) if tail.isascii() and tail.isdigit() else -1), path.name
 
 
 @dataclass
