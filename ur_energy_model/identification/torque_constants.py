@@ -1,12 +1,11 @@
 """How exactly torque constants are known, and what other joints and the bus add to it.
 
 Regression of current on torque gives a torque constant with a statistical deviation. Beyond it
-stands what the model leaves out: nominal link masses, and whatever the residual shows to be
-systematic (the shape of friction, its lag), which leaks into the torque constant the more, the
-smaller the load is beside it. Motors
-of one size in one arm are alike (factory calibrations state one torque constant per size), so
-joints that carry load tell about those that hardly do; and bus power, which weighs motor speed
-times current, tells about all that move.
+stands what the model leaves out: nominal link masses and tensors, and whatever the residual shows
+to be systematic (the shape of friction, its lag), which leaks into the torque constant the more,
+the smaller the load is beside it. Motors of one size in one arm are alike (factory calibrations
+state one torque constant per size), so joints that carry load tell about those that hardly do; and
+bus power, which weighs motor speed times current, tells about all that move.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from ur_energy_model.model.robots import RobotDescription
 Array = NDArray[np.float64]
 
 MODEL_ERROR = 0.01
-"""Share of a torque constant that nominal masses and one-sided load friction leave open."""
+"""Share of a torque constant that nominal masses and link tensors leave open."""
 ARM_SPREAD = 0.12
 """Spread of torque constants between arms of one type (factory calibrations: over 10 %)."""
 JOINT_SPREAD = 0.04
