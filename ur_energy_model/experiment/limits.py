@@ -76,8 +76,9 @@ class Limits:
     def penalty(self, q: Array, qd: Array, qdd: Array) -> tuple[float, tuple[Array, Array, Array]]:
         """Mean square of relative violations, and its gradient with respect to the motion.
 
-        Violations are measured against slightly tightened limits, so that what is feasible on
-        the grid of a search stays feasible between its points.
+        q, qd, qdd and the three gradients are [samples, n]. Violations are measured against
+        slightly tightened limits, so that what is feasible on the grid of a search stays feasible
+        between its points.
         """
         robot = self.dynamics.robot
         samples = len(q)

@@ -24,7 +24,7 @@ class Objective(Protocol):
     """A figure of merit of sampled motions; smaller is better."""
 
     def value(self, q: Array, qd: Array, qdd: Array) -> float:
-        """The figure itself, as it is reported."""
+        """The figure itself, as it is reported; q, qd, qdd are [samples, n], rad and s."""
         ...
 
     def smooth(

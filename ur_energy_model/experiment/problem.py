@@ -125,7 +125,7 @@ class DesignProblem:
         return value + weight * broken, np.asarray(gradient)
 
     def trajectory(self, x: Array, design: dict[str, Any] | None = None) -> FourierTrajectory:
-        """The trajectory of free coefficients x."""
+        """The trajectory of free coefficients x [2 L - 1, n], rad."""
         request = self.request
         coefficients = self._basis @ x
         split = 1 + request.harmonics
@@ -144,7 +144,7 @@ class DesignProblem:
         return condition_number(full @ self.bases[0])
 
     def within_joint_limits(self, x: Array) -> Array:
-        """Free coefficients with the motion about its centre shrunk into the joint limits."""
+        """Free coefficients [2 L - 1, n] shrunk about the centre into the joint limits."""
         use = np.zeros(x.shape[1])
         bounds = (self.limits.max_velocity, self.limits.max_acceleration)
         for motion, bound in zip(self.motion(x)[1:], bounds, strict=True):
@@ -154,7 +154,7 @@ class DesignProblem:
         return out
 
     def finish(self, x: Array) -> tuple[Array, Verdict]:
-        """Free coefficients made to pass the checks by shrinking, where a little is enough."""
+        """Free coefficients [2 L - 1, n] shrunk to pass the checks, where a little is enough."""
         x = self.within_joint_limits(x)
         verdict = check(self.trajectory(x), self.limits)
         for _ in range(5):
@@ -166,7 +166,7 @@ class DesignProblem:
         return x, verdict
 
     def random_start(self, random: np.random.Generator) -> Array:
-        """A random motion about a collision-free centre, within the joint limits."""
+        """Free coefficients [2 L - 1, n] of a random motion about a collision-free centre."""
         x = np.empty(self.shape)
         for _ in range(1000):
             x[0] = random.uniform(-_RANGE, _RANGE, self.shape[1])

@@ -72,7 +72,7 @@ class Watch:
             return self._following_error
 
     def latest(self, name: str) -> Array | None:
-        """The last value of a field; None where it is not known yet."""
+        """The last value of a field [width]; None where it is not known yet."""
         with self._lock:
             batch = self._batch
         if batch is None or name not in batch:

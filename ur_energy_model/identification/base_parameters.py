@@ -228,7 +228,7 @@ class BaseParameterFit:
 
 
 def snapped_to_axis(gravity: Array) -> Array:
-    """Gravity along a base axis where it is within 0.2 degrees of one.
+    """Gravity [3], m/s^2, along a base axis where it is within 0.2 degrees of one.
 
     An arm that stands upright has fewer base parameters than a tilted one; an estimate of the
     mounting that is off by its noise would claim parameters that nothing shows.

@@ -73,7 +73,7 @@ def uniform_runs(
 
 
 def stretches(telemetry: Telemetry, good: NDArray[np.bool_]) -> Iterator[slice]:
-    """Slices of usable samples that no gap interrupts."""
+    """Slices of samples that are good [samples] and that no gap interrupts."""
     for segment in telemetry.segments():
         flags = np.concatenate([[0], good[segment].astype(int), [0]])
         for start, stop in np.flatnonzero(np.diff(flags)).reshape(-1, 2):
@@ -81,6 +81,12 @@ def stretches(telemetry: Telemetry, good: NDArray[np.bool_]) -> Iterator[slice]:
 
 
 def zero_phase(values: Array, rate: float, bandwidth: float) -> Array:
-    """Second-order Butterworth low pass run both ways along the first axis."""
+    """Second-order Butterworth low pass run both ways along the first axis [samples, ...].
+
+    Args:
+        values: any shape.
+        rate: of the samples [Hz].
+        bandwidth: cut-off [Hz].
+    """
     sections = butter(2, 2 * bandwidth / rate, output="sos")
     return np.asarray(sosfiltfilt(sections, values, axis=0))

@@ -173,7 +173,7 @@ def integrate(time: Array, power: Array, *, gap_limit: float = DEFAULT_GAP_LIMIT
 
 
 def efficiency(mechanical: Array, electrical: Array) -> Array:
-    """Mechanical over electrical energy, NaN where no electrical energy was taken."""
+    """Mechanical over electrical energy [n], NaN where no electrical energy was taken."""
     ratio = np.full(np.shape(electrical), np.nan)
     np.divide(mechanical, electrical, out=ratio, where=np.asarray(electrical) > 0)
     return ratio

@@ -106,7 +106,7 @@ class Box:
 
     @classmethod
     def of(cls, values: Array) -> Box:
-        """Summary of the finite values of an array (all NaN where there is none)."""
+        """Summary of the finite ones of values [samples] (all NaN where there is none)."""
         finite = values[np.isfinite(values)]
         if finite.size == 0:
             return cls(*[float("nan")] * 7)

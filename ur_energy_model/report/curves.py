@@ -23,7 +23,7 @@ def curve(
     time: Array, breaks: Breaks, label: str, values: Array, *,
     role: Role = "model", joint: int | None = None, half_width: Array | None = None,
 ) -> Line:  # fmt: skip
-    """A curve over time, broken where samples are missing."""
+    """A curve of values over time, all [samples], broken where samples are missing."""
     x, y = break_at(time, values, breaks)
     band = None
     if half_width is not None and np.any(half_width > 0):

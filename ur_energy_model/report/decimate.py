@@ -67,7 +67,10 @@ def _extreme(y: Array, edges: NDArray[np.int_], ufunc: np.ufunc) -> NDArray[np.i
 
 
 def break_at(time: Array, values: Array, places: NDArray[np.int_]) -> tuple[Array, Array]:
-    """Put a hole before each sample index in `places`, so that no line is drawn across a gap."""
+    """Time and values [samples] with a hole before each index in `places` [gaps].
+
+    So no line is drawn across a gap.
+    """
     if len(places) == 0:
         return time, values
     return np.insert(time, places, time[places]), np.insert(values, places, np.nan)

@@ -122,10 +122,10 @@ def _friction(joint: JointModel, temperature: Array) -> Array:
 
 
 def singular_value_charts(singular_values: Array, rank: int) -> tuple[LineChart, LineChart]:
-    """Singular values of the regressor, and their cumulative energy (S1 Fig. 1).
+    """Singular values of the regressor and their cumulative energy (RAAD 2021, Fig. 1).
 
     Args:
-        singular_values: of the stacked regressor, descending.
+        singular_values: of the stacked regressor, descending [columns].
         rank: number of base parameters.
     """
     number = np.arange(1, len(singular_values) + 1, dtype=float)

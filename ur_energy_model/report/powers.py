@@ -161,7 +161,7 @@ def _bridged_steps(time: Array) -> Array:
 
 
 def breaks_of(time: Array) -> Breaks:
-    """Indices of samples before which a curve must not be drawn through."""
+    """Samples before which a curve over time [samples] is broken: indices [gaps]."""
     steps = np.diff(time)
     limit = max(DEFAULT_GAP_LIMIT, 3 * sample_period(time))
     return np.flatnonzero((steps <= 0) | (steps > limit)) + 1

@@ -188,7 +188,7 @@ def line(start: Array, end: Array) -> Array:
 
 
 def home_of(robot: RobotDescription) -> Array:
-    """A quiet place to stand: upper arm up, elbow bent, tool down (others: all joints zero)."""
+    """A quiet place to stand [n], rad: upper arm up, elbow bent, tool down (others: all zero)."""
     if robot.joint_names[1:3] == ("shoulder_lift_joint", "elbow_joint"):
         return np.array([0.0, -np.pi / 2, np.pi / 2, -np.pi / 2, -np.pi / 2, 0.0])
     return np.zeros(robot.dof)

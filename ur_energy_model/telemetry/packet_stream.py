@@ -67,7 +67,7 @@ class PacketStream:
         return Telemetry(times, columns, info, gaps, self.clock.stamp(times, arrival))
 
     def check_times(self, times: NDArray[np.float64]) -> None:
-        """Refuse timestamps that are no times.
+        """Refuse timestamps [packets], s, that are no times.
 
         Raises:
             ProtocolError: not finite, negative, or of a controller that has run for decades.

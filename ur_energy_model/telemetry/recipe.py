@@ -123,7 +123,7 @@ class Recipe:
         return columns
 
     def join(self, parts: Sequence[NDArray[np.void]]) -> NDArray[np.void]:
-        """Records of several batches as one; numpy's own way would change their byte order."""
+        """Records [n] of several batches as one; numpy's own way would change their byte order."""
         if len(parts) == 1:
             return parts[0]
         return np.frombuffer(b"".join(part.tobytes() for part in parts), self.dtype)
