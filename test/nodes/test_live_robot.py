@@ -149,6 +149,23 @@ def test_a_gap_is_unaccounted_and_told(robot: Robot) -> None:
     assert float(status["unaccounted_s"]) >= 0.35
 
 
+def test_a_program_is_a_cycle(robot: Robot) -> None:
+    robot.switch_on()
+    observer, topic = robot.observer, "/energy/cycle"
+    observer.listen(topic, "diagnostic_msgs/DiagnosticArray", latched=True)
+    for _ in range(2):
+        robot.run("def part():\n  sleep(0.3)\nend")
+        observer.wait(lambda: "PLAYING" in robot.ask(DASHBOARD_PORT, "programState"), "the start")
+        observer.wait(lambda: "STOPPED" in robot.ask(DASHBOARD_PORT, "programState"), "the end")
+    observer.wait(
+        lambda: float(observer.status(topic, "cycle")["duration"]) < 20.0, "the cycle of the first"
+    )
+    cycle = observer.status(topic, "cycle")
+    assert float(cycle["duration"]) > 0.3
+    parts = float(cycle["motion_energy"]) + float(cycle["idle_energy"])
+    assert float(cycle["total_energy"]) == pytest.approx(parts, rel=1e-3)
+
+
 def test_a_plan_is_predicted_and_measured(robot: Robot) -> None:
     robot.switch_on()
     with RtdeSource(robot.host, fields=("actual_q",)) as source:

@@ -14,6 +14,7 @@ from test.estimation.known_arm import known_model
 from test.nodes.conftest import PATIENCE, Cell
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.nodes.identification import IdentificationNode
+from ur_energy_model.nodes.logger import LoggerNode
 from ur_energy_model.nodes.simulated_robot import SimulatedRobotNode
 from ur_energy_model.telemetry.bags import read_bag
 
@@ -24,7 +25,8 @@ def test_from_a_simulated_robot_to_a_model(cell: Cell, fresh_host: Callable[[], 
     truth = cell.folder / "truth.json"
     observer.listen("/diagnostics", "diagnostic_msgs/DiagnosticArray")
     observer.listen("/joint_states", "sensor_msgs/JointState")
-    logger = cell.start("logger", robot_ip=host, record=True, bag_directory="bags")
+    bags = cell.folder / "bags"
+    logger = cell.add(LoggerNode, robot_ip=host, record=True, bag_directory=str(bags))
     observer.wait(
         lambda: "connection" in observer.status("/diagnostics", "logger: connection")["message"],
         "a logger without a controller",
@@ -39,27 +41,27 @@ def test_from_a_simulated_robot_to_a_model(cell: Cell, fresh_host: Callable[[], 
         "the simulated robot's word",
     )  # fmt: skip
     assert status["host"] == host
-    observer.hear_many("/joint_states", 200)
-    assert cell.stop(logger)[0] == 0
+    observer.hear_many("/joint_states", 150)
+    logger.end()
     assert cell.stop(robot)[0] == 0
     known = json.loads(truth.read_text())
     assert (truth.parent / "truth.npz").is_file()
-    (bag,) = (cell.folder / "bags").iterdir()
+    (bag,) = bags.iterdir()
     telemetry = read_bag(bag)
     assert telemetry.info.simulated
     assert len(telemetry) > 1000
 
-    child = cell.start("identification", bags=[str(bag)], output="model.yaml")
+    path = cell.folder / "model.yaml"
+    cell.add(IdentificationNode, bags=[str(bag)], output=str(path))
     observer.listen("/identification/result", "diagnostic_msgs/DiagnosticArray", latched=True)
     answer = observer.call("/identification/identify")
     assert answer.success, answer.message
-    model = EnergyModel.load(cell.folder / "model.yaml")
+    model = EnergyModel.load(path)
     found = [joint.reflected_inertia for joint in model.joints]
     assert found == pytest.approx(known["parameters"]["reflected_inertia"], rel=0.05)
     observer.wait(lambda: "/identification/result" in observer.latest, "the result")
     names = [entry.name for entry in observer.latest["/identification/result"].status]
     assert names == [f"model: {joint.name}" for joint in model.joints] + ["model: arm"]
-    assert cell.stop(child)[0] == 0
 
 
 def test_identification_refuses_what_it_cannot_use(cell: Cell) -> None:
