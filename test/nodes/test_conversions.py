@@ -24,15 +24,18 @@ def test_times_keep_their_nanoseconds() -> None:
     assert convert.seconds_of(Duration(sec=2, nanosec=500_000_000)) == 2.5
 
 
+STAMP = Time(sec=5, nanosec=500_000_000)
+
+
 @pytest.mark.parametrize(
     ("unit", "field"), [("ampere", "actual_current"), ("newton_metre", "actual_current_as_torque")]
 )
 def test_joint_states_are_sorted_into_the_arms_order(unit: str, field: str) -> None:
     message = JointState(
         name=["b", "finger", "a"], position=[2.0, 9.0, 1.0], velocity=[0.2, 0.9, 0.1],
-        effort=[20.0, 90.0, 10.0],
+        effort=[20.0, np.nan, 10.0],
     )  # fmt: skip
-    message.header.stamp = Time(sec=5, nanosec=500_000_000)
+    message.header.stamp = STAMP
     telemetry = convert.telemetry_of(message, NAMES, unit)
     assert telemetry is not None
     assert telemetry.time.tolist() == [5.5]
@@ -44,6 +47,7 @@ def test_joint_states_are_sorted_into_the_arms_order(unit: str, field: str) -> N
 def test_joint_states_without_efforts_have_no_current() -> None:
     for effort in ([], [np.nan, 1.0]):
         message = JointState(name=["a", "b"], position=[0.0] * 2, velocity=[0.0] * 2, effort=effort)
+        message.header.stamp = STAMP
         telemetry = convert.telemetry_of(message, NAMES, "ampere")
         assert telemetry is not None
         assert set(telemetry.columns) == {"actual_q", "actual_qd"}
@@ -52,6 +56,9 @@ def test_joint_states_without_efforts_have_no_current() -> None:
 def test_joint_states_that_do_not_do_are_left_out() -> None:
     lacking = JointState(name=["a"], position=[0.0], velocity=[0.0])
     slow = JointState(name=["a", "b"], position=[0.0] * 2)
+    lacking.header.stamp = slow.header.stamp = STAMP
+    timeless = JointState(name=["a", "b"], position=[0.0] * 2, velocity=[0.0] * 2)
+    assert convert.telemetry_of(timeless, NAMES, "ampere") is None
     assert convert.telemetry_of(lacking, NAMES, "ampere") is None
     assert convert.telemetry_of(slow, NAMES, "ampere") is None
 

@@ -78,6 +78,8 @@ def test_a_bag_is_played_in_real_time_and_sets_the_clock(
     telemetry = motion(3.0)
     truth = np.trapezoid(total(telemetry), telemetry.time)
     assert last == pytest.approx(truth, rel=0.02)  # the last publication is up to 20 ms early
+    # 50 a second, once its listener was found
+    assert 100 <= len(observer.history["/energy/total/energy"]) <= 152
     seconds = [clock.clock.sec for clock in clocks]
     assert seconds == sorted(seconds)
     assert 1_700_000_000 + 100 <= seconds[0] <= seconds[-1] <= 1_700_000_000 + 104

@@ -149,6 +149,18 @@ def test_a_gap_is_unaccounted_and_told(robot: Robot) -> None:
     assert float(status["unaccounted_s"]) >= 0.35
 
 
+def test_a_lost_connection_is_made_again_and_counted(robot: Robot) -> None:
+    robot.switch_on()
+
+    def source() -> dict[str, str]:
+        return robot.observer.status("/diagnostics", "estimator: source")
+
+    before = int(source()["reconnects"])
+    robot.ask(WORKSHOP_PORT, "fault closed_socket")
+    robot.observer.wait(lambda: int(source()["reconnects"]) > before, "the new connection")
+    robot.observer.wait(lambda: source()["level"] == "0", "a source that is well")
+
+
 def test_a_program_is_a_cycle(robot: Robot) -> None:
     robot.switch_on()
     observer, topic = robot.observer, "/energy/cycle"

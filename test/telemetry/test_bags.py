@@ -334,7 +334,7 @@ def test_messages_of_changing_size_are_read_in_order(tmp_path, typestore):
 def test_a_source_gives_the_bag_and_then_ends(tmp_path, telemetry):
     bag = write_bag(tmp_path / "bag", telemetry)
     parts = []
-    with BagSource(bag, samples=300) as source:
+    with BagSource(bag, batch_seconds=0.6) as source:
         assert source.info.robot == "ur5e"
         assert set(source.fields) == set(telemetry.columns)
         while len(parts) < 4:
@@ -346,6 +346,6 @@ def test_a_source_gives_the_bag_and_then_ends(tmp_path, telemetry):
 
 def test_a_real_time_source_waits(tmp_path, telemetry):
     bag = write_bag(tmp_path / "bag", telemetry)
-    with BagSource(bag, samples=500, real_time=True) as source:
+    with BagSource(bag, batch_seconds=1.0, real_time=True) as source:
         assert source.read(0.01) is None
         assert len(source.read(5.0)) == 500

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from typing import Any
 
 from ur_energy_model.errors import ControllerError, UrEnergyError
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
@@ -46,8 +47,21 @@ class SourceReader:
         """What ended the thread."""
         self.ended = False
         """Whether a recorded source has no more samples."""
+        self._link: Any = None
         self.attempts = 0
         """How often the source was opened."""
+
+    @property
+    def reconnects(self) -> int:
+        """How often the source was opened again, or made its lost connection again by itself."""
+        return max(0, self.attempts - 1) + getattr(self._link, "reconnects", 0)
+
+    @property
+    def why_silent(self) -> str | None:
+        """Why there are no samples at the moment, as far as is known."""
+        if self.problem is None and self._link is not None and not self._link.connected:
+            return str(self._link.last_error)
+        return self.problem
 
     def start(self) -> None:
         """Begin to read."""
@@ -80,6 +94,7 @@ class SourceReader:
     def _read_all(self) -> None:
         with self._open_source() as source:
             self.info = source.info
+            self._link = getattr(source, "status", None)
             while not self._stopping.is_set():
                 batch = source.read(READ_TIMEOUT)
                 if batch is not None:

@@ -61,10 +61,11 @@ def telemetry_of(message: JointState, names: Sequence[str], effort_unit: str) ->
 
     Returns:
         Columns actual_q, actual_qd and, where efforts are given, actual_current or
-        actual_current_as_torque; None where a joint or the velocities are missing.
+        actual_current_as_torque; None where a joint, the velocities or the time stamp is missing.
     """
     places = {name: i for i, name in enumerate(message.name)}
-    if any(name not in places for name in names):
+    stamp = message.header.stamp
+    if any(name not in places for name in names) or not (stamp.sec or stamp.nanosec):
         return None
     order = [places[name] for name in names]
     count = len(message.name)
@@ -74,10 +75,10 @@ def telemetry_of(message: JointState, names: Sequence[str], effort_unit: str) ->
         "actual_q": np.array(message.position)[order][None],
         "actual_qd": np.array(message.velocity)[order][None],
     }
-    if len(message.effort) == count and not np.isnan(message.effort).any():
+    effort = np.array(message.effort)[order] if len(message.effort) == count else np.array(np.nan)
+    if not np.isnan(effort).any():
         field = "actual_current" if effort_unit == "ampere" else "actual_current_as_torque"
-        columns[field] = np.array(message.effort)[order][None]
-    stamp = message.header.stamp
+        columns[field] = effort[None]
     return Telemetry(
         np.array([seconds_of(stamp)]), columns, RecordingInfo(source="joint_states"),
         stamp=np.array([stamp.sec * 10**9 + stamp.nanosec], dtype=np.int64),

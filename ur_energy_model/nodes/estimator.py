@@ -140,16 +140,20 @@ class EstimatorNode(ManagedNode):
         """The connection that the estimator wants: each packet seen at once, read in batches."""
         if self.value("method") == "motion":  # each packet needs the arm's dynamics: no shortcut
             return RtdeSource(robot_ip, robot=robot, fields=fields, batch_seconds=0.0)
-        batch = min(LONGEST_BATCH, 1.0 / self.value("publish_rate"))
         return RtdeSource(
-            robot_ip, robot=robot, fields=fields, batch_seconds=batch, watch=self._sense
-        )
+            robot_ip, robot=robot, fields=fields, batch_seconds=self._batch_seconds(),
+            watch=self._sense,
+        )  # fmt: skip
+
+    def _batch_seconds(self) -> float:
+        """Time span of the samples that are counted and published together."""
+        return min(LONGEST_BATCH, 1.0 / float(self.value("publish_rate")))
 
     def _source(self) -> TelemetrySource:
         if self._given_source is not None:
             return self._given_source()
         if self.value("source") == "bag":
-            return BagSource(self.value("bag"), real_time=True)
+            return BagSource(self.value("bag"), real_time=True, batch_seconds=self._batch_seconds())
         return SharedSource(
             lambda: self.connect(self.value("robot_ip"), self._robot.name, LIVE_FIELDS)
         ).consumer()
@@ -232,7 +236,9 @@ class EstimatorNode(ManagedNode):
             return
         batch = convert.telemetry_of(message, self._joints, self.value("effort_unit"))
         if batch is None:
-            self._health.source_problem = "joint_states lacks joints of the arm or velocities"
+            self._health.source_problem = (
+                "joint_states lacks joints of the arm, velocities or a time stamp"
+            )
             return
         self._health.source_problem = None
         self._consume(batch)

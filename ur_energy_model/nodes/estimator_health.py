@@ -90,7 +90,7 @@ class EstimatorHealth:
         unaccounted = 0.0 if snapshot is None else snapshot.ever.unaccounted
         losing = unaccounted > self._unaccounted and snapshot is not None
         self._unaccounted = unaccounted
-        problem = self.source_problem or (None if reader is None else reader.problem)
+        problem = self.source_problem or (None if reader is None else reader.why_silent)
         level, text = convert.OK, "samples arrive"
         if reader is not None and reader.ended:
             text = "the bag has ended"
@@ -105,7 +105,7 @@ class EstimatorHealth:
             **self._latencies(),
             "age_s": age,
             "gaps": self._gaps,
-            "reconnects": 0 if reader is None else max(0, reader.attempts - 1),
+            "reconnects": 0 if reader is None else reader.reconnects,
         }
         if snapshot is not None:
             values |= {

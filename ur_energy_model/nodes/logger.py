@@ -145,6 +145,8 @@ class LoggerNode(ManagedNode):
             return
         if not self._publishing.due(float(batch.time[-1])):
             return
+        if not self._joint_states.get_subscription_count():
+            return
         stamp = (
             self.get_clock().now().to_msg() if batch.stamp is None
             else convert.time_message(int(batch.stamp[-1]))

@@ -15,6 +15,9 @@ from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 
 __all__ = ["BagSource", "BagWriter", "Event", "iterate_bag", "read_bag", "read_events"]
 
+DEFAULT_RATE = 500.0
+"""Of a bag that does not tell its own [Hz]."""
+
 
 class BagSource:
     """A bag as a TelemetrySource.
@@ -24,7 +27,7 @@ class BagSource:
         fields: names wanted, None for all.
         real_time: hand samples out at the pace they were recorded at (gaps at most a second);
             otherwise as fast as they are asked for.
-        samples: largest batch.
+        batch_seconds: time span of a batch.
 
     Raises:
         RecordingError: on entering: not a bag, or one that cannot be read.
@@ -36,9 +39,9 @@ class BagSource:
         *,
         fields: Sequence[str] | None = None,
         real_time: bool = False,
-        samples: int = 25,
+        batch_seconds: float = 0.05,
     ) -> None:
-        self._path, self._fields, self._samples = Path(path), fields, samples
+        self._path, self._fields, self._batch_seconds = Path(path), fields, batch_seconds
         self._real_time = real_time
         self._next: Telemetry | None = None
         self._due = 0.0
@@ -55,7 +58,9 @@ class BagSource:
         return self._names
 
     def __enter__(self) -> Self:
-        self._batches = iterate_bag(self._path, self._fields, self._samples)
+        first = next(iterate_bag(self._path, self._fields, samples=1))
+        samples = max(1, round(self._batch_seconds * (first.info.rate or DEFAULT_RATE)))
+        self._batches = iterate_bag(self._path, self._fields, samples)
         self._next = next(self._batches)
         self._info, self._names = self._next.info, tuple(self._next.columns)
         self._due = time.monotonic()
