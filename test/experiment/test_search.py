@@ -69,7 +69,7 @@ def test_impossible_wishes_are_refused():
     boxed_in = Wall("wall", np.array([-1.0, 0.0, 0.0]), 0.5)
     request = DesignRequest(load_robot("ur5e"), walls=(TABLE, wall, boxed_in))
     with pytest.raises(MotionRefusedError, match="--time-limit"):
-        design_trajectory(request, time_limit=2.0, starts=1, workers=1)
+        design_trajectory(request, time_limit=1.0, starts=1, workers=1)
 
 
 @pytest.mark.parametrize("arm", ARMS)

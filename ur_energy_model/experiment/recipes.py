@@ -167,19 +167,26 @@ def s4(session: Session, published: Mapping[str, Any]) -> Outcome:
         Row("torque R2, general verification", None,
             None if verification is None else verification.torque_r2),
     ]  # fmt: skip
-    rows += _payload_rows(session, published, design.trajectory, found, fitted)
+    rows += weigh_known_payload(session, published, design.trajectory, found, fitted)
     return session.finish("s4", published, rows)
 
 
-def _payload_rows(
+def weigh_known_payload(
     session: Session,
     published: Mapping[str, Any],
     motion: Runnable,
     found: Identification,
     unloaded: Path,
 ) -> list[Row]:
-    """Weigh a known payload by load minus no load."""
-    ratio = published["payload_torque_estimated"] / published["payload_torque_applied"]
+    """Rows about a known payload, weighed by load minus no load; none where nobody can mount it.
+
+    Args:
+        session: of the protocol.
+        published: what the paper reports.
+        motion: run with the payload, as it was without.
+        found: the model, identified without payload.
+        unloaded: bag of that motion without payload.
+    """
     if session.mount is None:
         session.warnings.append(
             "the part with a payload was left out: nobody is there to mount it; run without --yes"
@@ -190,6 +197,7 @@ def _payload_rows(
         loaded = session.record("excitation_loaded", motion)
     finally:
         session.mount(0.0)
+    ratio = published["payload_torque_estimated"] / published["payload_torque_applied"]
     mass, std = weigh_difference(found.model, loaded, unloaded, progress=session.progress)
     return [
         Row("known payload [kg]", None, PAYLOAD),
