@@ -130,6 +130,7 @@ class LiveEstimator:
             batch.require("actual_qd", purpose="live energy")
         if self._pending and batch.columns.keys() != self._pending[0].columns.keys():
             self._settle()
+        self.flow.conditions.follow(batch)
         self.latest_total = self.flow.arrived(batch)
         self._pending.append(batch)
         if batch.time[-1] - self._pending[0].time[0] >= SETTLE_AFTER:
@@ -274,7 +275,6 @@ class LiveEstimator:
         self._pending = []
         states = arm_states(batch, batch.columns["actual_qd"])
         power = self.flow.matrix(batch, states)
-        self.flow.conditions.follow(batch)
         if not np.isfinite(power.sum()):
             good = np.asarray(np.isfinite(power).all(axis=1))
             self.refused += int((~good).sum())
