@@ -99,16 +99,12 @@ def send(ready: Connection, host: str) -> None:
     """A controller that sends the known arm's motion, over and over."""
     from test.telemetry.rtde_peer import PeerBehaviour, RtdePeer, value_of
 
-    telemetry = motion(10.0)
+    telemetry = motion(2.0)  # its period
     n = len(telemetry) - 1
 
     def value(name: str, tick: int) -> object:
-        if name == "timestamp":
-            return 1000.0 + tick * PERIOD
-        if name == SENT:
-            return time.monotonic()
         if name in telemetry.columns:
-            return telemetry.columns[name][tick % n]
+            return telemetry.columns[name][tick]
         return value_of(name, tick)
 
     behaviour = PeerBehaviour(version=(5, 23, 0, 0))
@@ -116,11 +112,19 @@ def send(ready: Connection, host: str) -> None:
         ready.send("ready")
         while not peer.started.wait(0.1):
             pass
+        # Packed beforehand, so that a packet leaves as soon as its time of sending is in it.
+        assert peer.recipe is not None
+        packages = bytearray(b"".join(map(peer.package, range(n))))
+        records = peer.recipe.unpack_many(packages)
+        size = peer.recipe.frame_size
         start, tick = time.monotonic(), 0
         with contextlib.suppress(OSError, AssertionError):  # the estimator leaves first
             while not ready.poll() and peer.started.is_set():
                 time.sleep(max(0.0, start + tick * PERIOD - time.monotonic()))
-                peer.send_ticks([tick])
+                place = tick % n
+                records["timestamp"][place] = 1000.0 + tick * PERIOD
+                records[SENT][place] = time.monotonic()
+                peer.send(packages[place * size : (place + 1) * size])
                 tick += 1
 
 
