@@ -14,6 +14,7 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from ur_energy_model.errors import InputError
 from ur_energy_model.nodes import conversions as convert
+from ur_energy_model.nodes.markers import PowerMarkers
 
 NAMES = ("a", "b")
 
@@ -114,14 +115,19 @@ def test_numbers_as_diagnostics_show_them() -> None:
 
 def test_markers_show_power_by_colour() -> None:
     places = np.array([[0.0, 0.0, 0.1], [0.0, 0.0, 0.4], [0.3, 0.0, 0.4]])
-    array = convert.power_markers("base", Time(), places, np.array([-80.0, 0.0, 200.0]), 143.6)
+    markers = PowerMarkers("base", 3)
+    markers.filled(Time(), places + 1.0, np.array([50.0, 50.0, 50.0]), 1.0)
+    array = markers.filled(STAMP, places, np.array([-80.0, 0.0, 200.0]), 143.6)
+    assert {(m.header.frame_id, m.header.stamp.sec) for m in array.markers} == {("base", 5)}
+    assert len({(m.ns, m.id) for m in array.markers}) == 4
     back, none, much, text = array.markers
     assert back.color.b > back.color.r
     assert none.color.g == 1.0
     assert (much.color.r, much.color.g) == (1.0, 0.0)
     assert much.scale.x > none.scale.x
     assert text.text == "144 W"
-    assert text.pose.position.z > 0.4
+    assert text.pose.position.z == pytest.approx(0.65)
+    assert [much.pose.position.x, much.pose.position.z] == [0.3, 0.4]
 
 
 def test_energy_joints_needs_control_msgs_only_where_it_is_installed(

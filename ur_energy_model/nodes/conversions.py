@@ -9,12 +9,10 @@ from typing import Any
 import numpy as np
 from builtin_interfaces.msg import Duration, Time
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
-from geometry_msgs.msg import Point, Vector3
 from numpy.typing import NDArray
 from sensor_msgs.msg import JointState
-from std_msgs.msg import ColorRGBA, Header
+from std_msgs.msg import Header
 from trajectory_msgs.msg import JointTrajectory
-from visualization_msgs.msg import Marker, MarkerArray
 
 from ur_energy_model.errors import InputError
 from ur_energy_model.estimation.plan import Plan
@@ -155,48 +153,6 @@ def text_of(value: Any) -> str:
         # Counters keep their joules: six digits would freeze a large one.
         return f"{value:.3f}" if abs(value) >= 1000 else f"{value:.6g}"
     return str(value)
-
-
-def power_color(power: float, full_scale: float) -> ColorRGBA:
-    """Blue for regeneration, green for none, yellow to red for consumption."""
-    level = float(np.clip(power / full_scale, -1.0, 1.0))
-    if level < 0:
-        return ColorRGBA(r=0.0, g=1.0 + level, b=-level, a=0.9)
-    return ColorRGBA(r=min(1.0, 2 * level), g=min(1.0, 2 - 2 * level), b=0.0, a=0.9)
-
-
-def power_markers(
-    frame: str, stamp: Time, places: Array, power: Array, total: float, full_scale: float = 100.0
-) -> MarkerArray:
-    """A ball per joint, coloured by its power, and the total as text above the base.
-
-    Args:
-        frame: the arm's base frame.
-        stamp: of the sample.
-        places: joint positions in the base frame [n, 3], m.
-        power: electrical power of each joint [n], W.
-        total: power of the whole arm [W].
-        full_scale: power that is fully red [W].
-    """
-    header = Header(stamp=stamp, frame_id=frame)
-    lifetime = Duration(sec=2)
-    markers = []
-    for i, (place, watt) in enumerate(zip(places.tolist(), power.tolist(), strict=True)):
-        size = 0.10 + 0.08 * min(1.0, abs(watt) / full_scale)
-        marker = Marker(
-            header=header, ns="joint_power", id=i, type=Marker.SPHERE, action=Marker.ADD,
-            scale=Vector3(x=size, y=size, z=size), color=power_color(watt, full_scale),
-            lifetime=lifetime,
-        )  # fmt: skip
-        marker.pose.position = Point(x=place[0], y=place[1], z=place[2])
-        markers.append(marker)
-    text = Marker(
-        header=header, ns="total_power", id=0, type=Marker.TEXT_VIEW_FACING, action=Marker.ADD,
-        text=f"{total:.0f} W", scale=Vector3(z=0.12),
-        color=ColorRGBA(r=1.0, g=1.0, b=1.0, a=1.0), lifetime=lifetime,
-    )  # fmt: skip
-    text.pose.position = Point(z=float(places[:, 2].max()) + 0.25)
-    return MarkerArray(markers=[*markers, text])
 
 
 class DynamicJointStates:

@@ -19,6 +19,7 @@ from ur_energy_model.model.energy import MeterReading
 from ur_energy_model.nodes import conversions as convert
 from ur_energy_model.nodes.energy_statuses import prediction_statuses, summary_statuses
 from ur_energy_model.nodes.managed import LATCHED, LIVE
+from ur_energy_model.nodes.markers import PowerMarkers
 from ur_energy_model.telemetry.decimation import Decimator
 
 MARKER_RATE = 10.0
@@ -41,7 +42,7 @@ class EnergyTopics:
             return tuple(create(Float64, f"energy/{name}/{q}", LIVE) for q in ("power", "energy"))
 
         self._joints = joints
-        self._frame = frame
+        self._balls = PowerMarkers(frame, len(joints))
         self._per_joint = [numbers(joint) for joint in joints]
         self._total = numbers("total")
         self._bus = numbers("bus")
@@ -81,9 +82,7 @@ class EnergyTopics:
         ):
             places = flow.dynamics.joint_positions(snapshot.q)
             self._markers.publish(
-                convert.power_markers(
-                    self._frame, stamp, places, power[electrical], float(power[total])
-                )
+                self._balls.filled(stamp, places, power[electrical], float(power[total]))
             )
 
     def summary(self, snapshot: Snapshot, stamp: Time, model: str) -> None:
