@@ -9,6 +9,7 @@ import pytest
 
 from test.identification.exact_arm import TORQUE_CONSTANT, ExactArm
 from ur_energy_model.identification.power import PowerFit, PowerFitResult
+from ur_energy_model.identification.power_columns import PowerRows, breaking_away
 from ur_energy_model.model.measured_powers import current_rate
 from ur_energy_model.telemetry.samples import Telemetry
 
@@ -79,6 +80,16 @@ def test_a_supply_that_rests_on_what_came_back_is_left_out() -> None:
     ]
     assert fits[1].bus.standby == pytest.approx(fits[0].bus.standby, abs=0.1)
     assert fits[1].bus.residual == pytest.approx(fits[0].bus.residual, rel=0.03)
+
+
+def test_the_first_moments_of_a_motion_are_left_out() -> None:
+    time = 10.0 + 0.012 * np.arange(100)
+    qd = np.zeros((100, 2))
+    qd[40:, 0] = 0.5
+    qd[70:80, 1] = -0.5
+    nothing = np.zeros(100)
+    left_out = breaking_away(PowerRows(time, qd, np.zeros((100, 2)), nothing, nothing))
+    np.testing.assert_array_equal(np.flatnonzero(left_out), [40, 41, 42, 70, 71, 72])
 
 
 def test_short_and_quiet_recordings_stay_near_the_priors() -> None:

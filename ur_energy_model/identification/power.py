@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ur_energy_model.identification.grams import BlockedGram, cross_validate, solve
-from ur_energy_model.identification.power_columns import power_columns, power_rows
+from ur_energy_model.identification.power_columns import breaking_away, power_columns, power_rows
 from ur_energy_model.identification.power_structure import PHYSICAL, Structure, common, free
 from ur_energy_model.model.energy_model import BusModel
 from ur_energy_model.model.robots import RobotDescription
@@ -99,6 +99,7 @@ class PowerFit:
         columns = power_columns(rows, self.robot.gear_ratio, self._constant)
         expected = columns @ self._expected()
         keep = np.isin(mode, BRAKES_RELEASED) & self._supplied(time, expected)
+        keep &= ~breaking_away(rows)
         data = np.column_stack([columns, power])[keep]
         time = time[keep]
         if not len(time):

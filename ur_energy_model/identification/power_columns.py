@@ -24,6 +24,12 @@ from ur_energy_model.telemetry.samples import Telemetry
 Array = NDArray[np.float64]
 
 
+STANDSTILL_SPEED = 0.003
+"""Joint speed below which a joint counts as standing [rad/s]."""
+WIND_UP_TIME = 0.03
+"""A period of the gears' resonance, some 30 Hz [s]."""
+
+
 class PowerRows(NamedTuple):
     """A batch's finite samples.
 
@@ -56,6 +62,19 @@ def power_rows(telemetry: Telemetry) -> PowerRows | None:
     mode = telemetry["robot_mode"] if "robot_mode" in telemetry else np.full(len(power), 7.0)
     good = np.isfinite(power) & np.isfinite(speed).all(axis=1) & np.isfinite(current).all(axis=1)
     return PowerRows(telemetry.time[good], speed[good], current[good], power[good], mode[good])
+
+
+def breaking_away(rows: PowerRows) -> NDArray[np.bool_]:
+    """Samples at which a joint has just begun to move [samples].
+
+    Its motor winds up the gear before the link turns, so that the link's speed does not tell the
+    power.
+    """
+    moving = np.abs(rows.qd) > STANDSTILL_SPEED
+    began = np.zeros(len(rows.time), dtype=bool)
+    began[1:] = (moving[1:] & ~moving[:-1]).any(axis=1)
+    last = np.maximum.accumulate(np.where(began, rows.time, -np.inf))
+    return np.asarray(rows.time - last <= WIND_UP_TIME)
 
 
 def width(n: int) -> int:
