@@ -27,13 +27,18 @@ def backward_difference(
         values: [samples, ...].
         before: time and values of the sample before the first; None if there is none.
     """
-    if before is None:
-        before = (float(time[0]), values[0]) if len(time) else (0.0, np.zeros(values.shape[1:]))
-    steps = np.diff(time, prepend=before[0])
-    near = (steps > 0) & (steps <= LONGEST_STEP)
-    changes = np.diff(values, axis=0, prepend=np.asarray(before[1])[None])
-    scale = np.where(near, 1.0 / np.where(near, steps, 1.0), 0.0)
-    return np.asarray(changes * scale.reshape(-1, *(1,) * (values.ndim - 1)))
+    rate = np.zeros(values.shape)
+    if not len(time):
+        return rate
+    steps = np.zeros(len(time))
+    np.subtract(time[1:], time[:-1], out=steps[1:])
+    np.subtract(values[1:], values[:-1], out=rate[1:])
+    if before is not None:
+        steps[0], rate[0] = time[0] - before[0], values[0] - before[1]
+    far = (steps <= 0) | (steps > LONGEST_STEP)
+    steps[far] = np.inf
+    rate /= steps.reshape(-1, *(1,) * (values.ndim - 1))
+    return rate
 
 
 class SpeedAlignment:
