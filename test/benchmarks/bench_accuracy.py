@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from test.identification.exact_arm import write_bag
 from ur_energy_model.cli.demo_truth import true_energy
 from ur_energy_model.identification.energies import estimate
 from ur_energy_model.identification.pipeline import identify
@@ -22,7 +23,6 @@ from ur_energy_model.simulation.arm import SimulatedArm
 from ur_energy_model.simulation.named_motions import named_motion
 from ur_energy_model.simulation.parameters import ArmParameters
 from ur_energy_model.simulation.recording import record_arm
-from ur_energy_model.telemetry.bags import BagWriter
 
 ARMS = (("ur5e", 1), ("ur5e", 2), ("ur5e", 3), ("ur10e", 1), ("ur3e", 1))
 FIT, JUDGE = 60.0, 300.0
@@ -59,9 +59,8 @@ def record(
     arm = SimulatedArm(robot, motion=named_motion(motion, robot, Setup()), seed=seed, truth=truth)
     telemetry = record_arm(arm, seconds)
     arm.close()
-    with BagWriter(path, telemetry.info, tuple(telemetry.columns)) as bag:
-        bag.write(telemetry)
-    return path, arm.parameters, float(telemetry.time[0]), float(telemetry.time[-1])
+    start, end = float(telemetry.time[0]), float(telemetry.time[-1])
+    return write_bag(path, telemetry), arm.parameters, start, end
 
 
 def percent(value: np.ndarray | float, truth: np.ndarray | float) -> str:

@@ -15,7 +15,7 @@ from ur_energy_model.estimation.batches import ControllerCounter, merged, rows_o
 from ur_energy_model.estimation.channels import ArmState, Channels, arm_states
 from ur_energy_model.estimation.counters import EnergyCounters, utc_now
 from ur_energy_model.estimation.cycles import Cycle, CycleCounter, CycleLog, CycleStarts, Trigger
-from ur_energy_model.estimation.powers import PowerFlow, PowerOptions, bus_power
+from ur_energy_model.estimation.powers import PowerFlow, PowerOptions
 from ur_energy_model.estimation.snapshot import Snapshot
 from ur_energy_model.estimation.tracking import ResidualMonitor
 from ur_energy_model.model.energy import DEFAULT_GAP_LIMIT, MeterReading
@@ -177,7 +177,7 @@ class LiveEstimator:
             state=self._last_state,
             robot_mode=_code(last, "robot_mode"),
             safety_mode=_code(last, "safety_mode"),
-            bus_measured=bus_power(last) is not None,
+            bus_measured=last.has_bus_power,
             standby=self.flow.standby.power,
             standby_measured=self.flow.standby.measured,
             residual_mean=statistics.mean,
@@ -283,7 +283,7 @@ class LiveEstimator:
             batch, power, states = rows_of(batch, good), power[good], states[good]
         before = self._counters.ever.accounted
         self._integrate(batch, power)
-        if bus_power(batch) is not None:
+        if batch.has_bus_power:
             passed = self._counters.ever.accounted - before
             self.flow.track(batch, power, states, passed)
             columns = self.channels.arm

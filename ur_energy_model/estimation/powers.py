@@ -143,7 +143,7 @@ class PowerFlow:
             power = self._modes.power(mode_of(batch), self.standby.power if idle is None else idle)
             out[braked, columns.arm["standby"]] = power
             out[braked, columns.arm["total"]] = power
-        bus = bus_power(batch)
+        bus = batch.bus_power
         if bus is not None:
             out[:, columns.arm["bus"]] = bus
         rows = np.arange(len(batch))
@@ -237,14 +237,6 @@ class PowerFlow:
             split, standby_power=split.standby_power + shift, demand=demand,
             total_power=self._store(batch.time, demand),
         )  # fmt: skip
-
-
-def bus_power(batch: Telemetry) -> Array | None:
-    """Measured power of the robot bus [samples], W; None where it was not recorded."""
-    columns = batch.columns
-    if "actual_robot_voltage" not in columns or "actual_robot_current" not in columns:
-        return None
-    return columns["actual_robot_voltage"] * columns["actual_robot_current"]
 
 
 def joined(splits: Sequence[Prediction], name: str) -> Array:

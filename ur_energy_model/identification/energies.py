@@ -133,9 +133,10 @@ def estimate(
             if total.samples == 0:
                 check_robot(bag, batch.info, robot)
             check_batch(bag, batch, REQUIRED, robot.dof)
+            batch = batch.distinct()
             prediction, bus = total.add(batch)
             if rows is not None:
-                rows.add(batch.distinct().time, prediction, bus)
+                rows.add(batch.time, prediction, bus)
             if progress is not None:
                 progress(float("nan"), f"reading {bag.name}: {total.samples} samples")
         if total.samples == 0:
@@ -158,7 +159,6 @@ class _Totals:
         self._shape = (0, 0)
 
     def add(self, batch: Telemetry) -> tuple[Prediction, Array | None]:
-        batch = batch.distinct()
         temperature = batch.columns.get("joint_temperatures")
         powers = self._measured(
             batch.time, batch["actual_qd"], batch["actual_current"], temperature=temperature
@@ -181,9 +181,7 @@ class _Totals:
             time,
             np.column_stack([powers.sensitivity.reshape(len(time), -1), powers.total_sensitivity]),
         )
-        bus = None
-        if "actual_robot_voltage" in batch and "actual_robot_current" in batch:
-            bus = batch["actual_robot_voltage"] * batch["actual_robot_current"]
+        bus = batch.bus_power
         if bus is None or not np.isfinite(bus).all():
             self._bus_complete = False
         else:

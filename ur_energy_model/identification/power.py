@@ -71,6 +71,7 @@ class PowerFit:
     def __init__(self, robot: RobotDescription) -> None:
         self.robot = robot
         self._constant = np.nan_to_num(robot.torque_constant)
+        self._expected = _expected(robot, self._constant)
         self._gram = BlockedGram()
         self._counts = BlockedGram()
         self._modes: dict[str, list[float]] = {}
@@ -97,7 +98,7 @@ class PowerFit:
             entry[0] += float(power[mode == code].sum())
             entry[1] += float((mode == code).sum())
         columns = power_columns(rows, self.robot.gear_ratio, self._constant)
-        expected = columns @ self._expected()
+        expected = columns @ self._expected
         keep = np.isin(mode, BRAKES_RELEASED) & self._supplied(time, expected)
         keep &= ~breaking_away(rows)
         data = np.column_stack([columns, power])[keep]
@@ -175,11 +176,6 @@ class PowerFit:
             f"copper factors: {chosen}; held-out RMSE {others}",
         )  # fmt: skip
 
-    def _expected(self) -> Array:
-        """Coefficients that the robot file leads to expect."""
-        structure = common(self.robot, self._constant, np.zeros(self.robot.dof))
-        return structure.basis @ structure.prior.mean
-
     def _possible(self, structure: Structure) -> bool:
         """Whether no joint's copper loss comes out negative."""
         solution = solve(self._project(structure), structure.prior, self._counts.blocks)
@@ -207,9 +203,9 @@ class PowerFit:
             values = structure.prior.mean
             covariance, residual = np.diag(structure.prior.std**2), float("nan")
         level, vectors = np.linalg.eigh(covariance)
-        roots = structure.basis @ (vectors * np.sqrt(np.clip(level, 0.0, None)))
+        root = vectors * np.sqrt(np.clip(level, 0.0, None))
+        roots = structure.basis @ root
         coefficients = structure.basis @ values
-        torque_roots = structure.torque @ (vectors * np.sqrt(np.clip(level, 0.0, None)))
         deviation = np.linalg.norm(roots, axis=1)
         standby, copper, conversion, driver, inductance = _split(coefficients, n)
         left_out = np.zeros((n, 3 * n + 1))
@@ -242,12 +238,18 @@ class PowerFit:
             resistance_std=copper_std,
             back_emf_std=np.hypot(conversion_std, MODEL_ERROR * conversion),
             torque_constant=structure.base + structure.torque @ values,
-            torque_constant_std=np.linalg.norm(torque_roots, axis=1),
+            torque_constant_std=np.linalg.norm(structure.torque @ root, axis=1),
             current_delay=factors["current_delay"][0] if "current_delay" in factors else 0.0,
             source=source,
             comparison=comparison,
             factors=factors,
         )
+
+
+def _expected(robot: RobotDescription, constant: Array) -> Array:
+    """Coefficients [4 n + 3] that the robot file leads to expect."""
+    structure = common(robot, constant, np.zeros(robot.dof))
+    return structure.basis @ structure.prior.mean
 
 
 def _split(coefficients: Array, n: int) -> tuple[Array, Array, Array, Array, Array]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -17,6 +19,16 @@ S0 = "Clochiatti et al. 2024"
 def short_name(joint: str) -> str:
     """A joint's name as people say it: "shoulder_pan_joint" is "shoulder pan"."""
     return joint.removesuffix("_joint").replace("_", " ")
+
+
+def joint_curves(
+    time: Array, breaks: Breaks, joints: Sequence[str], values: Array
+) -> tuple[Line, ...]:
+    """A curve for each of n joints, named after it; values [samples, n]."""
+    return tuple(
+        curve(time, breaks, short_name(joint), values[:, j], joint=j)
+        for j, joint in enumerate(joints)
+    )
 
 
 def curve(

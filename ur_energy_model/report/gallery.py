@@ -20,7 +20,7 @@ from ur_energy_model.report.charts import (
     LineChart,
     Panel,
 )
-from ur_energy_model.report.curves import S0, curve, short_name
+from ur_energy_model.report.curves import S0, curve, joint_curves, short_name
 from ur_energy_model.report.powers import Breaks
 
 Array = NDArray[np.float64]
@@ -42,10 +42,7 @@ def motion_chart(analysis: Analysis) -> LineChart:
     panels = tuple(
         Panel(
             title=name.capitalize(),
-            lines=tuple(
-                curve(motion.time, motion.breaks, short_name(joint), values[:, j], joint=j)
-                for j, joint in enumerate(analysis.joint_names)
-            ),
+            lines=joint_curves(motion.time, motion.breaks, analysis.joint_names, values),
             y_label=f"{name} [{unit}]",
         )
         for name, unit, values in rows
@@ -188,15 +185,8 @@ def temperature_chart(analysis: Analysis) -> LineChart | None:
         panels=(
             Panel(
                 title="",
-                lines=tuple(
-                    curve(
-                        motion.time,
-                        motion.breaks,
-                        short_name(joint),
-                        motion.temperature[:, j],
-                        joint=j,
-                    )
-                    for j, joint in enumerate(analysis.joint_names)
+                lines=joint_curves(
+                    motion.time, motion.breaks, analysis.joint_names, motion.temperature
                 ),
             ),
         ),

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ur_energy_model.report.analysis import Analysis
 from ur_energy_model.report.charts import BarChart, Bars, Line, LineChart, Panel, Role
-from ur_energy_model.report.curves import S0, curve, short_name
+from ur_energy_model.report.curves import S0, curve, joint_curves, short_name
 from ur_energy_model.report.decimate import break_at
 
 Array = NDArray[np.float64]
@@ -166,12 +166,7 @@ def energy_chart(analysis: Analysis) -> LineChart:
         panels=(
             Panel(
                 title="",
-                lines=tuple(
-                    curve(
-                        powers.time, powers.breaks, short_name(joint), powers.energy[:, j], joint=j
-                    )
-                    for j, joint in enumerate(analysis.joint_names)
-                ),
+                lines=joint_curves(powers.time, powers.breaks, analysis.joint_names, powers.energy),
             ),
         ),
         columns=1,

@@ -101,9 +101,7 @@ def powers_of(model: EnergyModel, telemetry: Telemetry) -> Powers:
         total[part] = shown.total_power
         spread[part], total_spread[part] = shown.electrical_power_std, shown.total_power_std
         integrals.append(_integrals(shown, steps, part))
-    bus = None
-    if "actual_robot_voltage" in telemetry and "actual_robot_current" in telemetry:
-        bus = telemetry["actual_robot_voltage"] * telemetry["actual_robot_current"]
+    bus = telemetry.bus_power
     errors = np.sum(integrals, axis=0)
     return Powers(
         time=time,

@@ -172,6 +172,18 @@ class Telemetry:
             if stop > start:
                 yield slice(start, stop)
 
+    @property
+    def has_bus_power(self) -> bool:
+        """Whether voltage and current of the robot bus were recorded."""
+        return "actual_robot_voltage" in self and "actual_robot_current" in self
+
+    @property
+    def bus_power(self) -> Array | None:
+        """Measured power of the robot bus [samples], W; None where it was not recorded."""
+        if not self.has_bus_power:
+            return None
+        return np.asarray(self["actual_robot_voltage"] * self["actual_robot_current"])
+
     def distinct(self) -> Telemetry:
         """Without the samples that repeat the timestamp of the one before them.
 
