@@ -67,7 +67,8 @@ def test_half_widths_follow_the_models_uncertainty(
         sessions=replace(model.sessions, standby=0.0),
     )
     narrow = powers_of(standby_only, telemetry)
-    assert narrow.total_energy_half_width == pytest.approx(1.96 * 0.5 * telemetry.duration)
+    alone = 1.96 * 0.5 * telemetry.duration
+    assert alone < narrow.total_energy_half_width < 1.5 * alone  # what anchoring leaves open
     assert powers.total_energy_half_width > narrow.total_energy_half_width
 
 

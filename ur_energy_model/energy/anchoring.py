@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ur_energy_model.energy.channels import ArmState, Channels
+from ur_energy_model.energy.power_table import Credit
 from ur_energy_model.energy.standby import Standby
 
 Array = NDArray[np.float64]
@@ -25,8 +26,8 @@ class AnchorCredit:
         self._seconds = np.zeros(len(ArmState))
         self._done = False
 
-    def __call__(self, steps: Array, states: NDArray[np.intp], standby: Standby) -> Array | None:
-        """Correction [channels], J, with the samples at which the session is anchored; else None.
+    def __call__(self, steps: Array, states: NDArray[np.intp], standby: Standby) -> Credit | None:
+        """The correction, with the samples at which the session is anchored; else None.
 
         Args:
             steps: bridged steps to the samples [samples], s.
@@ -46,5 +47,7 @@ class AnchorCredit:
         credit = np.zeros(len(columns))
         credit[columns.arm["standby"]] = credit[columns.arm["total"]] = shift * seconds.sum()
         credit[columns.state_energy : columns.state_time] = shift * seconds
-        credit[-1] = (float(standby.std[anchor]) - self._spread) * seconds.sum()
-        return credit
+        deviation = np.zeros(len(columns))
+        deviation[-1] = (float(standby.std[anchor]) - self._spread) * seconds.sum()
+        payers = (columns.arm["total"], columns.arm["standby"])
+        return Credit(anchor, payers, credit, deviation)

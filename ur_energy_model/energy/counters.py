@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ur_energy_model.energy.channels import Channels
 from ur_energy_model.energy.gaps import Steps
 from ur_energy_model.energy.meter import EnergyMeter, MeterReading
+from ur_energy_model.energy.power_table import Credit
 from ur_energy_model.energy.state_file import Counters, StateFile
 
 Array = NDArray[np.float64]
@@ -85,9 +86,9 @@ class EnergyCounters:
         self._meter.add(steps, power)
         self._clock = float(time[-1])
 
-    def credit(self, energy: Array) -> None:
-        """Add energy that no step accounts for [channels], J; no counter goes back by it."""
-        self._meter.credit(energy)
+    def credit(self, credit: Credit) -> None:
+        """Add energy that no step accounts for; no counter goes back by it."""
+        self._meter.credit(credit)
 
     @property
     def metered(self) -> MeterReading:

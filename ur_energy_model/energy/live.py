@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -258,8 +257,6 @@ class LiveEstimator:
             return
         self.refused += table.refused
         self._integrate(table)
-        if table.credit is not None:
-            self._counters.credit(table.credit)
         self._compare(table)
         self._controller_energy.update(table.samples)
         self.samples += len(table.samples)
@@ -278,16 +275,17 @@ class LiveEstimator:
 
     def _integrate(self, table: PowerTable) -> None:
         """Count energies, cycle by cycle."""
-        time, count = table.samples.time, len(table.samples)
+        time = table.samples.time
         starts = set(self._starts.find(table.samples).tolist())
         if self._cycle_requested:
             self._cycle_requested = False
             starts.add(0)
         total = table.power[:, self.channels.arm["total"]]
-        for start, stop in pairwise(sorted(starts | {0, count})):
-            if start in starts:
-                self._begin_cycle(float(time[start]))
-            part = slice(start, stop)
+        for part, credit in table.parts(starts):
+            if part.start in starts:
+                self._begin_cycle(float(time[part.start]))
+            if credit is not None:
+                self._counters.credit(credit)
             self._counters.add(time[part], table.steps.cut(part), table.power[part])
             if self._cycle.open:
                 self._cycle.observe(float(total[part].max()))

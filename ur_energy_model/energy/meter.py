@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ur_energy_model.energy.gaps import DEFAULT_GAP_LIMIT, GapRule, Steps
-from ur_energy_model.energy.power_table import PowerTable
+from ur_energy_model.energy.power_table import Credit, PowerTable
 
 Array = NDArray[np.float64]
 
@@ -90,7 +90,7 @@ class EnergyMeter:
         self.last_power = np.zeros(channels)
         """Powers of the last sample [channels], W."""
         self._credited = np.zeros(channels)
-        self._owed: Array | None = None
+        self._owed: Credit | None = None
 
     def update(self, time: Array, power: Array) -> None:
         """Add samples that follow the previous ones.
@@ -116,45 +116,47 @@ class EnergyMeter:
         )
         self._total = self._total + gain
         if self._owed is not None:
-            self._pay(gain.net)
+            self._pay(steps.bridged, power)
 
     def add_table(self, table: PowerTable) -> None:
         """Add what the calculator answered, its credit included."""
-        self.add(table.steps, table.power)
-        if table.credit is not None:
-            self.credit(table.credit)
+        for rows, credit in table.parts():
+            if credit is not None:
+                self.credit(credit)
+            self.add(table.steps.cut(rows), table.power[rows])
 
-    def credit(self, energy: Array) -> None:
-        """Add energy that no step accounts for [channels], J.
+    def credit(self, credit: Credit) -> None:
+        """Add energy that no step accounts for.
 
-        What is to be taken off is taken from later gains, at most half of them, so that no total
-        ever goes back.
+        What is to be taken off is taken from later gains of the paying channels, at most half of
+        the smallest, so that no total ever goes back.
         """
-        self._owed = np.array(energy)
-        self._pay(np.zeros(len(energy)))
+        self._enter(credit.deviation)
+        if credit.energy[credit.payers[0]] >= 0.0:
+            self._enter(credit.energy)
+        else:
+            self._owed = credit
 
     @property
     def credited(self) -> Array:
         """Energy added by `credit` so far [channels], J."""
         return self._credited
 
-    def _pay(self, gain: Array) -> None:
-        """Enter as much of what is owed as the gains [channels], J, allow."""
+    def _pay(self, steps: Array, power: Array) -> None:
+        """Take what is owed off the gains of steps [n], s, between powers [n + 1, channels], W."""
         owed = self._owed
         assert owed is not None
-        share = 1.0
-        if owed.sum() < 0.0:
-            limited = (owed < 0.0) & (gain > 0.0)
-            share = (
-                float(min(1.0, (-0.5 * gain[limited] / owed[limited]).min()))
-                if (limited.any())
-                else 0.0
-            )
-        paid = share * owed
-        self._owed = None if share == 1.0 else owed - paid
-        self._credited = self._credited + paid
+        least = np.maximum(power[:, list(owed.payers)], 0.0).min(axis=1, keepdims=True)
+        payable = 0.5 * float(trapezoid(steps, least)[0])
+        share = min(1.0, payable / -owed.energy[owed.payers[0]])
+        self._enter(share * owed.energy)
+        rest = replace(owed, energy=(1.0 - share) * owed.energy)
+        self._owed = None if share == 1.0 else rest
+
+    def _enter(self, energy: Array) -> None:
+        self._credited = self._credited + energy
         self._total = replace(
-            self._total, net=self._total.net + paid, consumed=self._total.consumed + paid
+            self._total, net=self._total.net + energy, consumed=self._total.consumed + energy
         )
 
     def interrupt(self) -> None:
