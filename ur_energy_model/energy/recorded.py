@@ -206,10 +206,10 @@ def estimate(
             bus_complete &= table.bus_measured
             if rows is not None:
                 rows.add(table, meter)
-    if not counted:
-        raise RecordingError(
-            bag, "holds no sample whose values are all finite numbers", "record again"
-        )
+        if not counted:
+            raise RecordingError(
+                bag, "holds no sample whose values are all finite numbers", "record again"
+            )
     return _summary(calculator, meter, refused, bus_complete)
 
 

@@ -65,6 +65,9 @@ def measure(model: EnergyModel, recording: Recording, setups: Setups) -> Metrics
         current_all=everything.entries() if known else None,
         power=power.entry() if power.samples else None,
         power_from_motion=from_motion.entry() if from_motion.samples else None,
+        motion_energy_error_percent=(
+            from_motion if from_motion.samples else power
+        ).motion_energy_error_percent,
         remarks={"cutoff": recording.cutoff, "duration": recording.duration},
     )
 

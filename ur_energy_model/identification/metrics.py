@@ -112,27 +112,26 @@ class PowerStatistics:
         return int(self._errors.count[0])
 
     @property
-    def motion_energy(self) -> tuple[float, float]:
-        """Measured energy above standstill while the arm moves, and the model's error of it [J].
+    def motion_energy_error_percent(self) -> float | None:
+        """Error of the energy above standstill while the arm moves, over the measured one [%].
 
-        NaN where the recording shows no standstill or no motion.
+        None where the recording shows no standstill or no motion.
         """
         still, moving = ArmState.STANDSTILL, ArmState.MOVING
         seconds = self._seconds
         if seconds[still] < SHORTEST_STANDSTILL or seconds[moving] <= 0.0:
-            return float("nan"), float("nan")
+            return None
         level = self._measured[still] / seconds[still]
         modelled = self._model[still] / seconds[still]
         above = self._measured[moving] - level * seconds[moving]
         expected = self._model[moving] - modelled * seconds[moving]
-        return float(above), float(expected - above)
+        return _figure(100 * float(expected - above) / float(above)) if above > 0 else None
 
     def entry(self) -> dict[str, float | None]:
-        """{"rmse", "rmse_percent", "r2", "energy_error_percent", "motion_energy_error_percent"}."""
+        """{"rmse", "rmse_percent", "r2", "energy_error_percent"}."""
         rmse = float(self._errors.rms[0])
         span = self._high - self._low
         measured, model = self._measured.sum(), self._model.sum()
-        above, error = self.motion_energy
         return {
             "rmse": _figure(rmse),
             "rmse_percent": _figure(100 * rmse / span) if span > 0 else None,
@@ -140,7 +139,6 @@ class PowerStatistics:
             "energy_error_percent": (
                 _figure(100 * (model - measured) / measured) if measured else None
             ),
-            "motion_energy_error_percent": _figure(100 * error / above) if above > 0 else None,
         }
 
 
@@ -156,7 +154,9 @@ class Metrics:
             with it the current, takes any value up to its limit.
         current_all: the same over all samples, standstill included.
         power: of the supply from measured currents, as `PowerStatistics.entry` has it, or None.
-        power_from_motion: the same from the motion alone, friction of the session unknown.
+        power_from_motion: the same from the motion alone, without measured currents.
+        motion_energy_error_percent: of the energy above standstill, as power_from_motion has it
+            (power where that is None), over the measured one.
         remarks: further facts about the comparison (cut-off, setup).
     """
 
@@ -168,6 +168,7 @@ class Metrics:
     power: dict[str, float | None] | None
     remarks: dict[str, Any] = field(default_factory=dict)
     power_from_motion: dict[str, float | None] | None = None
+    motion_energy_error_percent: float | None = None
 
     def as_json(self) -> dict[str, Any]:
         """METRICS as the command line prints them."""
@@ -179,9 +180,7 @@ class Metrics:
             "current_all": self.current_all,
             "power": self.power,
             "power_from_motion": self.power_from_motion,
-            "motion_energy_error_percent": (self.power_from_motion or self.power or {}).get(
-                "motion_energy_error_percent"
-            ),
+            "motion_energy_error_percent": self.motion_energy_error_percent,
             **self.remarks,
         }
 
