@@ -45,9 +45,8 @@ CURRENT = Quantity("A", 0, 1e4)
 DELAY = Quantity("s", -0.1, 0.1)
 TEMPERATURE = Quantity("degC", -60, 150)
 TRAVEL = Quantity("rad", 0, 0.5)
-FRICTION = Quantity("1", -1e5, 1e5)
-"""Any friction coefficient, in its own unit."""
 FACTOR = Quantity("1", -1e6, 1e6)
+VARIANCE = Quantity("1", -1e9, 1e9)
 
 GYRATION_RADIUS = 5.0
 """No link's mass lies further than this from its centre of mass [m]."""
@@ -76,11 +75,7 @@ def check_tensor(tree: YamlTree, tensor: Array, mass: float | None = None) -> No
 
 def temperature_model(tree: YamlTree) -> Array:
     """a, b, c, d [4] of friction in proportion to a exp(b T) + c exp(d T), T in degC."""
-    a, b, c, d = values = array(FACTOR, 4, unknown=True)(tree)
-    if np.isnan(values).all():
-        return values
-    if np.isnan(values).any():
-        raise tree.refuse("must have all four constants, or null")
+    a, b, c, d = values = array(FACTOR, 4)(tree)
     if max(abs(b), abs(d)) > 1:
         raise tree.refuse("friction cannot change e-fold within a kelvin")
     for room in _ROOM:

@@ -213,7 +213,7 @@ def _chain(keys: Record, joints: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _bodies(keys: Record, links: int) -> dict[str, Array]:
+def _bodies(keys: Record, links: int) -> dict[str, Any]:
     mass = array(ranges.MASS, links)(keys["mass"])
     center = array(ranges.LENGTH, links, 3)(keys["center_of_mass"])
     tensors = np.zeros((links, 3, 3))
@@ -224,7 +224,7 @@ def _bodies(keys: Record, links: int) -> dict[str, Array]:
     return {"mass": mass, "center_of_mass": center, "inertia": tensors}
 
 
-def _limits(keys: Record, n: int) -> dict[str, Array]:
+def _limits(keys: Record, n: int) -> dict[str, Any]:
     def limit(name: str, quantity: Quantity, default: float) -> Array:
         values = keys.read(name, array(quantity, n, unknown=True), np.full(n, default))
         return np.where(np.isnan(values), default, values)
@@ -237,7 +237,7 @@ def _limits(keys: Record, n: int) -> dict[str, Array]:
     }
 
 
-def _drive(keys: Record, n: int) -> dict[str, Array]:
+def _drive(keys: Record, n: int) -> dict[str, Any]:
     """Constants of the motors; unknown ones are NaN, an unknown gear ratio is 1."""
     keys.read("joint_size", array(_SIZE, n, unknown=True), None)  # for the reader of the file
     ratio = keys.read("gear_ratio", array(ranges.GEAR_RATIO, n, unknown=True), np.ones(n))
@@ -249,7 +249,8 @@ def _drive(keys: Record, n: int) -> dict[str, Array]:
     warmth = np.full((n, 4), np.nan)
     node = keys.get("friction_temperature_model")
     for j, item in enumerate([] if node is None else node.items(n)):
-        warmth[j] = ranges.temperature_model(item)
+        if not (item.is_null or all(entry.is_null for entry in item.items(4))):
+            warmth[j] = ranges.temperature_model(item)
     return {
         "gear_ratio": np.where(np.isnan(ratio), 1.0, ratio),
         "rotor_inertia": constant("rotor_inertia", ranges.DRIVE_INERTIA),

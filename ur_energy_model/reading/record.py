@@ -163,11 +163,15 @@ def choice(names: Iterable[str]) -> Reader[str]:
         value = tree.text()
         if value in known:
             return value
-        like = get_close_matches(value, known, n=1)
-        hint = f", did you mean {like[0]}?" if like else ""
-        raise tree.refuse(f"'{shown(value)}' must be one of {', '.join(known)}{hint}")
+        raise tree.refuse(f"'{shown(value)}' must be one of {listed(value, known)}")
 
     return read
+
+
+def listed(name: str, known: Sequence[str]) -> str:
+    """Known words, and the one most like a wrong one."""
+    like = get_close_matches(name, known, n=1)
+    return ", ".join(known) + (f" (did you mean '{like[0]}'?)" if like else "")
 
 
 def whole(low: int, high: int) -> Reader[int]:

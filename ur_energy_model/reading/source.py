@@ -99,8 +99,8 @@ def parse(raw: bytes, limits: Limits) -> Node:
     try:
         return _build(_events(raw), limits)
     except yaml.reader.ReaderError as error:
-        line = raw[: error.position].count(b"\n") + 1
-        raise UnreadableError(f"is not YAML ({error.reason})", line) from None
+        where = raw[: error.position].count(b"\n") + 1
+        raise UnreadableError(f"is not YAML ({error.reason})", where) from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         mark = getattr(error, "problem_mark", None)
         problem = getattr(error, "problem", None) or "it cannot be parsed"
@@ -127,7 +127,7 @@ def _build(events: Iterator[Any], limits: Limits) -> Node:
     """Tree of an event stream; a stack stands in for recursion."""
     root: list[Node] = []
     open_lists: list[list[Node]] = [root]
-    starts: list[tuple[int, bool]] = []
+    starts: list[tuple[int | None, bool]] = []
     values = 0
     for event in events:
         if isinstance(event, yaml.CollectionEndEvent):
@@ -137,25 +137,29 @@ def _build(events: Iterator[Any], limits: Limits) -> Node:
             open_lists[-1].append(Items(line, children) if is_list else Entries(line, list(pairs)))
             continue
         if isinstance(event, yaml.DocumentStartEvent) and root:
-            raise UnreadableError("holds a second document", event.start_mark.line + 1)
+            raise UnreadableError("holds a second document", _line(event))
         if not isinstance(event, yaml.NodeEvent):
             continue
-        line = event.start_mark.line + 1
-        _refuse_what_is_not_plain(event, line)
+        at = _line(event)
+        _refuse_what_is_not_plain(event, at)
         values += 1
         if values > limits.values:
-            raise UnreadableError(f"holds more than {limits.values} values", line)
+            raise UnreadableError(f"holds more than {limits.values} values", at)
         if isinstance(event, yaml.ScalarEvent):
             plain = not event.style and event.tag is None
-            open_lists[-1].append(Scalar(line, event.value, plain))
+            open_lists[-1].append(Scalar(at, event.value, plain))
             continue
         if len(starts) == limits.depth:
-            raise UnreadableError(f"is nested deeper than {limits.depth} levels", line)
-        starts.append((line, isinstance(event, yaml.SequenceStartEvent)))
+            raise UnreadableError(f"is nested deeper than {limits.depth} levels", at)
+        starts.append((at, isinstance(event, yaml.SequenceStartEvent)))
         open_lists.append([])
     if not root:
         raise UnreadableError("is empty")
     return root[0]
+
+
+def _line(event: Any) -> int:
+    return int(event.start_mark.line) + 1
 
 
 def _refuse_what_is_not_plain(event: Any, line: int) -> None:
