@@ -25,6 +25,9 @@ T = TypeVar("T")
 D = TypeVar("D")
 Reader = Callable[[YamlTree], T]
 
+_MOST_NAMED = 30
+"""Keys that a message lists at most."""
+
 
 class Record:
     """A mapping under reading.
@@ -67,7 +70,7 @@ class Record:
         # A near miss is the line to mend; keys yet to be asked for are less alike than that.
         for slip in get_close_matches(name, self._unread(), n=1, cutoff=0.8):
             raise self._unknown(slip)
-        raise self._tree.refuse(f"key '{name}' is missing")
+        raise self._tree.refuse(f"key '{shown(name)}' is missing")
 
     def read(self, name: str, reader: Reader[T], default: D) -> T | D:
         """Value of an optional key; the default where it is missing or null."""
@@ -104,9 +107,10 @@ class Record:
 
     def _unknown(self, name: str) -> InputError:
         child = self._children[name]
-        absent = [known for known in self._known if known not in self._children]
+        absent = [each for each in self._known if each not in self._children]
         like = get_close_matches(name, absent or list(self._known), n=1, cutoff=0.6)
-        hint = f"did you mean '{like[0]}'?" if like else f"known here: {', '.join(self._known)}"
+        known = ", ".join(shown(name) for name in list(self._known)[:_MOST_NAMED])
+        hint = f"did you mean '{shown(like[0])}'?" if like else f"known here: {known}"
         return self._tree.origin.refusal(
             f"unknown key '{shown(name)}' ({hint})", child.key_line, child.key
         )

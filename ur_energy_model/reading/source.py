@@ -96,6 +96,11 @@ def parse(raw: bytes, limits: Limits) -> Node:
     Raises:
         UnreadableError: no plain YAML, or beyond the limits.
     """
+    if b"\0" in raw:
+        raise UnreadableError("is not UTF-8 text")
+    if b"%TAG" in raw:  # libyaml compares every such line with all before it
+        where = raw[: raw.index(b"%TAG")].count(b"\n") + 1
+        raise UnreadableError("tag directives are not accepted", where)
     try:
         return _build(_events(raw), limits)
     except yaml.reader.ReaderError as error:
@@ -103,6 +108,8 @@ def parse(raw: bytes, limits: Limits) -> Node:
         raise UnreadableError(f"is not YAML ({error.reason})", where) from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         mark = getattr(error, "problem_mark", None)
+        if mark is not None and mark.line > raw.count(b"\n"):  # the end: say what was left open
+            mark = getattr(error, "context_mark", None)
         problem = getattr(error, "problem", None) or "it cannot be parsed"
         line = None if mark is None else mark.line + 1
         raise UnreadableError(f"is not YAML ({problem})", line) from None

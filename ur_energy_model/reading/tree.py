@@ -105,6 +105,11 @@ class YamlTree:
         node = self.node
         return isinstance(node, Scalar) and node.plain and node.text.lower() in _NULL
 
+    @property
+    def is_scalar(self) -> bool:
+        """Whether a single value stands here."""
+        return isinstance(self.node, Scalar)
+
     def mapping(self) -> dict[str, YamlTree]:
         """Children by key, in order."""
         if not isinstance(self.node, Entries):
