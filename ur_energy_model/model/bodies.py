@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,6 +72,19 @@ def load_capsules(robot: str) -> tuple[tuple[Capsule, ...], frozenset[tuple[int,
             path, "there is no capsule geometry for this arm",
             "add one in the layout of config/geometry/ur5e.yaml",
         )  # fmt: skip
+    return read_capsules(path, robot)
+
+
+def read_capsules(path: Path, robot: str) -> tuple[tuple[Capsule, ...], frozenset[tuple[int, int]]]:
+    """Capsules of a geometry file, and the pairs of links left unchecked.
+
+    Args:
+        path: of the file.
+        robot: name of the arm it must be of.
+
+    Raises:
+        RobotFileError: the file is damaged; names its line.
+    """
     root = YamlTree.read(path, RobotFileError, "mend the line or restore the file")
     with Record(root) as keys:
         keys.schema(SCHEMA)

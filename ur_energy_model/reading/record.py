@@ -68,7 +68,7 @@ class Record:
         if child is not None:
             return child
         # A near miss is the line to mend; keys yet to be asked for are less alike than that.
-        for slip in get_close_matches(name, self._unread(), n=1, cutoff=0.8):
+        for slip in get_close_matches(name, self._unread(), n=1, cutoff=0.75):
             raise self._unknown(slip)
         raise self._tree.refuse(f"key '{shown(name)}' is missing")
 

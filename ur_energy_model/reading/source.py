@@ -108,7 +108,7 @@ def parse(raw: bytes, limits: Limits) -> Node:
         raise UnreadableError(f"is not YAML ({error.reason})", where) from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         mark = getattr(error, "problem_mark", None)
-        if mark is not None and mark.line > raw.count(b"\n"):  # the end: say what was left open
+        if mark is not None and mark.line > raw.rstrip().count(b"\n"):  # the end: say what was left open
             mark = getattr(error, "context_mark", None)
         problem = getattr(error, "problem", None) or "it cannot be parsed"
         line = None if mark is None else mark.line + 1
