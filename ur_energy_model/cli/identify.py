@@ -125,11 +125,7 @@ def _given_setup(options: argparse.Namespace, robot: RobotDescription) -> Setup 
         return None
     told = options.payload or [0.0]
     far = np.abs(told[1:]).max(initial=0.0)
-    if (
-        len(told) not in (1, 4)
-        or not 0 <= told[0] <= PAYLOAD_MASS.high
-        or not far <= LENGTH.high
-    ):
+    if len(told) not in (1, 4) or not 0 <= told[0] <= PAYLOAD_MASS.high or not far <= LENGTH.high:
         raise InputError("--payload", "is not a mass", "give KG, or KG and the centre X Y Z")
     gravity = options.gravity or [0.0, 0.0, -robot.controller_gravity]
     magnitude = float(np.linalg.norm(gravity))

@@ -6,7 +6,7 @@ which can grow into gigabytes), a second document and duplicate keys are refused
 | | files of this package | metadata.yaml of a bag |
 |---|---|---|
 | size | 4 MB | 16 MB |
-| values, keys included | 100 000 | 400 000 |
+| values, keys included | 100 000 | 200 000 |
 | levels | 20 | 20 |
 """
 
@@ -108,7 +108,8 @@ def parse(raw: bytes, limits: Limits) -> Node:
         raise UnreadableError(f"is not YAML ({error.reason})", where) from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         mark = getattr(error, "problem_mark", None)
-        if mark is not None and mark.line > raw.rstrip().count(b"\n"):  # the end: say what was left open
+        last = raw.rstrip().count(b"\n")
+        if mark is not None and mark.line > last:  # the end: what was left open is at fault
             mark = getattr(error, "context_mark", None)
         problem = getattr(error, "problem", None) or "it cannot be parsed"
         line = None if mark is None else mark.line + 1

@@ -23,7 +23,7 @@ FILE_NAME = "metadata.yaml"
 ROOT = "rosbag2_bagfile_information"
 RECORD_NAME = "ur_energy_model"
 GAP_RECORD_NAME = "ur_energy_model.gap"
-LIMITS = Limits(size=16_000_000, values=400_000)
+LIMITS = Limits(size=16_000_000, values=200_000)
 """Room for a bag of ten thousand files."""
 _REMEDY = "rebuild it with 'ur_energy recover'"
 _COUNT = whole(0, 2**63)
