@@ -57,6 +57,10 @@ def read_joint(name: str, node: YamlTree, *, free: bool) -> JointModel:
             key: found.read(keys[key], key, _QUANTITIES[key], free=free and key in _FREE)
             for key in JOINT_UNITS
         }
+        for key in _FREE:
+            # only a fit to bus power finds values by chance
+            if values[key] < 0 and not free and found.source[key] != "bus_power":
+                raise keys[key].refuse(f"{values[key]:g} must not be negative")
         friction, reason = _friction(keys["friction"], found)
         return JointModel(
             name=name,

@@ -10,13 +10,13 @@ from ur_energy_model.model import ranges
 from ur_energy_model.model.drive import BusModel
 from ur_energy_model.model.link_tensors import LinkTensors, is_possible
 from ur_energy_model.model.setup import Payload, Setup
-from ur_energy_model.model.valued import Estimates, check_unit, each, lowest, matrix, with_unit
+from ur_energy_model.model.valued import Estimates, check_unit, each, matrix, unbound, with_unit
 from ur_energy_model.reading.record import Quantity, Reader, Record, array, choice, listed
 from ur_energy_model.reading.tree import YamlTree, shown
 from ur_energy_model.robot_modes import ROBOT_MODES
 
 KINDS = ("physical", "ecbot")
-_DRIVER_STD = Quantity("W/A", 0, 1e6)
+_DRIVER_STD = Quantity("W/A", 0, 1e12)
 
 
 def read_setup(node: YamlTree) -> tuple[Setup, str]:
@@ -45,26 +45,30 @@ def read_bus(node: YamlTree, joints: tuple[str, ...]) -> BusModel:
         if standby < 0:
             raise keys["standby"].refuse("must not be negative")
         found.std["driver"] = with_unit(_DRIVER_STD)(keys["driver_std"])
-        least = lowest(ranges.DRIVER_LOSS, found.std["driver"], free=kind == "ecbot")
+        loss, inductance = ranges.DRIVER_LOSS, ranges.INDUCTANCE
+        if kind == "ecbot":
+            loss, inductance = unbound(loss), unbound(inductance)
         floor = with_unit(ranges.POWER)(keys["floor"])
         if floor > standby:
             raise keys["floor"].refuse(f"{floor:g} W is above the standby power, {standby:g} W")
+        source = keys["source"].text()
+        spread = found.std["driver"] if source == "bus_power" else 0.0
         with Record(keys["residual"]) as residual:
             check_unit(residual["unit"], "W")
             rms = residual.read("value", ranges.POWER, float("nan"))
-        row = array(ranges.FACTOR, 1 + 3 * len(joints))
+        row = array(ranges.ERROR, 1 + 3 * len(joints))
         return BusModel(
             kind=kind,
             standby=standby,
-            driver=each(keys["driver"], joints, ranges.DRIVER_LOSS, least),
-            inductance=each(keys["inductance"], joints, ranges.INDUCTANCE, ranges.INDUCTANCE.low),
+            driver=each(keys["driver"], joints, loss, spread),
+            inductance=each(keys["inductance"], joints, inductance),
             storage=keys.read("storage", with_unit(ranges.STORAGE), 0.0),
             floor=floor,
             std=found.std,
             errors=np.array([row(item) for item in keys["errors"].items()]),
             mode_power=_mode_power(keys["mode_power"]),
             residual=rms,
-            source=keys["source"].text(),
+            source=source,
             reason=keys["reason"].text(),
         )
 

@@ -46,7 +46,9 @@ DELAY = Quantity("s", -0.1, 0.1)
 TEMPERATURE = Quantity("degC", -60, 150)
 TRAVEL = Quantity("rad", 0, 0.5)
 FACTOR = Quantity("1", -1e6, 1e6)
-VARIANCE = Quantity("1", -1e9, 1e9)
+ERROR = Quantity("1", -1e12, 1e12)
+"""Of a parameter that the motion may tell nothing of, in its own unit."""
+VARIANCE = Quantity("1", -1e12, 1e12)
 
 GYRATION_RADIUS = 5.0
 """No link's mass lies further than this from its centre of mass [m]."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,9 @@ Array = NDArray[np.float64]
 
 CHANCE = 5.0
 """Standard deviations by which a fitted value may lie on the wrong side of zero."""
-_STD = Quantity("1", 0, 1e9)
+_ANY = 1e12
+"""What a fit finds where the motion tells nothing, and more."""
+_STD = Quantity("1", 0, 1e12)
 
 
 @dataclass
@@ -49,18 +51,23 @@ class Estimates:
             if sourced:
                 self.source[name] = keys["source"].text()
             value = keys["value"].number()
-            quantity.check(keys["value"], value, lowest(quantity, self.std[name], free=free))
+            if free:
+                quantity = unbound(quantity)
+            quantity.check(keys["value"], value, lowest(quantity, self.std[name]))
         return value
 
 
-def lowest(quantity: Quantity, std: float, *, free: bool = False) -> float:
+def lowest(quantity: Quantity, std: float) -> float:
     """Lowest value that a fit may have found.
 
     A quantity that cannot be negative comes out a little negative by chance.
     """
-    if quantity.low != 0:
-        return quantity.low
-    return -quantity.high if free else -CHANCE * std
+    return quantity.low if quantity.low != 0 else -CHANCE * std
+
+
+def unbound(quantity: Quantity) -> Quantity:
+    """The quantity where a fit was free to find any value."""
+    return replace(quantity, low=-_ANY, high=_ANY, positive=False)
 
 
 def with_unit(quantity: Quantity) -> Reader[float]:
@@ -74,14 +81,14 @@ def with_unit(quantity: Quantity) -> Reader[float]:
     return read
 
 
-def each(node: YamlTree, joints: tuple[str, ...], quantity: Quantity, low: float) -> Array:
-    """Values of all joints [n], none below `low`, under one unit."""
+def each(node: YamlTree, joints: tuple[str, ...], quantity: Quantity, std: float = 0.0) -> Array:
+    """Values of all joints [n], each of this deviation, under one unit."""
     with Record(node) as keys:
         keys.expect(joints)
         check_unit(keys["unit"], quantity.unit)
         values = [keys[name].number() for name in joints]
         for name, value in zip(joints, values, strict=True):
-            quantity.check(keys[name], value, low)
+            quantity.check(keys[name], value, lowest(quantity, std))
     return np.array(values)
 
 
