@@ -15,6 +15,7 @@ from __future__ import annotations
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
+from errno import EINVAL
 from pathlib import Path
 from typing import Any
 
@@ -78,11 +79,11 @@ def read_bytes(path: Path, limits: Limits) -> bytes:
     """Content of a regular file of bounded size.
 
     Raises:
-        OSError: it cannot be read.
-        UnreadableError: a device, a pipe or a folder, or too large.
+        OSError: it cannot be read, or is a device, a pipe or a folder.
+        UnreadableError: too large.
     """
     if not stat.S_ISREG(path.stat().st_mode):
-        raise UnreadableError("is not a regular file")
+        raise OSError(EINVAL, "not a regular file")
     with path.open("rb") as file:
         raw = file.read(limits.size + 1)
     if len(raw) > limits.size:
