@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ur_energy_model.cli import output
 
 if TYPE_CHECKING:
-    from ur_energy_model.identification.energies import EnergySummary
+    from ur_energy_model.energy.recorded import EnergySummary
 
 
 def register(subparsers: Any) -> None:
@@ -29,7 +29,7 @@ def register(subparsers: Any) -> None:
 
 def run_estimate(options: argparse.Namespace) -> int:
     """Integrate and print."""
-    from ur_energy_model.identification.energies import estimate
+    from ur_energy_model.energy.recorded import estimate
     from ur_energy_model.model.energy_model import EnergyModel
 
     model = EnergyModel.load(options.model)
@@ -48,7 +48,7 @@ def run_estimate(options: argparse.Namespace) -> int:
 
 
 def _print_summary(summary: EnergySummary) -> None:
-    from ur_energy_model.model.energy import CONFIDENCE
+    from ur_energy_model.energy.meter import CONFIDENCE
 
     content = summary.as_json()
     rows = [
