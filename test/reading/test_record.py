@@ -169,7 +169,6 @@ def test_arrays_have_a_shape_and_may_have_unknown_entries(tmp_path) -> None:
         (table({"b": MASS}), "{}", "'b' is missing"),
         (YamlTree.mapping, "{b: 1, b: 2}", "'b' stands twice"),
         (YamlTree.mapping, "{[b]: 1}", "plain text"),
-        (YamlTree.logical, "maybe", "true or false"),
         (YamlTree.plain, "[1, {b: .nan}]", "finite"),
     ],
 )

@@ -231,11 +231,6 @@ def unique(tree: YamlTree) -> list[str]:
     return names
 
 
-def fields(**readers: Reader[Any]) -> Reader[dict[str, Any]]:
-    """A mapping with exactly these keys, as a dict of what their readers give."""
-    return table(readers)
-
-
 def table(
     readers: Mapping[str, Reader[Any]], optional: Mapping[str, Reader[Any]] | None = None
 ) -> Reader[dict[str, Any]]:

@@ -147,13 +147,6 @@ class YamlTree:
             raise self.refuse(f"{shown(node.text) or 'nothing'} must be text, put it in quotes")
         return node.text
 
-    def logical(self) -> bool:
-        """True or false."""
-        value = self._plain_value()
-        if not isinstance(value, bool):
-            self._wrong("must be true or false")
-        return value
-
     def number(self) -> float:
         """Finite number. `1e-5`, which YAML 1.1 takes for text, is one too."""
         value = self._plain_value()
