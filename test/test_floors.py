@@ -13,6 +13,7 @@ import ur_energy_model
 ROOT = Path(ur_energy_model.__file__).parent
 FLOOR = {
     "errors": 0, "resources": 0, "files": 0, "plain": 0,
+    "reading": 0, "robot_modes": 0,
     "telemetry": 1, "model": 1,
     "energy": 2, "identification": 3, "simulation": 3,
     "experiment": 4, "report": 4,
