@@ -106,9 +106,26 @@ def design_trajectory(
 def descend(problem: DesignProblem, x: Array, deadline: float = float("inf")) -> Candidate | None:
     """One descent from x [2 L - 1, n]; None where its end does not pass the checks.
 
+    Which ends do not differs between processors: each descent takes hundreds of steps, along a
+    path that rounding can turn.
+
     Args:
         problem: objective and limits.
         x: start.
+        deadline: monotonic time at which to stop with what there is [s].
+    """
+    end, verdict = problem.finish(minimised(problem, x, deadline))
+    if not verdict.passed:
+        return None
+    return Candidate(end, problem.value(problem.trajectory(end)), verdict)
+
+
+def minimised(problem: DesignProblem, x: Array, deadline: float = float("inf")) -> Array:
+    """Free coefficients [2 L - 1, n] at the end of a descent from x, before any check.
+
+    Args:
+        problem: objective and limits.
+        x: start [2 L - 1, n].
         deadline: monotonic time at which to stop with what there is [s].
     """
 
@@ -130,10 +147,7 @@ def descend(problem: DesignProblem, x: Array, deadline: float = float("inf")) ->
             cost, flat, jac=True, method="L-BFGS-B", callback=watch,
             options={"maxiter": iterations, "maxcor": 20},
         ).x  # fmt: skip
-    end, verdict = problem.finish(flat.reshape(problem.shape))
-    if not verdict.passed:
-        return None
-    return Candidate(end, problem.value(problem.trajectory(end)), verdict)
+    return np.asarray(flat.reshape(problem.shape))
 
 
 class _Worker:
