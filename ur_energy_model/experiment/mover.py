@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import signal
 import time
 from contextlib import suppress
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from numpy.typing import NDArray
 from ur_energy_model.errors import ControllerError
 from ur_energy_model.experiment.export import GAIN, LOOKAHEAD_TIME
 from ur_energy_model.experiment.runnable import Runnable
+from ur_energy_model.interrupts import held_back
 
 Array = NDArray[np.float64]
 State = Literal["connecting", "idle", "moving", "finished", "stopped", "failed", "closed"]
@@ -87,7 +87,8 @@ class Mover:
         self.report = Report("connecting")
         self._pipe, theirs = context.Pipe()
         self._process: Any = context.Process(target=_drive, args=(theirs, host, rate), daemon=True)
-        self._process.start()
+        with held_back():  # Ctrl-C is the parent's to handle
+            self._process.start()
         theirs.close()
 
     def __enter__(self) -> Mover:
@@ -177,7 +178,6 @@ class _ControllerClock:
 
 def _drive(pipe: Connection, host: str, rate: float) -> None:
     """Body of the moving process."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
     os.dup2(2, 1)  # ur_rtde prints remarks; stdout is the parent's
     with suppress(AttributeError, OSError):  # real-time priority, where the system grants it
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(_PRIORITY))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,6 +17,7 @@ from scipy.optimize import minimize
 from ur_energy_model.errors import MotionRefusedError
 from ur_energy_model.experiment.design import Candidate, Design, design_of
 from ur_energy_model.experiment.problem import DesignProblem, DesignRequest
+from ur_energy_model.interrupts import held_back
 
 Array = NDArray[np.float64]
 Progress = Callable[[float, str], None]
@@ -161,7 +161,8 @@ class _Worker:
         self._process = context.Process(
             target=_work, args=(theirs, request, index, deadline, starts), daemon=True
         )
-        self._process.start()
+        with held_back():  # Ctrl-C is the parent's to handle
+            self._process.start()
         theirs.close()
 
     def end(self) -> None:
@@ -175,7 +176,6 @@ def _work(
     pipe: Connection, request: DesignRequest, index: int, deadline: float, starts: int | None
 ) -> None:
     """Body of a worker process."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
     begin = time.monotonic()
     problem = DesignProblem(request)
     random = np.random.default_rng([request.seed, index])
