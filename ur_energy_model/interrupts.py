@@ -7,8 +7,10 @@ that have it from the terminal already.
 
 from __future__ import annotations
 
+import _thread
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -44,7 +46,9 @@ def ignore() -> None:
 def raised_once() -> Iterator[None]:
     """Within the block a Ctrl-C raises one KeyboardInterrupt, and its echoes none.
 
-    Outside the main thread, and where SIGINT is ignored, nothing changes.
+    One that Python cannot raise where it arrives, as in a weak reference's callback, is raised a
+    moment later instead of being printed. Outside the main thread, and where SIGINT is ignored,
+    nothing changes.
     """
     last = float("-inf")
 
@@ -54,26 +58,27 @@ def raised_once() -> Iterator[None]:
         if last - before > ECHO:
             raise KeyboardInterrupt
 
+    def swallowed(unraisable: sys.UnraisableHookArgs) -> None:
+        nonlocal last
+        if issubclass(unraisable.exc_type, KeyboardInterrupt):
+            last = float("-inf")
+            _thread.start_new_thread(_interrupt_soon, ())  # locks nothing, unlike threading's
+        else:
+            hook(unraisable)
+
     main = threading.current_thread() is threading.main_thread()
     if not main or signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         yield
         return
+    hook, sys.unraisablehook = sys.unraisablehook, swallowed
     outside = signal.signal(signal.SIGINT, interrupt)
     try:
         yield
     finally:
         signal.signal(signal.SIGINT, outside)
+        sys.unraisablehook = hook
 
 
-@contextmanager
-def held_back() -> Iterator[None]:
-    """Within the block SIGINT waits; processes started there never see one.
-
-    For children that their parent ends: one that is still being imported when Ctrl-C comes from
-    the terminal would print a traceback.
-    """
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+def _interrupt_soon() -> None:
+    time.sleep(0.01)
+    _thread.interrupt_main()

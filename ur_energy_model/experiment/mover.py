@@ -20,9 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ur_energy_model.errors import ControllerError
+from ur_energy_model.experiment.child_process import start_deaf
 from ur_energy_model.experiment.export import GAIN, LOOKAHEAD_TIME
 from ur_energy_model.experiment.runnable import Runnable
-from ur_energy_model.interrupts import held_back
 
 Array = NDArray[np.float64]
 State = Literal["connecting", "idle", "moving", "finished", "stopped", "failed", "closed"]
@@ -87,8 +87,7 @@ class Mover:
         self.report = Report("connecting")
         self._pipe, theirs = context.Pipe()
         self._process: Any = context.Process(target=_drive, args=(theirs, host, rate), daemon=True)
-        with held_back():  # Ctrl-C is the parent's to handle
-            self._process.start()
+        start_deaf(self._process)
         theirs.close()
 
     def __enter__(self) -> Mover:

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from ur_energy_model.errors import MotionRefusedError
+from ur_energy_model.experiment.child_process import start_deaf
 from ur_energy_model.experiment.design import Candidate, Design, design_of
 from ur_energy_model.experiment.problem import DesignProblem, DesignRequest
-from ur_energy_model.interrupts import held_back
 
 Array = NDArray[np.float64]
 Progress = Callable[[float, str], None]
@@ -161,8 +161,7 @@ class _Worker:
         self._process = context.Process(
             target=_work, args=(theirs, request, index, deadline, starts), daemon=True
         )
-        with held_back():  # Ctrl-C is the parent's to handle
-            self._process.start()
+        start_deaf(self._process)
         theirs.close()
 
     def end(self) -> None:
