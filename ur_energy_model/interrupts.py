@@ -1,4 +1,4 @@
-"""Ctrl-C without tracebacks: while a program starts, while it works, while it ends.
+"""Ctrl-C without tracebacks, while a program works and while it ends; `scripts` has the start.
 
 A handler that raises can raise anywhere, also in the clean-up that the first Ctrl-C began, and
 one Ctrl-C often arrives as several signals: ros2 launch, make and npm pass it on to processes
@@ -8,7 +8,6 @@ that have it from the terminal already.
 from __future__ import annotations
 
 import _thread
-import os
 import signal
 import sys
 import threading
@@ -19,20 +18,6 @@ from types import FrameType
 
 ECHO = 1.0
 """SIGINTs that follow another within this time are the same Ctrl-C [s]."""
-
-
-def exit_quietly(code: int) -> None:
-    """From now on SIGINT ends the process at once: for programs that are still being imported.
-
-    Nothing is cleaned up. Where SIGINT is ignored, as a shell's background jobs have it, it stays
-    so.
-    """
-
-    def end(number: int, frame: FrameType | None) -> None:
-        os._exit(code)
-
-    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
-        signal.signal(signal.SIGINT, end)
 
 
 def ignore() -> None:
@@ -81,4 +66,6 @@ def raised_once() -> Iterator[None]:
 
 def _interrupt_soon() -> None:
     time.sleep(0.01)
-    _thread.interrupt_main()
+    main = threading.main_thread().ident
+    if main is not None:
+        signal.pthread_kill(main, signal.SIGINT)  # to that thread, so that its waits end
