@@ -13,6 +13,7 @@ moving samples are fitted: at standstill friction takes any value up to its limi
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -22,7 +23,8 @@ from ur_energy_model.errors import IdentificationError
 from ur_energy_model.identification.friction_choice import AUTO, Candidate, candidates, choose
 from ur_energy_model.identification.friction_priors import current_prior
 from ur_energy_model.identification.grams import BlockedGram, Prior, Solution, cross_validate, solve
-from ur_energy_model.identification.joint_fit import JointFit, friction_of
+from ur_energy_model.identification.inertia import InertiaEstimate
+from ur_energy_model.identification.joint_fit import InertiaFit, JointFit, friction_of
 from ur_energy_model.identification.signals import Motion, NarrowFilter
 from ur_energy_model.model.friction import LAWS, Friction
 from ur_energy_model.model.friction_terms import OperatingPoint, Term
@@ -34,14 +36,19 @@ MOVING_SPEED = 0.02
 """Joint speed above which a sample counts as moving [rad/s]."""
 SHORTEST_MOTION = 1.0
 """A joint that moved for less time keeps the robot file's constants [s]."""
+_SCALING_ROUNDS = 8
+_NO_CURRENT = 1e-6
+"""RMS of a current that no motor has while it moves [A]."""
 _FILTER_MEMORY = 6.0
 """Samples over which the narrow filter correlates white noise, at the rate kept behind it."""
 
 
 class _Library:
-    """The distinct columns of all candidates: load, friction terms with their shapes, current."""
+    """The distinct columns of all candidates: load, friction terms with their shapes, acceleration
+    where a motor inertia is wanted, current.
+    """  # noqa: D205
 
-    def __init__(self, laws: Sequence[Candidate]) -> None:
+    def __init__(self, laws: Sequence[Candidate], accelerations: bool) -> None:
         self._terms: dict[tuple[Term, tuple[float, ...]], tuple[int, dict[str, float]]] = {}
         self.places: list[list[int]] = []
         for candidate in laws:
@@ -52,16 +59,23 @@ class _Library:
                 entry = self._terms.setdefault(key, (len(self._terms) + 1, shape))
                 place.append(entry[0])
             self.places.append(place)
-        self.width = len(self._terms) + 2
-        self.places = [[*place, self.width - 1] for place in self.places]
+        self.acceleration = len(self._terms) + 1 if accelerations else None
+        self.width = len(self._terms) + 2 + accelerations
 
-    def columns(self, point: OperatingPoint, current: Array) -> Array:
+    def place(self, index: int, with_inertia: bool) -> list[int]:
+        """Columns of one candidate, those of the motor inertia among them if wanted."""
+        own = [self.acceleration] if with_inertia and self.acceleration is not None else []
+        return [*self.places[index], *own, self.width - 1]
+
+    def columns(self, point: OperatingPoint, motion: Motion) -> Array:
         """[samples, n, width]."""
-        out = np.empty((*current.shape, self.width))
+        out = np.empty((*motion.current.shape, self.width))
         out[..., 0] = point.load / point.gear_ratio
         for (term, _), (place, shape) in self._terms.items():
             out[..., place] = term(point, shape)
-        out[..., -1] = current
+        if self.acceleration is not None:
+            out[..., self.acceleration] = motion.qdd / point.gear_ratio
+        out[..., -1] = motion.current
         return out
 
 
@@ -72,15 +86,23 @@ class CurrentFit:
         robot: the arm, n joints; source of the priors.
         friction: law name or "auto".
         warm: see `candidates`.
+        inertia: reflected inertias believed of the joints, of which the unknown ones are fitted
+            too; None where all of them are known.
+        nominal: those that the loads are computed with [n], kg m^2; the believed ones where None.
     """
 
     def __init__(
-        self, robot: RobotDescription, friction: str = AUTO, *, warm: bool = False
-    ) -> None:
+        self, robot: RobotDescription, friction: str = AUTO, *, warm: bool = False,
+        inertia: InertiaEstimate | None = None, nominal: Array | None = None,
+    ) -> None:  # fmt: skip
         self.robot = robot
         self.friction = friction
         self.candidates = candidates(friction, warm=warm)
-        self._library = _Library(self.candidates)
+        self._inertia = inertia
+        self._nominal = inertia.value if inertia is not None and nominal is None else nominal
+        self._library = _Library(
+            self.candidates, inertia is not None and bool(inertia.unknown.any())
+        )
         self._grams = BlockedGram()
         self._counts = BlockedGram()
         self._temperature = np.array([[np.inf, -np.inf]] * robot.dof)
@@ -102,7 +124,7 @@ class CurrentFit:
         self._temperature[:, 0] = np.fmin(self._temperature[:, 0], low)
         self._temperature[:, 1] = np.fmax(self._temperature[:, 1], high)
         moving = narrow.moving(motion, MOVING_SPEED)[inside]
-        rows = narrow(motion, self._library.columns(self._point(motion, load), motion.current))
+        rows = narrow(motion, self._library.columns(self._point(motion, load), motion))
         rows = rows[inside] * moving[:, :, None]
         time = motion.time[inside]
         period = float(time[1] - time[0])
@@ -147,9 +169,13 @@ class CurrentFit:
         counts = self._counts.blocks[:, j]
         scored: list[tuple[Candidate, Array, Prior, Array]] = []
         library = self._grams.blocks[:, j]
-        for candidate, place in zip(self.candidates, self._library.places, strict=True):
+        fits_inertia = self._inertia is not None and bool(self._inertia.unknown[j])
+        for index, candidate in enumerate(self.candidates):
+            place = self._library.place(index, fits_inertia)
             blocks = library[:, place][:, :, place]
             prior = current_prior(self.robot, candidate.law, j)
+            if fits_inertia:
+                prior = self._with_inertia(prior, blocks, counts, j)
             errors = (
                 cross_validate(blocks, prior, counts) if len(self.candidates) > 1 else np.zeros(1)
             )
@@ -162,16 +188,64 @@ class CurrentFit:
         chosen, reason = choose({name: entry[3] for name, entry in best.items()})
         candidate, blocks, prior, _ = best[chosen]
         solution = solve(blocks, prior, counts)
-        if solution.coefficients[0] <= 0:
-            raise IdentificationError(
-                f"{self.robot.joint_names[j]}: current falls as torque rises; check that the "
-                "recording is of this robot"
-            )
+        self._refuse_impossible(solution, blocks.sum(axis=0), j)
         comparison = {name: float(np.sqrt(entry[3].mean())) for name, entry in best.items()}
         if len(self.candidates) == 1:
             comparison, reason = {}, "chosen by --friction"
         ratio = _unexplained_over_load(solution, blocks.sum(axis=0))
-        return self._result(j, candidate, prior, solution, reason, comparison, ratio)
+        inertia = None
+        if fits_inertia:
+            solution, inertia = self._apart(solution, j)
+            prior = Prior(prior.mean[:-1], prior.std[:-1])
+        fit = self._result(j, candidate, prior, solution, reason, comparison, ratio)
+        return replace(fit, inertia=inertia)
+
+    def _refuse_impossible(self, solution: Solution, gram: Array, j: int) -> None:
+        name = self.robot.joint_names[j]
+        if gram[-1, -1] <= _NO_CURRENT**2 * solution.samples:
+            raise IdentificationError(
+                f"{name}: actual_current stays zero while the joint moves; check the recorder and "
+                "record again"
+            )
+        if not solution.coefficients[0] > 0:
+            raise IdentificationError(
+                f"{name}: current falls as torque rises; check that the recording is of this robot"
+            )
+
+    def _with_inertia(self, prior: Prior, blocks: Array, counts: Array, j: int) -> Prior:
+        """The prior with what is believed of (inertia - nominal) / k_t.
+
+        Where nothing is known of k_t, the one that fits the inertia believed sets the scale.
+        """
+        assert self._inertia is not None
+        assert self._nominal is not None
+        apart = self._inertia.value[j] - self._nominal[j]
+        known = bool(prior.mean[0] > 0)
+        inverse = prior.mean[0] if known else _scale(prior, blocks, counts)
+        for _ in range(1 if known else _SCALING_ROUNDS):
+            whole = Prior(
+                np.append(prior.mean, apart * inverse),
+                np.append(prior.std, self._inertia.std[j] * inverse),
+            )
+            if not known:
+                inverse = max(float(solve(blocks, whole, counts).coefficients[0]), 1e-9)
+        return whole
+
+    def _apart(self, solution: Solution, j: int) -> tuple[Solution, InertiaFit]:
+        """Torque constant and friction without the motor inertia, and the inertia beside them."""
+        assert self._inertia is not None
+        assert self._nominal is not None
+        covariance = solution.covariance
+        variance = covariance[0, 0]
+        slope = covariance[0, -1] / variance
+        fit = InertiaFit(
+            nominal=float(self._nominal[j]), excess=float(solution.coefficients[-1]),
+            slope=float(slope), rest=float(max(covariance[-1, -1] - slope**2 * variance, 0.0)),
+        )  # fmt: skip
+        rest = replace(
+            solution, coefficients=solution.coefficients[:-1], covariance=covariance[:-1, :-1]
+        )
+        return rest, fit
 
     def _result(
         self, j: int, candidate: Candidate, prior: Prior, solution: Solution, reason: str,
@@ -224,6 +298,12 @@ class CurrentFit:
         solution = Solution(prior.mean, np.diag(prior.std**2), float("nan"), 0.0, 0.0)
         reason = f"joint moved for less than {SHORTEST_MOTION:g} s: robot file and typical friction"
         return self._result(j, candidate, prior, solution, reason, {})
+
+
+def _scale(prior: Prior, blocks: Array, counts: Array) -> float:
+    """1/k_t of a joint whose inertia, the last coefficient, is taken as nominal."""
+    rest = [*range(len(prior.mean)), -1]
+    return max(float(solve(blocks[:, rest][:, :, rest], prior, counts).coefficients[0]), 1e-9)
 
 
 def _unexplained_over_load(solution: Solution, gram: Array) -> float:

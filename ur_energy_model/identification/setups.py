@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from ur_energy_model.errors import MissingFieldError
+from ur_energy_model.identification.inertia import InertiaEstimate, expected_inertia
+from ur_energy_model.identification.joint_fit import JointFit
 from ur_energy_model.identification.recording import Recording
 from ur_energy_model.identification.setup_estimation import (
     SetupEstimate,
@@ -46,6 +50,32 @@ def estimate_setups(
             estimate_setup_and_inertia(_torques([recording]), robot, configured=setup).recordings
         )
     return robot, replace(estimate, recordings=tuple(entries))
+
+
+def believed_inertia(robot: RobotDescription, estimate: SetupEstimate | None) -> InertiaEstimate:
+    """Reflected inertias as target_moment tells them, and what is believed of the others."""
+    expected = expected_inertia(robot)
+    if estimate is None:
+        return expected
+    seen = np.isfinite(estimate.std)
+    return InertiaEstimate(
+        np.where(seen, estimate.reflected_inertia, expected.value),
+        np.where(seen, estimate.std, expected.std),
+        tuple("target_moment" if told else "prior" for told in estimate.identified),
+    )
+
+
+def settled_inertia(believed: InertiaEstimate, joints: Sequence[JointFit]) -> InertiaEstimate:
+    """Reflected inertias with what the currents add to those that were only believed.
+
+    One counts as told by the currents where they halve its deviation.
+    """
+    value, std, source = believed.value.copy(), believed.std.copy(), list(believed.source)
+    for j, joint in enumerate(joints):
+        if joint.reflected_inertia is not None:
+            value[j], std[j] = joint.reflected_inertia
+            source[j] = "current" if std[j] < 0.5 * believed.std[j] else "prior"
+    return InertiaEstimate(value, std, tuple(source))
 
 
 def _torques(recordings: Sequence[Recording]) -> Iterator[Telemetry]:

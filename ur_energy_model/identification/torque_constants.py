@@ -75,7 +75,8 @@ def with_torque_constant(fit: JointFit, constant: float, std: float, source: str
     coefficients = np.append(1.0, fit.friction.values) / fit.torque_constant
     variance = fit.covariance[0, 0]
     gain = fit.covariance[:, 0] / variance
-    coefficients = coefficients + gain * (1.0 / constant - coefficients[0])
+    change = 1.0 / constant - coefficients[0]
+    coefficients = coefficients + gain * change
     rest = fit.covariance - np.outer(gain, gain) * variance
     covariance = rest + np.outer(gain, gain) * (std / constant**2) ** 2
     values, deviations = friction_of(coefficients, covariance)
@@ -88,6 +89,7 @@ def with_torque_constant(fit: JointFit, constant: float, std: float, source: str
         friction_std=dict(zip(names, deviations.tolist(), strict=True)),
         covariance=covariance,
         source={**fit.source, "torque_constant": source},
+        inertia=None if fit.inertia is None else fit.inertia.moved(change),
     )
 
 
