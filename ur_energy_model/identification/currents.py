@@ -12,7 +12,6 @@ moving samples are fitted: at standstill friction takes any value up to its limi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
@@ -20,14 +19,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ur_energy_model.errors import IdentificationError
+from ur_energy_model.identification.current_columns import CurrentColumns
 from ur_energy_model.identification.friction_choice import AUTO, Candidate, candidates, choose
 from ur_energy_model.identification.friction_priors import current_prior
 from ur_energy_model.identification.grams import BlockedGram, Prior, Solution, cross_validate, solve
 from ur_energy_model.identification.inertia import InertiaEstimate
-from ur_energy_model.identification.joint_fit import InertiaFit, JointFit, friction_of
+from ur_energy_model.identification.inertia_fit import apart, with_inertia
+from ur_energy_model.identification.joint_fit import JointFit, friction_of
 from ur_energy_model.identification.signals import Motion, NarrowFilter
 from ur_energy_model.model.friction import LAWS, Friction
-from ur_energy_model.model.friction_terms import OperatingPoint, Term
+from ur_energy_model.model.friction_terms import OperatingPoint
 from ur_energy_model.model.robots import RobotDescription
 
 Array = NDArray[np.float64]
@@ -36,47 +37,15 @@ MOVING_SPEED = 0.02
 """Joint speed above which a sample counts as moving [rad/s]."""
 SHORTEST_MOTION = 1.0
 """A joint that moved for less time keeps the robot file's constants [s]."""
-_SCALING_ROUNDS = 8
 _NO_CURRENT = 1e-6
 """RMS of a current that no motor has while it moves [A]."""
 _FILTER_MEMORY = 6.0
 """Samples over which the narrow filter correlates white noise, at the rate kept behind it."""
-
-
-class _Library:
-    """The distinct columns of all candidates: load, friction terms with their shapes, acceleration
-    where a motor inertia is wanted, current.
-    """  # noqa: D205
-
-    def __init__(self, laws: Sequence[Candidate], accelerations: bool) -> None:
-        self._terms: dict[tuple[Term, tuple[float, ...]], tuple[int, dict[str, float]]] = {}
-        self.places: list[list[int]] = []
-        for candidate in laws:
-            shape = dict(candidate.shape)
-            place = [0]
-            for term in candidate.law.terms.values():
-                key = (term, tuple(shape[name] for name in term.uses))
-                entry = self._terms.setdefault(key, (len(self._terms) + 1, shape))
-                place.append(entry[0])
-            self.places.append(place)
-        self.acceleration = len(self._terms) + 1 if accelerations else None
-        self.width = len(self._terms) + 2 + accelerations
-
-    def place(self, index: int, with_inertia: bool) -> list[int]:
-        """Columns of one candidate, those of the motor inertia among them if wanted."""
-        own = [self.acceleration] if with_inertia and self.acceleration is not None else []
-        return [*self.places[index], *own, self.width - 1]
-
-    def columns(self, point: OperatingPoint, motion: Motion) -> Array:
-        """[samples, n, width]."""
-        out = np.empty((*motion.current.shape, self.width))
-        out[..., 0] = point.load / point.gear_ratio
-        for (term, _), (place, shape) in self._terms.items():
-            out[..., place] = term(point, shape)
-        if self.acceleration is not None:
-            out[..., self.acceleration] = motion.qdd / point.gear_ratio
-        out[..., -1] = motion.current
-        return out
+_FRICTION_FORM = 0.005
+"""Share of a current that the form of friction leaves open even where noise hides it, assumed: it
+matters to wrists, whose links ask for little."""
+_WHITE_TIME = 0.75
+"""The same in periods of the cut-off, for recordings too slow to keep that rate."""
 
 
 class CurrentFit:
@@ -100,13 +69,14 @@ class CurrentFit:
         self.candidates = candidates(friction, warm=warm)
         self._inertia = inertia
         self._nominal = inertia.value if inertia is not None and nominal is None else nominal
-        self._library = _Library(
+        self._library = CurrentColumns(
             self.candidates, inertia is not None and bool(inertia.unknown.any())
         )
         self._grams = BlockedGram()
         self._counts = BlockedGram()
         self._temperature = np.array([[np.inf, -np.inf]] * robot.dof)
         self._moving_time = np.zeros(robot.dof)
+        self._memory = _FILTER_MEMORY
 
     def add(self, motion: Motion, load: Array, narrow: NarrowFilter) -> None:
         """Add an uninterrupted motion.
@@ -129,6 +99,7 @@ class CurrentFit:
         time = motion.time[inside]
         period = float(time[1] - time[0])
         self._moving_time += moving.sum(axis=0) * period
+        self._memory = max(1.0, min(self._memory, _WHITE_TIME / (narrow.cutoff * period)))
         by_joint = np.ascontiguousarray(rows.transpose(1, 0, 2))
         edges = [0, *(np.flatnonzero(np.diff(np.floor(time))) + 1), len(time)]
         for start, stop in pairwise(edges):
@@ -151,8 +122,14 @@ class CurrentFit:
         """Results per joint.
 
         Raises:
-            IdentificationError: a joint that did not move has no constants in the robot file.
+            IdentificationError: no joint moves, or one that does not move has no constants in the
+                robot file.
         """
+        if self._moving_time.max(initial=0.0) < SHORTEST_MOTION:
+            raise IdentificationError(
+                f"no joint moves for {SHORTEST_MOTION:g} s or more, brakes released and no "
+                "freedrive; record the robot while a program moves it"
+            )
         return tuple(self._joint(j) for j in range(self.robot.dof))
 
     def _point(self, motion: Motion, load: Array) -> OperatingPoint:
@@ -170,12 +147,14 @@ class CurrentFit:
         scored: list[tuple[Candidate, Array, Prior, Array]] = []
         library = self._grams.blocks[:, j]
         fits_inertia = self._inertia is not None and bool(self._inertia.unknown[j])
+        nominal = 0.0 if self._nominal is None else float(self._nominal[j])
         for index, candidate in enumerate(self.candidates):
             place = self._library.place(index, fits_inertia)
             blocks = library[:, place][:, :, place]
             prior = current_prior(self.robot, candidate.law, j)
-            if fits_inertia:
-                prior = self._with_inertia(prior, blocks, counts, j)
+            if self._inertia is not None and fits_inertia:
+                believed = (float(self._inertia.value[j]), float(self._inertia.std[j]))
+                prior = with_inertia(prior, blocks, counts, believed, nominal)
             errors = (
                 cross_validate(blocks, prior, counts) if len(self.candidates) > 1 else np.zeros(1)
             )
@@ -192,10 +171,15 @@ class CurrentFit:
         comparison = {name: float(np.sqrt(entry[3].mean())) for name, entry in best.items()}
         if len(self.candidates) == 1:
             comparison, reason = {}, "chosen by --friction"
-        ratio = _unexplained_over_load(solution, blocks.sum(axis=0))
-        inertia = None
+        gram = blocks.sum(axis=0)
+        systematic, relative, inertia = _systematic(solution, self._memory), None, None
+        if self._inertia is not None and fits_inertia:
+            relative = float(self._inertia.std[j] / self._inertia.value[j])
+            unseen = _FRICTION_FORM * np.sqrt(gram[-1, -1] / solution.samples)
+            systematic = max(systematic, float(unseen))
+        ratio = _unexplained_over_load(solution, gram, systematic, relative)
         if fits_inertia:
-            solution, inertia = self._apart(solution, j)
+            solution, inertia = apart(solution, gram, nominal, systematic)
             prior = Prior(prior.mean[:-1], prior.std[:-1])
         fit = self._result(j, candidate, prior, solution, reason, comparison, ratio)
         return replace(fit, inertia=inertia)
@@ -211,41 +195,6 @@ class CurrentFit:
             raise IdentificationError(
                 f"{name}: current falls as torque rises; check that the recording is of this robot"
             )
-
-    def _with_inertia(self, prior: Prior, blocks: Array, counts: Array, j: int) -> Prior:
-        """The prior with what is believed of (inertia - nominal) / k_t.
-
-        Where nothing is known of k_t, the one that fits the inertia believed sets the scale.
-        """
-        assert self._inertia is not None
-        assert self._nominal is not None
-        apart = self._inertia.value[j] - self._nominal[j]
-        known = bool(prior.mean[0] > 0)
-        inverse = prior.mean[0] if known else _scale(prior, blocks, counts)
-        for _ in range(1 if known else _SCALING_ROUNDS):
-            whole = Prior(
-                np.append(prior.mean, apart * inverse),
-                np.append(prior.std, self._inertia.std[j] * inverse),
-            )
-            if not known:
-                inverse = max(float(solve(blocks, whole, counts).coefficients[0]), 1e-9)
-        return whole
-
-    def _apart(self, solution: Solution, j: int) -> tuple[Solution, InertiaFit]:
-        """Torque constant and friction without the motor inertia, and the inertia beside them."""
-        assert self._inertia is not None
-        assert self._nominal is not None
-        covariance = solution.covariance
-        variance = covariance[0, 0]
-        slope = covariance[0, -1] / variance
-        fit = InertiaFit(
-            nominal=float(self._nominal[j]), excess=float(solution.coefficients[-1]),
-            slope=float(slope), rest=float(max(covariance[-1, -1] - slope**2 * variance, 0.0)),
-        )  # fmt: skip
-        rest = replace(
-            solution, coefficients=solution.coefficients[:-1], covariance=covariance[:-1, :-1]
-        )
-        return rest, fit
 
     def _result(
         self, j: int, candidate: Candidate, prior: Prior, solution: Solution, reason: str,
@@ -300,17 +249,36 @@ class CurrentFit:
         return self._result(j, candidate, prior, solution, reason, {})
 
 
-def _scale(prior: Prior, blocks: Array, counts: Array) -> float:
-    """1/k_t of a joint whose inertia, the last coefficient, is taken as nominal."""
-    rest = [*range(len(prior.mean)), -1]
-    return max(float(solve(blocks[:, rest][:, :, rest], prior, counts).coefficients[0]), 1e-9)
-
-
-def _unexplained_over_load(solution: Solution, gram: Array) -> float:
-    """RMS of the residual's systematic part over that of the load's current.
+def _systematic(solution: Solution, memory: float) -> float:
+    """RMS of the residual's systematic part [A].
 
     Residuals that are correlated for longer than the filter makes white noise are systematic.
+
+    Args:
+        solution: of the fit.
+        memory: samples over which the filter correlates white noise.
     """
-    share = 1.0 - _FILTER_MEMORY * solution.effective_samples / solution.samples
-    load = solution.coefficients[0] * np.sqrt(gram[0, 0] / solution.samples)
-    return float(solution.residual * np.sqrt(max(share, 0.0)) / max(load, 1e-9))
+    share = 1.0 - memory * solution.effective_samples / solution.samples
+    return float(solution.residual * np.sqrt(max(share, 0.0)))
+
+
+def _unexplained_over_load(
+    solution: Solution, gram: Array, systematic: float, believed: float | None
+) -> float:
+    """RMS of the residual's systematic part over that of the current that tells the load's scale.
+
+    Args:
+        solution: of the fit.
+        gram: of all samples.
+        systematic: RMS of the residual's systematic part [A].
+        believed: relative deviation of the inertia, the last coefficient, before the fit; None
+            where it is not fitted. Then only what acceleration does not explain tells the scale,
+            or the inertia as it was believed.
+    """
+    scale = solution.coefficients[0] / np.sqrt(solution.samples)
+    ratio = float(systematic / max(scale * np.sqrt(gram[0, 0]), 1e-9))
+    if believed is None:
+        return ratio
+    shared = gram[0, -2] ** 2 / max(gram[-2, -2], 1e-30)
+    own = scale * np.sqrt(max(gram[0, 0] - shared, 0.0))
+    return min(float(systematic / max(own, 1e-9)), float(np.hypot(ratio, believed)))

@@ -2,49 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ur_energy_model.identification.inertia_fit import InertiaFit
 from ur_energy_model.model.friction import Friction
 
 Array = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class InertiaFit:
-    """Reflected inertia as currents tell it beside the torque constant.
-
-    The current that acceleration takes is (nominal / k_t + excess) qdd / N, so that the inertia is
-    nominal + k_t excess.
-
-    Attributes:
-        nominal: inertia that the load was computed with, joint side [kg m^2].
-        excess: [kg m^2 A/(N m)].
-        slope: change of `excess` with 1/k_t along the regression [kg m^2].
-        rest: variance of `excess` at a given 1/k_t.
-    """
-
-    nominal: float
-    excess: float
-    slope: float
-    rest: float
-
-    def moved(self, change: float) -> InertiaFit:
-        """The fit at another 1/k_t."""
-        return replace(self, excess=self.excess + self.slope * change)
-
-    def inertia(self, inverse: float, variance: float) -> tuple[float, float]:
-        """Inertia and its standard deviation [kg m^2], joint side.
-
-        Args:
-            inverse: 1/k_t [A/(N m)].
-            variance: of it.
-        """
-        tilt = self.slope / inverse - self.excess / inverse**2
-        spread = np.sqrt(self.rest / inverse**2 + tilt**2 * variance)
-        return max(self.nominal + self.excess / inverse, 0.0), float(spread)
 
 
 @dataclass(frozen=True)
@@ -83,13 +49,6 @@ class JointFit:
     regressed_constant: float = float("nan")
     regressed_std: float = float("nan")
     inertia: InertiaFit | None = None
-
-    @property
-    def reflected_inertia(self) -> tuple[float, float] | None:
-        """Reflected inertia and its deviation as currents tell them, joint side [kg m^2]."""
-        if self.inertia is None:
-            return None
-        return self.inertia.inertia(1.0 / self.torque_constant, float(self.covariance[0, 0]))
 
 
 def friction_of(coefficients: Array, covariance: Array) -> tuple[Array, Array]:

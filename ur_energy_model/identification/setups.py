@@ -15,6 +15,7 @@ from ur_energy_model.identification.setup_estimation import (
     SetupEstimate,
     estimate_setup_and_inertia,
 )
+from ur_energy_model.identification.torque_constants import reflected_inertia
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import Setup
 from ur_energy_model.telemetry.samples import Telemetry
@@ -72,8 +73,9 @@ def settled_inertia(believed: InertiaEstimate, joints: Sequence[JointFit]) -> In
     """
     value, std, source = believed.value.copy(), believed.std.copy(), list(believed.source)
     for j, joint in enumerate(joints):
-        if joint.reflected_inertia is not None:
-            value[j], std[j] = joint.reflected_inertia
+        told = reflected_inertia(joint, float(believed.value[j]), float(believed.std[j]))
+        if told is not None:
+            value[j], std[j] = told
             source[j] = "current" if std[j] < 0.5 * believed.std[j] else "prior"
     return InertiaEstimate(value, std, tuple(source))
 
