@@ -9,6 +9,7 @@ from ur_energy_model.identification.comparison import Setups, compare, compare_t
 from ur_energy_model.identification.metrics import ErrorStatistics, Metrics, PowerStatistics
 from ur_energy_model.identification.recording import Progress, Recording, read_recording
 from ur_energy_model.identification.setups import estimate_setups
+from ur_energy_model.model.energy import bridged_gap
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.measured_powers import MeasuredPowers
 from ur_energy_model.model.robots import RobotDescription
@@ -67,7 +68,8 @@ def measure(model: EnergyModel, recording: Recording, setups: Setups) -> Metrics
             torque.add(part.torque_recorded, part.torque_model)
     for _, recorded, modelled in compare_target_torque(model, recording, setups):
         torque.add(recorded, modelled)
-    power, powers = PowerStatistics(), MeasuredPowers(model)
+    power = PowerStatistics(bridged_gap(recording.rate))
+    powers = MeasuredPowers(model)
     for time, speed, amperes, watts in recording.supply():
         power.add(time, watts, powers(time, speed, amperes, std=False).total_power)
     known = bool(everything.count.any())

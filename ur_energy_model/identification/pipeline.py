@@ -1,9 +1,10 @@
 """The whole way from bags to a model.
 
 Order: read and judge every bag once (signals filtered, power accumulated) - setup and reflected
-inertia from target_moment - torque constants and friction from current, with the torque of the
-actual motion - power at the supply, which tells torque constants more exactly - what the bus keeps
-of braking energy, friction at standstill - metrics of the bags fitted and of those held out.
+inertia from target_moment, or what is believed of them - torque constants, friction and the
+inertias not known yet from current, with the torque of the actual motion - power at the supply,
+which tells torque constants more exactly - what the bus keeps of braking energy, friction at
+standstill - metrics of the bags fitted and of those held out - what these bags leave open.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from ur_energy_model.identification.signals import NarrowFilter
 from ur_energy_model.identification.standstill import StandstillFit
 from ur_energy_model.identification.storage import with_storage
 from ur_energy_model.identification.torque_constants import with_shared_sizes, with_torque_constant
+from ur_energy_model.identification.unknowns import unknowns
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.model.setup import Setup
@@ -132,10 +134,7 @@ def identify(
     )
     warnings = [w for recording in fitted for w in recording.quality.warnings]
     warnings += [] if estimate is None else list(estimate.warnings)
-    if estimate is None:
-        warnings.append(
-            "no target_moment recorded: nominal motor inertia, and mounting and payload as stated"
-        )
+    warnings += unknowns(model, arm, torque=estimate is not None)
     return Identification(
         described, model, joints, result, estimate, fit, validation,
         tuple(dict.fromkeys(warnings)),

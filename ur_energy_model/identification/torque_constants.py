@@ -41,7 +41,7 @@ def with_shared_sizes(fits: Sequence[JointFit], robot: RobotDescription) -> tupl
     the joints around that mean with JOINT_SPREAD, the regressions around the joints with their
     statistical and model errors. Joints without a constant in the robot file stand alone.
     """
-    out = [_alone(fit) if np.isfinite(fit.regressed_std) else fit for fit in fits]
+    out = [_alone(fit) if np.isfinite(model_error(fit)) else fit for fit in fits]
     for nominal in np.unique(robot.torque_constant[np.isfinite(robot.torque_constant)]):
         group = np.flatnonzero(robot.torque_constant == nominal).tolist()
         told = np.array([fits[j].regressed_constant / nominal for j in group])
@@ -99,7 +99,8 @@ def reflected_inertia(fit: JointFit, believed: float, spread: float) -> tuple[fl
 
     Args:
         fit: of one joint.
-        believed, spread: inertia and its deviation before the currents were seen [kg m^2].
+        believed: inertia before the currents were seen [kg m^2].
+        spread: its deviation [kg m^2].
 
     Returns:
         None where the currents were not asked.

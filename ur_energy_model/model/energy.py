@@ -19,6 +19,19 @@ DEFAULT_GAP_LIMIT = 0.1
 """Longest step between samples that the trapezoid still bridges [s]."""
 
 
+_STEPS_BRIDGED = 2.5
+
+
+def bridged_gap(rate: float | None) -> float:
+    """Longest step between samples of this rate [Hz] that the trapezoid bridges [s].
+
+    DEFAULT_GAP_LIMIT, or more where a recording is so slow that its regular steps come near it.
+    """
+    if rate is None or not rate > 0:
+        return DEFAULT_GAP_LIMIT
+    return max(DEFAULT_GAP_LIMIT, _STEPS_BRIDGED / rate)
+
+
 @dataclass(frozen=True)
 class MeterReading:
     """What a meter has counted, a value that later readings do not change.

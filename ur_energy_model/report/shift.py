@@ -17,7 +17,7 @@ from ur_energy_model.errors import InputError
 from ur_energy_model.estimation.channels import ArmState, Channels
 from ur_energy_model.estimation.cycles import Cycle, Trigger
 from ur_energy_model.estimation.live import LIVE_FIELDS, LiveEstimator, LiveOptions
-from ur_energy_model.model.energy import CONFIDENCE, MeterReading
+from ur_energy_model.model.energy import CONFIDENCE, MeterReading, bridged_gap
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.telemetry.bags import iterate_bag
@@ -90,7 +90,6 @@ def read_shift(
         UrEnergyError: input that cannot be used.
     """
     cycles: list[Cycle] = []
-    options = LiveOptions(cycle_trigger=trigger, cycle_output=output)
     robot = load_robot(model.robot)
     total: MeterReading | None = None
     times, powers, buses, starts = [0.0], [np.nan], [np.nan], []
@@ -98,6 +97,9 @@ def read_shift(
     channels: Channels | None = None
     elapsed = 0.0
     for bag in bags:
+        options = LiveOptions(
+            cycle_trigger=trigger, cycle_output=output, gap_limit=bridged_gap(_rate(bag))
+        )
         estimator = LiveEstimator(model, robot, options, on_cycle=cycles.append)
         channels = estimator.channels
         first: float | None = None
@@ -134,6 +136,16 @@ def read_shift(
     if total is None or channels is None:
         raise InputError(str(bags[0]), "holds no samples", "record again")
     return _assemble(channels, total, (times, powers, buses, starts), tuple(cycles), bus_complete)
+
+
+def _rate(bag: str | Path) -> float | None:
+    """Samples per second at the start of a bag [Hz]."""
+    for batch in iterate_bag(bag, (), _BATCH):
+        steps = np.diff(batch.time)
+        steps = steps[steps > 0]
+        if len(steps):
+            return float(1.0 / np.median(steps))
+    return None
 
 
 def _assemble(
