@@ -37,6 +37,9 @@ MOVING_SPEED = 0.02
 """Joint speed above which a sample counts as moving [rad/s]."""
 SHORTEST_MOTION = 1.0
 """A joint that moved for less time keeps the robot file's constants [s]."""
+FRICTION_ERROR = 0.015
+"""Share of a joint's friction that a law's form, and a delay of a millisecond or two between
+currents and speeds, leave open whatever the statistics say; on made-up arms of such delays."""
 _NO_CURRENT = 1e-6
 """RMS of a current that no motor has while it moves [A]."""
 _FILTER_MEMORY = 6.0
@@ -201,6 +204,8 @@ class CurrentFit:
         comparison: dict[str, float], unexplained_over_load: float = float("inf"),
     ) -> JointFit:  # fmt: skip
         law = candidate.law
+        form = FRICTION_ERROR * np.append(0.0, solution.coefficients[1:])
+        solution = replace(solution, covariance=solution.covariance + np.outer(form, form))
         constant = 1.0 / solution.coefficients[0]
         deviation = float(solution.std[0] * constant**2)
         parameters, parameter_std = friction_of(solution.coefficients, solution.covariance)
@@ -259,6 +264,8 @@ def _systematic(solution: Solution, memory: float) -> float:
         memory: samples over which the filter correlates white noise.
     """
     share = 1.0 - memory * solution.effective_samples / solution.samples
+    if memory < _FILTER_MEMORY:  # sampled so slowly that what is systematic looks white
+        share = 1.0
     return float(solution.residual * np.sqrt(max(share, 0.0)))
 
 
