@@ -13,7 +13,6 @@ from test.identification.exact_arm import ExactArm, write_bag
 from ur_energy_model.errors import IdentificationError, RecordingError
 from ur_energy_model.identification.evaluation import evaluate
 from ur_energy_model.identification.pipeline import Identification, identify
-from ur_energy_model.model.energy import CONFIDENCE
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.setup import Payload, Setup
@@ -97,12 +96,32 @@ def test_payload_told_to_the_controller_counts_without_target_moment(tmp_path: P
     assert covers(stated.model, "torque_constant", np.full(6, 0.1)).all()
 
 
-def test_an_arm_that_hangs_unheard_of_is_warned_about(tmp_path: Path) -> None:
+@pytest.mark.parametrize("gravity", [(9.82, 0.0, 0.0), (0.0, 6.94, -6.94), (0.0, 0.0, 9.82)])
+def test_currents_show_a_mounting_that_nobody_stated(
+    gravity: tuple[float, float, float], tmp_path: Path
+) -> None:
     robot = load_robot("ur5e")
-    made = made_up_recording(robot, setup=Setup(np.array([9.82, 0.0, 0.0])), coulomb=2.0)
+    hanging = Setup(np.array(gravity), Payload(1.5, np.array([0.0, 0.0, 0.1])))
+    made = made_up_recording(robot, setup=hanging, coulomb=2.0, viscous=1.5, noise=0.1)
+    bag = write_bag(tmp_path / "hanging", only(made, *BARE))
+    result = identify([bag], robot, friction=LAW)
+    down = result.model.setup.gravity / 9.82
+    assert np.degrees(np.arccos(min(down @ np.array(gravity) / 9.82, 1.0))) < 3.0
+    assert result.model.setup_source == "estimated"
+    assert any("tilted" in line and "--gravity" in line for line in result.warnings)
+    assert covers(result.model, "torque_constant", np.full(6, 0.1)).all()
+
+
+def test_a_mounting_that_was_stated_stays(tmp_path: Path) -> None:
+    robot = load_robot("ur5e")
+    wall = Setup(np.array([9.82, 0.0, 0.0]))
+    made = made_up_recording(robot, setup=wall, coulomb=2.0, viscous=1.5, noise=0.1)
     bag = write_bag(tmp_path / "wall", only(made, *BARE))
-    lines = identify([bag], robot, friction=LAW).warnings
-    assert any("--gravity" in line and "explains little" in line for line in lines)
+    model = identify([bag], robot, friction=LAW, setup=wall).model
+    assert model.setup_source == "given"
+    np.testing.assert_array_equal(model.setup.gravity, wall.gravity)
+    upright = identify([bag], robot, friction=LAW, setup=Setup())
+    assert any("explains little" in line for line in upright.warnings)
 
 
 @pytest.mark.parametrize("rate", [5.0, 8.0, 10.0, 50.0])

@@ -180,6 +180,8 @@ class CurrentFit:
             relative = float(self._inertia.std[j] / self._inertia.value[j])
             unseen = _FRICTION_FORM * np.sqrt(gram[-1, -1] / solution.samples)
             systematic = max(systematic, float(unseen))
+            if self._memory < _FILTER_MEMORY:  # so slow that what is systematic looks white
+                systematic = solution.residual
         ratio = _unexplained_over_load(solution, gram, systematic, relative)
         if fits_inertia:
             solution, inertia = apart(solution, gram, nominal, systematic)
@@ -264,8 +266,6 @@ def _systematic(solution: Solution, memory: float) -> float:
         memory: samples over which the filter correlates white noise.
     """
     share = 1.0 - memory * solution.effective_samples / solution.samples
-    if memory < _FILTER_MEMORY:  # sampled so slowly that what is systematic looks white
-        share = 1.0
     return float(solution.residual * np.sqrt(max(share, 0.0)))
 
 

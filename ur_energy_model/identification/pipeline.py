@@ -24,8 +24,10 @@ from ur_energy_model.identification.friction_choice import AUTO, WARMTH
 from ur_energy_model.identification.inertia import InertiaEstimate
 from ur_energy_model.identification.joint_fit import JointFit
 from ur_energy_model.identification.metrics import Metrics
+from ur_energy_model.identification.mounting import find_mounting
 from ur_energy_model.identification.power import MODEL_ERROR, PowerFit, PowerFitResult
 from ur_energy_model.identification.recording import Progress, Recording, read_recording
+from ur_energy_model.identification.setup_data import StatedSetup
 from ur_energy_model.identification.setup_estimation import SetupEstimate
 from ur_energy_model.identification.setups import (
     believed_inertia,
@@ -35,7 +37,11 @@ from ur_energy_model.identification.setups import (
 from ur_energy_model.identification.signals import NarrowFilter
 from ur_energy_model.identification.standstill import StandstillFit
 from ur_energy_model.identification.storage import with_storage
-from ur_energy_model.identification.torque_constants import with_shared_sizes, with_torque_constant
+from ur_energy_model.identification.torque_constants import (
+    with_load_error,
+    with_shared_sizes,
+    with_torque_constant,
+)
 from ur_energy_model.identification.unknowns import unknowns
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription, load_robot
@@ -111,14 +117,23 @@ def identify(
             Setups(arm, recording.info, estimate, setup, fallback)
             for recording in (*fitted, *held_out)
         ]
+        stated = setups[0].stated(fitted[0].told_payload)
+        mounting = None
+        if estimate is None and setup is None:
+            mounting = find_mounting(arm, fitted, stated.setup)
+        if mounting is not None and mounting.contradicted:
+            stated = StatedSetup(mounting.setup, "estimated")
+            setups = [replace(own, configured=mounting.setup) for own in setups]
         believed = believed_inertia(arm, estimate)
         joints = _fit_currents(fitted, setups[: len(fitted)], arm, believed, friction)
+        if mounting is not None:
+            joints = with_load_error(joints, mounting.load_error)
+        joints = with_shared_sizes(joints, arm)
         power = PowerFit(arm)
         for recording in fitted:
             power.merge(recording.power)
         joints, result = _fit_power(power, power_model, joints)
         inertia = settled_inertia(believed, joints)
-        stated = setups[0].stated(fitted[0].told_payload)
         model = assemble(arm, estimate, joints, inertia, result, fitted, stated)
         model = with_storage(model, fitted)
         model = _fit_standstill(model, fitted, setups[: len(fitted)])
@@ -134,7 +149,7 @@ def identify(
     )
     warnings = [w for recording in fitted for w in recording.quality.warnings]
     warnings += [] if estimate is None else list(estimate.warnings)
-    warnings += unknowns(model, arm, torque=estimate is not None)
+    warnings += unknowns(model, arm, torque=estimate is not None, mounting=mounting)
     return Identification(
         described, model, joints, result, estimate, fit, validation,
         tuple(dict.fromkeys(warnings)),
@@ -180,7 +195,7 @@ def _fit_currents(
                     fit.add(part, link + nominal * part.qdd, narrow)
         fits = fit.fit()
         nominal = settled_inertia(inertia, fits).value
-    return with_shared_sizes(fits, robot)
+    return fits
 
 
 def _fit_power(

@@ -63,6 +63,14 @@ def with_shared_sizes(fits: Sequence[JointFit], robot: RobotDescription) -> tupl
     return tuple(out)
 
 
+def with_load_error(fits: Sequence[JointFit], error: Array) -> tuple[JointFit, ...]:
+    """Fits whose loads are uncertain by a share [n], which is then left out of their constants."""
+    return tuple(
+        replace(fit, unexplained_over_load=float(np.hypot(fit.unexplained_over_load, share)))
+        for fit, share in zip(fits, error, strict=True)
+    )
+
+
 def with_torque_constant(fit: JointFit, constant: float, std: float, source: str) -> JointFit:
     """The fit with another torque constant; the friction moves along as least squares would.
 

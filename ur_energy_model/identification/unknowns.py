@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from ur_energy_model.identification.mounting import Mounting
 from ur_energy_model.identification.power_structure import expected_resistance
 from ur_energy_model.model.energy import CONFIDENCE
 from ur_energy_model.model.energy_model import EnergyModel
@@ -17,26 +18,38 @@ _VAGUE = 0.3
 _UNEXPLAINED = 0.8
 """R2 of a current while moving below which something stated is probably wrong."""
 _MOUNTINGS = {
-    "default": "upright, without payload",
-    "rtde": "upright, with the recorded payload",
-    "given": "as stated",
+    "default": "are assumed, upright and without payload",
+    "rtde": "are assumed upright and as recorded",
+    "given": "are those stated",
 }
 
 
-def unknowns(model: EnergyModel, robot: RobotDescription, *, torque: bool) -> Iterator[str]:
+def unknowns(
+    model: EnergyModel, robot: RobotDescription, *, torque: bool, mounting: Mounting | None
+) -> Iterator[str]:
     """Lines for the user, one for each thing that these recordings do not tell.
 
     Args:
         model: with the metrics of the recordings fitted.
         robot: its arm.
         torque: whether target_moment was recorded.
+        mounting: as currents show it; None where they were not asked.
     """
-    if not torque:
+    if mounting is not None and mounting.contradicted:
+        vector = ", ".join(f"{value:.2f}" for value in mounting.setup.gravity)
         yield (
-            "no target_moment recorded: mounting and payload are taken as "
+            f"no target_moment recorded; currents show the base tilted by "
+            f"{np.degrees(mounting.tilt):.0f} degrees from what was stated or assumed (gravity "
+            f"{vector} m/s^2, payload {mounting.setup.payload.mass:.1f} kg), and that is used; "
+            "--gravity and --payload state what you know"
+        )
+    elif not torque:
+        yield (
+            "no target_moment recorded: mounting and payload "
             f"{_MOUNTINGS.get(model.setup_source, model.setup_source)} (--gravity and --payload "
             "state others), motor inertias come from currents or are believed"
         )
+    if not torque:
         yield from _misfit(model)
     yield from _inertias(model, robot)
     vague = np.array([j.std["torque_constant"] > _VAGUE * j.torque_constant for j in model.joints])
