@@ -114,14 +114,16 @@ def test_currents_show_a_mounting_that_nobody_stated(
 
 def test_a_mounting_that_was_stated_stays(tmp_path: Path) -> None:
     robot = load_robot("ur5e")
-    wall = Setup(np.array([9.82, 0.0, 0.0]))
-    made = made_up_recording(robot, setup=wall, coulomb=2.0, viscous=1.5, noise=0.1)
-    bag = write_bag(tmp_path / "wall", only(made, *BARE))
-    model = identify([bag], robot, friction=LAW, setup=wall).model
+    tilt = np.radians(20.0)
+    tilted = Setup(9.82 * np.array([np.sin(tilt), 0.0, -np.cos(tilt)]))
+    made = made_up_recording(robot, setup=tilted, coulomb=2.0, viscous=1.5, noise=0.1)
+    bag = write_bag(tmp_path / "tilted", only(made, *BARE))
+    model = identify([bag], robot, friction=LAW, setup=tilted).model
     assert model.setup_source == "given"
-    np.testing.assert_array_equal(model.setup.gravity, wall.gravity)
+    np.testing.assert_array_equal(model.setup.gravity, tilted.gravity)
     upright = identify([bag], robot, friction=LAW, setup=Setup())
-    assert any("explains little" in line for line in upright.warnings)
+    np.testing.assert_array_equal(upright.model.setup.gravity, Setup().gravity)
+    assert any("tilted by 20 degrees" in line and "check it" in line for line in upright.warnings)
 
 
 @pytest.mark.parametrize("rate", [5.0, 8.0, 10.0, 50.0])

@@ -41,6 +41,7 @@ motion counts as one observation of each joint."""
 LEAST_TILT = np.radians(5.0)
 _FLOOR = 0.01
 """Share of a current that no model explains."""
+_NO_CURRENT = 1e-6
 _LENGTH_STD = 0.05
 _STARTS = 2
 _PRECISION = {"gtol": 0.1, "maxiter": 40}
@@ -97,6 +98,8 @@ class MountingFit:
 
     def fit(self) -> Mounting:
         """The setup, and how far it leaves the joints' loads open."""
+        if not self._gram[:, -1, -1].any():
+            return Mounting(self.stated, False, 0.0, np.zeros(self.robot.dof))
         stated = self._deviance(self._told)
         found = self._search()
         gain = stated - self._deviance(found) - self._penalty(found, SEARCHED_STD)
@@ -151,7 +154,7 @@ class MountingFit:
         basis[width, 2] = basis[width + 1, 3] = basis[width + 2, 4] = 1.0
         small = basis.T @ gram @ basis
         count, total = gram[-1, -1], small[4, 4]
-        floor = _FLOOR**2 * total
+        floor = _FLOOR**2 * total + _NO_CURRENT**2 * count
         left, right = small[:4, :4], small[:4, 4]
         free = np.linalg.lstsq(left, right, rcond=1e-10)[0]
         independent = max(count * seconds, 1.0)

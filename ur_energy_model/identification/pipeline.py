@@ -118,10 +118,8 @@ def identify(
             for recording in (*fitted, *held_out)
         ]
         stated = setups[0].stated(fitted[0].told_payload)
-        mounting = None
-        if estimate is None and setup is None:
-            mounting = find_mounting(arm, fitted, stated.setup)
-        if mounting is not None and mounting.contradicted:
+        mounting = find_mounting(arm, fitted, stated.setup) if estimate is None else None
+        if mounting is not None and mounting.contradicted and setup is None:
             stated = StatedSetup(mounting.setup, "estimated")
             setups = [replace(own, configured=mounting.setup) for own in setups]
         believed = believed_inertia(arm, estimate)

@@ -38,10 +38,14 @@ def unknowns(
     if mounting is not None and mounting.contradicted:
         vector = ", ".join(f"{value:.2f}" for value in mounting.setup.gravity)
         yield (
-            f"no target_moment recorded; currents show the base tilted by "
+            "no target_moment recorded; currents show the base tilted by "
             f"{np.degrees(mounting.tilt):.0f} degrees from what was stated or assumed (gravity "
-            f"{vector} m/s^2, payload {mounting.setup.payload.mass:.1f} kg), and that is used; "
-            "--gravity and --payload state what you know"
+            f"{vector} m/s^2, payload {mounting.setup.payload.mass:.1f} kg); "
+            + (
+                "what --gravity and --payload state is used all the same: check it"
+                if model.setup_source == "given"
+                else "that is used, --gravity and --payload state what you know"
+            )
         )
     elif not torque:
         yield (
