@@ -9,7 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ur_energy_model.model.energy import EnergyMeter, MeterReading, efficiency, integrate
+from ur_energy_model.model.energy import (
+    DEFAULT_GAP_LIMIT,
+    EnergyMeter,
+    MeterReading,
+    bridged_gap,
+    efficiency,
+    integrate,
+)
 
 PERIOD = 0.002
 
@@ -105,3 +112,10 @@ def test_efficiency_is_unknown_without_electrical_energy() -> None:
 def test_a_gap_limit_must_be_positive() -> None:
     with pytest.raises(ValueError, match="gap_limit"):
         EnergyMeter(1, gap_limit=0.0)
+
+
+def test_regular_steps_of_a_slow_recording_are_no_gaps() -> None:
+    time = np.arange(41) / 4.0
+    reading = integrate(time, np.ones(41), gap_limit=bridged_gap(4.0))
+    assert reading.accounted == pytest.approx(10.0)
+    assert bridged_gap(500.0) == bridged_gap(None) == DEFAULT_GAP_LIMIT

@@ -198,8 +198,8 @@ class CurrentFit:
             )
         if not solution.coefficients[0] > 0:
             raise IdentificationError(
-                f"{name}: current falls as torque rises; check that the recording is of this robot, "
-                "mounted and loaded as stated (--gravity, --payload)"
+                f"{name}: current falls as torque rises; check that the recording is of this "
+                "robot, mounted and loaded as stated (--gravity, --payload)"
             )
 
     def _result(

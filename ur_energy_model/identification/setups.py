@@ -20,6 +20,10 @@ from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import Setup
 from ur_energy_model.telemetry.samples import Telemetry
 
+MEASURED_MOTION_ERROR = 0.003
+"""Share of an inertia that filtered measured motion in place of recorded targets leaves open: what
+recordings of a UR10e without targets are off by."""
+
 
 def estimate_setups(
     recordings: Sequence[Recording], fitted: Sequence[Recording], robot: RobotDescription,
@@ -59,9 +63,11 @@ def believed_inertia(robot: RobotDescription, estimate: SetupEstimate | None) ->
     if estimate is None:
         return expected
     seen = np.isfinite(estimate.std)
+    exact = any(entry.reference == "target" for entry in estimate.recordings)
+    left_out = 0.0 if exact else MEASURED_MOTION_ERROR
     return InertiaEstimate(
         np.where(seen, estimate.reflected_inertia, expected.value),
-        np.where(seen, estimate.std, expected.std),
+        np.where(seen, np.hypot(estimate.std, left_out * estimate.reflected_inertia), expected.std),
         tuple("target_moment" if told else "prior" for told in estimate.identified),
     )
 
