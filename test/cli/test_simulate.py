@@ -83,6 +83,7 @@ def test_several_robots_stand_side_by_side(simulate: Simulate, fresh_host: Host)
         (["--robot", "ur5", "--controller-version", "5.11.0"], ["5.11.0", "ur5", "3.x"]),
         (["--robot", "ur5e", "--controller-version", "3.15"], ["3.15", "ur5e", "5.x"]),
         (["--robot", "ur5e", "--speed", "0"], ["--speed", "positive"]),
+        (["--robot", "ur5e", "--session", "-1"], ["--session", "-1"]),
         (["--robot", "ur5e", "--truth", "/no/such/folder/t.json"], ["/no/such/folder", "folder"]),
     ],
 )
