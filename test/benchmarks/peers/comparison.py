@@ -105,12 +105,12 @@ def _read(bag: Bag) -> Recorded:
     return recorded(bag.path, bag.robot)
 
 
-def _judge_ours(file: Path, train: Bag, judged: Iterable[Pair], results: Results) -> None:
+def _judge_ours(file: Path, train: Bag, judged: Sequence[Pair], results: Results) -> None:
     model = EnergyModel.load(file)
-    for pair in judged:
+    evaluated = command("evaluate", file, *(pair.judged.path for pair in judged))["results"]
+    for pair, metrics in zip(judged, evaluated, strict=True):
         bag, group = pair.judged, pair.group
         seen = _read(bag)
-        metrics = command("evaluate", file, bag.path)["results"][0]
         rms, moving = (_rms(metrics[key], model.dof) for key in ("current_all", "current"))
         results.currents[pair, OURS] = CurrentError.of(rms, moving, np.ptp(seen.current, axis=0))
         predicted = _predicted(model, seen)
