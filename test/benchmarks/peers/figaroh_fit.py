@@ -9,20 +9,15 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
 from figaroh.tools.qrdecomposition import QRDecomposer
-from figaroh.tools.regressor import (
-    RegressorBuilder,
-    RegressorConfig,
-    build_regressor_reduced,
-    get_index_eliminate,
-)
+from figaroh.tools.regressor import build_regressor_reduced, get_index_eliminate
 
+from test.benchmarks.peers.figaroh_regressor import FigarohRegressor
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.setup import Setup
@@ -31,14 +26,10 @@ from ur_energy_model.model.setup import Setup
 def main(given: str, result: str) -> None:
     data = np.load(given)
     arm = ArmDynamics(load_robot(str(data["robot"])), Setup(gravity=data["gravity"]))
-    robot = SimpleNamespace(model=arm.model, data=arm.model.createData())
-    config = RegressorConfig(has_friction=True, has_actuator_inertia=True)
-    builder = RegressorBuilder(robot, config)
-    joints = {"act_idxv": list(range(arm.dof))}
+    builder = FigarohRegressor(arm)
 
     def regressor(k: int) -> np.ndarray:
-        states = (data[f"{name}_{k}"] for name in ("q", "qd", "qdd"))
-        return builder.build_basic_regressor(*states, joints)
+        return builder(*(data[f"{name}_{k}"] for name in ("q", "qd", "qdd")))
 
     whole, torque = regressor(0), data["torque"].T.ravel()
     dropped, kept = get_index_eliminate(whole, {f"p{k}": 0.0 for k in range(whole.shape[1])})
