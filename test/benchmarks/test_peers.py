@@ -109,7 +109,7 @@ def test_the_model_s_friction_is_read_with_its_deviation(recordings, tmp_path):
     file = tmp_path / "model.yaml"
     command("identify", recordings[0].bag, "--robot", "ur5e", "--friction", "power_flow",
             "-o", file)  # fmt: skip
-    value, std = friction_at(EnergyModel.load(file), 0.5, np.full(6, 30.0))
+    value, std = friction_at(EnergyModel.load(file), 0.5, np.full(6, 30.0), same_session=True)
     qd = np.array([[0.5] * 6, [-0.5] * 6])
     true = 0.5 * np.diff(ARM.friction(qd, np.zeros_like(qd))[::-1], axis=0)[0]
     assert value == pytest.approx(true, rel=0.15)

@@ -150,7 +150,9 @@ def _judge_supply(file: Path, pair: Pair, results: Results) -> None:
 
 def _friction(model: EnergyModel, bag: Bag, group: str, results: Results) -> None:
     assert bag.truth is not None
-    value, std = friction_at(model, FRICTION_SPEED, bag.truth.temperature)
+    value, std = friction_at(
+        model, FRICTION_SPEED, bag.truth.temperature, same_session=group == SAME_SESSION
+    )
     quantity = f"friction at {FRICTION_SPEED:g} rad/s"
     results.coverage[quantity, group].add(value - bag.truth.friction, std)
 

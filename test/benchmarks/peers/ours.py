@@ -89,13 +89,17 @@ def current_std(model: EnergyModel, part: Part) -> Array:
     return np.asarray(np.sqrt(variance))
 
 
-def friction_at(model: EnergyModel, speed: float, temperature: Array) -> tuple[Array, Array]:
+def friction_at(
+    model: EnergyModel, speed: float, temperature: Array, *, same_session: bool
+) -> tuple[Array, Array]:
     """No-load friction, mean of both directions, and its standard deviation, motor side [n], N m.
 
     Args:
         model: of n joints.
         speed: joint side, rad/s.
         temperature: of the joints [n], degC.
+        same_session: whether it is asked for the session that was fitted; another one's friction
+            is less well known by what friction varies between sessions.
     """
     bank, _ = _bank(model)
     qd = np.array([speed, -speed])[:, None] * np.ones(model.dof)
@@ -109,7 +113,9 @@ def friction_at(model: EnergyModel, speed: float, temperature: Array) -> tuple[A
         mean = 0.5 * (terms[j][0] - terms[j][1])
         row = joint.torque_constant * np.concatenate([[-value[j]], mean])
         variance[j] = _variance(row[None], joint.current_covariance)[0]
-    return value, np.sqrt(variance + np.square(_friction_spread(model) * value))
+    if not same_session:
+        variance += np.square(_friction_spread(model) * value)
+    return value, np.sqrt(variance)
 
 
 def _bank(model: EnergyModel) -> tuple[FrictionBank, Array]:
