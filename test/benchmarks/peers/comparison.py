@@ -24,7 +24,7 @@ from test.benchmarks.peers.methods import (
     TWENTY_LINES,
     BaseParameters,
 )
-from test.benchmarks.peers.ours import command, current_std, friction_at, powers_over_time
+from test.benchmarks.peers.ours import command, current_std, estimated, friction_at
 from test.benchmarks.peers.recorded import Recorded, recorded, still
 from ur_energy_model.errors import UrEnergyError
 from ur_energy_model.model.energy_model import EnergyModel
@@ -135,14 +135,16 @@ def _judge_supply(file: Path, pair: Pair, results: Results) -> None:
     rows = _read(pair.judged).supply
     if rows is None:
         return
-    found, powers = powers_over_time(file, pair.judged.path, file.with_suffix(".csv"))
-    total = np.interp(rows.time, powers.time, powers.total)
-    results.energies[pair, OURS] = EnergyError.of(rows.time, total, rows.power, still(rows))
+    found, time, above = estimated(file, pair.judged.path, file.with_suffix(".csv"))
     if found["bus_energy"] is None:
         return
     coverage = Coverage()
     stated = found["total"]
     error = stated["supply_energy"] - found["bus_energy"]
+    of_motion = EnergyError.of(
+        rows.time, np.interp(rows.time, time, above), rows.power, still(rows)
+    ).motion
+    results.energies[pair, OURS] = EnergyError(100 * error / found["bus_energy"], of_motion)
     for count in (coverage, results.coverage["supply energy", pair.group]):
         count.add(error, stated["supply_energy_std"])
     results.supply_covered[pair] = coverage.share == 1.0

@@ -6,7 +6,6 @@ import csv
 import io
 import json
 from contextlib import redirect_stderr, redirect_stdout
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -41,24 +40,22 @@ def command(*arguments: str | Path) -> dict[str, Any]:
     return content
 
 
-@dataclass(frozen=True)
-class Powers:
-    """Powers over time [samples]: of the model and at the supply (NaN where unknown), W."""
+def estimated(model: Path, bag: Path, file: Path) -> tuple[dict[str, Any], Array, Array]:
+    """`estimate --json`, and over time [samples], s, the power above standby [samples], W.
 
-    time: Array
-    total: Array
-    bus: Array
+    Standby is left out because it may change on the way, as more is known of the session.
 
-
-def powers_over_time(model: Path, bag: Path, file: Path) -> tuple[dict[str, Any], Powers]:
-    """`estimate --json`, and its powers over time by way of a CSV file."""
+    Args:
+        model: model file.
+        bag: recording.
+        file: where the CSV file of powers goes.
+    """
     found = command("estimate", model, bag, "--csv", file)
+    names = ("timestamp", "total_power", "standby_power")
     with file.open(newline="") as stream:
-        rows = [
-            [float(row[name] or "nan") for name in ("timestamp", "total_power", "bus_power")]
-            for row in csv.DictReader(stream)
-        ]
-    return found, Powers(*np.array(rows).T)
+        rows = [[float(row[name]) for name in names] for row in csv.DictReader(stream)]
+    time, total, standby = np.array(rows).T
+    return found, time, total - standby
 
 
 def current_std(model: EnergyModel, part: Part) -> Array:
