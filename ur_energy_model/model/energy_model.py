@@ -28,6 +28,7 @@ from ur_energy_model.model.friction_bank import FrictionBank, presliding
 from ur_energy_model.model.friction_terms import SMOOTHING
 from ur_energy_model.model.link_tensors import LinkTensors
 from ur_energy_model.model.robots import RobotDescription, load_robot
+from ur_energy_model.model.sessions import SessionSpread
 from ur_energy_model.model.setup import Setup
 
 Array = NDArray[np.float64]
@@ -88,6 +89,7 @@ class EnergyModel:
         provenance: what made the model.
         current_delay: of recorded currents behind recorded speeds [s] (alignment.py).
         link_tensors: identified with the rest; None where the robot file's are used.
+        sessions: how far standby power and friction vary from session to session.
     """
 
     robot: str
@@ -100,6 +102,7 @@ class EnergyModel:
     provenance: Mapping[str, Any] = field(default_factory=dict)
     current_delay: float = 0.0
     link_tensors: LinkTensors | None = None
+    sessions: SessionSpread = field(default_factory=SessionSpread)
 
     @classmethod
     def load(cls, path: str | Path) -> EnergyModel:
