@@ -93,8 +93,12 @@ speed, tanh of the speed, the torque of the nominal links and a constant; *base 
 of figaroh where it is installed) from the whole arm's regressor; *three coefficients* predicts
 power from 1, sum R i² and sum k_t N q̇ i; *EcBot* has its own regressions of current and of power
 (4n+1 coefficients). They get the mounting, the payload and the filters that this package worked
-out. A model is meant for its own arm; *another arm* shows what comes of taking it for another one
-of the type.
+out; a joint that does not move in the fitted recording rules it out for all. A model is meant for
+its own arm; *another arm* shows what comes of taking it for another one of the type.
+
+Energy at the supply is not predicted on equal terms: `estimate` learns the standby power of the
+judged session from its standstill, the regressions keep that of the fitted one. Motion energy is
+what each of them has above its own standstill, so that there standby plays no part.
 
 {peers}
 
