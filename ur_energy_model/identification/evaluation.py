@@ -18,6 +18,8 @@ from ur_energy_model.model.energy_model import EnergyModel
 def evaluate(model: EnergyModel, bag: str | Path, *, progress: Progress | None = None) -> Metrics:
     """How well a model describes a recording, METRICS; mounting and payload are the bag's own.
 
+    The model's stand in where the bag has neither target_moment nor a word of them.
+
     Raises:
         UrEnergyError: input that cannot be used, with place and remedy.
     """
@@ -40,7 +42,7 @@ def read_for_comparison(
     check_model(model, robot, bag)
     recording = read_recording(bag, robot, progress=progress)
     _, estimate = estimate_setups([recording], [recording], robot, None)
-    return recording, Setups(robot, recording.info, estimate, None)
+    return recording, Setups(robot, recording.info, estimate, None, model.setup)
 
 
 def measure(model: EnergyModel, recording: Recording, setups: Setups) -> Metrics:

@@ -227,6 +227,7 @@ class EnergyModel:
             spread = [
                 np.column_stack([
                     np.column_stack([load[:, j] / c.gear_ratio[j], terms[j]]) @ c.current_roots[j],
+                    c.inertia_current_std[j] * qdd[:, j],
                     PREDICTION_ERROR * current[:, j],
                 ])
                 for j in range(self.dof)
@@ -290,6 +291,10 @@ class EnergyModel:
             presliding=np.array([joint.friction.presliding for joint in self.joints]),
             friction=FrictionBank([joint.friction for joint in self.joints], ratio),
             current_roots=tuple(_root(joint) for joint in self.joints),
+            inertia_current_std=np.array(
+                [joint.std.get("reflected_inertia", 0.0) for joint in self.joints]
+            )
+            / (ratio * self._each("torque_constant")),
         )
 
     @cached_property
@@ -313,6 +318,7 @@ class _Constants:
     presliding: Array
     friction: FrictionBank
     current_roots: tuple[Array, ...]
+    inertia_current_std: Array
 
 
 def _root(joint: JointModel) -> Array:
