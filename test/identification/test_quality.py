@@ -196,3 +196,19 @@ def test_everything_fits_into_json(good: Telemetry) -> None:
 
     text = json.dumps(assess(good, robot=load_robot("ur5e")).as_dict())
     assert json.loads(text)["joints"][0]["activity"] == "enough"
+
+
+def test_reduced_safety_limits_are_no_stop(good: Telemetry) -> None:
+    modes = np.ones(len(good))
+    modes[:300] = 2.0
+    quality = assess(changed(good, safety_mode=modes))
+    assert (quality.stopped, quality.reduced) == (0.0, 0.1)
+    assert not any("safety stop" in line for line in quality.warnings)
+    assert any("reduced" in line for line in quality.warnings)
+
+
+@pytest.mark.parametrize("mode", [3, 5, 6, 7, 8, 9, 12, 13])
+def test_safety_stops_are_named(good: Telemetry, mode: int) -> None:
+    quality = assess(changed(good, safety_mode=np.full(len(good), float(mode))))
+    assert quality.stopped == 1.0
+    assert any("safety stop" in line for line in quality.warnings)

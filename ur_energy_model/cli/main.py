@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from ur_energy_model import __version__
 from ur_energy_model.errors import UrEnergyError
+from ur_energy_model.plain import printable
 
 # Many small matrices: threads of the linear algebra would only wait for each other (ten times
 # slower beside other work). Set before anything imports numpy.
@@ -46,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return code
     except UrEnergyError as error:
-        print(f"ur_energy {options.command}: {error}", file=sys.stderr)
+        print(printable(f"ur_energy {options.command}: {error}"), file=sys.stderr)
         return REFUSED
     except KeyboardInterrupt:
         print(f"ur_energy {options.command}: stopped", file=sys.stderr)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ur_energy_model.identification.channel_statistics import JointActivity
+from ur_energy_model.identification.offline_simulator import REASON
 from ur_energy_model.identification.verdict import (
     ENOUGH_SECONDS,
     ILL_CONDITIONED,
@@ -19,9 +20,6 @@ from ur_energy_model.identification.verdict import (
 
 if TYPE_CHECKING:
     from ur_energy_model.identification.quality import Inspector
-
-NOMINAL_VOLTAGE = 48.0
-"""The maker's offline simulator reports exactly this bus voltage, always."""
 
 
 class Judge:
@@ -84,11 +82,7 @@ class Judge:
     @property
     def simulator(self) -> bool:
         """Whether the recording carries the fingerprint of the maker's offline simulator."""
-        voltage = self.found.extremes("actual_robot_voltage")
-        if voltage.low is None or voltage.high is None:
-            return self.found.proportion.exact
-        fixed = bool(voltage.low[0] == NOMINAL_VOLTAGE == voltage.high[0])
-        return fixed and self.found.proportion.exact
+        return self.found.offline_simulator.found
 
     def quality(self) -> Quality:
         """The verdict."""
@@ -112,6 +106,7 @@ class Judge:
             freedrive=found.share("freedrive"),
             not_running=found.share("not_running"),
             stopped=found.share("stopped"),
+            reduced=found.share("reduced"),
             payloads=tuple(sorted(found.payloads)),
             missing=self._missing(),
             uses=tuple(self._uses(refusal)),
@@ -124,10 +119,7 @@ class Judge:
         if not self.found.samples:
             return "holds no sample; record again"
         if self.simulator:
-            return (
-                "comes from the maker's offline simulator (actual_current is an exact multiple of "
-                "target_current, bus voltage exactly 48 V): nothing was measured; record a real arm"
-            )
+            return REASON
         if seconds < 0.5:
             return f"covers {seconds:.2f} s without gaps; record at least {ENOUGH_SECONDS:.0f} s"
         currents = {f"actual_current_{j}" for j in range(len(self.joints))}
@@ -204,6 +196,8 @@ class Judge:
             yield f"{100 * found.share('not_running'):.1f} % with brakes on or power off"
         if found.share("stopped") > 0:
             yield f"{100 * found.share('stopped'):.1f} % in a safety stop"
+        if found.share("reduced") > 0:
+            yield f"{100 * found.share('reduced'):.1f} % with reduced safety limits (no stop)"
         if len(found.payloads) > 1:
             masses = ", ".join(f"{mass:g}" for mass in sorted(found.payloads))
             yield f"the payload changes within the recording ({masses} kg)"

@@ -11,14 +11,15 @@ from numpy.typing import NDArray
 from ur_energy_model.identification.channel_statistics import (
     Extremes,
     JointActivity,
-    Proportion,
     Repeats,
 )
 from ur_energy_model.identification.conditioning import Conditioning
 from ur_energy_model.identification.judge import Judge
+from ur_energy_model.identification.offline_simulator import OfflineSimulatorCheck
 from ur_energy_model.identification.reference_motion import RUNNING, freedrive
 from ur_energy_model.identification.verdict import Quality
 from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.telemetry.modes import REDUCED, SAFETY_STOPS
 from ur_energy_model.telemetry.samples import Array, RecordingInfo, Telemetry
 
 __all__ = ["Inspector", "Quality", "assess"]
@@ -58,7 +59,7 @@ class Inspector:
         samples, gaps, lost: numbers so far.
         steps: of time, the first 100 000 or so [s].
         repeats: by name of the channels that noise should keep moving.
-        proportion: of actual_current to target_current.
+        offline_simulator: looks for the fingerprint of the maker's simulator.
         activity: of the joints, None without speeds.
         not_finite: number of values by field.
         payloads: masses told to the controller [kg], at most 100.
@@ -74,7 +75,7 @@ class Inspector:
     steps: list[Array] = field(default_factory=list)
     _extremes: dict[str, Extremes] = field(default_factory=dict)
     repeats: dict[str, Repeats] = field(default_factory=dict)
-    proportion: Proportion = field(default_factory=Proportion)
+    offline_simulator: OfflineSimulatorCheck = field(default_factory=OfflineSimulatorCheck)
     activity: JointActivity | None = None
     not_finite: dict[str, int] = field(default_factory=dict)
     _counts: dict[str, int] = field(default_factory=dict)
@@ -103,8 +104,7 @@ class Inspector:
             if name in part:
                 for label, values in _labelled(name, part[name]):
                     self.repeats.setdefault(label, Repeats()).add(values)
-        if "actual_current" in part and "target_current" in part:
-            self.proportion.add(part["actual_current"], part["target_current"])
+        self.offline_simulator.add(part)
         speed = part["actual_qd"] if "actual_qd" in part else part.columns.get("target_qd")
         if speed is not None:
             if self.activity is None:
@@ -134,7 +134,8 @@ class Inspector:
         if "robot_mode" in part:
             count("not_running", part["robot_mode"] != RUNNING)
         if "safety_mode" in part:
-            count("stopped", part["safety_mode"] != 1)
+            count("stopped", np.isin(part["safety_mode"], SAFETY_STOPS))
+            count("reduced", part["safety_mode"] == REDUCED)
         if "payload" in part and len(self.payloads) < _ENOUGH_PAYLOADS:
             self.payloads |= {round(float(v), 3) for v in np.unique(part["payload"])}
 

@@ -90,7 +90,8 @@ class Quality:
         not_finite: number of values that are not finite, by field.
         freedrive: share of samples in freedrive.
         not_running: share of samples with the brakes on or the arm off.
-        stopped: share of samples in a safety mode other than normal.
+        stopped: share of samples in a safety stop.
+        reduced: share of samples in safety mode reduced, in which the arm works with lower limits.
         payloads: distinct payload masses told to the controller [kg].
         missing: fields that some step needs and the recording lacks.
         uses: what it is good for.
@@ -115,6 +116,7 @@ class Quality:
     freedrive: float
     not_running: float
     stopped: float
+    reduced: float
     payloads: tuple[float, ...]
     missing: tuple[str, ...]
     uses: tuple[Use, ...]
