@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.telemetry.csv_clock import RowOrder, guessed_unit, row_order
 from ur_energy_model.telemetry.csv_header import TIME
-from ur_energy_model.telemetry.csv_opening import CsvOptions, open_csv
+from ur_energy_model.telemetry.csv_opening import HEAD, CsvOptions, open_csv
 from ur_energy_model.telemetry.csv_rows import Block, LeftOut
 from ur_energy_model.telemetry.plausibility import impossible_rows
 from ur_energy_model.telemetry.samples import typical_step
