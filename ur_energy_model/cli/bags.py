@@ -85,19 +85,18 @@ def run_import(options: argparse.Namespace) -> int:
         reading = CsvOptions(robot.dof, options.columns, options.layout, rated_limits(robot))
         with progress("reading") as report:
             telemetry = CsvImport(options.csv, robot.name, reading, note)
-            name, seconds = options.output.resolve().name, 0.0
+            name = options.output.resolve().name
             with BagWriter(
                 folder, telemetry.info, telemetry.fields, name=name, joint_names=robot.joint_names
             ) as bag:
                 for batch in telemetry:
                     bag.write(batch)
-                    seconds += batch.duration
                     report(float("nan"), f"reading: {bag.samples} samples")
     result = {
         "bag": str(options.output),
         "robot": robot.name,
         "samples": bag.samples,
-        "seconds": seconds,
+        "seconds": telemetry.duration,
         "rate": telemetry.info.rate,
         "gaps": len(bag.gaps),
         "lost": sum(gap.missing for gap in bag.gaps),

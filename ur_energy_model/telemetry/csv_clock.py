@@ -21,6 +21,7 @@ _DATE = re.compile(
 )
 _GUESSES = ((1e6, 1e-9, "ns"), (1e3, 1e-6, "us"), (2.0, 1e-3, "ms"))
 """Median steps from which a clock counts as in a smaller unit: arms send 0.5 to 1000 samples/s."""
+_MIXED_SHARE = 0.1
 _SPIKE = 10.0
 _FEW_RESTARTS = 3
 _ROWS_PER_RESTART = 1000
@@ -73,7 +74,10 @@ def guessed_unit(time: Array) -> tuple[float, str]:
     Steps of 2 or more that would be slower than one sample in two seconds are milliseconds, of
     1000 or more microseconds, of a million or more nanoseconds.
     """
-    steps = np.abs(np.diff(time[np.isfinite(time)]))
+    finite = time[np.isfinite(time)]
+    steps = np.diff(finite)
+    if np.count_nonzero(steps < 0) > _MIXED_SHARE * len(steps):
+        steps = np.diff(np.sort(finite))
     steps = steps[steps > 0]
     middle = float(np.median(steps)) if steps.size else 0.0
     for least, factor, name in _GUESSES:

@@ -13,6 +13,7 @@ from ur_energy_model.telemetry.csv_clock import RowOrder, guessed_unit, row_orde
 from ur_energy_model.telemetry.csv_header import TIME
 from ur_energy_model.telemetry.csv_opening import HEAD, CsvOptions, open_csv
 from ur_energy_model.telemetry.csv_rows import Block, LeftOut
+from ur_energy_model.telemetry.fields import FIELDS
 from ur_energy_model.telemetry.plausibility import impossible_rows
 from ur_energy_model.telemetry.samples import typical_step
 
@@ -110,7 +111,9 @@ class CsvFile:
 
     def _of_order(self, order: RowOrder) -> None:
         if order.restarts:
-            self._note(f"{self.path}: the controller restarted {order.restarts} times, by its time")
+            self._note(
+                f"{self.path}: time goes back {order.restarts} times, as when a controller restarts"
+            )
         if order.order is not None:
             values = len(order.order) * len(self._wanted(list(self.header.places)))
             if values > MAX_SORTED:
@@ -139,9 +142,25 @@ class CsvFile:
         )
 
     def _remedy(self, left_out: LeftOut) -> str:
-        if "another number of columns" in left_out.counts and self._reader.dialect.delimiter == ",":
-            return "correct or delete such lines; decimal commas need another delimiter, such as ;"
-        return "correct or delete such lines"
+        """What to do about a file with too many bad rows."""
+        remedy = "correct or delete such lines"
+        if left_out.first is None:
+            return remedy
+        _, name, problem = left_out.first
+        if name is None:
+            commas = self._reader.dialect.delimiter == "," and problem.startswith("has")
+            return (
+                f"{remedy}; decimal commas need another delimiter, such as ;" if commas else remedy
+            )
+        column = self.header.names.index(name)
+        field = next(each for each, place in self.header.places.items() if column in place)
+        other = {"rad": "deg", "rad/s": "deg/s", "A": "mA", "V": "mV"}.get(FIELDS[field].unit)
+        if "impossible values" in left_out.counts and other is not None:
+            return (
+                f"{remedy}, or name the robot it is of; a column in {other} needs [{other}] "
+                "after its name"
+            )
+        return remedy
 
     def batches(self, fields: list[str]) -> Iterator[Mapping[str, Array]]:
         """Samples of some fields, time among them, in the order of time, a few thousand at once.
@@ -171,20 +190,21 @@ class CsvFile:
         scale[fields.index(TIME)] = self._factor  # fields before the time have one column each
         for block in self._reader.blocks(wanted, left_out):
             values = block.values * scale
-            good = self._order.keep[block.first : block.first + len(values)].copy()
+            keep = self._order.keep[block.first : block.first + len(values)]
+            wrong = ~np.isfinite(values)
+            good = ~wrong.any(axis=1)
             if not good.all():
-                row = int(np.argmin(good))
+                self._no_number(block, wrong, wanted, left_out)
+            far = good & ~keep
+            if far.any():
                 left_out.add(
                     "impossible times",
-                    int(np.count_nonzero(~good)),
-                    int(block.lines[row]),
+                    int(np.count_nonzero(far)),
+                    int(block.lines[int(np.argmax(far))]),
                     self.header.names[self.header.time_column],
-                    "is far off those around it",
+                    "is far off the times around it",
                 )
-            wrong = ~np.isfinite(values) & good[:, None]
-            if wrong.any():
-                self._no_number(block, wrong, wanted, left_out)
-                good &= ~wrong.any(axis=1)
+                good &= keep
             columns = self._split(values[good], fields)
             bad, first = impossible_rows(columns, self.options.limits)
             if first is None:

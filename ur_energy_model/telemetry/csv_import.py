@@ -95,6 +95,7 @@ class CsvImport:
     Attributes:
         info: what made the recording.
         fields: names of the columns: those that all files have.
+        duration: time covered by the samples so far, gaps left out [s].
 
     Raises:
         RecordingError: a file that cannot be read or used, with place and remedy; some faults
@@ -122,6 +123,7 @@ class CsvImport:
         extra = {"imported_from": first.path.name}
         if first.time_zone is not None:
             extra["time_zone"] = first.time_zone
+        self.duration = 0.0
         self.info = RecordingInfo(
             source=str(first.path),
             robot=robot,
@@ -133,6 +135,7 @@ class CsvImport:
     def __iter__(self) -> Iterator[Telemetry]:
         """Samples in order; a gap at index 0 is one in front of a batch."""
         end: float | None = None
+        self.duration = 0.0
         for file in self._files:
             clock = _Clock(file.period, file.typical_step)
             last = end
@@ -142,5 +145,9 @@ class CsvImport:
                 if last is not None:
                     gaps = (Gap(0, last, float(time[0]), 0, NEXT_FILE), *gaps)
                     last = None
+                batch = Telemetry(time, columns, self.info, gaps)
+                self.duration += batch.duration
+                if end is not None and not any(gap.index == 0 for gap in gaps):
+                    self.duration += float(time[0]) - end
                 end = float(time[-1])
-                yield Telemetry(time, columns, self.info, gaps)
+                yield batch
