@@ -20,6 +20,7 @@ from ur_energy_model.telemetry.samples import typical_step
 Array = NDArray[np.float64]
 
 _EMPTY_SHARE = 0.5
+_SORTED_ROWS = 4096
 MAX_SORTED = 10_000_000
 """Most values of a file whose rows are out of order: they are sorted in memory."""
 
@@ -170,12 +171,8 @@ class CsvFile:
         """
         left_out = LeftOut()
         parts = self._parts(fields, left_out)
-        order = self._order.order
-        if order is not None:
-            together = [part for part in parts if len(part[TIME])]
-            columns = {name: np.concatenate([part[name] for part in together]) for name in fields}
-            turn = np.argsort(columns[TIME], kind="stable")
-            parts = iter([{name: values[turn] for name, values in columns.items()}])
+        if self._order.order is not None:
+            parts = _sorted(parts)
         for part in parts:
             if len(part[TIME]):
                 yield part
@@ -227,6 +224,17 @@ class CsvFile:
             out[name] = values[:, at] if width == 1 else values[:, at : at + width]
             at += width
         return out
+
+
+def _sorted(parts: Iterator[dict[str, Array]]) -> Iterator[dict[str, Array]]:
+    """All rows in the order of time."""
+    whole = list(parts)
+    columns = {name: np.concatenate([part[name] for part in whole]) for name in whole[0]}
+    del whole
+    turn = np.argsort(columns[TIME], kind="stable")
+    for start in range(0, len(turn), _SORTED_ROWS):
+        rows = turn[start : start + _SORTED_ROWS]
+        yield {name: values[rows] for name, values in columns.items()}
 
 
 def nominal_period(steps: Array) -> float | None:

@@ -19,6 +19,8 @@ MAX_TEXT = 16 << 30
 """Most characters read of one file, unpacked: some hours of everything an arm sends at 500 Hz."""
 MAX_RATIO = 200
 """Recordings never unpack to more than this many times their size (real ones to 3 to 10 times)."""
+MAX_LINES = 10_000_000
+"""Most lines read of one file."""
 _RATIO_FROM = 64 << 20
 _HEAD_CHARACTERS = 4 << 20
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+(e[+-]?\d+)?\s*", re.IGNORECASE)
@@ -144,6 +146,10 @@ class CsvText:
                     )
                 if read > MAX_TEXT or (read > _RATIO_FROM and read > MAX_RATIO * size):
                     raise self._too_much(read, size)
+                if number > MAX_LINES:
+                    raise RecordingError(
+                        self.path, f"has more than {MAX_LINES} lines", "import it in parts"
+                    )
                 if number == 1 and "\0" in line:
                     raise RecordingError(self.path, "is not text", "name a CSV recording")
                 if not line.isspace():
