@@ -188,7 +188,35 @@ def test_empty_and_tiny_recordings(good: Telemetry) -> None:
     with pytest.raises(IdentificationError, match="record at least"):
         assess(good.cut(slice(0, 20))).require_usable()
     with pytest.raises(MissingFieldError):
-        assess(replace(good, columns={"actual_current": good["actual_current"]}))
+        assess(replace(good, columns={"joint_temperatures": good["joint_temperatures"]}))
+
+
+def test_currents_and_bus_are_judged_without_positions(good: Telemetry) -> None:
+    names = ("actual_current", "actual_robot_voltage", "actual_robot_current")
+    quality = assess(
+        replace(good, columns={name: good[name] for name in names}), robot=load_robot("ur5e")
+    )
+    assert {joint.activity for joint in quality.joints} == {"unknown"}
+    assert quality.condition_number is None
+    assert quality.duration == pytest.approx(good.duration)
+    assert grade(quality, "bus_power") == "limited"
+    assert grade(quality, "friction") == "no"
+
+
+def test_a_few_impossible_values_are_left_out_and_named(good: Telemetry) -> None:
+    current = good["actual_current"].copy()
+    current[[700, 900], 3] = 1e160
+    quality = assess(changed(good, actual_current=current), robot=load_robot("ur5e"))
+    assert quality.refusal is None
+    assert any("actual_current_3 = 1e+160" in line for line in quality.warnings)
+    assert quality.joints[3].current < 100
+
+
+def test_many_impossible_values_are_refused(good: Telemetry) -> None:
+    speed = good["actual_qd"].copy()
+    speed[::2, 0] = 1e160
+    with pytest.raises(IdentificationError, match="1500 of 3000 samples hold values"):
+        assess(changed(good, actual_qd=speed), robot=load_robot("ur5e")).require_usable()
 
 
 def test_everything_fits_into_json(good: Telemetry) -> None:

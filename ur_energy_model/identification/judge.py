@@ -17,6 +17,7 @@ from ur_energy_model.identification.verdict import (
     Quality,
     Use,
 )
+from ur_energy_model.telemetry.plausibility import IMPOSSIBLE_SHARE
 
 if TYPE_CHECKING:
     from ur_energy_model.identification.quality import Inspector
@@ -48,7 +49,8 @@ class Judge:
     def _joints(self) -> tuple[JointQuality, ...]:
         found = self.found
         kind = "actual" if "actual_q" in found.fields else "target"
-        low = found.extremes(f"{kind}_q").low
+        seen = [found.extremes(name).low for name in (f"{kind}_q", "actual_current")]
+        low = next((each for each in seen if each is not None), None)
         if low is None:
             return ()
         n = len(low)
@@ -118,6 +120,12 @@ class Judge:
     def _refusal(self, seconds: float) -> str | None:
         if not self.found.samples:
             return "holds no sample; record again"
+        total = self.found.samples
+        if self.found.impossible > IMPOSSIBLE_SHARE * total:
+            return (
+                f"{self.found.impossible} of {total} samples hold values that no such arm can have "
+                f"({self.found.first_impossible}); record or import again"
+            )
         if self.simulator:
             return REASON
         if seconds < 0.5:
@@ -144,6 +152,12 @@ class Judge:
                 yield Use(purpose, "no", f"{', '.join(lacking)} not recorded")
             elif purpose == "temperature":
                 yield self._temperature_use()
+            elif purpose == "bus_power" and all(j.activity == "unknown" for j in self.joints):
+                yield Use(
+                    purpose,
+                    "limited",
+                    "positions and speeds not recorded: energy of the whole arm only",
+                )
             elif purpose == "bus_power" and all(j.activity == "idle" for j in self.joints):
                 yield Use(purpose, "limited", "standstill: standby power and nothing else")
             elif purpose == "base_parameters" and self.condition > ILL_CONDITIONED:
@@ -183,6 +197,11 @@ class Judge:
         if found.lost > 0.001 * total:
             yield f"{found.lost} samples ({100 * found.lost / total:.1f} %) are missing in " \
                   f"{found.gaps} gaps"  # fmt: skip
+        if found.impossible:
+            yield (
+                f"{found.impossible} samples with impossible values "
+                f"({found.first_impossible}) are left out here"
+            )
         if found.not_finite:
             fields = ", ".join(found.not_finite)
             yield f"{fields} hold values that are not finite; those samples are left out"

@@ -18,8 +18,10 @@ from ur_energy_model.identification.judge import Judge
 from ur_energy_model.identification.offline_simulator import OfflineSimulatorCheck
 from ur_energy_model.identification.reference_motion import RUNNING, freedrive
 from ur_energy_model.identification.verdict import Quality
+from ur_energy_model.model.rated_limits import rated_limits
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.telemetry.modes import REDUCED, SAFETY_STOPS
+from ur_energy_model.telemetry.plausibility import ANY_ARM, possible
 from ur_energy_model.telemetry.samples import Array, RecordingInfo, Telemetry
 
 __all__ = ["Inspector", "Quality", "assess"]
@@ -40,7 +42,7 @@ def assess(
         robot: its arm, for the condition number; None leaves that out.
 
     Raises:
-        MissingFieldError: neither actual_q nor target_q is there.
+        MissingFieldError: neither positions nor currents are there.
     """
     inspector = Inspector(robot=robot)
     for part in [telemetry] if isinstance(telemetry, Telemetry) else telemetry:
@@ -62,6 +64,8 @@ class Inspector:
         offline_simulator: looks for the fingerprint of the maker's simulator.
         activity: of the joints, None without speeds.
         not_finite: number of values by field.
+        impossible: number of samples with values that no such arm can have; they are left out.
+        first_impossible: the first such value, with its field.
         payloads: masses told to the controller [kg], at most 100.
         conditioning: of the motion, None without a robot.
     """
@@ -79,6 +83,8 @@ class Inspector:
     activity: JointActivity | None = None
     not_finite: dict[str, int] = field(default_factory=dict)
     _counts: dict[str, int] = field(default_factory=dict)
+    impossible: int = 0
+    first_impossible: str | None = None
     payloads: set[float] = field(default_factory=set)
     conditioning: Conditioning | None = None
 
@@ -86,10 +92,17 @@ class Inspector:
         """Take in the next part."""
         if not len(part):
             return
-        if "actual_q" not in part:
-            part.require("target_q", purpose="judging a recording")
+        if not {"actual_q", "target_q", "actual_current"} & set(part.columns):
+            part.require("actual_q", purpose="judging a recording without currents")
         self.info, self.fields = part.info, self.fields | set(part.columns)
         self.samples += len(part)
+        limits = ANY_ARM if self.robot is None else rated_limits(self.robot)
+        part, impossible, first = possible(part, limits)
+        self.impossible += int(np.count_nonzero(impossible))
+        if self.first_impossible is None and first is not None:
+            self.first_impossible = f"{first.field}_{first.index} = {first.value:.4g}"
+        if not len(part):
+            return
         self.gaps += len(part.gaps)
         self.lost += part.lost
         self._time(part)
@@ -106,6 +119,8 @@ class Inspector:
                     self.repeats.setdefault(label, Repeats()).add(values)
         self.offline_simulator.add(part)
         speed = part["actual_qd"] if "actual_qd" in part else part.columns.get("target_qd")
+        if speed is None and "actual_current" in part:
+            speed = np.full_like(part["actual_current"], np.nan)
         if speed is not None:
             if self.activity is None:
                 self.activity = JointActivity.of(speed.shape[1])
@@ -118,7 +133,7 @@ class Inspector:
             self.steps.append(steps)
 
     def _condition(self, part: Telemetry) -> None:
-        if self.robot is None:
+        if self.robot is None or not {"actual_q", "target_q"} & set(part.columns):
             return
         if self.conditioning is None:
             down = self.info.gravity

@@ -28,6 +28,7 @@ from ur_energy_model.identification.signals import (
 from ur_energy_model.identification.spool import Spool
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.telemetry.bags import iterate_bag
+from ur_energy_model.telemetry.plausibility import impossible_rows
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, concatenate, find_gaps
 
 Array = NDArray[np.float64]
@@ -174,6 +175,12 @@ def check_batch(path: str | Path, batch: Telemetry, names: tuple[str, ...], dof:
                 path, f"value at t = {batch.time[row]:.3f} s is not a finite number",
                 "cut that stretch out of the recording or record again", field=name,
             )  # fmt: skip
+    first = impossible_rows({name: batch[name] for name in names})[1]
+    if first is not None:
+        raise RecordingError(
+            path, f"value {first.value:.4g} at t = {batch.time[first.row]:.3f} s is impossible for "
+            "any arm", "import the recording again, or cut that stretch out", field=first.field,
+        )  # fmt: skip
 
 
 def digest(path: Path) -> str:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from ur_energy_model.errors import IdentificationError
 
 Grade = Literal["good", "limited", "no"]
-Activity = Literal["idle", "little", "enough"]
+Activity = Literal["idle", "little", "enough", "unknown"]
 
 _IDLE_TRAVEL = 0.01
 _IDLE_SECONDS = 0.3
@@ -42,8 +43,8 @@ class JointQuality:
     """Excitation of one joint.
 
     Attributes:
-        travel: range of positions [rad].
-        speed: largest speed [rad/s].
+        travel: range of positions [rad], NaN without.
+        speed: largest speed [rad/s], NaN without.
         torque: range of target_moment [N m], NaN without.
         current: largest current [A], NaN without.
         moving: time above 0.01 rad/s [s].
@@ -61,7 +62,12 @@ class JointQuality:
 
     @property
     def activity(self) -> Activity:
-        """Idle (as good as never moved), little, or enough to identify friction."""
+        """Idle (as good as never moved), little, or enough to identify friction.
+
+        Unknown where positions were not recorded.
+        """
+        if math.isnan(self.travel):
+            return "unknown"
         if self.travel < _IDLE_TRAVEL or self.moving < _IDLE_SECONDS:
             return "idle"
         enough = (
