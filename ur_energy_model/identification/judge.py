@@ -18,6 +18,7 @@ from ur_energy_model.identification.verdict import (
     Use,
 )
 from ur_energy_model.telemetry.plausibility import IMPOSSIBLE_SHARE
+from ur_energy_model.telemetry.samples import typical_step
 
 if TYPE_CHECKING:
     from ur_energy_model.identification.quality import Inspector
@@ -37,6 +38,7 @@ class Judge:
         self.step = float(np.median(forward)) if len(forward) else float("nan")
         close = forward[forward < 1.5 * self.step] if len(forward) else forward
         self.irregular = bool(len(close)) and bool(np.std(close) > 0.02 * self.step)
+        self.spacing = typical_step(steps) if self.irregular else self.step
         self.joints = self._joints()
         self.frozen, self.clipped = self._stuck()
 
@@ -97,7 +99,7 @@ class Judge:
             simulator=self.simulator,
             samples=found.samples,
             duration=seconds,
-            rate=1 / self.step if self.step else float("nan"),
+            rate=1 / self.spacing if self.spacing else float("nan"),
             irregular=self.irregular,
             gaps=found.gaps,
             lost=found.lost,

@@ -238,11 +238,17 @@ def _sorted(parts: Iterator[dict[str, Array]]) -> Iterator[dict[str, Array]]:
 
 
 def nominal_period(steps: Array) -> float | None:
-    """Sample period [s] from a clock's steps; None where fewer than nine in ten agree on one."""
+    """Sample period [s] from a clock's steps; None where it has none.
+
+    Nine steps in ten agree on it, or half do and nearly all are multiples of it: then samples
+    are missing.
+    """
     forward = steps[steps > 0]
     if not forward.size:
         return None
     step = float(np.median(forward))
-    if np.mean(np.abs(forward - step) < 0.02 * step) < 0.9:
+    agree = np.mean(np.abs(forward - step) < 0.02 * step)
+    multiple = np.mean(np.abs(forward / step - np.round(forward / step)) < 0.05)
+    if agree < 0.9 and not (agree >= 0.5 and multiple > 0.95):
         return None
     return 1.0 / round(1.0 / step, 3)
