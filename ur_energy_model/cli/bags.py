@@ -9,6 +9,13 @@ from typing import Any
 from ur_energy_model.cli.output import add_json_option, note, print_json, print_table, progress
 from ur_energy_model.telemetry.csv_layouts import LAYOUTS
 
+_IMPORT_DESCRIPTION = """\
+Turn CSV recordings of RTDE data into a bag: separated by commas, semicolons, tabs or
+blanks, plain or gzipped. Columns carry RTDE field names (actual_q_0 ...), as ur_rtde's
+recorder and Universal Robots' Python client write them; a unit may follow in brackets.
+Files without a header line need --columns or --layout. Rows that are no samples of this
+arm are counted, named and left out; a file with more than one in a hundred of them is
+refused. docs/importing.md has the details."""
 _IMPORT_EXAMPLE = """example:
   ur_energy import pick_place.csv.gz --robot ur5e -o pick_place
   ur_energy import log.txt --columns timestamp,actual_q,actual_qd,- --robot ur5e -o log
@@ -30,12 +37,7 @@ def register(subparsers: Any) -> None:
     importer = subparsers.add_parser(
         "import",
         help="turn CSV recordings into a bag",
-        description="Turn CSV recordings of RTDE data into a bag: separated by commas, semicolons, "
-        "tabs or blanks, plain or gzipped. Columns carry RTDE field names (actual_q_0 ...), as "
-        "ur_rtde's recorder and Universal Robots' Python client write them; a unit may follow in "
-        "brackets. Files without a header line need --columns or --layout. Rows that are no "
-        "samples of this arm are counted, named and left out; more than one in a hundred of them, "
-        "and the file is refused. docs/importing.md has the details.",
+        description=_IMPORT_DESCRIPTION,
         epilog=_IMPORT_EXAMPLE + _layouts(),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
