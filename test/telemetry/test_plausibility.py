@@ -24,7 +24,7 @@ def test_rows_and_the_first_value_are_named():
     [
         ("actual_q", 12.6, 200.0),
         ("actual_qd", 6.2, 13.0),
-        ("actual_current", 30.0, 1500.0),
+        ("actual_current", 150.0, 1e5),
         ("joint_temperatures", 85.0, 300.0),
         ("actual_main_voltage", 54.0, 230.0),
         ("actual_robot_current", -3.0, 1e4),

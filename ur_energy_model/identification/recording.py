@@ -28,7 +28,7 @@ from ur_energy_model.identification.signals import (
 from ur_energy_model.identification.spool import Spool
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.telemetry.bags import iterate_bag
-from ur_energy_model.telemetry.plausibility import impossible_rows
+from ur_energy_model.telemetry.plausibility import possible
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, concatenate, find_gaps
 
 Array = NDArray[np.float64]
@@ -156,7 +156,9 @@ def check_robot(path: str | Path, info: RecordingInfo, robot: RobotDescription) 
 
 
 def check_batch(path: str | Path, batch: Telemetry, names: tuple[str, ...], dof: int) -> None:
-    """Refuse a batch without these fields, of another width, or with values that are not finite.
+    """Refuse a batch without these fields, of another width, or with values that cannot be.
+
+    Those of these fields must be finite, and none of any field beyond what an arm can have.
 
     Raises:
         MissingFieldError, RecordingError: with the field at fault.
@@ -175,7 +177,7 @@ def check_batch(path: str | Path, batch: Telemetry, names: tuple[str, ...], dof:
                 path, f"value at t = {batch.time[row]:.3f} s is not a finite number",
                 "cut that stretch out of the recording or record again", field=name,
             )  # fmt: skip
-    first = impossible_rows({name: batch[name] for name in names})[1]
+    first = possible(batch)[2]
     if first is not None:
         raise RecordingError(
             path, f"value {first.value:.4g} at t = {batch.time[first.row]:.3f} s is impossible for "

@@ -18,6 +18,7 @@ _SPEED_MARGIN = 2.0
 _CURRENT_MARGIN = 5.0
 _TORQUE_MARGIN = 5.0
 _LEAST_CURRENT = 20.0
+_LARGEST_CURRENT = 200.0
 
 
 def rated_limits(robot: RobotDescription) -> Limits:
@@ -25,20 +26,28 @@ def rated_limits(robot: RobotDescription) -> Limits:
 
     Positions may reach four turns to either side (joints that turn without end count on; arms
     have reported more than two), speeds twice the rated ones, motor currents five times that of
-    the rated torque (at least 20 A), torques five times the rated ones.
+    the rated torque (at least 20 A; 200 A where the motor is not known), torques five times the rated ones.
     """
     unknown = ~(np.isfinite(robot.torque_constant) & np.isfinite(robot.max_torque))
     with np.errstate(invalid="ignore"):
         current = _CURRENT_MARGIN * robot.max_torque / (robot.gear_ratio * robot.torque_constant)
-    current = np.where(unknown, CURRENT, np.maximum(current, _LEAST_CURRENT))
+    largest = np.where(robot.gear_ratio > 1, _LARGEST_CURRENT, CURRENT)
+    current = np.where(unknown, largest, np.maximum(current, _LEAST_CURRENT))
     position = np.maximum(POSITION, 2 * robot.max_position)
     torque = np.where(unknown, TORQUE, _TORQUE_MARGIN * robot.max_torque)
     speed = _SPEED_MARGIN * robot.max_velocity
     acceleration = np.maximum(ACCELERATION, 10 * robot.max_acceleration)
     joint_limits = {
-        "actual_q": position, "target_q": position, "actual_qd": speed, "target_qd": speed,
-        "target_qdd": acceleration, "target_moment": torque, "actual_current_as_torque": torque,
-        "actual_current": current, "target_current": current, "joint_control_output": current,
+        "actual_q": position,
+        "target_q": position,
+        "actual_qd": speed,
+        "target_qd": speed,
+        "target_qdd": acceleration,
+        "target_moment": torque,
+        "actual_current_as_torque": torque,
+        "actual_current": current,
+        "target_current": current,
+        "joint_control_output": current,
     }
     voltage = max(80.0, 1.7 * robot.nominal_voltage)
     supply = {

@@ -24,7 +24,8 @@ def _between(low: float, high: float) -> tuple[Array, Array]:
 
 
 POSITION, SPEED, ACCELERATION = 8 * np.pi, 4 * np.pi, 1000.0
-CURRENT, TORQUE = 150.0, 5000.0
+CURRENT, TORQUE = 1.0e4, 5000.0
+"""Limits for arms of which nothing is known; currents may be given per turn of the joint."""
 _COUNTS = _between(-1.0e20, 1.0e20)
 _NUMBERS = _between(-1.0e12, 1.0e12)
 
