@@ -25,8 +25,9 @@ def rated_limits(robot: RobotDescription) -> Limits:
     """Lowest and highest possible value of each RTDE field of an arm.
 
     Positions may reach four turns to either side (joints that turn without end count on; arms
-    have reported more than two), speeds twice the rated ones, motor currents five times that of
-    the rated torque (at least 20 A; 200 A where the motor is not known), torques five times the rated ones.
+    have reported more than two), speeds twice the rated ones, torques five times the rated ones.
+    Motor currents may reach five times that of the rated torque, at least 20 A, and 200 A where
+    the motor is not known.
     """
     unknown = ~(np.isfinite(robot.torque_constant) & np.isfinite(robot.max_torque))
     with np.errstate(invalid="ignore"):
