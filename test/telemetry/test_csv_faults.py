@@ -198,3 +198,21 @@ def test_batches_are_small_and_make_the_whole(tmp_path):
     assert sum(map(len, parts)) == 20_000
     assert reading.duration == pytest.approx(2 * 9999 * 0.02)
     assert [gap.cause for part in parts for gap in part.gaps] == ["next file"]
+
+
+def test_damaged_rows_at_the_beginning_are_left_out(tmp_path):
+    """As a recorder leaves them that wrote memory it had not filled yet."""
+
+    def damaged(rows):
+        times = ["-0.12", "0.0", "0.79", "0.0", "2.7e154", "-0.03", "47.6", "0.0"]
+        for row, time in zip(rows[1:], times, strict=False):
+            row[0], row[3] = time, "-1.1e282"
+        return [
+            *rows,
+            *([f"{10 + 0.02 * i:.2f}", *rows[9 + i % 300][1:]] for i in range(400, 1200)),
+        ]
+
+    telemetry = read_csv([changed(tmp_path / "x.csv", damaged)], "ur5e")
+    assert len(telemetry) == 1191
+    assert telemetry.time[0] == pytest.approx(10.18)
+    assert telemetry.gaps == ()

@@ -29,7 +29,7 @@ _RECOVER_EXAMPLE = """example:
 
 def _layouts() -> str:
     """Known layouts, a line each."""
-    return "".join(f"  {name:20} {layout.source}\n" for name, layout in LAYOUTS.items())
+    return "".join(f"  {name:26} {layout.source}\n" for name, layout in LAYOUTS.items())
 
 
 def register(subparsers: Any) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ur_energy_model.errors import RecordingError
+from ur_energy_model.telemetry.plausibility import IMPOSSIBLE_SHARE
 
 Array = NDArray[np.float64]
 
@@ -91,7 +92,7 @@ class RowOrder:
     """What to do with the rows of a file so that time goes forward.
 
     Attributes:
-        keep: rows [n] to keep, False for single times far off their neighbours'.
+        keep: rows [n] to keep, False for single times far off those around them.
         order: row numbers in the order of time, None where they are in order already.
         restarts: steps backward that stay: the controller started again.
     """
@@ -111,7 +112,7 @@ def row_order(path: Path, time: Array) -> RowOrder:
     Raises:
         RecordingError: out of order, and times repeat, so that nothing tells the true order.
     """
-    keep = np.isfinite(time) & ~_spikes(time)
+    keep = _without_fragments(time)
     kept = time[keep]
     steps = np.diff(kept)
     back = steps < 0
@@ -137,20 +138,24 @@ def row_order(path: Path, time: Array) -> RowOrder:
     return RowOrder(keep, rows[np.argsort(kept)], 0)
 
 
-def _spikes(time: Array) -> NDArray[np.bool_]:
-    """Single times far off both neighbours, which follow each other as samples do."""
-    out = np.zeros(len(time), dtype=bool)
-    if len(time) < 3:
-        return out
-    steps = np.diff(time)
-    sizes = np.abs(steps[np.isfinite(steps) & (steps != 0)])
-    period = float(np.median(sizes)) if sizes.size else 0.0
-    across = time[2:] - time[:-2]
-    with np.errstate(invalid="ignore"):
-        out[1:-1] = (
-            (across > 0)
-            & (across < 3 * period)
-            & (np.abs(steps[:-1]) > _SPIKE * period)
-            & (np.abs(steps[1:]) > _SPIKE * period)
-        )
-    return out
+def _without_fragments(time: Array) -> NDArray[np.bool_]:
+    """Rows [n] to keep: not those of a few short stretches that time goes back to or from.
+
+    Damaged rows hold any time; a stretch between two jumps that is shorter than ten rows, one of
+    the jumps backward, is taken for such rows where all of these are at most one row in a hundred.
+    """
+    keep = np.isfinite(time)
+    rows = np.flatnonzero(keep)
+    steps = np.diff(time[rows])
+    back = steps < 0
+    if not back.any():
+        return keep
+    sizes = np.abs(steps[steps != 0])
+    jump = back | (steps > _SPIKE * np.median(sizes))
+    edges = np.concatenate([[0], np.flatnonzero(jump) + 1, [len(rows)]])
+    goes_back = np.concatenate([[False], back[edges[1:-1] - 1], [False]])
+    length = np.diff(edges)
+    short = (length < _ROWS_BETWEEN_RESTARTS) & (goes_back[:-1] | goes_back[1:])
+    if length[short].sum() <= max(1.0, IMPOSSIBLE_SHARE * len(rows)):
+        keep[rows[np.repeat(short, length)]] = False
+    return keep

@@ -85,6 +85,10 @@ LAYOUTS: Mapping[str, Layout] = {
         ("timestamp", "actual_q", "actual_qd", "actual_current", "target_current", "target_moment"),
         "UR10e recordings of github.com/shamilmamedov/dynamic_calibration",
     ),
+    "dynamic_calibration_short": Layout(
+        ("timestamp", "actual_q", "actual_qd", "actual_current"),
+        "the oldest of these recordings, without targets",
+    ),
     "ur_client": Layout(
         _UR_CLIENT, "default recipe of record.py in Universal Robots' RTDE Python client"
     ),

@@ -18,6 +18,8 @@ Array = NDArray[np.float64]
 
 _NUMERIC_SHARE = 0.5
 _SLOPE_MATCH = 0.9
+_RISING_SHARE = 0.95
+_LARGEST = 1e6
 
 
 def is_header(dialect: Dialect, line: str) -> bool:
@@ -60,7 +62,7 @@ class Shape:
             return list(self.dates) or [0]
         steps = np.diff(self.values, axis=0)
         with np.errstate(invalid="ignore"):
-            rising = (steps >= 0).mean(axis=0) > 0.98
+            rising = (steps >= 0).mean(axis=0) > _RISING_SHARE
             moving = (steps > 0).mean(axis=0) > 0.5
         found = [int(i) for i in np.flatnonzero(rising & moving)]
         return [*self.dates, *found]
@@ -125,7 +127,8 @@ class Shape:
 def _is_derivative(time: Array, values: Array, slopes: Array) -> bool:
     """Whether slopes [rows, n] are those of values [rows, n] in any unit of time [rows]."""
     steps = np.diff(time)
-    use = steps > 0
+    sane = (np.abs(values) < _LARGEST).all(axis=1) & (np.abs(slopes) < _LARGEST).all(axis=1)
+    use = (steps > 0) & (steps < 10 * np.median(np.abs(steps))) & sane[1:] & sane[:-1]
     if np.count_nonzero(use) < 10:
         return False
     change = (np.diff(values, axis=0)[use] / steps[use, None]).ravel()
