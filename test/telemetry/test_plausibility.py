@@ -64,3 +64,9 @@ def test_possible_samples_keep_their_gaps():
     assert [gap.index for gap in kept.gaps] == [4, 5]
     assert np.count_nonzero(bad) == 2
     assert first.row == 2
+
+
+def test_nothing_is_impossible_in_no_rows():
+    bad, first = impossible_rows({"actual_q": np.zeros((0, 6))})
+    assert len(bad) == 0
+    assert first is None

@@ -180,9 +180,12 @@ def check_batch(path: str | Path, batch: Telemetry, names: tuple[str, ...], dof:
     first = possible(batch)[2]
     if first is not None:
         raise RecordingError(
-            path, f"value {first.value:.4g} at t = {batch.time[first.row]:.3f} s is impossible for "
-            "any arm", "import the recording again, or cut that stretch out", field=first.field,
-        )  # fmt: skip
+            path,
+            f"value {first.value:.4g} at t = {batch.time[first.row]:.3f} s is impossible for "
+            "any arm",
+            "import the recording again, or cut that stretch out",
+            field=first.field,
+        )
 
 
 def digest(path: Path) -> str:

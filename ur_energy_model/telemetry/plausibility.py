@@ -80,6 +80,8 @@ def impossible_rows(
     """
     rows = len(next(iter(columns.values())))
     bad = np.zeros(rows, dtype=bool)
+    if not rows:
+        return bad, None
     first: Impossible | None = None
     for name, values in columns.items():
         wide = values.reshape(rows, -1)
