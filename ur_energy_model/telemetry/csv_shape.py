@@ -127,9 +127,8 @@ class Shape:
 def _is_derivative(time: Array, values: Array, slopes: Array) -> bool:
     """Whether slopes [rows, n] are those of values [rows, n] in any unit of time [rows]."""
     steps = np.diff(time)
-    sane: NDArray[np.bool_] = (np.abs(values) < _LARGEST).all(axis=1) & (
-        np.abs(slopes) < _LARGEST
-    ).all(axis=1)
+    largest = np.abs(np.column_stack([values, slopes])).max(axis=1)
+    sane = largest < _LARGEST
     use = (steps > 0) & (steps < 10 * np.median(np.abs(steps))) & sane[1:] & sane[:-1]
     if np.count_nonzero(use) < 10:
         return False
