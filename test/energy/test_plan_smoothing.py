@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from test.estimation.known_arm import ROBOT, known_model
 
+from test.energy.known_arm import ROBOT, known_model
 from ur_energy_model.energy.plan import Plan, predict_energy
 from ur_energy_model.energy.plan_smoothing import smoothed
 

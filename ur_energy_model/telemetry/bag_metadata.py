@@ -212,6 +212,9 @@ def custom_of_info(
 def info_of_custom(custom: Mapping[str, str], source: str) -> RecordingInfo:
     """Provenance of a recording; what is missing is unknown.
 
+    A payload or a gravity that no arm has is unknown too: a controller may have been told
+    nonsense, and the samples are good all the same.
+
     Raises:
         RecordingError: a value that is not what it should be.
     """
@@ -222,9 +225,9 @@ def info_of_custom(custom: Mapping[str, str], source: str) -> RecordingInfo:
             robot=custom.get("robot"),
             serial=custom.get("serial"),
             controller_version=custom.get("controller_version"),
-            rate=_number(custom, "rate", 0.0, 1e5),
+            rate=_rate(custom),
             gravity=_vector(custom, "gravity", _GRAVITY),
-            payload_mass=_number(custom, "payload_mass", -1e-9, 3e3),
+            payload_mass=_likely(_number(custom, "payload_mass"), -1e-9, 3e3),
             payload_center_of_mass=_vector(custom, "payload_center_of_mass", (0.0, 10.0)),
             simulated=json.loads(custom.get("simulated", "false")) is True,
             extra={str(key): str(value) for key, value in extra.items()},
@@ -237,26 +240,31 @@ def info_of_custom(custom: Mapping[str, str], source: str) -> RecordingInfo:
         ) from None
 
 
-def _number(custom: Mapping[str, str], key: str, above: float, highest: float) -> float | None:
-    """Number under a key, None where there is none; NaN is in no range."""
-    if key not in custom:
-        return None
-    value = float(json.loads(custom[key]))
-    if not above < value <= highest:
-        raise ValueError(f"{key} {value:g}")
-    return value
+def _rate(custom: Mapping[str, str]) -> float | None:
+    rate = _number(custom, "rate")
+    if rate is not None and not 0.0 < rate <= 1e5:
+        raise ValueError(f"rate {rate:g}")
+    return rate
+
+
+def _number(custom: Mapping[str, str], key: str) -> float | None:
+    """Number under a key, None where there is none."""
+    return float(json.loads(custom[key])) if key in custom else None
+
+
+def _likely(value: float | None, lowest: float, highest: float) -> float | None:
+    """A value within a range, else None; NaN is in no range."""
+    return value if value is not None and lowest <= value <= highest else None
 
 
 def _vector(
     custom: Mapping[str, str], key: str, length: tuple[float, float]
 ) -> tuple[float, float, float] | None:
-    """Vector under a key whose length is in a range, None where there is none."""
+    """Vector under a key, None where there is none or its length is out of a range."""
     if key not in custom:
         return None
     x, y, z = (float(value) for value in json.loads(custom[key]))
-    if not length[0] <= hypot(x, y, z) <= length[1]:
-        raise ValueError(f"{key} {x:g}, {y:g}, {z:g}")
-    return x, y, z
+    return None if _likely(hypot(x, y, z), *length) is None else (x, y, z)
 
 
 def custom_of_gap(gap: Gap) -> dict[str, str]:
