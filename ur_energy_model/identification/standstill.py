@@ -19,9 +19,9 @@ from ur_energy_model.model.friction_terms import SMOOTHING
 
 Array = NDArray[np.float64]
 
-TRAVELS = (0.0, 1e-4, 2e-4, 4e-4, 7e-4, 1.2e-3, 2e-3, 3.5e-3)
+TRAVELS = (0.0, 2e-4, 4e-4, 7e-4, 1.2e-3, 2e-3, 3.5e-3, 6e-3)
 """Travels tried, joint side [rad]; 0 stands for friction without memory."""
-TYPICAL_TRAVEL = 1e-3
+TYPICAL_TRAVEL = 2e-3
 """Travel around which recordings of three e-Series arms agree within a factor of two [rad]."""
 _TRAVEL_SPREAD = 0.7
 _NO_MEMORY = 2.0

@@ -19,6 +19,7 @@ from ur_energy_model.model.energy_model import BusModel, EnergyModel, JointModel
 from ur_energy_model.model.friction import LAWS, PARAMETER_UNITS, SHAPE_UNITS, Friction
 from ur_energy_model.model.link_tensors import LinkTensors, is_possible
 from ur_energy_model.model.model_document import JOINT_UNITS, KIND, SCHEMA, document
+from ur_energy_model.model.sessions import SessionSpread
 from ur_energy_model.model.setup import Payload, Setup
 from ur_energy_model.model.yaml_tree import YamlTree
 
@@ -56,7 +57,7 @@ def load_model(path: str | Path) -> EnergyModel:
         raise root.refuse("is not a model file of this package (no 'kind: ur_energy_model')")
     keys = root.keys(
         "kind", "schema", "robot", "setup", "joints", "bus", "fit", "validation", "provenance",
-        optional=("link_tensors", "current_delay"),
+        optional=("link_tensors", "current_delay", "sessions"),
     )  # fmt: skip
     if keys["schema"].integer() != SCHEMA:
         raise keys["schema"].refuse(f"this version reads schema {SCHEMA} only")
@@ -77,6 +78,9 @@ def load_model(path: str | Path) -> EnergyModel:
         current_delay=_with_unit(keys["current_delay"], "s") if "current_delay" in keys else 0.0,
         link_tensors=(
             _link_tensors(keys["link_tensors"], tuple(names)) if "link_tensors" in keys else None
+        ),
+        sessions=(
+            _sessions(keys["sessions"], tuple(names)) if "sessions" in keys else SessionSpread()
         ),
     )
 
@@ -153,6 +157,21 @@ def _friction(
         law, {name: parameters[name] for name in law.parameters}, shape, model, limits, travel
     )
     return friction, keys["reason"].text()
+
+
+def _sessions(node: YamlTree, joints: tuple[str, ...]) -> SessionSpread:
+    """Spread between sessions; files of older versions have none and take the priors."""
+    keys = node.keys("standby_std", "friction_std", "count")
+    standby, count = _with_unit(keys["standby_std"], "W"), keys["count"].integer()
+    each = keys["friction_std"].keys(*joints)
+    friction = np.array([each[name].number() for name in joints])
+    if standby < 0:
+        raise keys["standby_std"].refuse("must not be negative")
+    if (friction < 0).any() or (friction >= 1).any():
+        raise keys["friction_std"].refuse("must be shares between 0 and 1")
+    if count < 0:
+        raise keys["count"].refuse("must not be negative")
+    return SessionSpread(standby, friction, count)
 
 
 def _link_tensors(node: YamlTree, joints: tuple[str, ...]) -> LinkTensors:
