@@ -71,6 +71,11 @@ def register(subparsers: Any) -> None:
     )
     evaluate.add_argument("model", metavar="MODEL.yaml")
     evaluate.add_argument("bags", nargs="+", metavar="BAG")
+    evaluate.add_argument(
+        "--no-anchor", action="store_true",
+        help="compare with standby power and friction as the model has them, not as the "
+        "recording's own standstill and first seconds of motion show them",
+    )  # fmt: skip
     output.add_json_option(evaluate)
     evaluate.set_defaults(run=run_evaluate)
 
@@ -138,7 +143,10 @@ def run_evaluate(options: argparse.Namespace) -> int:
 
     model = EnergyModel.load(options.model)
     with output.progress("evaluating") as report:
-        results = [evaluate(model, bag, progress=_shown(report)).as_json() for bag in options.bags]
+        results = [
+            evaluate(model, bag, anchor=not options.no_anchor, progress=_shown(report)).as_json()
+            for bag in options.bags
+        ]
     if options.json:
         output.print_json({"model": options.model, "robot": model.robot, "results": results})
     else:

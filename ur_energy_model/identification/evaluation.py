@@ -4,25 +4,42 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
+
 from ur_energy_model.errors import WrongRobotError
 from ur_energy_model.identification.comparison import Setups, compare, compare_target_torque
-from ur_energy_model.identification.metrics import ErrorStatistics, Metrics, PowerStatistics
+from ur_energy_model.identification.metrics import (
+    ErrorStatistics,
+    IntervalStatistics,
+    Metrics,
+    PowerStatistics,
+)
 from ur_energy_model.identification.recording import Progress, Recording, read_recording
+from ur_energy_model.identification.session_anchor import anchor_session, session_json
 from ur_energy_model.identification.setups import estimate_setups
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.measured_powers import MeasuredPowers
 from ur_energy_model.model.robots import RobotDescription
 
 
-def evaluate(model: EnergyModel, bag: str | Path, *, progress: Progress | None = None) -> Metrics:
+def evaluate(
+    model: EnergyModel, bag: str | Path, *, anchor: bool = True, progress: Progress | None = None
+) -> Metrics:
     """How well a model describes a recording, METRICS; mounting and payload are the bag's own.
+
+    Args:
+        model: of the arm.
+        bag: recording.
+        anchor: take standby power and friction scales from the recording's own standstill and
+            first seconds of motion.
+        progress: called with fraction (NaN if unknown) and text.
 
     Raises:
         UrEnergyError: input that cannot be used, with place and remedy.
     """
     recording, setups = read_for_comparison(model, bag, progress=progress)
     try:
-        return measure(model, recording, setups)
+        return measure(model, recording, setups, anchor=anchor)
     finally:
         recording.close()
 
@@ -54,13 +71,19 @@ def check_model(model: EnergyModel, robot: RobotDescription, bag: str | Path) ->
         )
 
 
-def measure(model: EnergyModel, recording: Recording, setups: Setups) -> Metrics:
+def measure(model: EnergyModel, recording: Recording, setups: Setups, *, anchor: bool) -> Metrics:
     """METRICS of a recording under a model, the recording's setups known."""
     n = model.dof
+    if anchor:
+        model = model.in_session(anchor_session(model, recording, setups))
+    within, within_all = IntervalStatistics(n), IntervalStatistics(n)
     everything, moving, torque = ErrorStatistics(n), ErrorStatistics(n), ErrorStatistics(n)
     for part in compare(model, recording, setups):
         everything.add(part.current_measured, part.current_model)
         moving.add(part.current_measured, part.current_model, part.moving)
+        error = part.current_model - part.current_measured
+        within.add(error, part.current_std, part.moving)
+        within_all.add(error, part.current_std, np.ones_like(part.moving))
         if part.torque_recorded is not None and part.torque_model is not None:
             torque.add(part.torque_recorded, part.torque_model)
     for _, recorded, modelled in compare_target_torque(model, recording, setups):
@@ -76,5 +99,11 @@ def measure(model: EnergyModel, recording: Recording, setups: Setups) -> Metrics
         current=moving.entries() if known else None,
         current_all=everything.entries() if known else None,
         power=power.entry() if power.samples else None,
-        remarks={"cutoff": recording.cutoff, "duration": recording.duration},
+        remarks={
+            "cutoff": recording.cutoff,
+            "duration": recording.duration,
+            "current_interval": within.entries() if known else None,
+            "current_interval_all": within_all.entries() if known else None,
+            "session": session_json(model.session),
+        },
     )

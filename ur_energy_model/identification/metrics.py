@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ur_energy_model.model.energy import DEFAULT_GAP_LIMIT, EnergyMeter
+from ur_energy_model.model.energy import CONFIDENCE, DEFAULT_GAP_LIMIT, EnergyMeter
 
 Array = NDArray[np.float64]
 
@@ -68,6 +68,29 @@ class ErrorStatistics:
         ]
 
 
+class IntervalStatistics:
+    """How many errors of n channels lie within their stated 95 % intervals."""
+
+    def __init__(self, channels: int) -> None:
+        self._count = np.zeros(channels)
+        self._within = np.zeros(channels)
+        self._variance = np.zeros(channels)
+
+    def add(self, error: Array, std: Array, mask: NDArray[np.bool_]) -> None:
+        """Add errors and their stated deviations [samples, n], where the mask is True."""
+        self._count += mask.sum(axis=0)
+        self._within += ((np.abs(error) <= CONFIDENCE * std) & mask).sum(axis=0)
+        self._variance += (np.square(std) * mask).sum(axis=0)
+
+    def entries(self) -> list[dict[str, float | None]]:
+        """{"std", "coverage"} per channel: RMS of the stated deviations, and a share."""
+        count = _positive(self._count)
+        std, coverage = np.sqrt(self._variance / count), self._within / count
+        return [
+            {"std": _figure(a), "coverage": _figure(b)} for a, b in zip(std, coverage, strict=True)
+        ]
+
+
 class PowerStatistics:
     """Errors of one power, and of its integral on the controller's clock."""
 
@@ -117,7 +140,8 @@ class Metrics:
             with it the current, takes any value up to its limit.
         current_all: the same over all samples, standstill included.
         power: {"rmse", "rmse_percent", "r2", "energy_error_percent"} or None.
-        remarks: further facts about the comparison (cut-off, setup).
+        remarks: further facts about the comparison: cut-off, duration, session, and how many
+            currents lie within their stated intervals.
     """
 
     bag: str

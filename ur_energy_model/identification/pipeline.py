@@ -109,10 +109,12 @@ def identify(
         model = _fit_standstill(model, fitted, arm, estimate, setup)
         fit, validation = (
             tuple(
-                measure(model, recording, Setups(arm, recording.info, estimate, setup))
+                measure(
+                    model, recording, Setups(arm, recording.info, estimate, setup), anchor=anchor
+                )
                 for recording in recordings
             )
-            for recordings in (fitted, held_out)
+            for recordings, anchor in ((fitted, len(fitted) > 1), (held_out, True))
         )
     model = replace(
         model,

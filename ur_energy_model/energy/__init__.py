@@ -1,0 +1,1 @@
+"""Energy while the arm works: live powers, counters, cycles, plans."""
