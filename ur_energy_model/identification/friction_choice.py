@@ -20,6 +20,7 @@ WARMTH = 2.0
 """Temperature span from which temperature-dependent friction is tried [K]."""
 AUTOMATIC = (
     "coulomb_viscous",
+    "power_flow",
     "power",
     "load_dependent",
     "power_load",
@@ -27,9 +28,10 @@ AUTOMATIC = (
     "power_temperature",
     "power_load_temperature",
 )
-"""Laws that "auto" chooses among: those with a power of the speed and with load lower the error on
-other days' recordings of real arms (docs/accuracy.md). Power flow, a Stribeck part, a polynomial
-and the manufacturer's double exponential do not; they are fitted where they are asked for."""
+"""Laws that "auto" chooses among. Those with a power of the speed and with load lower the error on
+other days' recordings of real arms; power flow hardly does, but torque constants of arms that have
+it are wrong without it. A Stribeck part, a polynomial and the manufacturer's double exponential do
+not lower it (docs/accuracy.md); they are fitted where they are asked for."""
 _GRID = 8
 
 
