@@ -13,6 +13,7 @@ moving samples are fitted: at standstill friction takes any value up to its limi
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -23,10 +24,12 @@ from ur_energy_model.identification.friction_choice import AUTO, Candidate, cand
 from ur_energy_model.identification.friction_priors import current_prior
 from ur_energy_model.identification.grams import BlockedGram, Prior, Solution, cross_validate, solve
 from ur_energy_model.identification.joint_fit import JointFit, friction_of
+from ur_energy_model.identification.session_scales import SessionBlocks, session_scales
 from ur_energy_model.identification.signals import Motion, NarrowFilter
 from ur_energy_model.model.friction import LAWS, Friction
 from ur_energy_model.model.friction_terms import OperatingPoint, Term
 from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.model.sessions import scaled_parameters
 
 Array = NDArray[np.float64]
 
@@ -65,6 +68,31 @@ class _Library:
         return out
 
 
+@dataclass(frozen=True)
+class _Scored:
+    """A candidate of one joint: blocks under its session scales [sessions], errors per fold."""
+
+    candidate: Candidate
+    sessions: list[SessionBlocks]
+    blocks: Array
+    prior: Prior
+    errors: Array
+    scales: Array
+
+    def with_final_scales(self) -> _Scored:
+        """The chosen law: scales enter its fit unless it has temperature for what they say."""
+        applied = not self.candidate.law.uses_temperature
+        scales, blocks = session_scales(
+            self.sessions, self.prior, _scaled(self.candidate), applied=applied
+        )
+        return replace(self, blocks=blocks, scales=scales)
+
+
+def _scaled(candidate: Candidate) -> NDArray[np.bool_]:
+    """Which coefficients of (1/k_t, friction parameters / k_t) a session scales."""
+    return np.append(False, scaled_parameters(candidate.law.parameters))
+
+
 class CurrentFit:
     """Accumulates motions of any number of recordings and fits all joints.
 
@@ -80,11 +108,15 @@ class CurrentFit:
         self.robot = robot
         self.friction = friction
         self.candidates = candidates(friction, warm=warm)
+        self._warm = warm
         self._library = _Library(self.candidates)
-        self._grams = BlockedGram()
-        self._counts = BlockedGram()
+        self._sessions: list[tuple[BlockedGram, BlockedGram]] = []
         self._temperature = np.array([[np.inf, -np.inf]] * robot.dof)
         self._moving_time = np.zeros(robot.dof)
+
+    def start_session(self) -> None:
+        """What is added from now on belongs to another session, with friction of its own level."""
+        self._sessions.append((BlockedGram(), BlockedGram()))
 
     def add(self, motion: Motion, load: Array, narrow: NarrowFilter) -> None:
         """Add an uninterrupted motion.
@@ -107,20 +139,21 @@ class CurrentFit:
         time = motion.time[inside]
         period = float(time[1] - time[0])
         self._moving_time += moving.sum(axis=0) * period
+        grams, sizes = self._last()
         by_joint = np.ascontiguousarray(rows.transpose(1, 0, 2))
         edges = [0, *(np.flatnonzero(np.diff(np.floor(time))) + 1), len(time)]
         for start, stop in pairwise(edges):
             piece = by_joint[:, start:stop]
             duration = (stop - start) * period
-            self._grams.add(piece.transpose(0, 2, 1) @ piece, duration)
-            self._counts.add(moving[start:stop].sum(axis=0, dtype=float), duration)
+            grams.add(piece.transpose(0, 2, 1) @ piece, duration)
+            sizes.add(moving[start:stop].sum(axis=0, dtype=float), duration)
 
     def merge(self, other: CurrentFit) -> None:
-        """Take over what another accumulator with the same candidates has seen."""
+        """Take over what another accumulator with the same candidates has seen of this session."""
         if other.candidates != self.candidates:
             raise ValueError("accumulators of different friction candidates do not merge")
-        self._grams.merge(other._grams)
-        self._counts.merge(other._counts)
+        for own, theirs in zip(self._last(), other._last(), strict=True):
+            own.merge(theirs)
         self._moving_time += other._moving_time
         self._temperature[:, 0] = np.minimum(self._temperature[:, 0], other._temperature[:, 0])
         self._temperature[:, 1] = np.maximum(self._temperature[:, 1], other._temperature[:, 1])
@@ -133,6 +166,12 @@ class CurrentFit:
         """
         return tuple(self._joint(j) for j in range(self.robot.dof))
 
+    def _last(self) -> tuple[BlockedGram, BlockedGram]:
+        """Gram matrices and numbers of samples of the session that is being added to."""
+        if not self._sessions:
+            self.start_session()
+        return self._sessions[-1]
+
     def _point(self, motion: Motion, load: Array) -> OperatingPoint:
         model = self.robot.friction_temperature_model.T
         return OperatingPoint(
@@ -144,34 +183,40 @@ class CurrentFit:
     def _joint(self, j: int) -> JointFit:
         if self._moving_time[j] < SHORTEST_MOTION:
             return self._from_prior(j)
-        counts = self._counts.blocks[:, j]
-        scored: list[tuple[Candidate, Array, Prior, Array]] = []
-        library = self._grams.blocks[:, j]
+        library = [(g.blocks[:, j], c.blocks[:, j]) for g, c in self._sessions if len(c)]
+        library = [(grams, counts) for grams, counts in library if counts.any()]
+        counts = np.concatenate([counts for _, counts in library])
+        scored: list[_Scored] = []
         for candidate, place in zip(self.candidates, self._library.places, strict=True):
-            blocks = library[:, place][:, :, place]
+            sessions = [SessionBlocks(g[:, place][:, :, place], c) for g, c in library]
             prior = current_prior(self.robot, candidate.law, j)
+            # Laws compete without scales where temperature may explain what they would hide.
+            scales, blocks = session_scales(
+                sessions, prior, _scaled(candidate), applied=not self._warm
+            )
             errors = (
                 cross_validate(blocks, prior, counts) if len(self.candidates) > 1 else np.zeros(1)
             )
-            scored.append((candidate, blocks, prior, errors))
-        best: dict[str, tuple[Candidate, Array, Prior, Array]] = {}
+            scored.append(_Scored(candidate, sessions, blocks, prior, errors, scales))
+        best: dict[str, _Scored] = {}
         for entry in scored:
-            name = entry[0].law.name
-            if name not in best or entry[3].mean() < best[name][3].mean():
+            name = entry.candidate.law.name
+            if name not in best or entry.errors.mean() < best[name].errors.mean():
                 best[name] = entry
-        chosen, reason = choose({name: entry[3] for name, entry in best.items()})
-        candidate, blocks, prior, _ = best[chosen]
-        solution = solve(blocks, prior, counts)
+        chosen, reason = choose({name: entry.errors for name, entry in best.items()})
+        found = best[chosen].with_final_scales()
+        solution = solve(found.blocks, found.prior, counts)
         if solution.coefficients[0] <= 0:
             raise IdentificationError(
                 f"{self.robot.joint_names[j]}: current falls as torque rises; check that the "
                 "recording is of this robot"
             )
-        comparison = {name: float(np.sqrt(entry[3].mean())) for name, entry in best.items()}
+        comparison = {name: float(np.sqrt(e.errors.mean())) for name, e in best.items()}
         if len(self.candidates) == 1:
             comparison, reason = {}, "chosen by --friction"
-        ratio = _unexplained_over_load(solution, blocks.sum(axis=0))
-        return self._result(j, candidate, prior, solution, reason, comparison, ratio)
+        ratio = _unexplained_over_load(solution, found.blocks.sum(axis=0))
+        fit = self._result(j, found.candidate, found.prior, solution, reason, comparison, ratio)
+        return replace(fit, session_scales=found.scales)
 
     def _result(
         self, j: int, candidate: Candidate, prior: Prior, solution: Solution, reason: str,

@@ -162,6 +162,7 @@ def _fit_currents(
     warm = bool((high - low > WARMTH).any())
     fit = CurrentFit(robot, friction, warm=warm)
     for recording in recordings:
+        fit.start_session()
         setups = Setups(robot, recording.info, estimate, configured)
         narrow = NarrowFilter(recording.cutoff)
         for motion in recording.motions():
