@@ -17,6 +17,7 @@ from ur_energy_model.identification.setup_data import stated_setup
 from ur_energy_model.identification.setup_estimation import SetupEstimate
 from ur_energy_model.model.energy_model import EnergyModel, JointModel
 from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.model.sessions import SessionSpread, scaled_parameters
 from ur_energy_model.model.setup import Setup
 from ur_energy_model.telemetry.samples import Telemetry
 
@@ -28,8 +29,14 @@ _SETUP_SOURCES = {"configured": "given"}
 def assemble(
     robot: RobotDescription, estimate: SetupEstimate | None, joints: Sequence[JointFit],
     power: PowerFitResult, recordings: Sequence[Recording], configured: Setup | None,
+    sessions: SessionSpread,
 ) -> EnergyModel:  # fmt: skip
-    """The model, without metrics."""
+    """The model, without metrics.
+
+    Deviations of friction parameters are those of any session of the arm; current_covariance is
+    that of the sessions fitted.
+    """
+    spread = sessions.friction_of(robot.dof)
     models = []
     for j, fit in enumerate(joints):
         identified = estimate is not None and bool(estimate.identified[j])
@@ -53,7 +60,7 @@ def assemble(
                     "torque_constant": fit.torque_constant_std,
                     "winding_resistance": float(power.resistance_std[j]),
                     "back_emf_constant": float(power.back_emf_std[j]),
-                    **fit.friction_std,
+                    **_of_any_session(fit, float(spread[j])),
                 },
                 source={
                     "gear_ratio": "robot file",
@@ -81,8 +88,19 @@ def assemble(
         bus=power.bus,
         current_delay=power.current_delay,
         link_tensors=None if estimate is None else estimate.link_tensors,
+        sessions=sessions,
         provenance=_provenance(recordings, power),
     )
+
+
+def _of_any_session(fit: JointFit, spread: float) -> dict[str, float]:
+    """Deviations of friction parameters where friction varies by so much between sessions."""
+    names = fit.friction.law.parameters
+    varying = np.where(scaled_parameters(names), spread * np.abs(fit.friction.values), 0.0)
+    return {
+        name: float(np.hypot(fit.friction_std[name], part))
+        for name, part in zip(names, varying, strict=True)
+    }
 
 
 def _provenance(recordings: Sequence[Recording], power: PowerFitResult) -> dict[str, Any]:

@@ -22,22 +22,20 @@ from ur_energy_model.identification.evaluation import measure
 from ur_energy_model.identification.friction_choice import AUTO, WARMTH
 from ur_energy_model.identification.joint_fit import JointFit
 from ur_energy_model.identification.metrics import Metrics
-from ur_energy_model.identification.power import MODEL_ERROR, PowerFit, PowerFitResult
+from ur_energy_model.identification.power import PowerFitResult
 from ur_energy_model.identification.recording import Progress, Recording, read_recording
+from ur_energy_model.identification.session_stages import compare_sessions, fit_power
 from ur_energy_model.identification.setup_estimation import SetupEstimate
 from ur_energy_model.identification.setups import estimate_setups
 from ur_energy_model.identification.signals import NarrowFilter
 from ur_energy_model.identification.standstill import StandstillFit
 from ur_energy_model.identification.storage import with_storage
-from ur_energy_model.identification.torque_constants import with_shared_sizes, with_torque_constant
+from ur_energy_model.identification.torque_constants import with_shared_sizes
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.model.setup import Setup
 
 Array = NDArray[np.float64]
-
-_TOLD = 0.8
-"""Bus power tells a torque constant where it narrows its deviation to this share or less."""
 
 
 @dataclass(frozen=True)
@@ -100,11 +98,11 @@ def identify(
             [*fitted, *held_out], fitted, described, setup, identify_tensors
         )
         joints = _fit_currents(fitted, arm, estimate, setup, friction)
-        power = PowerFit(arm)
-        for recording in fitted:
-            power.merge(recording.power)
-        joints, result = _fit_power(power, power_model, joints)
-        model = assemble(arm, estimate, joints, result, fitted, setup)
+        joints, result, standby = fit_power(
+            [recording.power for recording in fitted], power_model, joints
+        )
+        spread = compare_sessions(joints, standby, len(fitted))
+        model = assemble(arm, estimate, joints, result, fitted, setup, spread)
         model = with_storage(model, fitted)
         model = _fit_standstill(model, fitted, arm, estimate, setup)
         fit, validation = (
@@ -170,24 +168,6 @@ def _fit_currents(
                 link = dynamics.inverse_dynamics(part.q, part.qd, part.qdd)
                 fit.add(part, link + inertia * part.qdd, narrow)
     return with_shared_sizes(fit.fit(), robot)
-
-
-def _fit_power(
-    power: PowerFit, kind: str, joints: tuple[JointFit, ...]
-) -> tuple[tuple[JointFit, ...], PowerFitResult]:
-    """The power stage, and the joints with the torque constants that it tells more exactly."""
-    constant = np.array([joint.torque_constant for joint in joints])
-    std = np.array([joint.torque_constant_std for joint in joints])
-    result = power.fit(kind, constant, std)
-    if kind != "physical" or result.source != "bus_power":
-        return joints, result
-    updated = list(joints)
-    for j, joint in enumerate(joints):
-        told, told_std = float(result.torque_constant[j]), float(result.torque_constant_std[j])
-        if told_std < _TOLD * std[j]:
-            whole = float(np.hypot(told_std, MODEL_ERROR * told))
-            updated[j] = with_torque_constant(joint, told, whole, "current and bus_power")
-    return tuple(updated), result
 
 
 def _fit_standstill(
