@@ -24,8 +24,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from test.estimation.known_arm import ROBOT, known_model, motion, packets
-from ur_energy_model.estimation.live import LiveEstimator, LiveOptions
+from test.energy.known_arm import ROBOT, known_model, motion, packets
+from ur_energy_model.energy.live import LiveEstimator, LiveOptions
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction import LAWS, Friction
 from ur_energy_model.telemetry.samples import Telemetry

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from test.identification.exact_arm import TORQUE_CONSTANT, ExactArm, write_bag
-from ur_energy_model.identification.energies import estimate
+from ur_energy_model.energy.alignment import SpeedAlignment
+from ur_energy_model.energy.gaps import bridged_steps
+from ur_energy_model.energy.meter import CONFIDENCE
+from ur_energy_model.energy.recorded import estimate
 from ur_energy_model.identification.pipeline import identify
-from ur_energy_model.model.alignment import SpeedAlignment
-from ur_energy_model.model.energy import CONFIDENCE
 
 ARMS = 10
 
@@ -36,7 +37,9 @@ def deviations(tmp_path_factory: pytest.TempPathFactory) -> dict[str, np.ndarray
         recording = arm.record(30.0, rate=250.0, seed=seed + 100)
         model = identify([bag], arm.robot, friction="power_flow").model
         summary = estimate(model, write_bag(folder / "other", recording))
-        qd = SpeedAlignment(arm.current_delay)(recording.time, recording["actual_qd"])
+        qd = SpeedAlignment(arm.current_delay)(
+            bridged_steps(recording.time), recording["actual_qd"]
+        )
         current = recording["actual_current"]
         copper = arm.resistance_factor * arm.robot.winding_resistance * current**2
         shaft = arm.torque_constant * arm.robot.gear_ratio * qd * current

@@ -11,7 +11,7 @@ import pytest
 
 from test.identification.exact_arm import ExactArm, write_bag
 from ur_energy_model.cli.main import DONE, REFUSED, main
-from ur_energy_model.estimation.powers import PowerFlow, PowerOptions
+from ur_energy_model.energy.calculator import PowerFlow, PowerOptions
 from ur_energy_model.identification.evaluation import evaluate
 from ur_energy_model.identification.setup_estimation import estimate_setup_and_inertia
 from ur_energy_model.model.dynamics import ArmDynamics

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from test.identification.exact_arm import TORQUE_CONSTANT, ExactArm
+from ur_energy_model.energy.measured_powers import current_rate
 from ur_energy_model.identification.power import PowerFit, PowerFitResult
 from ur_energy_model.identification.power_columns import PowerRows, breaking_away
-from ur_energy_model.model.measured_powers import current_rate
 from ur_energy_model.telemetry.samples import Telemetry
 
 

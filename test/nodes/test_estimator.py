@@ -18,9 +18,9 @@ from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
-from test.estimation.known_arm import ROBOT, known_model, motion, packets, total
+from test.energy.known_arm import ROBOT, known_model, motion, packets, total
 from test.nodes.conftest import PATIENCE, Cell
-from ur_energy_model.estimation.state_file import StateFile
+from ur_energy_model.energy.state_file import StateFile
 from ur_energy_model.nodes.conversions import time_message
 from ur_energy_model.nodes.estimator import EstimatorNode
 from ur_energy_model.telemetry.bags import BagWriter

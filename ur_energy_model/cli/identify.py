@@ -189,8 +189,8 @@ def print_metrics(entry: Mapping[str, Any]) -> None:
 
 
 def _print_identification(result: Identification) -> None:
+    from ur_energy_model.energy.meter import CONFIDENCE
     from ur_energy_model.identification.report_tables import drive_table
-    from ur_energy_model.model.energy import CONFIDENCE
 
     model = result.model
     output.print_table(

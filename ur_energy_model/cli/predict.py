@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ur_energy_model.cli import output
 
 if TYPE_CHECKING:
-    from ur_energy_model.estimation.plan import PlanEnergy
+    from ur_energy_model.energy.plan import PlanEnergy
 
 
 def register(subparsers: Any) -> None:
@@ -28,8 +28,8 @@ def register(subparsers: Any) -> None:
 
 def run_predict(options: argparse.Namespace) -> int:
     """Predict and print."""
-    from ur_energy_model.estimation.plan import predict_energy, read_plan
-    from ur_energy_model.model.energy import CONFIDENCE
+    from ur_energy_model.energy.meter import CONFIDENCE
+    from ur_energy_model.energy.plan import predict_energy, read_plan
     from ur_energy_model.model.energy_model import EnergyModel
 
     model = EnergyModel.load(options.model)

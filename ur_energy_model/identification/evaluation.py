@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from ur_energy_model.errors import WrongRobotError
+from ur_energy_model.energy.calculator import EnergyCalculator, Method, PowerOptions
+from ur_energy_model.energy.checks import check_model
+from ur_energy_model.energy.recorded import calculated
+from ur_energy_model.energy.standby import StandbyTracker
+from ur_energy_model.errors import MissingFieldError
 from ur_energy_model.identification.comparison import Setups, compare, compare_target_torque
 from ur_energy_model.identification.metrics import (
     ErrorStatistics,
@@ -15,11 +20,9 @@ from ur_energy_model.identification.metrics import (
     PowerStatistics,
 )
 from ur_energy_model.identification.recording import Progress, Recording, read_recording
-from ur_energy_model.identification.session_anchor import anchor_session, session_json
+from ur_energy_model.identification.session_anchor import anchored_friction, session_json
 from ur_energy_model.identification.setups import estimate_setups
 from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.model.measured_powers import MeasuredPowers
-from ur_energy_model.model.robots import RobotDescription
 
 
 def evaluate(
@@ -59,23 +62,11 @@ def read_for_comparison(
     return recording, Setups(robot, recording.info, estimate, None)
 
 
-def check_model(model: EnergyModel, robot: RobotDescription, bag: str | Path) -> None:
-    """Refuse a model whose joints are not those of its robot.
-
-    Raises:
-        WrongRobotError: names the bag.
-    """
-    if tuple(joint.name for joint in model.joints) != robot.joint_names:
-        raise WrongRobotError(
-            bag, f"the model's joints are not those of a {robot.name}", "identify the model again"
-        )
-
-
 def measure(model: EnergyModel, recording: Recording, setups: Setups, *, anchor: bool) -> Metrics:
     """METRICS of a recording under a model, the recording's setups known."""
     n = model.dof
     if anchor:
-        model = model.in_session(anchor_session(model, recording, setups))
+        model = model.in_session(anchored_friction(model, recording, setups))
     within, within_all = IntervalStatistics(n), IntervalStatistics(n)
     everything, moving, torque = ErrorStatistics(n), ErrorStatistics(n), ErrorStatistics(n)
     for part in compare(model, recording, setups):
@@ -88,9 +79,16 @@ def measure(model: EnergyModel, recording: Recording, setups: Setups, *, anchor:
             torque.add(part.torque_recorded, part.torque_model)
     for _, recorded, modelled in compare_target_torque(model, recording, setups):
         torque.add(recorded, modelled)
-    power, powers = PowerStatistics(), MeasuredPowers(model)
-    for time, speed, amperes, watts in recording.supply():
-        power.add(time, watts, powers(time, speed, amperes, std=False).total_power)
+    power, standby = power_statistics(model, recording.path, "current", anchor=anchor)
+    from_motion, _ = power_statistics(model, recording.path, "motion", anchor=anchor)
+    session = model.session
+    if standby.anchored:
+        session = replace(
+            session,
+            standby=standby.power,
+            standby_std=standby.std,
+            still_seconds=standby.still_seconds,
+        )
     known = bool(everything.count.any())
     return Metrics(
         bag=str(recording.path),
@@ -99,11 +97,37 @@ def measure(model: EnergyModel, recording: Recording, setups: Setups, *, anchor:
         current=moving.entries() if known else None,
         current_all=everything.entries() if known else None,
         power=power.entry() if power.samples else None,
+        power_from_motion=from_motion.entry() if from_motion.samples else None,
+        motion_energy_error_percent=(
+            from_motion if from_motion.samples else power
+        ).motion_energy_error_percent,
         remarks={
             "cutoff": recording.cutoff,
             "duration": recording.duration,
             "current_interval": within.entries() if known else None,
             "current_interval_all": within_all.entries() if known else None,
-            "session": session_json(model.session),
+            "session": session_json(session),
         },
     )
+
+
+def power_statistics(
+    model: EnergyModel, bag: str | Path, method: Method, *, anchor: bool
+) -> tuple[PowerStatistics, StandbyTracker]:
+    """Modelled beside measured supply power while brakes are released, and the session's standby.
+
+    Args:
+        model: of the arm.
+        bag: recording.
+        method: powers from measured "current", or from "motion" alone.
+        anchor: take standby power from the recording's own standstill.
+    """
+    options = PowerOptions(method=method, track_standby=anchor)
+    calculator = EnergyCalculator(model, model.description(), options)
+    statistics = PowerStatistics(calculator.channels)
+    try:
+        for table in calculated(calculator, bag):
+            statistics.add(table)
+    except MissingFieldError:  # the recording lacks what this method needs
+        statistics = PowerStatistics(calculator.channels)
+    return statistics, calculator.standby

@@ -14,7 +14,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ur_energy_model.errors import RecordingError, WrongRobotError
+from ur_energy_model.energy.checks import check_batch, check_robot
+from ur_energy_model.errors import RecordingError
 from ur_energy_model.identification.power import PowerFit
 from ur_energy_model.identification.power_columns import power_rows
 from ur_energy_model.identification.quality import Inspector, Quality
@@ -28,6 +29,7 @@ from ur_energy_model.identification.signals import (
 from ur_energy_model.identification.spool import Spool
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.telemetry.bags import iterate_bag
+from ur_energy_model.telemetry.modes import BRAKES_RELEASED
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, concatenate, find_gaps
 
 Array = NDArray[np.float64]
@@ -139,43 +141,6 @@ def read_recording(
     return _Reader(Path(path), robot).read(progress)
 
 
-def check_robot(path: str | Path, info: RecordingInfo, robot: RobotDescription) -> None:
-    """Refuse a recording of another robot.
-
-    Raises:
-        WrongRobotError: it says so itself.
-    """
-    if info.robot is not None and info.robot != robot.name:
-        raise WrongRobotError(
-            path,
-            f"was recorded on a {info.robot}, not a {robot.name}",
-            f"use a model of a {info.robot} (identify: --robot {info.robot}) or another bag",
-            field="robot",
-        )
-
-
-def check_batch(path: str | Path, batch: Telemetry, names: tuple[str, ...], dof: int) -> None:
-    """Refuse a batch without these fields, of another width, or with values that are not finite.
-
-    Raises:
-        MissingFieldError, RecordingError: with the field at fault.
-    """
-    batch.require(*names, purpose="identification")
-    for name in names:
-        values = batch[name]
-        if values.ndim == 2 and values.shape[1] != dof:
-            raise RecordingError(
-                path, f"has {values.shape[1]} joints, the robot {dof}",
-                "use the robot, or a model of the robot, that it was recorded on", field=name,
-            )  # fmt: skip
-        if not np.isfinite(values).all():
-            row = int(np.argmin(np.isfinite(values).reshape(len(values), -1).all(axis=1)))
-            raise RecordingError(
-                path, f"value at t = {batch.time[row]:.3f} s is not a finite number",
-                "cut that stretch out of the recording or record again", field=name,
-            )  # fmt: skip
-
-
 def digest(path: Path) -> str:
     """SHA-256 over a bag's files, in the order of their names."""
     total = hashlib.sha256()
@@ -269,7 +234,7 @@ class _Reader:
     def _spool(self, batch: Telemetry) -> None:
         rows = power_rows(batch)
         if rows is not None:
-            use = rows.mode >= 0
+            use = np.isin(rows.mode, BRAKES_RELEASED)
             self._supply.append(
                 np.column_stack([rows.time, rows.qd, rows.current, rows.power])[use]
             )

@@ -8,10 +8,11 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from ur_energy_model.energy.gaps import GapRule
+from ur_energy_model.energy.measured_powers import MeasuredPowers
+from ur_energy_model.energy.supply import SupplyStore
 from ur_energy_model.identification.recording import Recording
 from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.model.measured_powers import MeasuredPowers
-from ur_energy_model.model.supply import SupplyStore
 
 Array = NDArray[np.float64]
 
@@ -35,11 +36,12 @@ def with_storage(model: EnergyModel, recordings: Sequence[Recording]) -> EnergyM
         return model
     errors = np.zeros(len(CAPACITIES))
     for recording in recordings:
-        powers = MeasuredPowers(model)
+        powers, gaps = MeasuredPowers(model), GapRule()
         stores = [SupplyStore(float(capacity), model.bus.floor) for capacity in CAPACITIES]
         for time, speed, current, watts in recording.supply():
-            demand = powers(time, speed, current, std=False).demand
-            errors += [np.square(store(time, demand) - watts).sum() for store in stores]
+            steps = gaps(time).bridged
+            demand = powers(steps, speed, current).demand
+            errors += [np.square(store(steps, demand) - watts).sum() for store in stores]
     best = int(np.argmin(errors))
     if errors[0] - errors[best] < EVIDENCE * model.bus.residual**2:
         return model

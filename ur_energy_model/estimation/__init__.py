@@ -1,1 +1,0 @@
-"""Energy while the arm works: live powers, counters, cycles, plans."""
