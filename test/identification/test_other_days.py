@@ -1,0 +1,73 @@
+"""Recordings of one real arm on different days: currents, friction and their intervals."""
+
+from __future__ import annotations
+
+import sys
+from itertools import permutations
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ur_energy_model.identification.pipeline import identify
+from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.friction_curve import FrictionCurve, friction_curve
+from ur_energy_model.telemetry.bags import BagWriter
+from ur_energy_model.telemetry.csv_import import read_csv
+
+DAYS = (
+    "ur10e_excitation_50s",
+    "ur10e_other_days_2019_12_23",
+    "ur10e_other_days_2020_02_05",
+    "ur10e_other_days_2020_02_06",
+)
+
+
+@pytest.fixture(scope="module")
+def bags(recordings: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder, out = tmp_path_factory.mktemp("days"), {}
+    for name in DAYS:
+        telemetry = read_csv([recordings / f"{name}.csv.gz"], "ur10e")
+        out[name] = folder / name
+        with BagWriter(out[name], telemetry.info, tuple(telemetry.columns), name=name) as bag:
+            bag.write(telemetry)
+    return out
+
+
+def curves(model: EnergyModel) -> list[FrictionCurve]:
+    spread, speed = model.sessions.friction_of(model.dof), np.array([0.1, 0.5, 1.0])
+    return [friction_curve(j, float(s), speed) for j, s in zip(model.joints, spread, strict=True)]
+
+
+def test_currents_of_other_days(bags: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A third less error than plain least squares, and intervals that hold."""
+    monkeypatch.setattr(sys, "path", [str(Path(__file__).parents[2] / "docs"), *sys.path])
+    from other_days import compare_days, saved
+
+    found = compare_days({name: bags[name] for name in DAYS[:3]}, "ur10e")
+    assert len(found) == 6
+    assert saved(found) > 0.3
+    assert 0.9 <= np.mean([value[2] for value in found.values()]) <= 0.99
+
+
+def test_friction_intervals_hold_the_curves_of_other_days(bags: dict[str, Path]) -> None:
+    models = {name: identify([bag], "ur10e").model for name, bag in bags.items()}
+    hits = []
+    for a, b in permutations(DAYS, 2):
+        for one, other in zip(curves(models[a]), curves(models[b]), strict=True):
+            width = 1.96 * np.hypot(one.std, other.std_this_session)
+            hits.append(np.abs(one.torque - other.torque) < width)
+    assert np.mean(hits) >= 0.9
+
+
+def test_several_days_hold_one_left_out(bags: dict[str, Path]) -> None:
+    """Spread and mean of three days against the fourth."""
+    *days, last = DAYS
+    model = identify([bags[name] for name in days], "ur10e").model
+    other = identify([bags[last]], "ur10e").model
+    assert model.sessions.count == 3
+    hits = [
+        np.abs(one.torque - another.torque) < 1.96 * np.hypot(one.std, another.std_this_session)
+        for one, another in zip(curves(model), curves(other), strict=True)
+    ]
+    assert np.mean(hits) >= 0.9
