@@ -97,7 +97,7 @@ def test_a_killed_estimator_continues_its_counters(cell: Cell, model: Path, bag:
     observer.wait(lambda: len(observer.history.get(topic, [])) > 20, "energies")
     os.kill(child.pid, signal.SIGKILL)
     child.wait()
-    observer.spin(0.1)  # what it sent before
+    observer.drain(topic)  # what it sent before
     before = [message.data for message in observer.history[topic]]
     child = cell.start("estimator", **parameters)
     observer.wait(lambda: len(observer.history[topic]) > len(before) + 10, "more energies")
@@ -162,8 +162,7 @@ def test_lifecycle_without_autostart(cell: Cell, model: Path, bag: Path) -> None
     observer.hear("/energy/total/power")
     assert change(4)
     assert state() == "inactive"
-    observer.spin(0.1)
-    silent = len(observer.history["/energy/total/power"])
+    silent = observer.drain("/energy/total/power")
     observer.spin(0.2)
     assert len(observer.history["/energy/total/power"]) == silent
     assert change(2)

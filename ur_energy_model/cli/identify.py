@@ -123,16 +123,20 @@ def _given_setup(options: argparse.Namespace, robot: RobotDescription) -> Setup 
     import numpy as np
 
     from ur_energy_model.errors import InputError
+    from ur_energy_model.model.ranges import GRAVITY, LENGTH, PAYLOAD_MASS
     from ur_energy_model.model.setup import Payload, Setup
 
     if options.gravity is None and options.payload is None:
         return None
     told = options.payload or [0.0]
-    if len(told) not in (1, 4) or told[0] < 0 or not np.isfinite(told).all():
+    far = np.abs(told[1:]).max(initial=0.0)
+    if len(told) not in (1, 4) or not 0 <= told[0] <= PAYLOAD_MASS.high or not far <= LENGTH.high:
         raise InputError("--payload", "is not a mass", "give KG, or KG and the centre X Y Z")
     gravity = options.gravity or [0.0, 0.0, -robot.controller_gravity]
-    if not np.isfinite(gravity).all() or not np.any(gravity):
-        raise InputError("--gravity", "is not a direction", "give X Y Z in m/s^2")
+    magnitude = float(np.linalg.norm(gravity))
+    if not GRAVITY.low <= magnitude <= GRAVITY.high:
+        raise InputError("--gravity", f"has the magnitude {magnitude:g}, not that of gravity",
+                         "give X Y Z in m/s^2")  # fmt: skip
     return Setup(np.array(gravity), Payload(told[0], np.array(told[1:] or [0.0, 0.0, 0.0])))
 
 

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ur_energy_model.energy.recorded import estimate
-from ur_energy_model.experiment.protocol import Outcome, Row, Session, published_results
+from ur_energy_model.experiment.protocol import Outcome, Row, Session
+from ur_energy_model.experiment.published import published_results
 from ur_energy_model.experiment.runnable import RepeatedMotion, Runnable
 from ur_energy_model.identification.base_parameter_bags import identify_base_parameters
 from ur_energy_model.identification.payload_bags import weigh_difference
