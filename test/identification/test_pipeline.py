@@ -105,7 +105,9 @@ def test_bags_fitted_together_and_in_parts_agree(tmp_path: Path) -> None:
 def test_a_joint_that_does_not_move_keeps_the_robot_file(tmp_path: Path) -> None:
     arm = ExactArm()
     bag = arm.bag(tmp_path, seed=6, still=(4,))
-    joint = identify([bag], "ur5e").model.joints[4]
+    result = identify([bag], "ur5e")
+    joint = result.model.joints[4]
+    assert any("wrist_2_joint" in line and "inertia" in line for line in result.warnings)
     assert joint.source["torque_constant"] != "current"
     assert joint.torque_constant == pytest.approx(arm.robot.torque_constant[4], rel=0.1)
     assert joint.std["torque_constant"] > 0.03 * joint.torque_constant

@@ -329,3 +329,19 @@ def test_a_refusal_names_the_line(tmp_path: Path) -> None:
         EnergyModel.load(path)
     with pytest.raises(ModelFileError, match="check the path"):
         EnergyModel.load(tmp_path / "missing.yaml")
+
+
+def test_a_motor_inertia_that_is_only_believed_widens_predicted_powers() -> None:
+    model = made_up_model()
+    vague = replace(
+        model,
+        joints=tuple(
+            replace(joint, std={**joint.std, "reflected_inertia": 0.5}) for joint in model.joints
+        ),
+    )
+    speed, q = np.full((2, N), 1.0), np.zeros((2, N))
+    cruising, starting = np.zeros((2, N)), np.full((2, N), 5.0)
+    for made, wider in ((cruising, False), (starting, True)):
+        sure = model.predict(q, speed, made).electrical_power_std
+        unsure = vague.predict(q, speed, made).electrical_power_std
+        assert bool((unsure > 1.01 * sure).all()) is wider

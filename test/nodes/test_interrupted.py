@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
 from test.estimation.known_arm import known_model
+
 from test.interrupting import assert_quiet, interrupted
 from test.nodes.conftest import Cell
 

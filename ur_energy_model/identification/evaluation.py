@@ -30,6 +30,8 @@ def evaluate(
 ) -> Metrics:
     """How well a model describes a recording, METRICS; mounting and payload are the bag's own.
 
+    The model's stand in where the bag has neither target_moment nor a word of them.
+
     Args:
         model: of the arm.
         bag: recording.
@@ -59,7 +61,7 @@ def read_for_comparison(
     check_model(model, robot, bag)
     recording = read_recording(bag, robot, progress=progress)
     _, estimate = estimate_setups([recording], [recording], robot, None)
-    return recording, Setups(robot, recording.info, estimate, None)
+    return recording, Setups(robot, recording.info, estimate, None, model.setup)
 
 
 def measure(model: EnergyModel, recording: Recording, setups: Setups, *, anchor: bool) -> Metrics:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from ur_energy_model.identification.inertia_fit import InertiaFit
 from ur_energy_model.model.friction import Friction
 
 Array = NDArray[np.float64]
@@ -31,6 +32,8 @@ class JointFit:
             the load takes; infinite where the joint did not move.
         regressed_constant, regressed_std: torque constant as the current alone tells it [N m/A].
         session_scales: friction of each session in which the joint moved over the mean of them.
+        inertia: reflected inertia beside the torque constant; None where it was known beforehand
+            or the joint did not move.
     """
 
     torque_constant: float
@@ -47,6 +50,7 @@ class JointFit:
     regressed_constant: float = float("nan")
     regressed_std: float = float("nan")
     session_scales: Array = field(default_factory=lambda: np.ones(0))
+    inertia: InertiaFit | None = None
 
 
 def friction_of(coefficients: Array, covariance: Array) -> tuple[Array, Array]:

@@ -1,9 +1,10 @@
 """The whole way from bags to a model.
 
 Order: read and judge every bag once (signals filtered, power accumulated) - setup and reflected
-inertia from target_moment - torque constants and friction from current, with the torque of the
-actual motion - power at the supply, which tells torque constants more exactly - what the bus keeps
-of braking energy, friction at standstill - metrics of the bags fitted and of those held out.
+inertia from target_moment, or what is believed of them - torque constants, friction and the
+inertias not known yet from current, with the torque of the actual motion - power at the supply,
+which tells torque constants more exactly - what the bus keeps of braking energy, friction at
+standstill - metrics of the bags fitted and of those held out - what these bags leave open.
 """
 
 from __future__ import annotations
@@ -20,17 +21,28 @@ from ur_energy_model.identification.comparison import Setups
 from ur_energy_model.identification.currents import CurrentFit
 from ur_energy_model.identification.evaluation import measure
 from ur_energy_model.identification.friction_choice import AUTO, WARMTH
+from ur_energy_model.identification.inertia import InertiaEstimate
 from ur_energy_model.identification.joint_fit import JointFit
 from ur_energy_model.identification.metrics import Metrics
+from ur_energy_model.identification.mounting import find_mounting
 from ur_energy_model.identification.power import PowerFitResult
 from ur_energy_model.identification.recording import Progress, Recording, read_recording
 from ur_energy_model.identification.session_stages import compare_sessions, fit_power
+from ur_energy_model.identification.setup_data import StatedSetup
 from ur_energy_model.identification.setup_estimation import SetupEstimate
-from ur_energy_model.identification.setups import estimate_setups
+from ur_energy_model.identification.setups import (
+    believed_inertia,
+    estimate_setups,
+    settled_inertia,
+)
 from ur_energy_model.identification.signals import NarrowFilter
 from ur_energy_model.identification.standstill import StandstillFit
 from ur_energy_model.identification.storage import with_storage
-from ur_energy_model.identification.torque_constants import with_shared_sizes
+from ur_energy_model.identification.torque_constants import (
+    with_load_error,
+    with_shared_sizes,
+)
+from ur_energy_model.identification.unknowns import unknowns
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.model.setup import Setup
@@ -97,23 +109,33 @@ def identify(
         arm, estimate = estimate_setups(
             [*fitted, *held_out], fitted, described, setup, identify_tensors
         )
-        joints = _fit_currents(fitted, arm, estimate, setup, friction)
-        joints, result, standby = fit_power(
-            [recording.power for recording in fitted], power_model, joints
-        )
+        fallback = None if estimate is None else estimate.setup
+        setups = [
+            Setups(arm, recording.info, estimate, setup, fallback)
+            for recording in (*fitted, *held_out)
+        ]
+        stated = setups[0].stated(fitted[0].told_payload)
+        mounting = find_mounting(arm, fitted, stated.setup) if estimate is None else None
+        if mounting is not None and mounting.contradicted and setup is None:
+            stated = StatedSetup(mounting.setup, "estimated")
+            setups = [replace(own, configured=mounting.setup) for own in setups]
+        believed = believed_inertia(arm, estimate)
+        joints = _fit_currents(fitted, setups[: len(fitted)], arm, believed, friction)
+        if mounting is not None:
+            joints = with_load_error(joints, mounting.load_error)
+        joints = with_shared_sizes(joints, arm)
+        powers = [recording.power for recording in fitted]
+        joints, result, standby = fit_power(powers, power_model, joints)
         spread = compare_sessions(joints, standby, len(fitted))
-        model = assemble(arm, estimate, joints, result, fitted, setup, spread)
+        inertia = settled_inertia(believed, joints)
+        model = assemble(arm, estimate, joints, inertia, result, fitted, stated, spread)
         model = with_storage(model, fitted)
-        model = _fit_standstill(model, fitted, arm, estimate, setup)
-        fit, validation = (
-            tuple(
-                measure(
-                    model, recording, Setups(arm, recording.info, estimate, setup), anchor=anchor
-                )
-                for recording in recordings
-            )
-            for recordings, anchor in ((fitted, len(fitted) > 1), (held_out, True))
-        )
+        model = _fit_standstill(model, fitted, setups[: len(fitted)])
+        metrics = [
+            measure(model, recording, own, anchor=k >= len(fitted) or len(fitted) > 1)
+            for k, (recording, own) in enumerate(zip((*fitted, *held_out), setups, strict=True))
+        ]
+        fit, validation = tuple(metrics[: len(fitted)]), tuple(metrics[len(fitted) :])
     model = replace(
         model,
         fit=tuple(entry.as_json() for entry in fit),
@@ -121,10 +143,7 @@ def identify(
     )
     warnings = [w for recording in fitted for w in recording.quality.warnings]
     warnings += [] if estimate is None else list(estimate.warnings)
-    if estimate is None:
-        warnings.append(
-            "no target_moment recorded: nominal motor inertia, and mounting and payload as stated"
-        )
+    warnings += unknowns(model, arm, torque=estimate is not None, mounting=mounting)
     return Identification(
         described, model, joints, result, estimate, fit, validation,
         tuple(dict.fromkeys(warnings)),
@@ -151,35 +170,37 @@ class _Readings:
 
 
 def _fit_currents(
-    recordings: Sequence[Recording], robot: RobotDescription, estimate: SetupEstimate | None,
-    configured: Setup | None, friction: str,
+    recordings: Sequence[Recording], setups: Sequence[Setups], robot: RobotDescription,
+    inertia: InertiaEstimate, friction: str,
 ) -> tuple[JointFit, ...]:  # fmt: skip
-    inertia = robot.reflected_inertia if estimate is None else estimate.reflected_inertia
+    """The current stage; a second time where it finds inertias, of which the load is made."""
     low = np.fmin.reduce([recording.warmth[:, 0] for recording in recordings])
     high = np.fmax.reduce([recording.warmth[:, 1] for recording in recordings])
     warm = bool((high - low > WARMTH).any())
-    fit = CurrentFit(robot, friction, warm=warm)
-    for recording in recordings:
-        fit.start_session()
-        setups = Setups(robot, recording.info, estimate, configured)
-        narrow = NarrowFilter(recording.cutoff)
-        for motion in recording.motions():
-            for part, dynamics in setups.parts(motion):
-                link = dynamics.inverse_dynamics(part.q, part.qd, part.qdd)
-                fit.add(part, link + inertia * part.qdd, narrow)
-    return with_shared_sizes(fit.fit(), robot)
+    nominal = inertia.value
+    fits: tuple[JointFit, ...] = ()
+    for _ in range(1 + bool(inertia.unknown.any())):
+        fit = CurrentFit(robot, friction, warm=warm, inertia=inertia, nominal=nominal)
+        for recording, own in zip(recordings, setups, strict=True):
+            fit.start_session()
+            narrow = NarrowFilter(recording.cutoff)
+            for motion in recording.motions():
+                for part, dynamics in own.parts(motion):
+                    link = dynamics.inverse_dynamics(part.q, part.qd, part.qdd)
+                    fit.add(part, link + nominal * part.qdd, narrow)
+        fits = fit.fit()
+        nominal = settled_inertia(inertia, fits).value
+    return fits
 
 
 def _fit_standstill(
-    model: EnergyModel, recordings: Sequence[Recording], robot: RobotDescription,
-    estimate: SetupEstimate | None, configured: Setup | None,
-) -> EnergyModel:  # fmt: skip
+    model: EnergyModel, recordings: Sequence[Recording], setups: Sequence[Setups]
+) -> EnergyModel:
     fit = StandstillFit(model)
-    for recording in recordings:
+    for recording, own in zip(recordings, setups, strict=True):
         fit.start_recording()
-        setups = Setups(robot, recording.info, estimate, configured)
         narrow = NarrowFilter(recording.cutoff)
         for motion in recording.motions():
-            for part, dynamics in setups.parts(motion):
+            for part, dynamics in own.parts(motion):
                 fit.add(part, dynamics.inverse_dynamics(part.q, part.qd, part.qdd), narrow)
     return fit.fitted()

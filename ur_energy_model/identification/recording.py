@@ -93,9 +93,15 @@ class Recording:
     @property
     def torque_reference(self) -> str:
         """Whether target_moment belongs to recorded targets or to measured motion, or is absent."""
-        if not self._torque_columns:
+        if not self._torque_columns or not self._torque.rows:
             return "none"
         return "target" if "target_q" in self._torque_columns else "actual"
+
+    @property
+    def told_payload(self) -> Array:
+        """Payload first told to the controller, mass and centre [4], kg and m; NaN if unknown."""
+        first = next(iter(self.motions()), None)
+        return np.full(4, np.nan) if first is None else first.payload[0]
 
     def motions(self) -> Iterator[Motion]:
         """Filtered motion, in order."""
@@ -248,15 +254,15 @@ class _Reader:
     def _spool_torque(self, batch: Telemetry) -> None:
         if self._torque is None:
             needed = next((names for names in (_TARGETS, _ACTUALS) if _has(batch, names)), ())
-            told = [name for name in _PAYLOAD if needed and name in batch]
+            if not needed:
+                return
+            told = [name for name in _PAYLOAD if name in batch]
             self._torque_columns = {
                 name: batch[name].shape[1] if batch[name].ndim == 2 else 0
                 for name in (*needed, *told)
             }
             width = sum(max(width, 1) for width in self._torque_columns.values())
             self._torque = Spool(1 + width)
-        if not self._torque_columns:
-            return
         targets = "target_q" in self._torque_columns
         keep = usable(batch, *(_TARGETS if targets else _ACTUALS))
         if targets:
@@ -268,7 +274,8 @@ class _Reader:
 
 
 def _has(batch: Telemetry, names: tuple[str, ...]) -> bool:
-    return all(name in batch for name in names)
+    """Whether a batch has these columns, with anything in them."""
+    return all(name in batch and np.isfinite(batch[name]).any() for name in names)
 
 
 def _joined(spool: Spool) -> Iterator[Array]:

@@ -23,8 +23,9 @@ STANDSTILL_ERROR = 0.5
 class CurrentErrors:
     """Independent errors of the currents of n joints, one standard deviation each.
 
-    Errors of the parameters, of the model's form, of the session's friction, and of the friction
-    that a joint at rest keeps. Their number does not depend on the session.
+    Errors of the parameters and of the reflected inertia, of the model's form, of the session's
+    friction, and of the friction that a joint at rest keeps. Their number does not depend on the
+    session.
 
     Args:
         joints: n joint models, p friction parameters each.
@@ -39,6 +40,8 @@ class CurrentErrors:
         self._ratio = np.array([joint.gear_ratio for joint in joints])
         self._constant = np.array([joint.torque_constant for joint in joints])
         self._residual = np.array([joint.current_residual for joint in joints])
+        inertia = np.array([joint.std.get("reflected_inertia", 0.0) for joint in joints])
+        self._inertia = inertia / (self._ratio * self._constant)
         self._roots = [joint.current_root for joint in joints]
         relative = session.friction_std / session.friction_scale
         self._session = []
@@ -50,15 +53,17 @@ class CurrentErrors:
     def __call__(
         self,
         qd: Array,
+        qdd: Array,
         load: Array,
         current: Array,
         temperature: Array | None,
         direction: Array | None,
     ) -> list[Array]:
-        """Change of each joint's current per error [samples, p + 4], A.
+        """Change of each joint's current per error [samples, p + 5], A.
 
         Args:
             qd: joint velocities [samples, n], rad/s.
+            qdd: joint accelerations [samples, n], rad/s^2.
             load: torque without friction, joint side [samples, n], N m.
             current: predicted [samples, n], A.
             temperature: as for `FrictionBank.torque`.
@@ -72,7 +77,8 @@ class CurrentErrors:
         for j, root in enumerate(self._roots):
             parameters = np.column_stack([motor[:, j], terms[j]]) @ root
             form, session = PREDICTION_ERROR * current[:, j], terms[j] @ self._session[j]
-            errors.append(np.column_stack([parameters, form, session, rest[:, j]]))
+            inertia = self._inertia[j] * qdd[:, j]
+            errors.append(np.column_stack([parameters, inertia, form, session, rest[:, j]]))
         return errors
 
     def deviation(self, errors: Sequence[Array]) -> Array:

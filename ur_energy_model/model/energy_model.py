@@ -211,7 +211,7 @@ class EnergyModel:
         current = (load / c.gear_ratio + friction) / c.torque_constant
         if not std:
             return self._drives.powers(current, qd, friction)
-        errors = self._current_errors(qd, load, current, temperature, direction)
+        errors = self._current_errors(qd, qdd, load, current, temperature, direction)
         powers = self._drives.powers(current, qd, friction, spread=errors)
         return replace(powers, current_std=self._current_errors.deviation(errors))
 
