@@ -24,14 +24,19 @@ DAYS = (
 
 
 @pytest.fixture(scope="module")
-def bags(recordings: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    folder, out = tmp_path_factory.mktemp("days"), {}
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("days")
+
+
+@pytest.fixture
+def bags(recordings: Path, folder: Path) -> dict[str, Path]:
     for name in DAYS:
-        telemetry = read_csv([recordings / f"{name}.csv.gz"], "ur10e")
-        out[name] = folder / name
-        with BagWriter(out[name], telemetry.info, tuple(telemetry.columns), name=name) as bag:
-            bag.write(telemetry)
-    return out
+        if not (folder / name).exists():
+            telemetry = read_csv([recordings / f"{name}.csv.gz"], "ur10e")
+            columns = tuple(telemetry.columns)
+            with BagWriter(folder / name, telemetry.info, columns, name=name) as bag:
+                bag.write(telemetry)
+    return {name: folder / name for name in DAYS}
 
 
 def curves(model: EnergyModel) -> list[FrictionCurve]:
@@ -51,6 +56,7 @@ def test_currents_of_other_days(bags: dict[str, Path], monkeypatch: pytest.Monke
 
 
 def test_friction_intervals_hold_the_curves_of_other_days(bags: dict[str, Path]) -> None:
+    """Friction of one day lies within the intervals that another states for any day."""
     models = {name: identify([bag], "ur10e").model for name, bag in bags.items()}
     hits = []
     for a, b in permutations(DAYS, 2):
