@@ -28,6 +28,7 @@ from ur_energy_model.energy.standby import Standby, StandbyTracker
 from ur_energy_model.energy.supply import SupplyStore
 from ur_energy_model.errors import MissingFieldError, WrongRobotError
 from ur_energy_model.model.drive import Prediction
+from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.telemetry.samples import Telemetry
@@ -171,7 +172,12 @@ class EnergyCalculator:
 
     def joint_positions(self, q: Array) -> Array:
         """Positions of the joints in the base frame [n, 3], m, at joint angles [n], rad."""
-        return self._expected.dynamics_in(self.conditions.setup).joint_positions(q)
+        return self.dynamics.joint_positions(q)
+
+    @property
+    def dynamics(self) -> ArmDynamics:
+        """Rigid-body dynamics of the arm in its present setup."""
+        return self._expected.dynamics_in(self.conditions.setup)
 
     def _powers(self, batch: Telemetry, current: Array | None, steps: Array) -> Array:
         """Powers of motors and drivers with brakes released [samples, channels].

@@ -20,9 +20,6 @@ CONFIDENCE = 1.96
 """Half width of a 95 % interval in standard deviations; what stands behind every ± for people."""
 
 
-_STEPS_BRIDGED = 2.5
-
-
 @dataclass(frozen=True)
 class MeterReading:
     """What a meter has counted, a value that later readings do not change.

@@ -25,6 +25,7 @@ class SourceReader:
         open_source: makes the source; called again for every new attempt.
         consume: takes each batch, in the thread.
         loop: open a recorded source again when it ends.
+        on_end: called in the thread when a recorded source has ended.
     """
 
     def __init__(
@@ -33,10 +34,12 @@ class SourceReader:
         consume: Callable[[Telemetry], None],
         *,
         loop: bool = False,
+        on_end: Callable[[], None] = lambda: None,
     ) -> None:
         self._open_source = open_source
         self._consume = consume
         self._loop = loop
+        self._on_end = on_end
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="telemetry reader", daemon=True)
         self.info: RecordingInfo | None = None
@@ -83,6 +86,7 @@ class SourceReader:
                     self.problem = str(error)
                     self._stopping.wait(RETRY_PERIOD)
                 except EOFError:
+                    self._on_end()
                     if not self._loop:
                         self.ended = True
                         return

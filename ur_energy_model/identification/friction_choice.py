@@ -31,7 +31,7 @@ AUTOMATIC = (
 """Laws that "auto" chooses among. Those with a power of the speed and with load lower the error on
 other days' recordings of real arms; power flow hardly does, but torque constants of arms that have
 it are wrong without it. A Stribeck part, a polynomial and the manufacturer's double exponential do
-not lower it (docs/accuracy.md); they are fitted where they are asked for."""
+not lower it; they are fitted where they are asked for."""
 _GRID = 8
 
 

@@ -109,9 +109,11 @@ class EstimatorNode(ManagedNode):
             self._description_topic.publish(String(data=urdf(self._robot, prefix=prefix)))
         if self.value("source") != "joint_states":
             self._reader = SourceReader(
-                self._source, self._consume,
+                self._source,
+                self._consume,
                 loop=self.value("source") == "bag" and self.value("loop"),
-            )  # fmt: skip
+                on_end=self._show,  # the last samples of a bag may not fill a period
+            )
             self._reader.start()
 
     def stop(self) -> None:
@@ -155,11 +157,16 @@ class EstimatorNode(ManagedNode):
             self._health.received(batch)
             if not self._publishing.due(float(batch.time[-1])):
                 return
+        self._stamp = None if batch.stamp is None else int(batch.stamp[-1])
+        self._show()
+
+    def _show(self) -> None:
+        """Publish where things stand."""
+        with self._lock:
             snapshot = self._estimator.snapshot()
             calculator = self._estimator.calculator
         if snapshot is None:
             return
-        self._stamp = None if batch.stamp is None else int(batch.stamp[-1])
         stamp = self._now()
         if self._clock_topic is not None:
             self._clock_topic.publish(Clock(clock=stamp))

@@ -182,6 +182,9 @@ SIMULATED_ROBOT: tuple[Parameter, ...] = (
     ),
     Parameter("seed", 0, "seed of the arm's hidden parameters and of all noise", minimum=0,
               maximum=2**31 - 1),
+    Parameter("session", 0, "which day of that arm: standby power, friction and temperatures "
+              "differ from session to session; 0 for the arm as drawn", minimum=0,
+              maximum=2**31 - 1),
     Parameter("ambient", 25.0, "temperature around the arm", unit="degC", minimum=-20.0,
               maximum=60.0),
     Parameter("truth_file", "", "where the true parameters and energies go (JSON)"),

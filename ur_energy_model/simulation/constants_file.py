@@ -18,6 +18,8 @@ from ur_energy_model.reading.tree import YamlTree
 SCHEMA = 1
 _SHARE = Quantity("1", 0, 1)
 _SPREAD = Quantity("1", 0, 0.9)
+_SESSION_SPREAD = Quantity("1", 0, 0.3)
+"""Standard deviation of a factor that must stay positive within three of them."""
 _FACTOR = Quantity("1", 0, 100, positive=True)
 _LOSS = Quantity("1", 0, 10)
 _CURRENT = Quantity("A", 0, 1_000, positive=True)
@@ -105,6 +107,15 @@ _SECTIONS: dict[str, Reader[dict[str, Any]]] = {
         "copper_factor": _interval(_FACTOR),
         "driver_loss": _interval(ranges.DRIVER_LOSS),
         "power_noise": _interval(Quantity("W", 0, 100)),
+    }),
+    "session": table({
+        "standby": Quantity("W", 0, 8),
+        "friction_common": _SESSION_SPREAD,
+        "friction_joint": _SESSION_SPREAD,
+        "running_in": _interval(_SPREAD),
+        "running_in_sessions": _FACTOR,
+        "ambient": Quantity("K", 0, 30),
+        "warmth": _interval(Quantity("1", 0, 5)),
     }),
     "thermal": table({
         "max_torque": ranges.TORQUE,
