@@ -29,6 +29,10 @@ from ur_energy_model.identification.joint_fit import JointFit, friction_of
 from ur_energy_model.identification.scored_law import ScoredLaw, scaled_coefficients
 from ur_energy_model.identification.session_scales import SessionBlocks, session_scales
 from ur_energy_model.identification.signals import Motion, NarrowFilter
+from ur_energy_model.identification.systematic_error import (
+    load_share_unexplained,
+    systematic_rms,
+)
 from ur_energy_model.model.friction import LAWS, Friction
 from ur_energy_model.model.friction_terms import OperatingPoint
 from ur_energy_model.model.robots import RobotDescription
@@ -193,14 +197,14 @@ class CurrentFit:
         comparison = {name: float(np.sqrt(e.errors.mean())) for name, e in best.items()}
         if len(self.candidates) == 1:
             comparison, reason = {}, "chosen by --friction"
-        systematic, relative, inertia = _systematic(solution, self._memory), None, None
+        systematic, relative, inertia = systematic_rms(solution, self._memory), None, None
         if self._inertia is not None and fits_inertia:
             relative = float(self._inertia.std[j] / self._inertia.value[j])
             unseen = _FRICTION_FORM * np.sqrt(gram[-1, -1] / solution.samples)
             systematic = max(systematic, float(unseen))
             if self._memory < _FILTER_MEMORY:  # so slow that what is systematic looks white
                 systematic = solution.residual
-        ratio = _unexplained_over_load(solution, gram, systematic, relative)
+        ratio = load_share_unexplained(solution, gram, systematic, relative)
         if fits_inertia:
             solution, inertia = apart(solution, gram, nominal, systematic)
             prior = Prior(prior.mean[:-1], prior.std[:-1])
@@ -273,38 +277,3 @@ class CurrentFit:
         solution = Solution(prior.mean, np.diag(prior.std**2), float("nan"), 0.0, 0.0)
         reason = f"joint moved for less than {SHORTEST_MOTION:g} s: robot file and typical friction"
         return self._result(j, candidate, prior, solution, reason, {})
-
-
-def _systematic(solution: Solution, memory: float) -> float:
-    """RMS of the residual's systematic part [A].
-
-    Residuals that are correlated for longer than the filter makes white noise are systematic.
-
-    Args:
-        solution: of the fit.
-        memory: samples over which the filter correlates white noise.
-    """
-    share = 1.0 - memory * solution.effective_samples / solution.samples
-    return float(solution.residual * np.sqrt(max(share, 0.0)))
-
-
-def _unexplained_over_load(
-    solution: Solution, gram: Array, systematic: float, believed: float | None
-) -> float:
-    """RMS of the residual's systematic part over that of the current that tells the load's scale.
-
-    Args:
-        solution: of the fit.
-        gram: of all samples.
-        systematic: RMS of the residual's systematic part [A].
-        believed: relative deviation of the inertia, the last coefficient, before the fit; None
-            where it is not fitted. Then only what acceleration does not explain tells the scale,
-            or the inertia as it was believed.
-    """
-    scale = solution.coefficients[0] / np.sqrt(solution.samples)
-    ratio = float(systematic / max(scale * np.sqrt(gram[0, 0]), 1e-9))
-    if believed is None:
-        return ratio
-    shared = gram[0, -2] ** 2 / max(gram[-2, -2], 1e-30)
-    own = scale * np.sqrt(max(gram[0, 0] - shared, 0.0))
-    return min(float(systematic / max(own, 1e-9)), float(np.hypot(ratio, believed)))
