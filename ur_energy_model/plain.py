@@ -1,4 +1,4 @@
-"""Values as JSON and YAML know them."""
+"""Values as JSON and YAML know them, and text that a terminal can show."""
 
 from __future__ import annotations
 
@@ -27,3 +27,17 @@ def plain(value: Any, *, digits: int | None = None) -> Any:
             return None
         return value if digits is None else float(f"{value:.{digits}g}")
     return value
+
+
+def printable(text: str) -> str:
+    """Text in which control characters, such as those of terminal escapes, are spelled out.
+
+    Line breaks and tabs stay. Also spelled out are characters that change the direction of text
+    and halves of surrogate pairs, which terminals cannot encode.
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(
+        each if each.isprintable() or each in "\n\t" else each.encode("unicode_escape").decode()
+        for each in text
+    )

@@ -102,3 +102,46 @@ def test_help_shows_an_example(capsys, command):
         main([command, "--help"])
     assert end.value.code == 0
     assert f"ur_energy {command} " in capsys.readouterr().out.split("example:")[1]
+
+
+def test_a_file_without_header_is_imported_with_columns_or_layout(tmp_path, capsys):
+    _, *rows = write(tmp_path / "x.csv", table()).read_text().splitlines()
+    (tmp_path / "bare.csv").write_text("\n".join(rows) + "\n")
+    arguments = ["import", str(tmp_path / "bare.csv"), "--robot", "ur5e"]
+    assert main([*arguments, "-o", str(tmp_path / "a")]) == 1
+    refused = capsys.readouterr().err
+    assert "no header line: 9 columns" in refused
+    assert "--columns timestamp," in refused
+    columns = ["--columns", "timestamp,actual_q,payload,robot_mode"]
+    assert main([*arguments, "-o", str(tmp_path / "a"), *columns]) == 0
+    assert read_bag(tmp_path / "a")["actual_q"].tobytes() == table()["actual_q"].tobytes()
+    assert main([*arguments, "-o", str(tmp_path / "b"), "--layout", "ur_rtde"]) == 1
+    assert "9 columns" in capsys.readouterr().err
+
+
+def test_control_characters_do_not_reach_the_terminal(tmp_path, capsys):
+    evil = "\x1b[31mred\x1b]0;title\x07"
+    path = write(tmp_path / f"x{evil}.csv", table(), extra=(evil,))
+    bag = str(tmp_path / "bag")
+    assert main(["import", str(path), "--robot", "ur5e", "-o", bag]) == 0
+    assert main(["import", str(tmp_path / f"none{evil}"), "--robot", "ur5e", "-o", bag + "2"]) == 1
+    assert main(["inspect", str(tmp_path / f"none{evil}")]) == 1
+    out, err = capsys.readouterr()
+    assert "\x1b" not in out + err
+    assert "\x07" not in out + err
+    assert r"\x1b[31mred" in err
+
+
+def test_an_impossible_value_in_a_bag_is_named_by_inspect(tmp_path, capsys):
+    from dataclasses import replace
+
+    telemetry = make_telemetry(3000, fields=("actual_q", "actual_qd", "actual_current"))
+    current = telemetry["actual_current"].copy()
+    current[1000, 2] = 1e160
+    telemetry = replace(telemetry, columns={**telemetry.columns, "actual_current": current})
+    bag = write_bag(tmp_path / "bag", telemetry)
+    assert main(["inspect", str(bag), "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert any("actual_current_2 = 1e+160" in line for line in result["warnings"])
+    assert main(["identify", str(bag), "--robot", "ur5e", "-o", str(tmp_path / "m.yaml")]) == 1
+    assert "impossible for any arm" in capsys.readouterr().err

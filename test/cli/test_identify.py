@@ -129,6 +129,7 @@ def test_predict_agrees_with_the_recording(
     assert predicted["total"]["supply_energy"] == pytest.approx(
         measured["total"]["supply_energy"], rel=0.01
     )
+    assert predicted["warnings"] == []
     assert main(["predict", str(model), str(path)]) == DONE
 
 

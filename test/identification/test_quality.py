@@ -188,7 +188,35 @@ def test_empty_and_tiny_recordings(good: Telemetry) -> None:
     with pytest.raises(IdentificationError, match="record at least"):
         assess(good.cut(slice(0, 20))).require_usable()
     with pytest.raises(MissingFieldError):
-        assess(replace(good, columns={"actual_current": good["actual_current"]}))
+        assess(replace(good, columns={"joint_temperatures": good["joint_temperatures"]}))
+
+
+def test_currents_and_bus_are_judged_without_positions(good: Telemetry) -> None:
+    names = ("actual_current", "actual_robot_voltage", "actual_robot_current")
+    quality = assess(
+        replace(good, columns={name: good[name] for name in names}), robot=load_robot("ur5e")
+    )
+    assert {joint.activity for joint in quality.joints} == {"unknown"}
+    assert quality.condition_number is None
+    assert quality.duration == pytest.approx(good.duration)
+    assert grade(quality, "bus_power") == "limited"
+    assert grade(quality, "friction") == "no"
+
+
+def test_a_few_impossible_values_are_left_out_and_named(good: Telemetry) -> None:
+    current = good["actual_current"].copy()
+    current[[700, 900], 3] = 1e160
+    quality = assess(changed(good, actual_current=current), robot=load_robot("ur5e"))
+    assert quality.refusal is None
+    assert any("actual_current_3 = 1e+160" in line for line in quality.warnings)
+    assert quality.joints[3].current < 100
+
+
+def test_many_impossible_values_are_refused(good: Telemetry) -> None:
+    speed = good["actual_qd"].copy()
+    speed[::2, 0] = 1e160
+    with pytest.raises(IdentificationError, match="1500 of 3000 samples hold values"):
+        assess(changed(good, actual_qd=speed), robot=load_robot("ur5e")).require_usable()
 
 
 def test_everything_fits_into_json(good: Telemetry) -> None:
@@ -196,3 +224,19 @@ def test_everything_fits_into_json(good: Telemetry) -> None:
 
     text = json.dumps(assess(good, robot=load_robot("ur5e")).as_dict())
     assert json.loads(text)["joints"][0]["activity"] == "enough"
+
+
+def test_reduced_safety_limits_are_no_stop(good: Telemetry) -> None:
+    modes = np.ones(len(good))
+    modes[:300] = 2.0
+    quality = assess(changed(good, safety_mode=modes))
+    assert (quality.stopped, quality.reduced) == (0.0, 0.1)
+    assert not any("safety stop" in line for line in quality.warnings)
+    assert any("reduced" in line for line in quality.warnings)
+
+
+@pytest.mark.parametrize("mode", [3, 5, 6, 7, 8, 9, 12, 13])
+def test_safety_stops_are_named(good: Telemetry, mode: int) -> None:
+    quality = assess(changed(good, safety_mode=np.full(len(good), float(mode))))
+    assert quality.stopped == 1.0
+    assert any("safety stop" in line for line in quality.warnings)

@@ -7,13 +7,29 @@ from pathlib import Path
 from typing import Any
 
 from ur_energy_model.cli.output import add_json_option, note, print_json, print_table, progress
+from ur_energy_model.telemetry.csv_layouts import LAYOUTS
 
+_IMPORT_DESCRIPTION = """\
+Turn CSV recordings of RTDE data into a bag: separated by commas, semicolons, tabs or
+blanks, plain or gzipped. Columns carry RTDE field names (actual_q_0 ...), as ur_rtde's
+recorder and Universal Robots' Python client write them; a unit may follow in brackets.
+Files without a header line need --columns or --layout. Rows that are no samples of this
+arm are counted, named and left out; a file with more than one in a hundred of them is
+refused. docs/importing.md has the details."""
 _IMPORT_EXAMPLE = """example:
   ur_energy import pick_place.csv.gz --robot ur5e -o pick_place
+  ur_energy import log.txt --columns timestamp,actual_q,actual_qd,- --robot ur5e -o log
+
+layouts:
 """
 _RECOVER_EXAMPLE = """example:
   ur_energy recover night_shift
 """
+
+
+def _layouts() -> str:
+    """Known layouts, a line each."""
+    return "".join(f"  {name:26} {layout.source}\n" for name, layout in LAYOUTS.items())
 
 
 def register(subparsers: Any) -> None:
@@ -21,16 +37,23 @@ def register(subparsers: Any) -> None:
     importer = subparsers.add_parser(
         "import",
         help="turn CSV recordings into a bag",
-        description="Turn CSV recordings of RTDE data into a bag: comma-separated as ur_rtde's "
-        "recorder writes them, space-separated as Universal Robots' Python client does, plain or "
-        "gzipped. Columns carry RTDE field names (actual_q_0 ...); time is kept as it is.",
-        epilog=_IMPORT_EXAMPLE,
+        description=_IMPORT_DESCRIPTION,
+        epilog=_IMPORT_EXAMPLE + _layouts(),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     importer.add_argument("csv", nargs="+", type=Path, metavar="CSV", help="recordings, in order")
     importer.add_argument("--robot", required=True, metavar="NAME", help="such as ur5e")
     importer.add_argument(
         "-o", "--output", required=True, type=Path, metavar="BAG", help="directory to make"
+    )
+    importer.add_argument(
+        "--columns",
+        metavar="NAMES",
+        help="names of the columns, separated by commas, in place "
+        "of the header line: actual_q or actual_q[6] stands for six, '-' skips one, '-[3]' three",
+    )
+    importer.add_argument(
+        "--layout", metavar="LAYOUT", help="column order of a known kind of file (see below)"
     )
     importer.add_argument(
         "--overwrite", action="store_true", help="replace the bag where there is one"
@@ -53,35 +76,40 @@ def register(subparsers: Any) -> None:
 
 def run_import(options: argparse.Namespace) -> int:
     """Import CSV recordings."""
+    from ur_energy_model.energy.rated_limits import rated_limits
     from ur_energy_model.model.robots import load_robot
     from ur_energy_model.telemetry.bag_files import new_bag
     from ur_energy_model.telemetry.bags import BagWriter
-    from ur_energy_model.telemetry.csv_import import read_csv
+    from ur_energy_model.telemetry.csv_import import CsvImport, CsvOptions
 
     robot = load_robot(options.robot)
     with new_bag(options.output, overwrite=options.overwrite) as folder:
-        with progress("reading"):
-            telemetry = read_csv(options.csv, robot.name, joints=robot.dof, note=note)
-        name = options.output.resolve().name
-        fields = tuple(telemetry.columns)
-        with BagWriter(
-            folder, telemetry.info, fields, name=name, joint_names=robot.joint_names
-        ) as bag:
-            bag.write(telemetry)
+        reading = CsvOptions(robot.dof, options.columns, options.layout, rated_limits(robot))
+        with progress("reading") as report:
+            telemetry = CsvImport(options.csv, robot.name, reading, note)
+            name = options.output.resolve().name
+            with BagWriter(
+                folder, telemetry.info, telemetry.fields, name=name, joint_names=robot.joint_names
+            ) as bag:
+                for batch in telemetry:
+                    bag.write(batch)
+                    report(float("nan"), f"reading: {bag.samples} samples")
     result = {
         "bag": str(options.output),
         "robot": robot.name,
-        "samples": len(telemetry),
+        "samples": bag.samples,
         "seconds": telemetry.duration,
         "rate": telemetry.info.rate,
-        "gaps": len(telemetry.gaps),
-        "lost": telemetry.lost,
-        "fields": list(telemetry.columns),
+        "gaps": len(bag.gaps),
+        "lost": sum(gap.missing for gap in bag.gaps),
+        "fields": list(telemetry.fields),
+        "time_zone": telemetry.info.extra.get("time_zone"),
     }
     if options.json:
         print_json(result)
     else:
-        rows = [(key, value) for key, value in result.items() if key != "fields"]
+        hidden = {"fields"} if result["time_zone"] else {"fields", "time_zone"}
+        rows = [(key, value) for key, value in result.items() if key not in hidden]
         print_table("Imported", ("", "value"), rows)
     return 0
 

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from ur_energy_model.cli.output import add_json_option, print_json, print_table
+from ur_energy_model.cli.output import add_json_option, print_json, print_table, say
 
 _EXAMPLE = """example:
   ur_energy inspect night_shift
@@ -79,5 +79,5 @@ def _print(quality: Any) -> None:
         (use.purpose.replace("_", " "), use.grade, use.reason) for use in quality.uses
     ])  # fmt: skip
     for warning in quality.warnings:
-        print(f"warning: {warning}")
-    print(f"verdict: {quality.verdict}")
+        say(f"warning: {warning}")
+    say(f"verdict: {quality.verdict}")

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from ur_energy_model import __version__
 from ur_energy_model.errors import UrEnergyError
 from ur_energy_model.interrupts import raised_once
+from ur_energy_model.plain import printable
 from ur_energy_model.scripts import INTERRUPTED
 
 # Many small matrices: threads of the linear algebra would only wait for each other (ten times
@@ -60,7 +61,7 @@ def _outcome(options: argparse.Namespace) -> int:
         sys.stdout.flush()
         return code
     except UrEnergyError as error:
-        print(f"ur_energy {options.command}: {error}", file=sys.stderr)
+        print(printable(f"ur_energy {options.command}: {error}"), file=sys.stderr)
         return REFUSED
     except BrokenPipeError:  # the reader of a pipe has left, as `| head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

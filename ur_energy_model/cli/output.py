@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from ur_energy_model.plain import plain
+from ur_energy_model.plain import plain, printable
 
 WIDTH = 80
 
@@ -33,9 +33,14 @@ def print_json(value: Any) -> None:
     print(json.dumps(plain(value), allow_nan=False))
 
 
+def say(text: str) -> None:
+    """A line of the result on stdout."""
+    print(printable(text))
+
+
 def note(text: str) -> None:
     """A line for the user on stderr: what happened, what to do next."""
-    Console(stderr=True, highlight=False, soft_wrap=True).print(text, markup=False)
+    Console(stderr=True, highlight=False, soft_wrap=True).print(printable(text), markup=False)
 
 
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
@@ -43,7 +48,9 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]
     console = Console(highlight=False, markup=False)  # units in [brackets] are not markup
     if not console.is_terminal:
         console = Console(highlight=False, markup=False, width=WIDTH)
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, title_style="bold")
+    table = Table(
+        title=printable(title), title_justify="left", box=box.SIMPLE_HEAD, title_style="bold"
+    )
     for i, column in enumerate(columns):
         table.add_column(column, justify="left" if i == 0 else "right")
     for row in rows:
@@ -58,7 +65,7 @@ class ProgressReport:
     """Shorter work than this says nothing where stderr is not a terminal [s]."""
 
     def __init__(self, bar: Progress, text: str) -> None:
-        self._bar, self._task = bar, bar.add_task(text, total=1.0)
+        self._bar, self._task = bar, bar.add_task(printable(text), total=1.0)
         self._text = text
         self._start: float | None = time.monotonic() if bar.disable else None
 
@@ -69,7 +76,7 @@ class ProgressReport:
             self._task, total=1.0 if known else None, completed=fraction if known else 0.0
         )
         if text is not None:
-            self._bar.update(self._task, description=text)
+            self._bar.update(self._task, description=printable(text))
         if self._start is not None and time.monotonic() - self._start > self.QUIET:
             note(f"{self._text} ...")
             self._start = None
@@ -92,4 +99,4 @@ def _cell(value: Any) -> str:
         return "-"
     if isinstance(value, float | np.floating):
         return "-" if not math.isfinite(value) else f"{value:.4g}"
-    return str(value)
+    return printable(str(value))

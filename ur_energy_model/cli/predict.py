@@ -17,7 +17,8 @@ def register(subparsers: Any) -> None:
         "predict",
         help="energy of a trajectory before the robot moves",
         description="Energy that a planned trajectory will take, per joint and in all. The CSV has "
-        "a header line: time [s], q_0 ... [rad] and, where known, qd_0 ... and qdd_0 ...",
+        "a header line: time [s], q_0 ... [rad] and, where known, qd_0 ... and qdd_0 ... "
+        "Measured positions (actual_q_0 ...) are smoothed first, and a warning says so.",
         epilog="example: ur_energy predict model.yaml trajectory.csv",
     )
     predict.add_argument("model", metavar="MODEL.yaml")
@@ -30,13 +31,17 @@ def run_predict(options: argparse.Namespace) -> int:
     """Predict and print."""
     from ur_energy_model.energy.meter import CONFIDENCE
     from ur_energy_model.energy.plan import predict_energy, read_plan
+    from ur_energy_model.energy.plan_smoothing import smoothed
     from ur_energy_model.model.energy_model import EnergyModel
 
     model = EnergyModel.load(options.model)
     plan = read_plan(options.trajectory, [joint.name for joint in model.joints])
+    plan, warning = smoothed(plan, model.description().max_acceleration)
+    if warning is not None:
+        output.note(f"warning: {plan.source}: {warning}")
     energy = predict_energy(model, plan)
     if options.json:
-        output.print_json(as_json(energy))
+        output.print_json({**as_json(energy), "warnings": [] if warning is None else [warning]})
     else:
         output.print_table(
             f"energy of {options.trajectory}, {energy.duration:.1f} s [J]",

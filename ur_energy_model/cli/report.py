@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from ur_energy_model.cli.output import add_json_option, note, print_json, progress
+from ur_energy_model.cli.output import add_json_option, note, print_json, progress, say
 
 _EXAMPLE = """example:
   ur_energy report model.yaml my_bag another_bag -o report.html
@@ -102,9 +102,9 @@ def run(options: argparse.Namespace) -> int:
             }
         )
         return 0
-    print(report.verdict.headline)
+    say(report.verdict.headline)
     for item in report.verdict.statements:
-        print(f"- {item.text}")
+        say(f"- {item.text}")
     note(f"report written to {options.output}; open it in a browser")
     return 0
 

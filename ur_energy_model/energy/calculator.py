@@ -24,6 +24,7 @@ from ur_energy_model.energy.measured_powers import MeasuredPowers
 from ur_energy_model.energy.mode_power import mode_power
 from ur_energy_model.energy.motion_powers import MotionPowers
 from ur_energy_model.energy.power_table import PowerTable
+from ur_energy_model.energy.rated_limits import rated_limits
 from ur_energy_model.energy.standby import Standby, StandbyTracker
 from ur_energy_model.energy.supply import SupplyStore
 from ur_energy_model.errors import MissingFieldError, WrongRobotError
@@ -31,6 +32,7 @@ from ur_energy_model.model.drive import Prediction
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.telemetry.plausibility import impossible_rows
 from ur_energy_model.telemetry.samples import Telemetry
 
 Array = NDArray[np.float64]
@@ -115,6 +117,7 @@ class EnergyCalculator:
             self.options.standby_limit,
             self.options.track_standby,
         )
+        self._limits = rated_limits(robot)
         # The tracker says how far standby power is unknown, so the model's errors leave that out.
         tracked = model.in_session(replace(model.session, standby_std=0.0))
         self._measured = MeasuredPowers(tracked)
@@ -144,9 +147,14 @@ class EnergyCalculator:
             MissingFieldError: a field is missing that the method cannot do without.
         """
         current = self.currents(batch)
-        batch, current, refused = _usable(batch, current)
-        if not len(batch):
-            return None
+        good = self._usable(batch, current)
+        refused = 0
+        if not good.all():
+            refused = len(batch) - int(good.sum())
+            batch = rows_of(batch, good)
+            current = None if current is None else current[good]
+            if not len(batch):
+                return None
         steps = self.gaps(batch.time)
         again = (steps.bridged > 0.0) | (steps.lost > 0.0) | steps.back
         again[0] |= self._stretch is None  # the very first sample
@@ -178,6 +186,23 @@ class EnergyCalculator:
     def dynamics(self) -> ArmDynamics:
         """Rigid-body dynamics of the arm in its present setup."""
         return self._expected.dynamics_in(self.conditions.setup)
+
+    def _usable(self, batch: Telemetry, current: Array | None) -> Mask:
+        """Samples whose values are finite, and none of them beyond what the arm can have."""
+        columns: dict[str, Array] = {"timestamp": batch.time}
+        names: tuple[str, ...] = ("actual_qd", "joint_temperatures")
+        if current is None:
+            names += ("actual_q", "target_q", "target_qd", "target_qdd")
+        else:
+            columns["actual_current"] = current
+        columns |= {name: batch.columns[name] for name in names if name in batch.columns}
+        bad = impossible_rows(columns, self._limits)[0]
+        for name in ("actual_robot_voltage", "actual_robot_current"):
+            if name in batch.columns:  # not a number: not measured, and the rest counts
+                low, high = self._limits[name]
+                values = batch.columns[name]
+                bad |= (values < low[0]) | (values > high[0])
+        return ~bad
 
     def _powers(self, batch: Telemetry, current: Array | None, steps: Array) -> Array:
         """Powers of motors and drivers with brakes released [samples, channels].
@@ -304,23 +329,3 @@ class EnergyCalculator:
                 field="actual_current",
             )
         return None
-
-
-def _usable(batch: Telemetry, current: Array | None) -> tuple[Telemetry, Array | None, int]:
-    """A batch and its currents without samples that are not finite, and how many those are."""
-    needed = [batch.time[:, None], batch.columns["actual_qd"]]
-    if current is not None:
-        needed.append(current)
-    else:
-        names = ("target_q", "target_qd", "target_qdd", "actual_q")
-        needed += [batch.columns[name] for name in names if name in batch.columns]
-    if "joint_temperatures" in batch.columns:
-        needed.append(batch.columns["joint_temperatures"])
-    if all(np.isfinite(values.sum()) for values in needed):
-        return batch, current, 0
-    good = np.asarray(np.isfinite(np.concatenate(needed, axis=1)).all(axis=1))
-    return (
-        rows_of(batch, good),
-        None if current is None else current[good],
-        len(batch) - int(good.sum()),
-    )

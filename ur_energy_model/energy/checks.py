@@ -9,6 +9,7 @@ import numpy as np
 from ur_energy_model.errors import RecordingError, WrongRobotError
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.telemetry.plausibility import possible
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 
 
@@ -58,7 +59,9 @@ def check_width(path: str | Path, batch: Telemetry, names: tuple[str, ...], dof:
 
 
 def check_batch(path: str | Path, batch: Telemetry, names: tuple[str, ...], dof: int) -> None:
-    """Refuse a batch without these fields, of another width, or with values that are not finite.
+    """Refuse a batch without these fields, of another width, or with values that cannot be.
+
+    Those of these fields must be finite, and none of any field beyond what an arm can have.
 
     Raises:
         MissingFieldError, RecordingError: with the field at fault.
@@ -74,3 +77,12 @@ def check_batch(path: str | Path, batch: Telemetry, names: tuple[str, ...], dof:
                 "cut that stretch out of the recording or record again",
                 field=name,
             )
+    first = possible(batch)[2]
+    if first is not None:
+        raise RecordingError(
+            path,
+            f"value {first.value:.4g} at t = {batch.time[first.row]:.3f} s is impossible for "
+            "any arm",
+            "import the recording again, or cut that stretch out",
+            field=first.field,
+        )

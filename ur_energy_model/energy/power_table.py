@@ -37,8 +37,8 @@ class PowerTable:
     """Powers of consecutive samples.
 
     Attributes:
-        samples: those that count: each once, with finite values.
-        refused: number of samples left out for values that are not finite.
+        samples: those that count: each once, with values that an arm can have.
+        refused: number of samples left out for values that are not finite or impossible.
         steps: time to each sample.
         states: what the arm does, ArmState [samples].
         power: of every channel [samples, channels], W.

@@ -26,6 +26,7 @@ from ur_energy_model.errors import RecordingError
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.telemetry.bags import iterate_bag
+from ur_energy_model.telemetry.offline_simulator import REASON, REMEDY, OfflineSimulatorCheck
 
 Array = NDArray[np.float64]
 Progress = Callable[[float, str], None]
@@ -54,7 +55,7 @@ class EnergySummary:
     Attributes:
         duration: time integrated over, gaps left out [s].
         unaccounted: time in gaps [s].
-        refused: number of samples left out for values that are not finite.
+        refused: number of samples left out for values that are not finite or impossible.
         names: joint names, n.
         mechanical, electrical, electrical_std: per joint [n], J.
         electrical_total_std: of all joints' electrical energy, whose errors go together [J].
@@ -199,7 +200,10 @@ def estimate(
         rows = None
         if series is not None:
             rows = files.enter_context(power_series(series, calculator.channels))
-        for table in calculated(calculator, bag, progress=progress):
+        fields = (*FIELDS, "target_current")
+        check = OfflineSimulatorCheck()
+        for table in calculated(calculator, bag, fields=fields, progress=progress):
+            check.add(table.samples)
             meter.add_table(table)
             refused += table.refused
             counted += len(table.samples)
@@ -210,6 +214,8 @@ def estimate(
             raise RecordingError(
                 bag, "holds no sample whose values are all finite numbers", "record again"
             )
+        if check.found:
+            raise RecordingError(bag, REASON, REMEDY)
     return _summary(calculator, meter, refused, bus_complete)
 
 

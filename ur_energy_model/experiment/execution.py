@@ -24,9 +24,10 @@ from ur_energy_model.experiment.export import APPROACH_ACCELERATION, APPROACH_SP
 from ur_energy_model.experiment.limits import Verdict, check
 from ur_energy_model.experiment.mover import Follow, Mover, MoveTo, Report
 from ur_energy_model.experiment.runnable import Runnable, sample_period
-from ur_energy_model.experiment.watch import NORMAL_SAFETY, Watch
+from ur_energy_model.experiment.watch import Watch
 from ur_energy_model.telemetry.modes import (
     BRAKES_RELEASED,
+    NORMAL_SAFETY,
     PLAYING,
     ROBOT_MODES,
     SAFETY_MODES,

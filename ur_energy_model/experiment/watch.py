@@ -8,7 +8,7 @@ import time
 import numpy as np
 from numpy.typing import NDArray
 
-from ur_energy_model.telemetry.modes import SAFETY_MODES
+from ur_energy_model.telemetry.modes import NORMAL_SAFETY, SAFETY_MODES
 from ur_energy_model.telemetry.samples import Telemetry
 
 Array = NDArray[np.float64]
@@ -17,8 +17,6 @@ FOLLOWING_ERROR = 0.1
 """Largest deviation of measured from commanded joint position that is borne [rad]."""
 SILENCE = 1.0
 """Without telemetry for this long the connection counts as lost and the motion is ended [s]."""
-NORMAL_SAFETY = (1, 2)
-"""Safety modes, normal and reduced, in which an arm may move."""
 
 
 class Watch:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ur_energy_model.identification.channel_statistics import JointActivity
 from ur_energy_model.identification.verdict import (
     ENOUGH_SECONDS,
     ILL_CONDITIONED,
@@ -16,12 +15,13 @@ from ur_energy_model.identification.verdict import (
     Quality,
     Use,
 )
+from ur_energy_model.telemetry.channel_statistics import JointActivity
+from ur_energy_model.telemetry.offline_simulator import REASON, REMEDY
+from ur_energy_model.telemetry.plausibility import IMPOSSIBLE_SHARE
+from ur_energy_model.telemetry.samples import typical_step
 
 if TYPE_CHECKING:
     from ur_energy_model.identification.quality import Inspector
-
-NOMINAL_VOLTAGE = 48.0
-"""The maker's offline simulator reports exactly this bus voltage, always."""
 
 
 class Judge:
@@ -38,6 +38,7 @@ class Judge:
         self.step = float(np.median(forward)) if len(forward) else float("nan")
         close = forward[forward < 1.5 * self.step] if len(forward) else forward
         self.irregular = bool(len(close)) and bool(np.std(close) > 0.02 * self.step)
+        self.spacing = typical_step(steps) if self.irregular else self.step
         self.joints = self._joints()
         self.frozen, self.clipped = self._stuck()
 
@@ -50,7 +51,8 @@ class Judge:
     def _joints(self) -> tuple[JointQuality, ...]:
         found = self.found
         kind = "actual" if "actual_q" in found.fields else "target"
-        low = found.extremes(f"{kind}_q").low
+        seen = [found.extremes(name).low for name in (f"{kind}_q", "actual_current")]
+        low = next((each for each in seen if each is not None), None)
         if low is None:
             return ()
         n = len(low)
@@ -84,11 +86,7 @@ class Judge:
     @property
     def simulator(self) -> bool:
         """Whether the recording carries the fingerprint of the maker's offline simulator."""
-        voltage = self.found.extremes("actual_robot_voltage")
-        if voltage.low is None or voltage.high is None:
-            return self.found.proportion.exact
-        fixed = bool(voltage.low[0] == NOMINAL_VOLTAGE == voltage.high[0])
-        return fixed and self.found.proportion.exact
+        return self.found.offline_simulator.found
 
     def quality(self) -> Quality:
         """The verdict."""
@@ -101,7 +99,7 @@ class Judge:
             simulator=self.simulator,
             samples=found.samples,
             duration=seconds,
-            rate=1 / self.step if self.step else float("nan"),
+            rate=1 / self.spacing if self.spacing else float("nan"),
             irregular=self.irregular,
             gaps=found.gaps,
             lost=found.lost,
@@ -112,6 +110,7 @@ class Judge:
             freedrive=found.share("freedrive"),
             not_running=found.share("not_running"),
             stopped=found.share("stopped"),
+            reduced=found.share("reduced"),
             payloads=tuple(sorted(found.payloads)),
             missing=self._missing(),
             uses=tuple(self._uses(refusal)),
@@ -123,11 +122,14 @@ class Judge:
     def _refusal(self, seconds: float) -> str | None:
         if not self.found.samples:
             return "holds no sample; record again"
-        if self.simulator:
+        total = self.found.samples
+        if self.found.impossible > IMPOSSIBLE_SHARE * total:
             return (
-                "comes from the maker's offline simulator (actual_current is an exact multiple of "
-                "target_current, bus voltage exactly 48 V): nothing was measured; record a real arm"
+                f"{self.found.impossible} of {total} samples hold values that no such arm can have "
+                f"({self.found.first_impossible}); record or import again"
             )
+        if self.simulator:
+            return f"{REASON}; {REMEDY}"
         if seconds < 0.5:
             return f"covers {seconds:.2f} s without gaps; record at least {ENOUGH_SECONDS:.0f} s"
         currents = {f"actual_current_{j}" for j in range(len(self.joints))}
@@ -152,6 +154,12 @@ class Judge:
                 yield Use(purpose, "no", f"{', '.join(lacking)} not recorded")
             elif purpose == "temperature":
                 yield self._temperature_use()
+            elif purpose == "bus_power" and all(j.activity == "unknown" for j in self.joints):
+                yield Use(
+                    purpose,
+                    "limited",
+                    "positions and speeds not recorded: energy of the whole arm only",
+                )
             elif purpose == "bus_power" and all(j.activity == "idle" for j in self.joints):
                 yield Use(purpose, "limited", "standstill: standby power and nothing else")
             elif purpose == "base_parameters" and self.condition > ILL_CONDITIONED:
@@ -191,6 +199,11 @@ class Judge:
         if found.lost > 0.001 * total:
             yield f"{found.lost} samples ({100 * found.lost / total:.1f} %) are missing in " \
                   f"{found.gaps} gaps"  # fmt: skip
+        if found.impossible:
+            yield (
+                f"{found.impossible} samples with impossible values "
+                f"({found.first_impossible}) are left out here"
+            )
         if found.not_finite:
             fields = ", ".join(found.not_finite)
             yield f"{fields} hold values that are not finite; those samples are left out"
@@ -204,6 +217,8 @@ class Judge:
             yield f"{100 * found.share('not_running'):.1f} % with brakes on or power off"
         if found.share("stopped") > 0:
             yield f"{100 * found.share('stopped'):.1f} % in a safety stop"
+        if found.share("reduced") > 0:
+            yield f"{100 * found.share('reduced'):.1f} % with reduced safety limits (no stop)"
         if len(found.payloads) > 1:
             masses = ", ".join(f"{mass:g}" for mass in sorted(found.payloads))
             yield f"the payload changes within the recording ({masses} kg)"

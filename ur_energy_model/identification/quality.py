@@ -8,17 +8,20 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from ur_energy_model.identification.channel_statistics import (
-    Extremes,
-    JointActivity,
-    Proportion,
-    Repeats,
-)
+from ur_energy_model.energy.rated_limits import rated_limits
 from ur_energy_model.identification.conditioning import Conditioning
 from ur_energy_model.identification.judge import Judge
 from ur_energy_model.identification.reference_motion import RUNNING, freedrive
 from ur_energy_model.identification.verdict import Quality
 from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.telemetry.channel_statistics import (
+    Extremes,
+    JointActivity,
+    Repeats,
+)
+from ur_energy_model.telemetry.modes import REDUCED, SAFETY_STOPS
+from ur_energy_model.telemetry.offline_simulator import OfflineSimulatorCheck
+from ur_energy_model.telemetry.plausibility import ANY_ARM, possible
 from ur_energy_model.telemetry.samples import Array, RecordingInfo, Telemetry
 
 __all__ = ["Inspector", "Quality", "assess"]
@@ -39,7 +42,7 @@ def assess(
         robot: its arm, for the condition number; None leaves that out.
 
     Raises:
-        MissingFieldError: neither actual_q nor target_q is there.
+        MissingFieldError: neither positions nor currents are there.
     """
     inspector = Inspector(robot=robot)
     for part in [telemetry] if isinstance(telemetry, Telemetry) else telemetry:
@@ -58,9 +61,11 @@ class Inspector:
         samples, gaps, lost: numbers so far.
         steps: of time, the first 100 000 or so [s].
         repeats: by name of the channels that noise should keep moving.
-        proportion: of actual_current to target_current.
+        offline_simulator: looks for the fingerprint of the maker's simulator.
         activity: of the joints, None without speeds.
         not_finite: number of values by field.
+        impossible: number of samples with values that no such arm can have; they are left out.
+        first_impossible: the first such value, with its field.
         payloads: masses told to the controller [kg], at most 100.
         conditioning: of the motion, None without a robot.
     """
@@ -74,10 +79,12 @@ class Inspector:
     steps: list[Array] = field(default_factory=list)
     _extremes: dict[str, Extremes] = field(default_factory=dict)
     repeats: dict[str, Repeats] = field(default_factory=dict)
-    proportion: Proportion = field(default_factory=Proportion)
+    offline_simulator: OfflineSimulatorCheck = field(default_factory=OfflineSimulatorCheck)
     activity: JointActivity | None = None
     not_finite: dict[str, int] = field(default_factory=dict)
     _counts: dict[str, int] = field(default_factory=dict)
+    impossible: int = 0
+    first_impossible: str | None = None
     payloads: set[float] = field(default_factory=set)
     conditioning: Conditioning | None = None
 
@@ -85,10 +92,17 @@ class Inspector:
         """Take in the next part."""
         if not len(part):
             return
-        if "actual_q" not in part:
-            part.require("target_q", purpose="judging a recording")
+        if not {"actual_q", "target_q", "actual_current"} & set(part.columns):
+            part.require("actual_q", purpose="judging a recording without currents")
         self.info, self.fields = part.info, self.fields | set(part.columns)
         self.samples += len(part)
+        limits = ANY_ARM if self.robot is None else rated_limits(self.robot)
+        part, impossible, first = possible(part, limits)
+        self.impossible += int(np.count_nonzero(impossible))
+        if self.first_impossible is None and first is not None:
+            self.first_impossible = f"{first.field}_{first.index} = {first.value:.4g}"
+        if not len(part):
+            return
         self.gaps += len(part.gaps)
         self.lost += part.lost
         self._time(part)
@@ -103,9 +117,10 @@ class Inspector:
             if name in part:
                 for label, values in _labelled(name, part[name]):
                     self.repeats.setdefault(label, Repeats()).add(values)
-        if "actual_current" in part and "target_current" in part:
-            self.proportion.add(part["actual_current"], part["target_current"])
+        self.offline_simulator.add(part)
         speed = part["actual_qd"] if "actual_qd" in part else part.columns.get("target_qd")
+        if speed is None and "actual_current" in part:
+            speed = np.full_like(part["actual_current"], np.nan)
         if speed is not None:
             if self.activity is None:
                 self.activity = JointActivity.of(speed.shape[1])
@@ -118,7 +133,7 @@ class Inspector:
             self.steps.append(steps)
 
     def _condition(self, part: Telemetry) -> None:
-        if self.robot is None:
+        if self.robot is None or not {"actual_q", "target_q"} & set(part.columns):
             return
         if self.conditioning is None:
             down = self.info.gravity
@@ -134,7 +149,8 @@ class Inspector:
         if "robot_mode" in part:
             count("not_running", part["robot_mode"] != RUNNING)
         if "safety_mode" in part:
-            count("stopped", part["safety_mode"] != 1)
+            count("stopped", np.isin(part["safety_mode"], SAFETY_STOPS))
+            count("reduced", part["safety_mode"] == REDUCED)
         if "payload" in part and len(self.payloads) < _ENOUGH_PAYLOADS:
             self.payloads |= {round(float(v), 3) for v in np.unique(part["payload"])}
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from ur_energy_model.errors import IdentificationError
 
 Grade = Literal["good", "limited", "no"]
-Activity = Literal["idle", "little", "enough"]
+Activity = Literal["idle", "little", "enough", "unknown"]
 
 _IDLE_TRAVEL = 0.01
 _IDLE_SECONDS = 0.3
@@ -42,8 +43,8 @@ class JointQuality:
     """Excitation of one joint.
 
     Attributes:
-        travel: range of positions [rad].
-        speed: largest speed [rad/s].
+        travel: range of positions [rad], NaN without.
+        speed: largest speed [rad/s], NaN without.
         torque: range of target_moment [N m], NaN without.
         current: largest current [A], NaN without.
         moving: time above 0.01 rad/s [s].
@@ -61,7 +62,12 @@ class JointQuality:
 
     @property
     def activity(self) -> Activity:
-        """Idle (as good as never moved), little, or enough to identify friction."""
+        """Idle (as good as never moved), little, or enough to identify friction.
+
+        Unknown where positions were not recorded.
+        """
+        if math.isnan(self.travel):
+            return "unknown"
         if self.travel < _IDLE_TRAVEL or self.moving < _IDLE_SECONDS:
             return "idle"
         enough = (
@@ -90,7 +96,8 @@ class Quality:
         not_finite: number of values that are not finite, by field.
         freedrive: share of samples in freedrive.
         not_running: share of samples with the brakes on or the arm off.
-        stopped: share of samples in a safety mode other than normal.
+        stopped: share of samples in a safety stop.
+        reduced: share of samples in safety mode reduced, in which the arm works with lower limits.
         payloads: distinct payload masses told to the controller [kg].
         missing: fields that some step needs and the recording lacks.
         uses: what it is good for.
@@ -115,6 +122,7 @@ class Quality:
     freedrive: float
     not_running: float
     stopped: float
+    reduced: float
     payloads: tuple[float, ...]
     missing: tuple[str, ...]
     uses: tuple[Use, ...]

@@ -7,6 +7,8 @@ from ur_energy_model.robot_modes import ROBOT_MODES as ROBOT_MODES
 SAFETY_MODES: dict[int, str] = {
     1: "normal", 2: "reduced", 3: "protective stop", 4: "recovery", 5: "safeguard stop",
     6: "system emergency stop", 7: "robot emergency stop", 8: "violation", 9: "fault",
+    10: "validate joint id", 11: "undefined", 12: "automatic mode safeguard stop",
+    13: "three-position enabling stop",
 }  # fmt: skip
 
 BRAKES_RELEASED = (6, 7)
@@ -15,5 +17,11 @@ POWER_OFF = 3
 """robot_mode at and below which the joints have no power."""
 PROTECTIVE_STOP = 3
 """safety_mode."""
+REDUCED = 2
+"""safety_mode of an arm that works with reduced limits; it is not stopped."""
+NORMAL_SAFETY = (1, 2)
+"""safety_mode of an arm that may move: normal, and with reduced limits."""
+SAFETY_STOPS = (3, 5, 6, 7, 8, 9, 12, 13)
+"""safety_mode of an arm that a safety function has stopped."""
 PLAYING = 2
 """runtime_state of a program that runs."""

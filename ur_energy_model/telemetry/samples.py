@@ -64,26 +64,41 @@ class RecordingInfo:
     extra: Mapping[str, str] = field(default_factory=dict)
 
 
-def find_gaps(time: Array, period: float | None = None) -> tuple[Gap, ...]:
+def typical_step(steps: Array) -> float:
+    """Larger of median and mean of a clock's steps forward [s]; NaN without any.
+
+    Robust where a recorder stored samples at irregular multiples of the controller's tick. Steps
+    of more than ten times the median are gaps and do not count for the mean.
+    """
+    forward = steps[steps > 0]
+    if not forward.size:
+        return float("nan")
+    middle = float(np.median(forward))
+    return max(middle, float(np.mean(forward[forward <= 10 * middle])))
+
+
+def find_gaps(
+    time: Array, period: float | None = None, *, typical: float | None = None
+) -> tuple[Gap, ...]:
     """Gaps in a series of controller timestamps.
 
     Args:
         time: controller timestamps [n], s.
-        period: nominal sample period [s]; None takes the larger of the median and the mean step,
-            which is robust where a recorder stored samples at irregular multiples of the tick.
+        period: nominal sample period [s]; None where there is none.
+        typical: step to go by where there is no period [s]; None takes `typical_step` of these.
 
     Returns:
-        One Gap per step longer than 1.5 nominal periods (2.5 where the period had to be
-        guessed), and one per step backwards (a restarted controller). Equal timestamps are no
+        One Gap per step longer than 1.5 nominal periods (2.5 typical steps where there
+        is no period), and one per step backwards (a restarted controller). Equal timestamps are no
         gap but a sample recorded twice, see `Telemetry.distinct`.
     """
     steps = np.diff(time)
     if steps.size == 0:
         return ()
-    forward = steps[steps > 0]
     guessed = period is None
     if period is None:
-        period = float(max(np.median(forward), np.mean(forward))) if forward.size else 1.0
+        period = typical_step(steps) if typical is None else typical
+        period = period if period > 0 else 1.0
     limit = (2.5 if guessed else 1.5) * period
     places = np.flatnonzero((steps > limit) | (steps < 0))
     return tuple(
@@ -189,16 +204,26 @@ class Telemetry:
 
         Recorders that poll store some samples twice; differentiating needs each once.
         """
-        keep = np.diff(self.time, prepend=np.nan) != 0
+        return self.select(np.diff(self.time, prepend=np.nan) != 0)
+
+    def select(self, keep: NDArray[np.bool_]) -> Telemetry:
+        """Only some of the samples, keep [n]; gaps stay in front of the next sample that is kept.
+
+        Samples left out make no gaps of their own.
+        """
         if keep.all():
             return self
-        number = np.cumsum(keep) - 1
-        kept = {name: values[keep] for name, values in self.columns.items()}
+        number: NDArray[np.intp] = np.cumsum(keep) - keep
+        count = int(np.count_nonzero(keep))
         return Telemetry(
             time=self.time[keep],
-            columns=kept,
+            columns={name: values[keep] for name, values in self.columns.items()},
             info=self.info,
-            gaps=tuple(replace(gap, index=int(number[gap.index])) for gap in self.gaps),
+            gaps=tuple(
+                replace(gap, index=int(number[gap.index]))
+                for gap in self.gaps
+                if number[gap.index] < count
+            ),
             stamp=None if self.stamp is None else self.stamp[keep],
         )
 

@@ -1,0 +1,72 @@
+"""Values that no arm can have."""
+
+import numpy as np
+import pytest
+
+from ur_energy_model.energy.rated_limits import rated_limits
+from ur_energy_model.model.robots import available_robots, load_robot
+from ur_energy_model.telemetry.fields import FIELDS
+from ur_energy_model.telemetry.plausibility import ANY_ARM, impossible_rows, possible
+from ur_energy_model.telemetry.samples import Gap, Telemetry
+
+
+def test_rows_and_the_first_value_are_named():
+    columns = {"actual_q": np.zeros((10, 6)), "actual_robot_voltage": np.full(10, 48.0)}
+    columns["actual_q"][7, 2] = 1e160
+    columns["actual_robot_voltage"][4] = 900.0
+    bad, first = impossible_rows(columns)
+    assert np.flatnonzero(bad).tolist() == [4, 7]
+    assert (first.row, first.field, first.index, first.value) == (4, "actual_robot_voltage", 0, 900)
+
+
+@pytest.mark.parametrize(
+    ("field", "fine", "wrong"),
+    [
+        ("actual_q", 12.6, 200.0),
+        ("actual_qd", 6.2, 13.0),
+        ("actual_current", 150.0, 1e5),
+        ("joint_temperatures", 85.0, 300.0),
+        ("actual_main_voltage", 54.0, 230.0),
+        ("actual_robot_current", -3.0, 1e4),
+        ("actual_digital_input_bits", 2.0**63, np.nan),
+    ],
+)
+def test_generous_limits(field, fine, wrong):
+    shape = (1, FIELDS[field].width)
+    assert not impossible_rows({field: np.full(shape, fine)})[0].any()
+    assert impossible_rows({field: np.full(shape, wrong)})[0].all()
+
+
+@pytest.mark.parametrize("name", available_robots())
+def test_every_arm_may_have_its_rated_values(name):
+    robot = load_robot(name)
+    limits = rated_limits(robot)
+    assert set(limits) == set(ANY_ARM)
+    rated = {"actual_q": robot.max_position, "actual_qd": robot.max_velocity}
+    torque = robot.max_torque / (robot.gear_ratio * robot.torque_constant)
+    if np.isfinite(torque).all():
+        rated["actual_current"] = torque
+    for field, values in rated.items():
+        low, high = limits[field]
+        assert (values < high).all()
+        assert (-values > low).all()
+        assert np.isfinite(high).all()
+
+
+def test_possible_samples_keep_their_gaps():
+    time = np.arange(8.0)
+    q = np.zeros((8, 6))
+    q[[2, 5], 1] = 1e9
+    q[3, 0] = np.nan  # not measured: left to those who read it
+    whole = Telemetry(time, {"actual_q": q}, gaps=(Gap(5, 4.0, 5.0, 3), Gap(7, 6.0, 7.0, 1)))
+    kept, bad, first = possible(whole)
+    assert kept.time.tolist() == [0, 1, 3, 4, 6, 7]
+    assert [gap.index for gap in kept.gaps] == [4, 5]
+    assert np.count_nonzero(bad) == 2
+    assert first.row == 2
+
+
+def test_nothing_is_impossible_in_no_rows():
+    bad, first = impossible_rows({"actual_q": np.zeros((0, 6))})
+    assert len(bad) == 0
+    assert first is None

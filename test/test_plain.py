@@ -1,0 +1,25 @@
+"""Text for terminals."""
+
+import pytest
+
+from ur_energy_model.plain import printable
+
+
+@pytest.mark.parametrize("text", ["a b", "Motor 1 \u2013 25 \u00b0C", "line\n\tnext"])
+def test_ordinary_text_stays(text):
+    assert printable(text) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("\x1b[31mred", r"\x1b[31mred"),
+        ("a\rb\x07", r"a\rb\x07"),
+        ("\u202eabc", r"\u202eabc"),
+        ("\udc80", r"\udc80"),
+        ("\x9b2J", r"\x9b2J"),
+    ],
+)
+def test_control_characters_are_spelled_out(text, shown):
+    assert printable(text) == shown
+    assert printable(text).isprintable()

@@ -1,0 +1,58 @@
+"""Values that an arm cannot have, from its rated ones with a generous margin."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.telemetry.plausibility import (
+    ACCELERATION,
+    ANY_ARM,
+    CURRENT,
+    POSITION,
+    TORQUE,
+    Limits,
+)
+
+_SPEED_MARGIN = 2.0
+_CURRENT_MARGIN = 5.0
+_TORQUE_MARGIN = 5.0
+_LEAST_CURRENT = 20.0
+_LARGEST_CURRENT = 200.0
+
+
+def rated_limits(robot: RobotDescription) -> Limits:
+    """Lowest and highest possible value of each RTDE field of an arm.
+
+    Positions may reach four turns to either side (joints that turn without end count on; arms
+    have reported more than two), speeds twice the rated ones, torques five times the rated ones.
+    Motor currents may reach five times that of the rated torque, at least 20 A, and 200 A where
+    the motor is not known.
+    """
+    unknown = ~(np.isfinite(robot.torque_constant) & np.isfinite(robot.max_torque))
+    with np.errstate(invalid="ignore"):
+        current = _CURRENT_MARGIN * robot.max_torque / (robot.gear_ratio * robot.torque_constant)
+    largest = np.where(robot.gear_ratio > 1, _LARGEST_CURRENT, CURRENT)
+    current = np.where(unknown, largest, np.maximum(current, _LEAST_CURRENT))
+    position = np.maximum(POSITION, 2 * robot.max_position)
+    torque = np.where(unknown, TORQUE, _TORQUE_MARGIN * robot.max_torque)
+    speed = _SPEED_MARGIN * robot.max_velocity
+    acceleration = np.maximum(ACCELERATION, 10 * robot.max_acceleration)
+    joint_limits = {
+        "actual_q": position,
+        "target_q": position,
+        "actual_qd": speed,
+        "target_qd": speed,
+        "target_qdd": acceleration,
+        "target_moment": torque,
+        "actual_current_as_torque": torque,
+        "actual_current": current,
+        "target_current": current,
+        "joint_control_output": current,
+    }
+    voltage = max(80.0, 1.7 * robot.nominal_voltage)
+    supply = {
+        name: (np.array([-1.0]), np.array([voltage]))
+        for name in ("actual_joint_voltage", "actual_main_voltage", "actual_robot_voltage")
+    }
+    return {**ANY_ARM, **supply, **{name: (-high, high) for name, high in joint_limits.items()}}

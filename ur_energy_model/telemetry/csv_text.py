@@ -1,0 +1,187 @@
+"""Lines of a text file, plain or gzipped, read with bounded memory and time."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import re
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TextIO, cast
+
+from ur_energy_model.errors import RecordingError
+
+MAX_LINE = 1 << 20
+"""Longest line read, in characters."""
+MAX_TEXT = 16 << 30
+"""Most characters read of one file, unpacked: some hours of everything an arm sends at 500 Hz."""
+MAX_RATIO = 200
+"""Recordings never unpack to more than this many times their size (real ones to 3 to 10 times)."""
+MAX_LINES = 10_000_000
+"""Most lines read of one file."""
+_RATIO_FROM = 64 << 20
+_HEAD_CHARACTERS = 4 << 20
+_DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+(e[+-]?\d+)?\s*", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How a file separates columns and writes decimals.
+
+    Attributes:
+        delimiter: between columns; None stands for white space.
+        decimal_comma: numbers have a comma where others have a point.
+    """
+
+    delimiter: str | None
+    decimal_comma: bool = False
+
+    def cells(self, line: str) -> list[str]:
+        """Texts of a line's columns, without blanks and quotes around them."""
+        if '"' in line:
+            row = next(csv.reader([line.strip()], delimiter=self.delimiter or " "), [])
+            return [cell.strip() for cell in row if cell or self.delimiter]
+        return [cell.strip() for cell in line.rstrip("\r\n").split(self.delimiter)]
+
+    def count(self, line: str) -> int:
+        """Number of columns of a line; one empty column at its end does not count."""
+        if self.delimiter is None or '"' in line:
+            return len(self.cells(line))
+        return line.count(self.delimiter) + (not self.open_ended(line))
+
+    def open_ended(self, line: str) -> bool:
+        """Whether a line ends with a delimiter, as some writers leave it."""
+        return self.delimiter is not None and line.rstrip("\r\n ").endswith(self.delimiter)
+
+    def number(self, text: str) -> float:
+        """A cell as a number.
+
+        Raises:
+            ValueError: it is none.
+        """
+        return float(text.replace(",", ".", 1) if self.decimal_comma else text)
+
+    def numeric(self, text: str) -> bool:
+        """Whether a cell is a number, NaN and infinity included."""
+        try:
+            self.number(text)
+        except ValueError:
+            return False
+        return True
+
+
+def find_dialect(lines: Sequence[str]) -> Dialect:
+    """How a file separates columns and writes decimals, from its first lines.
+
+    Semicolons and tabs count before commas, which may also be decimal commas; between two
+    blanks, `1,5` is a decimal comma.
+    """
+    first = lines[0] if lines else ""
+    for mark in (";", "\t"):
+        if all(mark in line for line in lines if line.strip()) and first:
+            return Dialect(mark, _with_decimal_commas(lines, mark))
+    if "," in first and not _with_decimal_commas([first], None):
+        return Dialect(",")
+    return Dialect(None, _with_decimal_commas(lines, None))
+
+
+def _with_decimal_commas(lines: Sequence[str], delimiter: str | None) -> bool:
+    """Whether numbers like 1,5 stand between delimiters, several to a line without a point."""
+    found = 0
+    for line in lines:
+        cells = line.split(delimiter)
+        if delimiter is None and len(cells) < 2:
+            continue
+        with_comma = sum(_DECIMAL_COMMA.fullmatch(cell.strip('" ')) is not None for cell in cells)
+        if with_comma and not any(_plain_decimal(cell) for cell in cells):
+            found += 1
+    return found > 0
+
+
+def _plain_decimal(cell: str) -> bool:
+    return re.fullmatch(r'\s*"?[+-]?\d+\.\d+(e[+-]?\d+)?"?\s*', cell, re.IGNORECASE) is not None
+
+
+class CsvText:
+    """The lines of a file; every iteration reads it anew.
+
+    Args:
+        path: of a text file, plain or gzipped.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __iter__(self) -> Iterator[tuple[int, str]]:
+        """Number (from 1) and text of each line that is not blank.
+
+        Raises:
+            RecordingError: it cannot be read, is no text, or unpacks to more than a recording
+                can.
+        """
+        try:
+            yield from self._lines()
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise RecordingError(
+                self.path, f"cannot be read ({reason})", "check the path"
+            ) from None
+        except (EOFError, zlib.error):
+            raise RecordingError(
+                self.path, "ends in the middle of its gzip data", "copy it again"
+            ) from None
+
+    def _lines(self) -> Iterator[tuple[int, str]]:
+        size = max(self.path.stat().st_size, 1)
+        read = number = 0
+        with self._open() as file:
+            while line := file.readline(MAX_LINE):
+                number += 1
+                read += len(line)
+                if len(line) == MAX_LINE:
+                    raise RecordingError(
+                        self.path, "has a line of a million characters", "name a CSV recording"
+                    )
+                if read > MAX_TEXT or (read > _RATIO_FROM and read > MAX_RATIO * size):
+                    raise self._too_much(read, size)
+                if number > MAX_LINES:
+                    raise RecordingError(
+                        self.path, f"has more than {MAX_LINES} lines", "import it in parts"
+                    )
+                if number == 1 and "\0" in line:
+                    raise RecordingError(self.path, "is not text", "name a CSV recording")
+                if not line.isspace():
+                    yield number, line
+
+    def _too_much(self, read: int, size: int) -> RecordingError:
+        if read > MAX_TEXT:
+            return RecordingError(
+                self.path, f"is longer than {MAX_TEXT >> 30} GiB of text", "import it in parts"
+            )
+        return RecordingError(
+            self.path,
+            f"unpacks to more than {MAX_RATIO} times its {size} bytes, which no recording does",
+            "name a CSV recording",
+        )
+
+    def _open(self) -> TextIO:
+        with self.path.open("rb") as file:
+            zipped = file.read(2) == b"\x1f\x8b"
+        if zipped:
+            return cast(
+                "TextIO", gzip.open(self.path, "rt", encoding="utf-8-sig", errors="replace")
+            )
+        return self.path.open(encoding="utf-8-sig", errors="replace")
+
+    def head(self, count: int) -> list[tuple[int, str]]:
+        """The first lines that are not blank, at most `count` and some megabytes."""
+        out: list[tuple[int, str]] = []
+        size = 0
+        for number, line in self:
+            out.append((number, line))
+            size += len(line)
+            if len(out) == count or size > _HEAD_CHARACTERS:
+                break
+        return out
