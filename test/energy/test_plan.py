@@ -10,7 +10,6 @@ import pytest
 from test.energy.known_arm import ROBOT, known_model
 from ur_energy_model.energy.plan import Plan, predict_energy, read_plan
 from ur_energy_model.errors import InputError
-from ur_energy_model.model.energy_model import PREDICTION_ERROR
 
 NAMES = ROBOT.joint_names
 
@@ -49,10 +48,12 @@ def test_points_without_derivatives_are_interpolated(derivatives: int) -> None:
 def test_deviation_holds_standby_and_motors() -> None:
     model, still = known_model(), Plan(np.array([0.0, 10.0]), np.zeros((2, 6)))
     found = predict_energy(model, still)
-    held = model.predict(*np.zeros((3, 1, 6))).copper_loss[0]
-    motors = 2 * PREDICTION_ERROR * held * 10.0  # copper loss is of the current squared
+    held = model.predict(*np.zeros((3, 1, 6)))
+    shares = held.current_std[0] / np.maximum(np.abs(held.current[0]), 1e-9)
+    motors = 2 * shares * held.copper_loss[0] * 10.0  # copper loss is of the current squared
     assert found.electrical_std == pytest.approx(motors, rel=1e-6)
-    assert found.total_std == pytest.approx(np.hypot(0.5 * 10.0, np.linalg.norm(motors)), rel=1e-6)
+    standby = np.hypot(0.5, model.sessions.standby) * 10.0
+    assert found.total_std == pytest.approx(np.hypot(standby, np.linalg.norm(motors)), rel=1e-6)
     assert predict_energy(known_model(), quintic(3)).electrical_std.min() > 0
 
 

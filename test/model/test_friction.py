@@ -12,7 +12,7 @@ from ur_energy_model.model.friction import (
     Friction,
     FrictionLaw,
 )
-from ur_energy_model.model.friction_bank import FrictionBank, presliding, straight_line
+from ur_energy_model.model.friction_bank import RETAINED, FrictionBank, presliding, straight_line
 from ur_energy_model.model.friction_terms import OperatingPoint, temperature_factor
 
 SPEED = np.array([-2.0, -0.5, -0.02, 0.02, 0.5, 2.0])
@@ -110,16 +110,16 @@ def test_manufacturer_style_model_falls_with_warmth() -> None:
     assert factor[0] > 1.0 > factor[2] > 0.3
 
 
-def test_a_joint_that_stops_keeps_the_friction_of_its_last_motion() -> None:
+def test_a_joint_that_stops_keeps_much_of_the_friction_of_its_last_motion() -> None:
     time = np.arange(0, 2.0, 0.01)
     qd = np.where(time < 1.0, 0.5, 0.0)
     q = np.cumsum(qd) * 0.01
     out, state = presliding(q[:, None], qd[:, None], np.array([1e-3]), np.zeros(1))
     assert out[50, 0] == pytest.approx(1.0)
-    assert out[-1, 0] == pytest.approx(1.0, abs=1e-6)
+    assert out[-1, 0] == pytest.approx(RETAINED, abs=1e-6)
     creep = q[-1] - np.linspace(0.0, 2e-3, 200)  # turned around by a creep of two travels
     back, _ = presliding(creep[:, None], np.full((200, 1), -1e-5), np.array([1e-3]), state)
-    assert back[-1, 0] == pytest.approx(2 * np.exp(-2.0) - 1, abs=0.02)
+    assert back[-1, 0] == pytest.approx(RETAINED * (2 * np.exp(-2.0) - 1), abs=0.02)
 
 
 def test_straight_line_of_a_straight_law_is_the_law() -> None:

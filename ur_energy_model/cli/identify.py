@@ -71,6 +71,11 @@ def register(subparsers: Any) -> None:
     )
     evaluate.add_argument("model", metavar="MODEL.yaml")
     evaluate.add_argument("bags", nargs="+", metavar="BAG")
+    evaluate.add_argument(
+        "--no-anchor", action="store_true",
+        help="compare with standby power and friction as the model has them, not as the "
+        "recording's own standstill and first seconds of motion show them",
+    )  # fmt: skip
     output.add_json_option(evaluate)
     evaluate.set_defaults(run=run_evaluate)
 
@@ -142,7 +147,10 @@ def run_evaluate(options: argparse.Namespace) -> int:
 
     model = EnergyModel.load(options.model)
     with output.progress("evaluating") as report:
-        results = [evaluate(model, bag, progress=_shown(report)).as_json() for bag in options.bags]
+        results = [
+            evaluate(model, bag, anchor=not options.no_anchor, progress=_shown(report)).as_json()
+            for bag in options.bags
+        ]
     if options.json:
         output.print_json({"model": options.model, "robot": model.robot, "results": results})
     else:
@@ -167,6 +175,9 @@ def print_metrics(entry: Mapping[str, Any]) -> None:
                     for j, row in enumerate(entry[key])
                 ],
             )
+    session = entry.get("session")
+    if session is not None:
+        output.note(f"{entry['bag']}: {_session_line(session)}")
     power = entry["power"]
     if power is not None:
         output.print_table(
@@ -182,6 +193,18 @@ def print_metrics(entry: Mapping[str, Any]) -> None:
                 ]
             ],
         )
+
+
+def _session_line(session: Mapping[str, Any]) -> str:
+    """What was known of a recording's session."""
+    if not session["anchored"]:
+        return "standby power and friction as the model has them"
+    scales = ", ".join(f"{scale:.2f}" for scale in session["friction_scale"])
+    return (
+        f"anchored on {session['moving_seconds']:.1f} s of motion and "
+        f"{session['still_seconds']:.1f} s of standstill: friction x {scales}; "
+        f"standby {session['standby']:.1f} W"
+    )
 
 
 def _print_identification(result: Identification) -> None:
@@ -212,6 +235,12 @@ def _print_identification(result: Identification) -> None:
             f"actual_q {1e3 * entry['position_delay']:.1f} ms behind target_q"
         )
     output.note(f"power: standby {model.bus.standby:.2f} W; {model.bus.reason}")
+    sessions, spread = model.sessions, model.sessions.friction_of(model.dof)
+    known = f"{sessions.count} sessions compared" if sessions.count else "typical values"
+    output.note(
+        f"another session ({known}): standby ± {CONFIDENCE * sessions.standby:.1f} W, friction ± "
+        f"{100 * CONFIDENCE * spread.min():.0f} to {100 * CONFIDENCE * spread.max():.0f} %"
+    )
     if "current_delay" in result.power.factors:
         delay, std = (1e3 * figure for figure in result.power.factors["current_delay"])
         output.note(f"power: currents {delay:.2f} ± {CONFIDENCE * std:.2f} ms behind speeds")

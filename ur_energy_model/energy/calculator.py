@@ -9,7 +9,7 @@ samples and the controller's clock. Equations: drive.py; supply.py; Clochiatti e
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -113,16 +113,18 @@ class EnergyCalculator:
         self.conditions = Conditions(model.setup)
         self.standby = StandbyTracker(
             model.bus.standby,
-            model.sessions.standby,
+            model.session.standby_std,
             self.options.standby_limit,
             self.options.track_standby,
         )
         self._limits = rated_limits(robot)
-        self._measured = MeasuredPowers(model)
-        self._expected = MotionPowers(model, robot, self.conditions)
+        # The tracker says how far standby power is unknown, so the model's errors leave that out.
+        tracked = model.in_session(replace(model.session, standby_std=0.0))
+        self._measured = MeasuredPowers(tracked)
+        self._expected = MotionPowers(tracked, robot, self.conditions)
         self._store = SupplyStore(model.bus.storage, model.bus.floor)
         self.channels = Channels(robot.joint_names, self._error_counts())
-        self._anchor = AnchorCredit(self.channels, model.bus.standby, model.sessions.standby)
+        self._anchor = AnchorCredit(self.channels, model.bus.standby, model.session.standby_std)
         self._held = np.zeros(len(self.channels) - self.channels.sensitivity)
         self._stretch: float | None = None
 

@@ -18,6 +18,7 @@ from ur_energy_model.identification.setup_data import StatedSetup
 from ur_energy_model.identification.setup_estimation import SetupEstimate
 from ur_energy_model.model.energy_model import EnergyModel, JointModel
 from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.model.sessions import SessionSpread, scaled_parameters
 
 Array = NDArray[np.float64]
 
@@ -27,9 +28,14 @@ _SETUP_SOURCES = {"configured": "given"}
 def assemble(
     robot: RobotDescription, estimate: SetupEstimate | None, joints: Sequence[JointFit],
     inertia: InertiaEstimate, power: PowerFitResult, recordings: Sequence[Recording],
-    stated: StatedSetup,
+    stated: StatedSetup, sessions: SessionSpread,
 ) -> EnergyModel:  # fmt: skip
-    """The model, without metrics; the setup stated counts where none was estimated."""
+    """The model, without metrics; the setup stated counts where none was estimated.
+
+    Deviations of friction parameters are those of any session of the arm; current_covariance is
+    that of the sessions fitted.
+    """
+    spread = sessions.friction_of(robot.dof)
     models = []
     for j, fit in enumerate(joints):
         power_source = power.source
@@ -47,7 +53,7 @@ def assemble(
                     "torque_constant": fit.torque_constant_std,
                     "winding_resistance": float(power.resistance_std[j]),
                     "back_emf_constant": float(power.back_emf_std[j]),
-                    **fit.friction_std,
+                    **_of_any_session(fit, float(spread[j])),
                 },
                 source={
                     "gear_ratio": "robot file",
@@ -73,8 +79,19 @@ def assemble(
         bus=power.bus,
         current_delay=power.current_delay,
         link_tensors=None if estimate is None else estimate.link_tensors,
+        sessions=sessions,
         provenance=_provenance(recordings, power),
     )
+
+
+def _of_any_session(fit: JointFit, spread: float) -> dict[str, float]:
+    """Deviations of friction parameters where friction varies by so much between sessions."""
+    names = fit.friction.law.parameters
+    varying = np.where(scaled_parameters(names), spread * np.abs(fit.friction.values), 0.0)
+    return {
+        name: float(np.hypot(fit.friction_std[name], part))
+        for name, part in zip(names, varying, strict=True)
+    }
 
 
 def _provenance(recordings: Sequence[Recording], power: PowerFitResult) -> dict[str, Any]:

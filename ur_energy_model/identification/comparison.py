@@ -85,6 +85,7 @@ class Comparison:
     Attributes:
         motion: wide-band motion of the same samples.
         current_measured, current_model: [samples, n], A.
+        current_std: standard deviation of measured less modelled current [samples, n], A.
         moving: [samples, n], True where the joint moves clear of standstill.
         torque_recorded, torque_model: target_moment and the model's frictionless torque, joint
             side [samples, n], N m; None where the torque belongs to recorded targets (see
@@ -96,6 +97,7 @@ class Comparison:
     motion: Motion
     current_measured: Array
     current_model: Array
+    current_std: Array
     moving: NDArray[np.bool_]
     torque_recorded: Array | None
     torque_model: Array | None
@@ -118,18 +120,19 @@ def compare(model: EnergyModel, recording: Recording, setups: Setups) -> Iterato
             load = link + inertia * part.qdd
             temperature = part.temperature if np.isfinite(part.temperature).all() else None
             predicted = model.from_link_torque(
-                link, part.qd, part.qdd, temperature=temperature, direction=memory(part), std=False
-            ).current
+                link, part.qd, part.qdd, temperature=temperature, direction=memory(part)
+            )
             moment = np.zeros_like(load)
             own = recording.torque_reference == "actual" and bool(np.isfinite(part.moment).all())
             if own:
                 moment = _shifted(part.time, part.moment, setups.delay(part))
-            both = np.column_stack([part.current, predicted, load, moment])
+            both = np.column_stack([part.current, predicted.current, load, moment])
             current, modelled, load, moment = np.split(narrow(part, both)[inside], 4, axis=1)
             yield Comparison(
                 motion=part.cut(inside),
                 current_measured=current,
                 current_model=modelled,
+                current_std=predicted.current_std[inside],
                 moving=narrow.moving(part, MOVING_SPEED)[inside],
                 torque_recorded=moment if own else None,
                 torque_model=load if own else None,

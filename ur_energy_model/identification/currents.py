@@ -26,7 +26,13 @@ from ur_energy_model.identification.grams import BlockedGram, Prior, Solution, c
 from ur_energy_model.identification.inertia import InertiaEstimate
 from ur_energy_model.identification.inertia_fit import apart, with_inertia
 from ur_energy_model.identification.joint_fit import JointFit, friction_of
+from ur_energy_model.identification.scored_law import ScoredLaw, scaled_coefficients
+from ur_energy_model.identification.session_scales import SessionBlocks, session_scales
 from ur_energy_model.identification.signals import Motion, NarrowFilter
+from ur_energy_model.identification.systematic_error import (
+    load_share_unexplained,
+    systematic_rms,
+)
 from ur_energy_model.model.friction import LAWS, Friction
 from ur_energy_model.model.friction_terms import OperatingPoint
 from ur_energy_model.model.robots import RobotDescription
@@ -70,16 +76,20 @@ class CurrentFit:
         self.robot = robot
         self.friction = friction
         self.candidates = candidates(friction, warm=warm)
+        self._warm = warm
+        self._sessions: list[tuple[BlockedGram, BlockedGram]] = []
         self._inertia = inertia
         self._nominal = inertia.value if inertia is not None and nominal is None else nominal
         self._library = CurrentColumns(
             self.candidates, inertia is not None and bool(inertia.unknown.any())
         )
-        self._grams = BlockedGram()
-        self._counts = BlockedGram()
         self._temperature = np.array([[np.inf, -np.inf]] * robot.dof)
         self._moving_time = np.zeros(robot.dof)
         self._memory = _FILTER_MEMORY
+
+    def start_session(self) -> None:
+        """What is added from now on belongs to another session, with friction of its own level."""
+        self._sessions.append((BlockedGram(), BlockedGram()))
 
     def add(self, motion: Motion, load: Array, narrow: NarrowFilter) -> None:
         """Add an uninterrupted motion.
@@ -103,20 +113,21 @@ class CurrentFit:
         period = float(time[1] - time[0])
         self._moving_time += moving.sum(axis=0) * period
         self._memory = max(1.0, min(self._memory, _WHITE_TIME / (narrow.cutoff * period)))
+        grams, sizes = self._last()
         by_joint = np.ascontiguousarray(rows.transpose(1, 0, 2))
         edges = [0, *(np.flatnonzero(np.diff(np.floor(time))) + 1), len(time)]
         for start, stop in pairwise(edges):
             piece = by_joint[:, start:stop]
             duration = (stop - start) * period
-            self._grams.add(piece.transpose(0, 2, 1) @ piece, duration)
-            self._counts.add(moving[start:stop].sum(axis=0, dtype=float), duration)
+            grams.add(piece.transpose(0, 2, 1) @ piece, duration)
+            sizes.add(moving[start:stop].sum(axis=0, dtype=float), duration)
 
     def merge(self, other: CurrentFit) -> None:
-        """Take over what another accumulator with the same candidates has seen."""
+        """Take over what another accumulator with the same candidates has seen of this session."""
         if other.candidates != self.candidates:
             raise ValueError("accumulators of different friction candidates do not merge")
-        self._grams.merge(other._grams)
-        self._counts.merge(other._counts)
+        for own, theirs in zip(self._last(), other._last(), strict=True):
+            own.merge(theirs)
         self._moving_time += other._moving_time
         self._temperature[:, 0] = np.minimum(self._temperature[:, 0], other._temperature[:, 0])
         self._temperature[:, 1] = np.maximum(self._temperature[:, 1], other._temperature[:, 1])
@@ -135,6 +146,12 @@ class CurrentFit:
             )
         return tuple(self._joint(j) for j in range(self.robot.dof))
 
+    def _last(self) -> tuple[BlockedGram, BlockedGram]:
+        """Gram matrices and numbers of samples of the session that is being added to."""
+        if not self._sessions:
+            self.start_session()
+        return self._sessions[-1]
+
     def _point(self, motion: Motion, load: Array) -> OperatingPoint:
         model = self.robot.friction_temperature_model.T
         return OperatingPoint(
@@ -146,48 +163,53 @@ class CurrentFit:
     def _joint(self, j: int) -> JointFit:
         if self._moving_time[j] < SHORTEST_MOTION:
             return self._from_prior(j)
-        counts = self._counts.blocks[:, j]
-        scored: list[tuple[Candidate, Array, Prior, Array]] = []
-        library = self._grams.blocks[:, j]
+        library = [(g.blocks[:, j], c.blocks[:, j]) for g, c in self._sessions if len(c)]
+        library = [(grams, counts) for grams, counts in library if counts.any()]
+        counts = np.concatenate([counts for _, counts in library])
+        scored: list[ScoredLaw] = []
         fits_inertia = self._inertia is not None and bool(self._inertia.unknown[j])
         nominal = 0.0 if self._nominal is None else float(self._nominal[j])
         for index, candidate in enumerate(self.candidates):
             place = self._library.place(index, fits_inertia)
-            blocks = library[:, place][:, :, place]
+            sessions = [SessionBlocks(g[:, place][:, :, place], c) for g, c in library]
             prior = current_prior(self.robot, candidate.law, j)
             if self._inertia is not None and fits_inertia:
                 believed = (float(self._inertia.value[j]), float(self._inertia.std[j]))
-                prior = with_inertia(prior, blocks, counts, believed, nominal)
+                whole = np.concatenate([session.blocks for session in sessions])
+                prior = with_inertia(prior, whole, counts, believed, nominal)
+            # Laws compete without scales where temperature may explain what they would hide.
+            which = scaled_coefficients(candidate, len(prior.mean))
+            scales, blocks = session_scales(sessions, prior, which, applied=not self._warm)
             errors = (
                 cross_validate(blocks, prior, counts) if len(self.candidates) > 1 else np.zeros(1)
             )
-            scored.append((candidate, blocks, prior, errors))
-        best: dict[str, tuple[Candidate, Array, Prior, Array]] = {}
+            scored.append(ScoredLaw(candidate, sessions, blocks, prior, errors, scales))
+        best: dict[str, ScoredLaw] = {}
         for entry in scored:
-            name = entry[0].law.name
-            if name not in best or entry[3].mean() < best[name][3].mean():
+            name = entry.candidate.law.name
+            if name not in best or entry.errors.mean() < best[name].errors.mean():
                 best[name] = entry
-        chosen, reason = choose({name: entry[3] for name, entry in best.items()})
-        candidate, blocks, prior, _ = best[chosen]
-        solution = solve(blocks, prior, counts)
-        self._refuse_impossible(solution, blocks.sum(axis=0), j)
-        comparison = {name: float(np.sqrt(entry[3].mean())) for name, entry in best.items()}
+        chosen, reason = choose({name: entry.errors for name, entry in best.items()})
+        found = best[chosen].with_final_scales()
+        prior, gram = found.prior, found.blocks.sum(axis=0)
+        solution = solve(found.blocks, prior, counts)
+        self._refuse_impossible(solution, gram, j)
+        comparison = {name: float(np.sqrt(e.errors.mean())) for name, e in best.items()}
         if len(self.candidates) == 1:
             comparison, reason = {}, "chosen by --friction"
-        gram = blocks.sum(axis=0)
-        systematic, relative, inertia = _systematic(solution, self._memory), None, None
+        systematic, relative, inertia = systematic_rms(solution, self._memory), None, None
         if self._inertia is not None and fits_inertia:
             relative = float(self._inertia.std[j] / self._inertia.value[j])
             unseen = _FRICTION_FORM * np.sqrt(gram[-1, -1] / solution.samples)
             systematic = max(systematic, float(unseen))
             if self._memory < _FILTER_MEMORY:  # so slow that what is systematic looks white
                 systematic = solution.residual
-        ratio = _unexplained_over_load(solution, gram, systematic, relative)
+        ratio = load_share_unexplained(solution, gram, systematic, relative)
         if fits_inertia:
             solution, inertia = apart(solution, gram, nominal, systematic)
             prior = Prior(prior.mean[:-1], prior.std[:-1])
-        fit = self._result(j, candidate, prior, solution, reason, comparison, ratio)
-        return replace(fit, inertia=inertia)
+        fit = self._result(j, found.candidate, prior, solution, reason, comparison, ratio)
+        return replace(fit, inertia=inertia, session_scales=found.scales)
 
     def _refuse_impossible(self, solution: Solution, gram: Array, j: int) -> None:
         name = self.robot.joint_names[j]
@@ -255,38 +277,3 @@ class CurrentFit:
         solution = Solution(prior.mean, np.diag(prior.std**2), float("nan"), 0.0, 0.0)
         reason = f"joint moved for less than {SHORTEST_MOTION:g} s: robot file and typical friction"
         return self._result(j, candidate, prior, solution, reason, {})
-
-
-def _systematic(solution: Solution, memory: float) -> float:
-    """RMS of the residual's systematic part [A].
-
-    Residuals that are correlated for longer than the filter makes white noise are systematic.
-
-    Args:
-        solution: of the fit.
-        memory: samples over which the filter correlates white noise.
-    """
-    share = 1.0 - memory * solution.effective_samples / solution.samples
-    return float(solution.residual * np.sqrt(max(share, 0.0)))
-
-
-def _unexplained_over_load(
-    solution: Solution, gram: Array, systematic: float, believed: float | None
-) -> float:
-    """RMS of the residual's systematic part over that of the current that tells the load's scale.
-
-    Args:
-        solution: of the fit.
-        gram: of all samples.
-        systematic: RMS of the residual's systematic part [A].
-        believed: relative deviation of the inertia, the last coefficient, before the fit; None
-            where it is not fitted. Then only what acceleration does not explain tells the scale,
-            or the inertia as it was believed.
-    """
-    scale = solution.coefficients[0] / np.sqrt(solution.samples)
-    ratio = float(systematic / max(scale * np.sqrt(gram[0, 0]), 1e-9))
-    if believed is None:
-        return ratio
-    shared = gram[0, -2] ** 2 / max(gram[-2, -2], 1e-30)
-    own = scale * np.sqrt(max(gram[0, 0] - shared, 0.0))
-    return min(float(systematic / max(own, 1e-9)), float(np.hypot(ratio, believed)))

@@ -2,30 +2,49 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+
+import numpy as np
 
 from ur_energy_model.energy.calculator import EnergyCalculator, Method, PowerOptions
 from ur_energy_model.energy.checks import check_model
 from ur_energy_model.energy.recorded import calculated
+from ur_energy_model.energy.standby import StandbyTracker
 from ur_energy_model.errors import MissingFieldError
 from ur_energy_model.identification.comparison import Setups, compare, compare_target_torque
-from ur_energy_model.identification.metrics import ErrorStatistics, Metrics, PowerStatistics
+from ur_energy_model.identification.metrics import (
+    ErrorStatistics,
+    IntervalStatistics,
+    Metrics,
+    PowerStatistics,
+)
 from ur_energy_model.identification.recording import Progress, Recording, read_recording
+from ur_energy_model.identification.session_anchor import anchored_friction, session_json
 from ur_energy_model.identification.setups import estimate_setups
 from ur_energy_model.model.energy_model import EnergyModel
 
 
-def evaluate(model: EnergyModel, bag: str | Path, *, progress: Progress | None = None) -> Metrics:
+def evaluate(
+    model: EnergyModel, bag: str | Path, *, anchor: bool = True, progress: Progress | None = None
+) -> Metrics:
     """How well a model describes a recording, METRICS; mounting and payload are the bag's own.
 
     The model's stand in where the bag has neither target_moment nor a word of them.
+
+    Args:
+        model: of the arm.
+        bag: recording.
+        anchor: take standby power and friction scales from the recording's own standstill and
+            first seconds of motion.
+        progress: called with fraction (NaN if unknown) and text.
 
     Raises:
         UrEnergyError: input that cannot be used, with place and remedy.
     """
     recording, setups = read_for_comparison(model, bag, progress=progress)
     try:
-        return measure(model, recording, setups)
+        return measure(model, recording, setups, anchor=anchor)
     finally:
         recording.close()
 
@@ -45,19 +64,33 @@ def read_for_comparison(
     return recording, Setups(robot, recording.info, estimate, None, model.setup)
 
 
-def measure(model: EnergyModel, recording: Recording, setups: Setups) -> Metrics:
+def measure(model: EnergyModel, recording: Recording, setups: Setups, *, anchor: bool) -> Metrics:
     """METRICS of a recording under a model, the recording's setups known."""
     n = model.dof
+    if anchor:
+        model = model.in_session(anchored_friction(model, recording, setups))
+    within, within_all = IntervalStatistics(n), IntervalStatistics(n)
     everything, moving, torque = ErrorStatistics(n), ErrorStatistics(n), ErrorStatistics(n)
     for part in compare(model, recording, setups):
         everything.add(part.current_measured, part.current_model)
         moving.add(part.current_measured, part.current_model, part.moving)
+        error = part.current_model - part.current_measured
+        within.add(error, part.current_std, part.moving)
+        within_all.add(error, part.current_std, np.ones_like(part.moving))
         if part.torque_recorded is not None and part.torque_model is not None:
             torque.add(part.torque_recorded, part.torque_model)
     for _, recorded, modelled in compare_target_torque(model, recording, setups):
         torque.add(recorded, modelled)
-    power = power_statistics(model, recording.path, "current")
-    from_motion = power_statistics(model, recording.path, "motion")
+    power, standby = power_statistics(model, recording.path, "current", anchor=anchor)
+    from_motion, _ = power_statistics(model, recording.path, "motion", anchor=anchor)
+    session = model.session
+    if standby.anchored:
+        session = replace(
+            session,
+            standby=standby.power,
+            standby_std=standby.std,
+            still_seconds=standby.still_seconds,
+        )
     known = bool(everything.count.any())
     return Metrics(
         bag=str(recording.path),
@@ -70,23 +103,33 @@ def measure(model: EnergyModel, recording: Recording, setups: Setups) -> Metrics
         motion_energy_error_percent=(
             from_motion if from_motion.samples else power
         ).motion_energy_error_percent,
-        remarks={"cutoff": recording.cutoff, "duration": recording.duration},
+        remarks={
+            "cutoff": recording.cutoff,
+            "duration": recording.duration,
+            "current_interval": within.entries() if known else None,
+            "current_interval_all": within_all.entries() if known else None,
+            "session": session_json(session),
+        },
     )
 
 
-def power_statistics(model: EnergyModel, bag: str | Path, method: Method) -> PowerStatistics:
-    """Modelled beside measured supply power while brakes are released, the session anchored.
+def power_statistics(
+    model: EnergyModel, bag: str | Path, method: Method, *, anchor: bool
+) -> tuple[PowerStatistics, StandbyTracker]:
+    """Modelled beside measured supply power while brakes are released, and the session's standby.
 
     Args:
         model: of the arm.
         bag: recording.
         method: powers from measured "current", or from "motion" alone.
+        anchor: take standby power from the recording's own standstill.
     """
-    calculator = EnergyCalculator(model, model.description(), PowerOptions(method=method))
+    options = PowerOptions(method=method, track_standby=anchor)
+    calculator = EnergyCalculator(model, model.description(), options)
     statistics = PowerStatistics(calculator.channels)
     try:
         for table in calculated(calculator, bag):
             statistics.add(table)
     except MissingFieldError:  # the recording lacks what this method needs
-        return PowerStatistics(calculator.channels)
-    return statistics
+        statistics = PowerStatistics(calculator.channels)
+    return statistics, calculator.standby

@@ -18,9 +18,20 @@ GAIN_PER_PARAMETER = 0.02
 """Held-out RMS a further parameter must save to be worth having."""
 WARMTH = 2.0
 """Temperature span from which temperature-dependent friction is tried [K]."""
-_BY_NAME_ONLY = ("polynomial", "sign")
-"""Never chosen by "auto": one is wild beyond the speeds it was fitted at, the other is
-coulomb_viscous but for speeds too low to be fitted."""
+AUTOMATIC = (
+    "coulomb_viscous",
+    "power_flow",
+    "power",
+    "load_dependent",
+    "power_load",
+    "temperature_linear",
+    "power_temperature",
+    "power_load_temperature",
+)
+"""Laws that "auto" chooses among. Those with a power of the speed and with load lower the error on
+other days' recordings of real arms; power flow hardly does, but torque constants of arms that have
+it are wrong without it. A Stribeck part, a polynomial and the manufacturer's double exponential do
+not lower it; they are fitted where they are asked for."""
 _GRID = 8
 
 
@@ -36,7 +47,7 @@ def candidates(friction: str, *, warm: bool) -> tuple[Candidate, ...]:
     """Laws to fit, with a bounded logarithmic grid over shape constants that are not fixed.
 
     Args:
-        friction: name of a law, or "auto" for all of them.
+        friction: name of a law, or "auto" for those of AUTOMATIC.
         warm: whether temperatures were recorded and changed, so that laws that use them make sense.
 
     Raises:
@@ -50,7 +61,7 @@ def candidates(friction: str, *, warm: bool) -> tuple[Candidate, ...]:
         law
         for name, law in LAWS.items()
         if name == friction
-        or (friction == AUTO and name not in _BY_NAME_ONLY and (warm or not law.uses_temperature))
+        or (friction == AUTO and name in AUTOMATIC and (warm or not law.uses_temperature))
     ]
     out: list[Candidate] = []
     for law in laws:

@@ -49,6 +49,13 @@ class BlockedGram:
         while len(self._blocks) > MAX_BLOCKS:
             self._halve()
 
+    def transformed(self, matrix: Array) -> BlockedGram:
+        """Blocks of other columns: those here times a matrix [c, d]."""
+        out = BlockedGram()
+        out._blocks = [np.asarray(matrix.T @ block @ matrix) for block in self._blocks]
+        out._length, out._open = self._length, self._open
+        return out
+
     @property
     def blocks(self) -> Array:
         """All blocks [blocks, ..., c, c]."""

@@ -5,12 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from ur_energy_model.identification.joint_fit import JointFit
 from ur_energy_model.identification.pipeline import Identification
 from ur_energy_model.model.drive import motor_constant
 from ur_energy_model.model.energy_model import EnergyModel, JointModel
 from ur_energy_model.model.friction_bank import straight_line
+from ur_energy_model.model.friction_curve import friction_curve
 from ur_energy_model.model.robots import RobotDescription
+
+_CURVE_SPEEDS = np.array([0.1, 0.25, 0.5, 1.0])
+"""Speeds at which friction is stated, besides the highest [rad/s]."""
 
 
 def identification_json(result: Identification) -> Mapping[str, Any]:
@@ -18,6 +24,7 @@ def identification_json(result: Identification) -> Mapping[str, Any]:
     model = result.model
     payload = model.setup.payload
     robot = result.robot
+    spread = model.sessions.friction_of(model.dof)
     return {
         "robot": model.robot,
         "setup": {
@@ -27,9 +34,17 @@ def identification_json(result: Identification) -> Mapping[str, Any]:
         },
         "setup_source": model.setup_source,
         "joints": [
-            _joint_json(joint, fit, _robot_file(robot, j), float(robot.max_velocity[j]))
+            {
+                **_joint_json(joint, fit, _robot_file(robot, j), float(robot.max_velocity[j])),
+                **_friction_json(joint, fit, float(spread[j]), float(robot.max_velocity[j])),
+            }
             for j, (joint, fit) in enumerate(zip(model.joints, result.joints, strict=True))
         ],
+        "sessions": {
+            "count": model.sessions.count,
+            "friction_std": spread,
+            "standby_std": model.sessions.standby,
+        },
         "link_tensors": _tensors_json(model),
         "bus_power": _bus_json(result) if result.power.source == "bus_power" else None,
         "fit": model.fit[0],
@@ -82,6 +97,24 @@ def _joint_json(
         "robot_file": robot_file,
         "std": dict(joint.std),
         "source": dict(joint.source),
+    }
+
+
+def _friction_json(
+    joint: JointModel, fit: JointFit, spread: float, fastest: float
+) -> dict[str, Any]:
+    """Friction over speed, and what its deviations are of: these sessions, or any."""
+    curve = friction_curve(joint, spread, np.append(_CURVE_SPEEDS, fastest))
+    return {
+        "friction_std_this_session": dict(fit.friction_std),
+        "friction_session_std": spread,
+        "friction_session_scales": fit.session_scales,
+        "friction_curve": {
+            "speed": curve.speed,
+            "torque": curve.torque,
+            "std_this_session": curve.std_this_session,
+            "std": curve.std,
+        },
     }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,7 @@ class JointFit:
         unexplained_over_load: RMS of the residual's systematic part over that of the current that
             the load takes; infinite where the joint did not move.
         regressed_constant, regressed_std: torque constant as the current alone tells it [N m/A].
+        session_scales: friction of each session in which the joint moved over the mean of them.
         inertia: reflected inertia beside the torque constant; None where it was known beforehand
             or the joint did not move.
     """
@@ -48,6 +49,7 @@ class JointFit:
     unexplained_over_load: float = float("inf")
     regressed_constant: float = float("nan")
     regressed_std: float = float("nan")
+    session_scales: Array = field(default_factory=lambda: np.ones(0))
     inertia: InertiaFit | None = None
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ur_energy_model.energy.channels import ArmState, Channels
+from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.energy.power_table import PowerTable
 
 Array = NDArray[np.float64]
@@ -70,6 +71,29 @@ class ErrorStatistics:
         return [
             {"mean": _figure(a), "max": _figure(b), "rms": _figure(c), "r2": _figure(d)}
             for a, b, c, d in zip(mean, largest, self.rms, self.r2, strict=True)
+        ]
+
+
+class IntervalStatistics:
+    """How many errors of n channels lie within their stated 95 % intervals."""
+
+    def __init__(self, channels: int) -> None:
+        self._count = np.zeros(channels)
+        self._within = np.zeros(channels)
+        self._variance = np.zeros(channels)
+
+    def add(self, error: Array, std: Array, mask: NDArray[np.bool_]) -> None:
+        """Add errors and their stated deviations [samples, n], where the mask is True."""
+        self._count += mask.sum(axis=0)
+        self._within += ((np.abs(error) <= CONFIDENCE * std) & mask).sum(axis=0)
+        self._variance += (np.square(std) * mask).sum(axis=0)
+
+    def entries(self) -> list[dict[str, float | None]]:
+        """{"std", "coverage"} per channel: RMS of the stated deviations, and a share."""
+        count = _positive(self._count)
+        std, coverage = np.sqrt(self._variance / count), self._within / count
+        return [
+            {"std": _figure(a), "coverage": _figure(b)} for a, b in zip(std, coverage, strict=True)
         ]
 
 
@@ -157,7 +181,8 @@ class Metrics:
         power_from_motion: the same from the motion alone, without measured currents.
         motion_energy_error_percent: of the energy above standstill, as power_from_motion has it
             (power where that is None), over the measured one.
-        remarks: further facts about the comparison (cut-off, setup).
+        remarks: further facts about the comparison: cut-off, duration, session, and how many
+            currents lie within their stated intervals.
     """
 
     bag: str

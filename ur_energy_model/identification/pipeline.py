@@ -25,8 +25,9 @@ from ur_energy_model.identification.inertia import InertiaEstimate
 from ur_energy_model.identification.joint_fit import JointFit
 from ur_energy_model.identification.metrics import Metrics
 from ur_energy_model.identification.mounting import find_mounting
-from ur_energy_model.identification.power import MODEL_ERROR, PowerFit, PowerFitResult
+from ur_energy_model.identification.power import PowerFitResult
 from ur_energy_model.identification.recording import Progress, Recording, read_recording
+from ur_energy_model.identification.session_stages import compare_sessions, fit_power
 from ur_energy_model.identification.setup_data import StatedSetup
 from ur_energy_model.identification.setup_estimation import SetupEstimate
 from ur_energy_model.identification.setups import (
@@ -40,7 +41,6 @@ from ur_energy_model.identification.storage import with_storage
 from ur_energy_model.identification.torque_constants import (
     with_load_error,
     with_shared_sizes,
-    with_torque_constant,
 )
 from ur_energy_model.identification.unknowns import unknowns
 from ur_energy_model.model.energy_model import EnergyModel
@@ -48,9 +48,6 @@ from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.model.setup import Setup
 
 Array = NDArray[np.float64]
-
-_TOLD = 0.8
-"""Bus power tells a torque constant where it narrows its deviation to this share or less."""
 
 
 @dataclass(frozen=True)
@@ -127,17 +124,16 @@ def identify(
         if mounting is not None:
             joints = with_load_error(joints, mounting.load_error)
         joints = with_shared_sizes(joints, arm)
-        power = PowerFit(arm)
-        for recording in fitted:
-            power.merge(recording.power)
-        joints, result = _fit_power(power, power_model, joints)
+        powers = [recording.power for recording in fitted]
+        joints, result, standby = fit_power(powers, power_model, joints)
+        spread = compare_sessions(joints, standby, len(fitted))
         inertia = settled_inertia(believed, joints)
-        model = assemble(arm, estimate, joints, inertia, result, fitted, stated)
+        model = assemble(arm, estimate, joints, inertia, result, fitted, stated, spread)
         model = with_storage(model, fitted)
         model = _fit_standstill(model, fitted, setups[: len(fitted)])
         metrics = [
-            measure(model, recording, own)
-            for recording, own in zip((*fitted, *held_out), setups, strict=True)
+            measure(model, recording, own, anchor=k >= len(fitted) or len(fitted) > 1)
+            for k, (recording, own) in enumerate(zip((*fitted, *held_out), setups, strict=True))
         ]
         fit, validation = tuple(metrics[: len(fitted)]), tuple(metrics[len(fitted) :])
     model = replace(
@@ -186,6 +182,7 @@ def _fit_currents(
     for _ in range(1 + bool(inertia.unknown.any())):
         fit = CurrentFit(robot, friction, warm=warm, inertia=inertia, nominal=nominal)
         for recording, own in zip(recordings, setups, strict=True):
+            fit.start_session()
             narrow = NarrowFilter(recording.cutoff)
             for motion in recording.motions():
                 for part, dynamics in own.parts(motion):
@@ -194,24 +191,6 @@ def _fit_currents(
         fits = fit.fit()
         nominal = settled_inertia(inertia, fits).value
     return fits
-
-
-def _fit_power(
-    power: PowerFit, kind: str, joints: tuple[JointFit, ...]
-) -> tuple[tuple[JointFit, ...], PowerFitResult]:
-    """The power stage, and the joints with the torque constants that it tells more exactly."""
-    constant = np.array([joint.torque_constant for joint in joints])
-    std = np.array([joint.torque_constant_std for joint in joints])
-    result = power.fit(kind, constant, std)
-    if kind != "physical" or result.source != "bus_power":
-        return joints, result
-    updated = list(joints)
-    for j, joint in enumerate(joints):
-        told, told_std = float(result.torque_constant[j]), float(result.torque_constant_std[j])
-        if told_std < _TOLD * std[j]:
-            whole = float(np.hypot(told_std, MODEL_ERROR * told))
-            updated[j] = with_torque_constant(joint, told, whole, "current and bus_power")
-    return tuple(updated), result
 
 
 def _fit_standstill(

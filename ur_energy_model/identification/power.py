@@ -46,6 +46,7 @@ class PowerFitResult:
         source: "bus_power" or "prior".
         comparison: held-out RMSE by structure [W].
         factors: fitted parameter and standard deviation by name.
+        coefficients: of the columns of power_columns.py [4 n + 3].
     """
 
     bus: BusModel
@@ -59,6 +60,7 @@ class PowerFitResult:
     source: str
     comparison: dict[str, float]
     factors: dict[str, tuple[float, float]]
+    coefficients: Array
 
 
 class PowerFit:
@@ -134,6 +136,20 @@ class PowerFit:
             entry = self._modes.setdefault(name, [0.0, 0.0])
             entry[0] += total
             entry[1] += count
+
+    def standby_shift(self, result: PowerFitResult) -> float:
+        """Mean power that a result leaves unexplained here [W]."""
+        gram = self._gram.blocks.sum(axis=0)
+        return float((gram[0, -1] - gram[0, :-1] @ result.coefficients) / gram[0, 0])
+
+    def with_standby_shifted(self, shift: float) -> PowerFit:
+        """What would have been accumulated with so much less standby power [W]."""
+        out = PowerFit(self.robot)
+        out.merge(self)
+        matrix = np.eye(self._gram.blocks.shape[-1])
+        matrix[0, -1] = -shift
+        out._gram = out._gram.transformed(matrix)
+        return out
 
     def fit(
         self, kind: str, torque_constant: Array, torque_constant_std: Array | None = None
@@ -243,6 +259,7 @@ class PowerFit:
             source=source,
             comparison=comparison,
             factors=factors,
+            coefficients=coefficients,
         )
 
 

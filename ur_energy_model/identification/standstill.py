@@ -19,12 +19,12 @@ from ur_energy_model.model.friction_terms import SMOOTHING
 
 Array = NDArray[np.float64]
 
-TRAVELS = (0.0, 1e-4, 2e-4, 4e-4, 7e-4, 1.2e-3, 2e-3, 3.5e-3)
+TRAVELS = (0.0, 2e-4, 4e-4, 7e-4, 1.2e-3, 2e-3, 3.5e-3, 6e-3)
 """Travels tried, joint side [rad]; 0 stands for friction without memory."""
-TYPICAL_TRAVEL = 1e-3
-"""Travel around which recordings of three e-Series arms agree within a factor of two [rad]."""
+TYPICAL_TRAVEL = 2e-3
+"""Travel around which recordings of three e-Series arms agree [rad]."""
 _TRAVEL_SPREAD = 0.7
-_NO_MEMORY = 2.0
+_NO_MEMORY = 8.0
 """How unlikely friction without memory is beforehand, on the scale of squared deviations."""
 _SHORTEST = 1.0
 
@@ -96,7 +96,7 @@ class StandstillFit:
         self._still += still.sum(axis=0) * float(time[1] - time[0])
 
     def fitted(self) -> EnergyModel:
-        """The model with the travels chosen; none where a joint hardly stood still.
+        """The model with the travels chosen; the typical one where a joint hardly stood still.
 
         The error at one standstill is as good as one observation, however long it lasts, so a
         few of them weigh little against the typical travel.
@@ -105,11 +105,11 @@ class StandstillFit:
         unlikely = np.square(np.log(tried / TYPICAL_TRAVEL) / _TRAVEL_SPREAD)
         joints = list(self.model.joints)
         for j, joint in enumerate(joints):
-            without = self._squares[0, j]
-            if self._still[j] < _SHORTEST or without <= 0:
-                continue
-            cost = self._episodes[j] * self._squares[1:, j] / without + unlikely
-            best = int(np.argmin(cost))
-            travel = float(tried[best]) if cost[best] < self._episodes[j] + _NO_MEMORY else 0.0
+            without, travel = self._squares[0, j], TYPICAL_TRAVEL
+            if self._still[j] >= _SHORTEST and without > 0:
+                cost = self._episodes[j] * self._squares[1:, j] / without + unlikely
+                best = int(np.argmin(cost))
+                remembers = cost[best] < self._episodes[j] + _NO_MEMORY
+                travel = float(tried[best]) if remembers else 0.0
             joints[j] = replace(joint, friction=replace(joint.friction, presliding=travel))
         return replace(self.model, joints=tuple(joints))

@@ -87,6 +87,8 @@ class Prediction:
             the errors of the time integral of this; that of a power the norm of this itself.
             No errors where it was not asked for.
         total_sensitivity: the same for the total power [samples, all errors], W.
+        current_std: standard deviation of predicted currents, what single samples scatter by
+            included [samples, n], A; empty for measured currents or where not asked for.
     """
 
     motor_torque: Array
@@ -101,6 +103,7 @@ class Prediction:
     total_power: Array
     sensitivity: Array
     total_sensitivity: Array
+    current_std: Array = field(default_factory=lambda: np.zeros((0, 0)))
 
     @property
     def electrical_power_std(self) -> Array:

@@ -13,7 +13,7 @@ power, with I the current that RTDE reports.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -21,58 +21,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ur_energy_model.model.current_errors import PREDICTION_ERROR, CurrentErrors
 from ur_energy_model.model.drive import BusModel, Drives, Prediction
 from ur_energy_model.model.dynamics import ArmDynamics
-from ur_energy_model.model.friction import Friction
 from ur_energy_model.model.friction_bank import FrictionBank, presliding
 from ur_energy_model.model.friction_terms import SMOOTHING
+from ur_energy_model.model.joint_model import JointModel
 from ur_energy_model.model.link_tensors import LinkTensors
 from ur_energy_model.model.robots import RobotDescription, load_robot
-from ur_energy_model.model.sessions import SessionSpread
+from ur_energy_model.model.sessions import Session, SessionSpread, with_standby_error
 from ur_energy_model.model.setup import Setup
 
 Array = NDArray[np.float64]
 
-PREDICTION_ERROR = 0.01
-"""Share of a joint's current that a motion unlike the recorded ones leaves open beyond what the
-parameters' deviations say: nominal masses, the form of friction, its temperature."""
-
-__all__ = ["BusModel", "EnergyModel", "JointModel", "Prediction"]
-
-
-@dataclass(frozen=True)
-class JointModel:
-    """Identified constants of one joint.
-
-    Attributes:
-        name: joint name.
-        gear_ratio: motor turns per joint turn.
-        reflected_inertia: of motor and reducer, joint side [kg m^2].
-        torque_constant: motor torque per RTDE ampere [N m/A].
-        winding_resistance: copper loss per RTDE ampere squared [ohm].
-        back_emf_constant: converted power per RTDE ampere and motor speed [V s/rad].
-        friction: law and parameters, motor side.
-        std: standard deviations by quantity (the names above and the friction parameters).
-        source: the stage each quantity comes from: "target_moment", "current", "bus_power",
-            "prior" or "given".
-        current_covariance: covariance [1 + p, 1 + p] of (1/k_t, friction parameters / k_t), the
-            coefficients that give current from torque.
-        current_residual: RMS of the measured minus the modelled current while moving [A].
-        friction_reason: why this friction law.
-    """
-
-    name: str
-    gear_ratio: float
-    reflected_inertia: float
-    torque_constant: float
-    winding_resistance: float
-    back_emf_constant: float
-    friction: Friction
-    std: Mapping[str, float] = field(default_factory=dict)
-    source: Mapping[str, str] = field(default_factory=dict)
-    current_covariance: Array = field(default_factory=lambda: np.zeros((0, 0)))
-    current_residual: float = 0.0
-    friction_reason: str = ""
+__all__ = ["PREDICTION_ERROR", "BusModel", "EnergyModel", "JointModel", "Prediction"]
 
 
 @dataclass(frozen=True)
@@ -90,6 +52,7 @@ class EnergyModel:
         current_delay: of recorded currents behind recorded speeds [s] (alignment.py).
         link_tensors: identified with the rest; None where the robot file's are used.
         sessions: how far standby power and friction vary from session to session.
+        anchored: the session that the model was anchored in; None for any session.
     """
 
     robot: str
@@ -103,6 +66,7 @@ class EnergyModel:
     current_delay: float = 0.0
     link_tensors: LinkTensors | None = None
     sessions: SessionSpread = field(default_factory=SessionSpread)
+    anchored: Session | None = None
 
     @classmethod
     def load(cls, path: str | Path) -> EnergyModel:
@@ -134,6 +98,30 @@ class EnergyModel:
             RobotFileError: the robot file is gone or damaged.
         """
         return load_robot(self.robot).name
+
+    @property
+    def session(self) -> Session:
+        """The session the model is anchored in, or what is believed of any session."""
+        if self.anchored is not None:
+            return self.anchored
+        return Session.unanchored(self.bus.standby, self.sessions, self.dof)
+
+    def in_session(self, session: Session) -> EnergyModel:
+        """The model as it holds in one session: its standby power, its friction, their deviations.
+
+        Friction scales are over the identified friction, whatever session the model is in. The
+        number of errors in a `Prediction` stays.
+
+        Args:
+            session: standby power, and friction scales of the n joints.
+        """
+        factors = session.friction_scale / self.session.friction_scale
+        joints = tuple(
+            joint.with_friction_scaled(float(factor))
+            for joint, factor in zip(self.joints, factors, strict=True)
+        )
+        bus = replace(self.bus, standby=session.standby)
+        return replace(self, joints=joints, bus=bus, anchored=session)
 
     def predict(
         self,
@@ -221,18 +209,11 @@ class EnergyModel:
         load = link_torque + c.reflected_inertia * qdd
         friction = c.friction.torque(qd, load, temperature, direction)
         current = (load / c.gear_ratio + friction) / c.torque_constant
-        spread: list[Array] | None = None
-        if std:
-            terms = c.friction.regressors(qd, load, temperature, direction)
-            spread = [
-                np.column_stack([
-                    np.column_stack([load[:, j] / c.gear_ratio[j], terms[j]]) @ c.current_roots[j],
-                    c.inertia_current_std[j] * qdd[:, j],
-                    PREDICTION_ERROR * current[:, j],
-                ])
-                for j in range(self.dof)
-            ]  # fmt: skip
-        return self._drives.powers(current, qd, friction, spread=spread)
+        if not std:
+            return self._drives.powers(current, qd, friction)
+        errors = self._current_errors(qd, qdd, load, current, temperature, direction)
+        powers = self._drives.powers(current, qd, friction, spread=errors)
+        return replace(powers, current_std=self._current_errors.deviation(errors))
 
     def joint_power(
         self,
@@ -290,11 +271,6 @@ class EnergyModel:
             torque_constant=self._each("torque_constant"),
             presliding=np.array([joint.friction.presliding for joint in self.joints]),
             friction=FrictionBank([joint.friction for joint in self.joints], ratio),
-            current_roots=tuple(_root(joint) for joint in self.joints),
-            inertia_current_std=np.array(
-                [joint.std.get("reflected_inertia", 0.0) for joint in self.joints]
-            )
-            / (ratio * self._each("torque_constant")),
         )
 
     @cached_property
@@ -304,8 +280,12 @@ class EnergyModel:
             self._each("torque_constant"),
             self._each("winding_resistance"),
             self._each("back_emf_constant"),
-            self.bus,
+            replace(self.bus, errors=with_standby_error(self.bus.errors, self.session, self.dof)),
         )
+
+    @cached_property
+    def _current_errors(self) -> CurrentErrors:
+        return CurrentErrors(self.joints, self._constants.friction, self.session)
 
 
 @dataclass(frozen=True)
@@ -317,14 +297,3 @@ class _Constants:
     torque_constant: Array
     presliding: Array
     friction: FrictionBank
-    current_roots: tuple[Array, ...]
-    inertia_current_std: Array
-
-
-def _root(joint: JointModel) -> Array:
-    """Square root [1 + p, 1 + p] of the covariance of the coefficients that give current."""
-    size = 1 + len(joint.friction.law.parameters)
-    if joint.current_covariance.size == 0:
-        return np.zeros((size, size))
-    values, vectors = np.linalg.eigh(joint.current_covariance)
-    return np.asarray(vectors * np.sqrt(np.clip(values, 0.0, None)))

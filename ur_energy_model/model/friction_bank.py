@@ -15,14 +15,18 @@ Array = NDArray[np.float64]
 
 STILL_SPEED = 0.01
 """Speed around which standstill gives way to motion, joint side [rad/s]."""
+RETAINED = 0.7
+"""Share of what presliding says that currents of real arms show at standstill: joints settle and
+creep by less than encoders resolve. Of 0.3, 0.5, 0.7 and 1 it leaves the least error over pairs of
+seven recordings of a UR10e."""
 
 
 def presliding(q: Array, qd: Array, travel: Array, start: Array) -> tuple[Array, Array]:
     """Direction of Coulomb friction with the memory that a joint at rest has.
 
     Dahl's model (1968): friction turns around within a small travel, and a joint that stops keeps
-    the friction it stopped with, so that currents at standstill depend on the last motion. In
-    motion (above STILL_SPEED) the sign of the speed decides.
+    much (RETAINED) of the friction it stopped with, so that currents at standstill depend on the
+    last motion. In motion (above STILL_SPEED) the sign of the speed decides.
 
     Args:
         q: joint positions [samples, ...], rad, without gaps.
@@ -43,6 +47,7 @@ def presliding(q: Array, qd: Array, travel: Array, start: Array) -> tuple[Array,
         state = keep[k] * state + gain[k]
         out[k] = state
     moving = -np.expm1(-np.square(qd / STILL_SPEED))
+    out = RETAINED * out
     out = out + moving * (np.tanh(qd / SMOOTHING) - out)
     return np.where(known, out, np.nan), state
 

@@ -60,6 +60,13 @@ def document(model: EnergyModel) -> dict[str, Any]:
             "errors": [_numbers(row) for row in bus.errors],
             "mode_power": {"unit": "W", **{k: _number(v) for k, v in bus.mode_power.items()}},
         },
+        "sessions": {
+            "standby_std": {"value": _number(model.sessions.standby), "unit": "W"},
+            "friction_std": dict(
+                zip(names, _numbers(model.sessions.friction_of(model.dof)), strict=True)
+            ),
+            "count": model.sessions.count,
+        },
         "fit": [plain(entry, digits=_DIGITS) for entry in model.fit],
         "validation": [plain(entry, digits=_DIGITS) for entry in model.validation],
         "provenance": plain(model.provenance, digits=_DIGITS),

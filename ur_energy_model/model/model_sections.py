@@ -9,13 +9,15 @@ import numpy as np
 from ur_energy_model.model import ranges
 from ur_energy_model.model.drive import BusModel
 from ur_energy_model.model.link_tensors import LinkTensors, is_possible
+from ur_energy_model.model.sessions import SessionSpread
 from ur_energy_model.model.setup import Payload, Setup
 from ur_energy_model.model.valued import Estimates, check_unit, each, matrix, unbound, with_unit
-from ur_energy_model.reading.record import Quantity, Reader, Record, array, choice, listed
+from ur_energy_model.reading.record import Quantity, Reader, Record, array, choice, listed, whole
 from ur_energy_model.reading.tree import YamlTree, shown
 from ur_energy_model.robot_modes import ROBOT_MODES
 
 KINDS = ("physical", "ecbot")
+_SHARE = Quantity("1", 0, 1)
 _DRIVER_STD = Quantity("W/A", 0, 1e12)
 
 
@@ -104,6 +106,20 @@ def link_tensors(joints: tuple[str, ...]) -> Reader[LinkTensors]:
                     values.append(value)
                     stds.append(matrix(link["std"], ranges.DRIVE_INERTIA))
         return LinkTensors(np.array(values), np.array(stds), source)
+
+    return read
+
+
+def sessions(joints: tuple[str, ...]) -> Reader[SessionSpread]:
+    """Reader of how far sessions of an arm with these joints spread."""
+
+    def read(node: YamlTree) -> SessionSpread:
+        with Record(node) as keys:
+            standby = with_unit(ranges.POWER)(keys["standby_std"])
+            with Record(keys["friction_std"]) as friction:
+                friction.expect(joints)
+                spread = [_SHARE(friction[name]) for name in joints]
+            return SessionSpread(standby, np.array(spread), whole(0, 10**6)(keys["count"]))
 
     return read
 

@@ -22,6 +22,7 @@ from ur_energy_model.identification.comparison import (
     compare_target_torque,
 )
 from ur_energy_model.identification.evaluation import read_for_comparison
+from ur_energy_model.identification.session_anchor import anchored_friction
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.report.powers import Breaks, Powers, breaks_of, powers_of
@@ -135,7 +136,7 @@ def analyse(
     held_out: bool | None = None,
     seconds: float = DRAWN_SECONDS,
 ) -> Analysis:
-    """Evaluate a model along a recording.
+    """Evaluate a model along a recording, its friction anchored on the first seconds of motion.
 
     Args:
         model: identified model.
@@ -151,9 +152,10 @@ def analyse(
     start = float(telemetry.time[0])
     recording, setups = read_for_comparison(model, bag)
     with closing(recording):
+        anchored = model.in_session(anchored_friction(model, recording, setups))
         parts = [
             part
-            for part in compare(model, recording, setups)
+            for part in compare(anchored, recording, setups)
             if part.motion.time[0] < start + seconds
         ]
         if not parts:

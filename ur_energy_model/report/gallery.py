@@ -113,7 +113,8 @@ def current_chart(analysis: Analysis) -> LineChart:
         key="current",
         title="Current: measured and estimated",
         caption=f"Motor currents as measured (below {current.cutoff:.1f} Hz), and as the model "
-        f"expects them from the motion alone ({S0}, Figs. 11-12).",
+        f"expects them from the motion alone, its friction scaled to the first 3 s ({S0}, "
+        "Figs. 11-12).",
         y_label="current [A]",
         names=("measured", "model"),
         unit="A",

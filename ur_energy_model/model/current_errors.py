@@ -1,0 +1,87 @@
+"""What currents predicted from motion are uncertain by."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ur_energy_model.model.friction_bank import STILL_SPEED, FrictionBank
+from ur_energy_model.model.joint_model import JointModel
+from ur_energy_model.model.sessions import Session, scaled_parameters
+
+Array = NDArray[np.float64]
+
+PREDICTION_ERROR = 0.01
+"""Share of a joint's current that a motion unlike the recorded ones leaves open beyond what the
+parameters' deviations say: nominal masses, the form of friction."""
+STANDSTILL_ERROR = 0.5
+"""Share of a joint's Coulomb friction that stays unknown at standstill."""
+
+
+class CurrentErrors:
+    """Independent errors of the currents of n joints, one standard deviation each.
+
+    Errors of the parameters and of the reflected inertia, of the model's form, of the session's
+    friction, and of the friction that a joint at rest keeps. Their number does not depend on the
+    session.
+
+    Args:
+        joints: n joint models, p friction parameters each.
+        friction: their frictions.
+        session: whose friction deviates from that of the joints.
+    """
+
+    def __init__(
+        self, joints: Sequence[JointModel], friction: FrictionBank, session: Session
+    ) -> None:
+        self._friction = friction
+        self._ratio = np.array([joint.gear_ratio for joint in joints])
+        self._constant = np.array([joint.torque_constant for joint in joints])
+        self._residual = np.array([joint.current_residual for joint in joints])
+        inertia = np.array([joint.std.get("reflected_inertia", 0.0) for joint in joints])
+        self._inertia = inertia / (self._ratio * self._constant)
+        self._roots = [joint.current_root for joint in joints]
+        relative = session.friction_std / session.friction_scale
+        self._session = []
+        for joint, share in zip(joints, relative.tolist(), strict=True):
+            scaled = scaled_parameters(joint.friction.law.parameters)
+            per_ampere = share / joint.torque_constant
+            self._session.append(np.where(scaled, joint.friction.values * per_ampere, 0.0))
+
+    def __call__(
+        self,
+        qd: Array,
+        qdd: Array,
+        load: Array,
+        current: Array,
+        temperature: Array | None,
+        direction: Array | None,
+    ) -> list[Array]:
+        """Change of each joint's current per error [samples, p + 5], A.
+
+        Args:
+            qd: joint velocities [samples, n], rad/s.
+            qdd: joint accelerations [samples, n], rad/s^2.
+            load: torque without friction, joint side [samples, n], N m.
+            current: predicted [samples, n], A.
+            temperature: as for `FrictionBank.torque`.
+            direction: as for `FrictionBank.torque`.
+        """
+        terms = self._friction.regressors(qd, load, temperature, direction)
+        breakaway = self._friction.torque(np.full_like(qd, STILL_SPEED), load, temperature)
+        rest = STANDSTILL_ERROR * np.exp(-np.square(qd / STILL_SPEED)) * breakaway / self._constant
+        motor = load / self._ratio
+        errors = []
+        for j, root in enumerate(self._roots):
+            parameters = np.column_stack([motor[:, j], terms[j]]) @ root
+            form, session = PREDICTION_ERROR * current[:, j], terms[j] @ self._session[j]
+            inertia = self._inertia[j] * qdd[:, j]
+            errors.append(np.column_stack([parameters, inertia, form, session, rest[:, j]]))
+        return errors
+
+    def deviation(self, errors: Sequence[Array]) -> Array:
+        """Standard deviation of single samples of the currents [samples, n], A."""
+        squares = np.stack([np.square(part).sum(axis=1) for part in errors], axis=1)
+        return np.asarray(np.sqrt(squares + np.square(self._residual)))
