@@ -13,7 +13,7 @@ from test.cli.test_inspect import write_bag
 from test.identification.conftest import made_up_recording
 from test.identification.test_payload import COULOMB, LOAD, UPRIGHT, VISCOUS, true_model
 from ur_energy_model.cli.main import main
-from ur_energy_model.identification.payload_bags import weigh_difference
+from ur_energy_model.identification.payload_bags import payload_difference
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.setup import Setup
@@ -111,6 +111,6 @@ def test_a_real_arm_with_2805_grams(recordings: Path, tmp_path, capsys) -> None:
     assert abs(out["mass"] - 2.805) < 2 * out["std"] < 0.1
     empty = run(capsys, model, tmp_path / "empty")
     assert abs(empty["shown_mass"]) < 0.06
-    mass, std = weigh_difference(EnergyModel.load(model), tmp_path / "loaded", tmp_path / "empty")
+    mass, std = payload_difference(EnergyModel.load(model), tmp_path / "loaded", tmp_path / "empty")
     assert mass == pytest.approx(2.805, rel=0.015)
     assert abs(mass - 2.805) < 2 * std < 0.1

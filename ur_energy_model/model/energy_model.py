@@ -27,6 +27,7 @@ from ur_energy_model.model.friction import Friction
 from ur_energy_model.model.friction_bank import FrictionBank, presliding
 from ur_energy_model.model.friction_terms import SMOOTHING
 from ur_energy_model.model.link_tensors import LinkTensors
+from ur_energy_model.model.payload_calibration import PayloadCalibration
 from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.model.setup import Setup
 
@@ -88,6 +89,7 @@ class EnergyModel:
         provenance: what made the model.
         current_delay: of recorded currents behind recorded speeds [s] (alignment.py).
         link_tensors: identified with the rest; None where the robot file's are used.
+        payload_calibration: from recordings with a known payload; None without.
     """
 
     robot: str
@@ -100,6 +102,7 @@ class EnergyModel:
     provenance: Mapping[str, Any] = field(default_factory=dict)
     current_delay: float = 0.0
     link_tensors: LinkTensors | None = None
+    payload_calibration: PayloadCalibration | None = None
 
     @classmethod
     def load(cls, path: str | Path) -> EnergyModel:

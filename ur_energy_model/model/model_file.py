@@ -19,6 +19,7 @@ from ur_energy_model.model.energy_model import BusModel, EnergyModel, JointModel
 from ur_energy_model.model.friction import LAWS, PARAMETER_UNITS, SHAPE_UNITS, Friction
 from ur_energy_model.model.link_tensors import LinkTensors, is_possible
 from ur_energy_model.model.model_document import JOINT_UNITS, KIND, SCHEMA, document
+from ur_energy_model.model.payload_calibration import LINK_PARAMETERS, PayloadCalibration
 from ur_energy_model.model.setup import Payload, Setup
 from ur_energy_model.model.yaml_tree import YamlTree
 
@@ -56,7 +57,7 @@ def load_model(path: str | Path) -> EnergyModel:
         raise root.refuse("is not a model file of this package (no 'kind: ur_energy_model')")
     keys = root.keys(
         "kind", "schema", "robot", "setup", "joints", "bus", "fit", "validation", "provenance",
-        optional=("link_tensors", "current_delay"),
+        optional=("link_tensors", "payload_calibration", "current_delay"),
     )  # fmt: skip
     if keys["schema"].integer() != SCHEMA:
         raise keys["schema"].refuse(f"this version reads schema {SCHEMA} only")
@@ -78,6 +79,11 @@ def load_model(path: str | Path) -> EnergyModel:
         link_tensors=(
             _link_tensors(keys["link_tensors"], tuple(names)) if "link_tensors" in keys else None
         ),
+        payload_calibration=(
+            _payload_calibration(keys["payload_calibration"], tuple(names))
+            if "payload_calibration" in keys
+            else None
+        ),
     )
 
 
@@ -90,15 +96,9 @@ def _joint(name: str, node: YamlTree) -> JointModel:
         for key, unit in JOINT_UNITS.items()
     }
     friction, reason = _friction(keys["friction"], std, source)
-    rows = [row.numbers() for row in keys["current_covariance"].items()]
-    size = 1 + len(friction.law.parameters)
-    if rows and (len(rows) != size or any(len(row) != size for row in rows)):
-        raise keys["current_covariance"].refuse(f"must be {size} rows of {size} numbers, or []")
-    covariance = np.array(rows).reshape((len(rows),) * 2)
-    if not np.allclose(covariance, covariance.T, rtol=1e-6, atol=0.0) or (
-        rows and np.linalg.eigvalsh(covariance)[0] < -1e-6 * np.abs(covariance).max()
-    ):
-        raise keys["current_covariance"].refuse("is not a covariance matrix")
+    covariance = _covariance(
+        keys["current_covariance"], 1 + len(friction.law.parameters), optional=True
+    )
     return JointModel(
         name=name,
         **values,
@@ -169,6 +169,36 @@ def _link_tensors(node: YamlTree, joints: tuple[str, ...]) -> LinkTensors:
         values.append(value)
         stds.append(std)
     return LinkTensors(np.array(values), np.array(stds), keys["source"].text())
+
+
+def _payload_calibration(node: YamlTree, joints: tuple[str, ...]) -> PayloadCalibration:
+    keys = node.keys("unit", "covariance", *joints)
+    _check_unit(keys["unit"], "kg, kg m, 1")
+    links, gains = [], []
+    for name in joints:
+        joint = keys[name].keys("link", "link_gain", "payload_gain")
+        links.append(joint["link"].numbers(LINK_PARAMETERS))
+        gains.append([joint[gain].number() for gain in ("link_gain", "payload_gain")])
+        if min(gains[-1]) <= 0:
+            raise keys[name].refuse("gains must be positive")
+    covariance = _covariance(keys["covariance"], (LINK_PARAMETERS + 2) * len(joints))
+    link_gain, payload_gain = np.array(gains).T
+    return PayloadCalibration(np.array(links), link_gain, payload_gain, covariance)
+
+
+def _covariance(node: YamlTree, size: int, *, optional: bool = False) -> Array:
+    """A covariance matrix [size, size], or one without rows where it is optional."""
+    rows = [row.numbers() for row in node.items()]
+    right = len(rows) == size and all(len(row) == size for row in rows)
+    if not (right or (optional and not rows)):
+        end = ", or []" if optional else ""
+        raise node.refuse(f"must be {size} rows of {size} numbers{end}")
+    covariance = np.array(rows).reshape((len(rows),) * 2)
+    if not np.allclose(covariance, covariance.T, rtol=1e-6, atol=0.0) or (
+        rows and np.linalg.eigvalsh(covariance)[0] < -1e-6 * np.abs(covariance).max()
+    ):
+        raise node.refuse("is not a covariance matrix")
+    return covariance
 
 
 def _matrix(node: YamlTree) -> Array:

@@ -1,4 +1,4 @@
-"""What leaves a weighing in peace, and how far it may be believed."""
+"""What does not disturb a payload identification, and how far its interval may be believed."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import pytest
 
 from test.cli.test_inspect import write_bag
 from test.identification.conftest import made_up_recording, smooth_motion
-from test.identification.test_payload import COULOMB, LOAD, UPRIGHT, VISCOUS, true_model, weigh
-from ur_energy_model.identification.payload_bags import weigh_payload
+from test.identification.test_payload import COULOMB, LOAD, UPRIGHT, VISCOUS, identified, true_model
+from ur_energy_model.identification.payload_bags import identify_payload
 from ur_energy_model.identification.pipeline import identify
 from ur_energy_model.identification.signals import Motion
-from ur_energy_model.identification.weighing_columns import BODY, WeighingColumns
-from ur_energy_model.identification.weighing_solution import LINK_MASS_ERROR
+from ur_energy_model.identification.payload_columns import BODY, PayloadColumns
+from ur_energy_model.identification.payload_priors import LINK_MASS_ERROR
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.model.setup import Payload, Setup
@@ -66,7 +66,7 @@ def test_what_the_model_leaves_out_weighs_next_to_nothing(kind: str) -> None:
     )  # fmt: skip
     model = true_model(robot)
     disturbed = with_torque(made, robot, DISTURBANCES[kind])
-    shift = weigh(robot, model, disturbed).shown_mass - weigh(robot, model, made).shown_mass
+    shift = identified(robot, model, disturbed).shown_mass - identified(robot, model, made).shown_mass
     assert abs(shift) < 0.01
 
 
@@ -77,14 +77,14 @@ def test_links_that_are_bodies_and_not_points_weigh_nothing() -> None:
         replace(robot, inertia=solid), setup=Setup(UPRIGHT), carried=Setup(UPRIGHT, LOAD),
         noise=0.3, coulomb=COULOMB, viscous=VISCOUS,
     )  # fmt: skip
-    assert weigh(robot, true_model(robot), made).shown_mass == pytest.approx(LOAD.mass, abs=0.02)
+    assert identified(robot, true_model(robot), made).shown_mass == pytest.approx(LOAD.mass, abs=0.02)
 
 
 def test_columns_make_up_the_torque_of_the_drives() -> None:
     """A loaded arm's torque is the sum of bare arm and payload columns, less friction."""
     robot = load_robot("ur5e")
     model = true_model(robot)
-    columns = WeighingColumns(model, robot, UPRIGHT)
+    columns = PayloadColumns(model, robot, UPRIGHT)
     made = made_up_recording(
         robot, setup=Setup(UPRIGHT), carried=Setup(UPRIGHT, LOAD), seconds=10,
         coulomb=COULOMB, viscous=VISCOUS,
@@ -140,7 +140,7 @@ def _error_over_std(robot: RobotDescription, seed: int) -> float:
     gains = found_on_links * (1 + 0.005 * random.standard_normal(6))
     sticky = 4.0 * 0.2 * random.standard_normal(6)
     full = with_torque(full, robot, lambda t, q, qd, through: sticky * np.tanh(qd / 1e-3))
-    found = weigh(robot, true_model(robot, gains), full)
+    found = identified(robot, true_model(robot, gains), full)
     return (found.shown_mass - LOAD.mass) / found.mass_std
 
 
@@ -156,7 +156,7 @@ def test_simulated_arms_with_compliant_gears_and_friction_of_their_own(
     model = identify([_recorded(robot, seed, "trajectory_a", 0.0, 20.0, tmp_path)], robot).model
     for mass in (0.0, 2.0):
         bag = _recorded(robot, seed, "trajectory_b", mass, 15.0, tmp_path)
-        found = weigh_payload(model, bag, robot=robot).estimate
+        found = identify_payload(model, bag, robot=robot).estimate
         assert found.shown_mass == pytest.approx(mass, abs=close)
         assert abs(found.shown_mass - mass) < 2 * found.mass_std < 4 * close
 
