@@ -18,8 +18,8 @@ from ur_energy_model.experiment.protocol import Outcome, Session
 from ur_energy_model.experiment.recipes import (
     PAYLOAD,
     PROTOCOLS,
-    run_protocol,
     identify_known_payload,
+    run_protocol,
 )
 from ur_energy_model.model.fourier import FourierTrajectory, load_trajectory
 from ur_energy_model.model.robots import load_robot

@@ -13,10 +13,10 @@ from test.cli.test_inspect import write_bag
 from test.identification.conftest import made_up_recording, smooth_motion
 from test.identification.test_payload import COULOMB, LOAD, UPRIGHT, VISCOUS, identified, true_model
 from ur_energy_model.identification.payload_bags import identify_payload
-from ur_energy_model.identification.pipeline import identify
-from ur_energy_model.identification.signals import Motion
 from ur_energy_model.identification.payload_columns import BODY, PayloadColumns
 from ur_energy_model.identification.payload_priors import LINK_MASS_ERROR
+from ur_energy_model.identification.pipeline import identify
+from ur_energy_model.identification.signals import Motion
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.model.setup import Payload, Setup
@@ -66,7 +66,9 @@ def test_what_the_model_leaves_out_weighs_next_to_nothing(kind: str) -> None:
     )  # fmt: skip
     model = true_model(robot)
     disturbed = with_torque(made, robot, DISTURBANCES[kind])
-    shift = identified(robot, model, disturbed).shown_mass - identified(robot, model, made).shown_mass
+    shift = (
+        identified(robot, model, disturbed).shown_mass - identified(robot, model, made).shown_mass
+    )
     assert abs(shift) < 0.01
 
 
@@ -77,7 +79,9 @@ def test_links_that_are_bodies_and_not_points_weigh_nothing() -> None:
         replace(robot, inertia=solid), setup=Setup(UPRIGHT), carried=Setup(UPRIGHT, LOAD),
         noise=0.3, coulomb=COULOMB, viscous=VISCOUS,
     )  # fmt: skip
-    assert identified(robot, true_model(robot), made).shown_mass == pytest.approx(LOAD.mass, abs=0.02)
+    assert identified(robot, true_model(robot), made).shown_mass == pytest.approx(
+        LOAD.mass, abs=0.02
+    )
 
 
 def test_columns_make_up_the_torque_of_the_drives() -> None:

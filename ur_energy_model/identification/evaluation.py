@@ -12,15 +12,28 @@ from ur_energy_model.identification.setups import estimate_setups
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.measured_powers import MeasuredPowers
 from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.model.setup import Payload
 
 
-def evaluate(model: EnergyModel, bag: str | Path, *, progress: Progress | None = None) -> Metrics:
+def evaluate(
+    model: EnergyModel,
+    bag: str | Path,
+    *,
+    payload: Payload | None = None,
+    progress: Progress | None = None,
+) -> Metrics:
     """How well a model describes a recording, METRICS; mounting and payload are the bag's own.
+
+    Args:
+        model: of the arm.
+        bag: recording.
+        payload: that was really there, where the controller was told of another one.
+        progress: called with fraction and text.
 
     Raises:
         UrEnergyError: input that cannot be used, with place and remedy.
     """
-    recording, setups = read_for_comparison(model, bag, progress=progress)
+    recording, setups = read_for_comparison(model, bag, payload=payload, progress=progress)
     try:
         return measure(model, recording, setups)
     finally:
@@ -28,7 +41,11 @@ def evaluate(model: EnergyModel, bag: str | Path, *, progress: Progress | None =
 
 
 def read_for_comparison(
-    model: EnergyModel, bag: str | Path, *, progress: Progress | None = None
+    model: EnergyModel,
+    bag: str | Path,
+    *,
+    payload: Payload | None = None,
+    progress: Progress | None = None,
 ) -> tuple[Recording, Setups]:
     """A recording and its own setups, as `compare` takes them; close the recording afterwards.
 
@@ -39,7 +56,7 @@ def read_for_comparison(
     check_model(model, robot, bag)
     recording = read_recording(bag, robot, progress=progress)
     _, estimate = estimate_setups([recording], [recording], robot, None)
-    return recording, Setups(robot, recording.info, estimate, None)
+    return recording, Setups(robot, recording.info, estimate, None, payload)
 
 
 def check_model(model: EnergyModel, robot: RobotDescription, bag: str | Path) -> None:

@@ -96,6 +96,8 @@ class PayloadFit:
         known_mass: payload mass, where it is known [kg]; then the drives are calibrated.
         empty: nothing but what counts as the empty flange is there; then, too, they are calibrated.
         calibration: what recordings before this one told; by default the model's, if it has any.
+        friction_change: how much friction may differ from the model's, as a share of it; by default
+            what temperatures say.
 
     Raises:
         InputError: a known mass that is not positive.
@@ -110,12 +112,14 @@ class PayloadFit:
         known_mass: float | None = None,
         empty: bool = False,
         calibration: PayloadCalibration | None = None,
+        friction_change: float | None = None,
     ) -> None:
         if known_mass is not None and not 0 < known_mass < 1000:
             raise InputError("--known-payload", f"{known_mass:g} kg", "give a mass above zero")
         self.model, self._empty = model, empty
         self._mass = 0.0 if empty else known_mass
         self._calibration = model.payload_calibration if calibration is None else calibration
+        self._friction_change = friction_change
         self._columns = PayloadColumns(model, robot, gravity)
 
     def estimate(
@@ -137,10 +141,12 @@ class PayloadFit:
         payload[0] = self._mass or 0.0
         for _ in range(_ROUNDS):
             blocks, joints, temperature = self._grams(motions, payload, narrow)
-            solution = PayloadSolver(
-                self._columns, blocks, joints, self._prior(blocks),
-                self._columns.friction_change(temperature), self._mass,
-            ).solve()  # fmt: skip
+            change = self._columns.friction_change(temperature)
+            if self._friction_change is not None:
+                change = np.full_like(change, self._friction_change)
+            prior = self._prior(blocks)
+            solver = PayloadSolver(self._columns, blocks, joints, prior, change, self._mass)
+            solution = solver.solve()
             moved = float(np.abs(solution.payload - payload)[:STATIC].max())
             payload = solution.payload
             if moved < _CONVERGED:

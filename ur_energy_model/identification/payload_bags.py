@@ -79,11 +79,12 @@ def identify_payload(
         UrEnergyError: a bag or the known mass cannot be used.
     """
     description = model.description(robot)
-    calibration, warnings = None, []
+    calibration: PayloadCalibration | None = None
+    warnings: tuple[str, ...] = ()
     if empty is not None:
         without = _identified(model, empty, description, empty=True, progress=progress)
         calibration = without.estimate.calibration
-        warnings += without.warnings
+        warnings = without.warnings
     found = _identified(
         model, bag, description,
         known_mass=known_mass, calibration=calibration, progress=progress,

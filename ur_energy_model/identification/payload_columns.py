@@ -191,7 +191,7 @@ class PayloadColumns:
     @property
     def typical_friction(self) -> Array:
         """Friction at a typical speed [n], N m, joint side."""
-        return self._scale
+        return np.asarray(self._scale)
 
     @property
     def masses(self) -> Array:

@@ -71,17 +71,20 @@ def another_recording(known: PayloadCalibration) -> PayloadCalibration:
     return PayloadCalibration(known.links, known.link_gain, known.payload_gain, covariance)
 
 
-def size_prior(gain: Array, alike: Array, spread: tuple[float, float]) -> PayloadCalibration:
+def size_prior(
+    columns: PayloadColumns, gain: Array, alike: Array, spread: tuple[float, float]
+) -> PayloadCalibration:
     """Belief beside torque constants of which only the arm's type is known.
 
     Args:
+        columns: of the arm, n joints.
         gain: the model's over the type's torque constants [n].
         alike: which joints have motors of one size [n, n].
         spread: of the sizes between arms, and of the joints of one size in an arm.
     """
     between, within = spread
     n = len(gain)
-    prior = _prior(np.zeros((n, LINK_PARAMETERS)), np.ones(n))
+    prior = _prior(_links(columns), np.ones(n))
     covariance = prior.covariance.copy()
     gains = slice(LINK_PARAMETERS * n, (LINK_PARAMETERS + 1) * n)
     relative = between**2 * alike + within**2 * np.eye(n)

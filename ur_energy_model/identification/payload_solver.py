@@ -26,6 +26,8 @@ _MASS_STD = 100.0
 _FIRST_MOMENT_STD = 3.0
 _PAYLOAD_TENSOR_STD = 0.1
 _FIXED = 1e-9
+_SYSTEMATIC = 1.5
+"""What a residual counts beyond its scatter: errors of the model repeat from block to block."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +100,7 @@ class PayloadSolver:
             values = values + np.linalg.solve(information, right)
             for j in self._joints:
                 noise[j] = self._noise(values, j)
-        covariance = np.linalg.inv(information)
+        covariance: Array = np.asarray(np.linalg.inv(information), dtype=float)
         shared, payload = self._shared, self._payload
         return PayloadSolution(
             payload=values[payload],
@@ -181,7 +183,7 @@ class PayloadSolver:
         scatter = few * ((scores - scores.mean(axis=0)) ** 2).sum(axis=0)
         white = np.einsum("uc,cd,ud->u", slopes, total, slopes)
         seen = white > 1e-9 * white.max()
-        return float(np.sqrt(max(variance, np.mean(scatter[seen] / white[seen]))))
+        return _SYSTEMATIC * float(np.sqrt(max(variance, np.mean(scatter[seen] / white[seen]))))
 
     def _rms(self, values: Array, joint: int) -> float:
         if joint not in self._joints:

@@ -22,6 +22,12 @@ from ur_energy_model.identification.evaluation import measure
 from ur_energy_model.identification.friction_choice import AUTO, WARMTH
 from ur_energy_model.identification.joint_fit import JointFit
 from ur_energy_model.identification.metrics import Metrics
+from ur_energy_model.identification.payload_check import (
+    IDENTIFIED,
+    PayloadCheck,
+    check_payloads,
+    with_payload_found,
+)
 from ur_energy_model.identification.power import MODEL_ERROR, PowerFit, PowerFitResult
 from ur_energy_model.identification.recording import Progress, Recording, read_recording
 from ur_energy_model.identification.setup_estimation import SetupEstimate
@@ -32,7 +38,7 @@ from ur_energy_model.identification.storage import with_storage
 from ur_energy_model.identification.torque_constants import with_shared_sizes, with_torque_constant
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription, load_robot
-from ur_energy_model.model.setup import Setup
+from ur_energy_model.model.setup import Payload, Setup
 
 Array = NDArray[np.float64]
 
@@ -51,6 +57,7 @@ class Identification:
         power: power stage.
         setups: setup stage, None where no target_moment was recorded.
         fit, validation: metrics.
+        payload_checks: payload that the currents of each recording show.
         warnings: for the user, one line each.
     """
 
@@ -62,6 +69,7 @@ class Identification:
     fit: tuple[Metrics, ...]
     validation: tuple[Metrics, ...]
     warnings: tuple[str, ...]
+    payload_checks: tuple[PayloadCheck, ...] = ()
 
 
 def identify(
@@ -72,6 +80,7 @@ def identify(
     friction: str = AUTO,
     power_model: str = "physical",
     setup: Setup | None = None,
+    payload: Payload | str | None = None,
     identify_tensors: bool = False,
     progress: Progress | None = None,
 ) -> Identification:
@@ -84,6 +93,8 @@ def identify(
         friction: name of a friction law, or "auto" to choose per joint.
         power_model: "physical" or "ecbot".
         setup: mounting and payload as the user states them, a prior for the estimate.
+        payload: what was really on the flange, where the controller may have been told otherwise,
+            or IDENTIFIED to find it from the currents; None believes what target_moment says.
         identify_tensors: identify the link tensors too, in place of the robot file's.
         progress: called with fraction (NaN if unknown) and text.
 
@@ -99,17 +110,28 @@ def identify(
         arm, estimate = estimate_setups(
             [*fitted, *held_out], fitted, described, setup, identify_tensors
         )
-        joints = _fit_currents(fitted, arm, estimate, setup, friction)
         power = PowerFit(arm)
         for recording in fitted:
             power.merge(recording.power)
-        joints, result = _fit_power(power, power_model, joints)
-        model = assemble(arm, estimate, joints, result, fitted, setup)
-        model = with_storage(model, fitted)
-        model = _fit_standstill(model, fitted, arm, estimate, setup)
+
+        def fitted_with(carried: Payload | None) -> _Fitted:
+            joints = _fit_currents(fitted, arm, estimate, setup, friction, carried)
+            joints, result = _fit_power(power, power_model, joints)
+            model = assemble(arm, estimate, joints, result, fitted, setup)
+            return _Fitted(
+                model if carried is None else model.with_payload(carried), joints, result
+            )
+
+        def check(found: _Fitted, carried: Payload | None) -> tuple[PayloadCheck, ...]:
+            return check_payloads(found.model, arm, fitted, estimate, setup, carried)
+
+        found, carried, checks = with_payload_found(fitted_with, check, payload)
+        joints, result = found.joints, found.power
+        model = with_storage(found.model, fitted)
+        model = _fit_standstill(model, fitted, arm, estimate, setup, carried)
         fit, validation = (
             tuple(
-                measure(model, recording, Setups(arm, recording.info, estimate, setup))
+                measure(model, recording, Setups(arm, recording.info, estimate, setup, carried))
                 for recording in recordings
             )
             for recordings in (fitted, held_out)
@@ -121,14 +143,26 @@ def identify(
     )
     warnings = [w for recording in fitted for w in recording.quality.warnings]
     warnings += [] if estimate is None else list(estimate.warnings)
+    warnings += [line for entry in checks for line in entry.warnings]
+    if payload == IDENTIFIED and carried is not None:
+        warnings.append(f"the payload identified, {carried.mass:.2f} kg, is used for the currents")
     if estimate is None:
         warnings.append(
             "no target_moment recorded: nominal motor inertia, and mounting and payload as stated"
         )
     return Identification(
         described, model, joints, result, estimate, fit, validation,
-        tuple(dict.fromkeys(warnings)),
+        tuple(dict.fromkeys(warnings)), checks,
     )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Fitted:
+    """What currents and bus power give with one payload."""
+
+    model: EnergyModel
+    joints: tuple[JointFit, ...]
+    power: PowerFitResult
 
 
 class _Readings:
@@ -152,7 +186,7 @@ class _Readings:
 
 def _fit_currents(
     recordings: Sequence[Recording], robot: RobotDescription, estimate: SetupEstimate | None,
-    configured: Setup | None, friction: str,
+    configured: Setup | None, friction: str, carried: Payload | None,
 ) -> tuple[JointFit, ...]:  # fmt: skip
     inertia = robot.reflected_inertia if estimate is None else estimate.reflected_inertia
     low = np.fmin.reduce([recording.warmth[:, 0] for recording in recordings])
@@ -160,7 +194,7 @@ def _fit_currents(
     warm = bool((high - low > WARMTH).any())
     fit = CurrentFit(robot, friction, warm=warm)
     for recording in recordings:
-        setups = Setups(robot, recording.info, estimate, configured)
+        setups = Setups(robot, recording.info, estimate, configured, carried)
         narrow = NarrowFilter(recording.cutoff)
         for motion in recording.motions():
             for part, dynamics in setups.parts(motion):
@@ -189,12 +223,12 @@ def _fit_power(
 
 def _fit_standstill(
     model: EnergyModel, recordings: Sequence[Recording], robot: RobotDescription,
-    estimate: SetupEstimate | None, configured: Setup | None,
+    estimate: SetupEstimate | None, configured: Setup | None, carried: Payload | None,
 ) -> EnergyModel:  # fmt: skip
     fit = StandstillFit(model)
     for recording in recordings:
         fit.start_recording()
-        setups = Setups(robot, recording.info, estimate, configured)
+        setups = Setups(robot, recording.info, estimate, configured, carried)
         narrow = NarrowFilter(recording.cutoff)
         for motion in recording.motions():
             for part, dynamics in setups.parts(motion):

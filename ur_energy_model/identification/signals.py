@@ -248,7 +248,9 @@ class MotionStream:
             time=grid[thin],
             q=smooth(at_grid("actual_q"))[thin],
             qd=qd[thin],
-            qdd=np.asarray(CubicSpline(grid, qd)(grid, 1))[thin],  # differences lose 6 % at 0.1 rate
+            qdd=np.asarray(CubicSpline(grid, qd)(grid, 1))[
+                thin
+            ],  # differences lose 6 % at 0.1 rate
             current=smooth(at_grid("actual_current"))[thin],
             moment=moment,
             temperature=temperature,

@@ -13,7 +13,7 @@ power, with I the current that RTDE reports.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ from ur_energy_model.model.friction_terms import SMOOTHING
 from ur_energy_model.model.link_tensors import LinkTensors
 from ur_energy_model.model.payload_calibration import PayloadCalibration
 from ur_energy_model.model.robots import RobotDescription, load_robot
-from ur_energy_model.model.setup import Setup
+from ur_energy_model.model.setup import Payload, Setup
 
 Array = NDArray[np.float64]
 
@@ -120,6 +120,10 @@ class EnergyModel:
         from ur_energy_model.model.model_file import save_model
 
         save_model(self, path)
+
+    def with_payload(self, payload: Payload) -> EnergyModel:
+        """The same arm with another payload on its flange."""
+        return replace(self, setup=replace(self.setup, payload=payload), setup_source="given")
 
     @property
     def dof(self) -> int:
