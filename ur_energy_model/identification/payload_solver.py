@@ -26,7 +26,7 @@ _MASS_STD = 100.0
 _FIRST_MOMENT_STD = 3.0
 _PAYLOAD_TENSOR_STD = 0.1
 _FIXED = 1e-9
-_SYSTEMATIC = 1.5
+_SYSTEMATIC = 2.0
 """What a residual counts beyond its scatter: errors of the model repeat from block to block."""
 
 
