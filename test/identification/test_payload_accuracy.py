@@ -15,13 +15,13 @@ from test.identification.test_payload import COULOMB, LOAD, UPRIGHT, VISCOUS, id
 from ur_energy_model.identification.payload_bags import identify_payload
 from ur_energy_model.identification.payload_columns import BODY, PayloadColumns
 from ur_energy_model.identification.payload_priors import (
-    COMMON_ERROR,
     LINK_CENTER_ERROR,
     LINK_MASS_ERROR,
     REPEATABLE,
 )
 from ur_energy_model.identification.pipeline import identify
 from ur_energy_model.identification.signals import Motion
+from ur_energy_model.identification.torque_constants import LINK_WEIGHT_ERROR
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.model.setup import Payload, Setup
@@ -136,7 +136,7 @@ STATED = np.array([0.05, 0.02, 0.02, 0.05, 0.07, 0.07])
 
 def _error_over_std(robot: RobotDescription, load: Payload, seed: int) -> float:
     random = np.random.default_rng(seed)
-    common = 1 + COMMON_ERROR * random.standard_normal()
+    common = 1 + LINK_WEIGHT_ERROR * random.standard_normal()
     real = replace(
         robot,
         mass=robot.mass * (common + LINK_MASS_ERROR * random.standard_normal(6)),

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ur_energy_model.identification.payload_columns import PayloadColumns
+from ur_energy_model.identification.torque_constants import LINK_WEIGHT_ERROR
 from ur_energy_model.model.energy_model import JointModel
 from ur_energy_model.model.payload_calibration import LINK_PARAMETERS, PayloadCalibration
 
@@ -27,11 +28,9 @@ LINK_MASS_ERROR = 0.005
 """Relative error of a link's mass beyond what its joint's gain covers, assumed."""
 LINK_CENTER_ERROR = 0.001
 """Error of a link's centre of mass [m], assumed."""
-COMMON_ERROR = 0.03
-"""Error that the weight of all links has in common: torque constants from links and from known
-payloads differed by 1 to 3 % on three arms (UR3e, UR5e, UR10e)."""
 OWN_ERROR = 0.02
-"""The same, beyond what is common, joint by joint."""
+"""Error of the links' weight beyond what is common (LINK_WEIGHT_ERROR), joint by joint: what the
+joints of the same arms differed by."""
 REPEATABLE = 0.003
 """Change of a drive's gain from one recording to the next, assumed."""
 _FRICTION_TAKEN = 0.01
@@ -101,7 +100,7 @@ def _links(columns: PayloadColumns) -> Array:
 
 def _prior(links: Array, gain: Array) -> PayloadCalibration:
     n = len(gain)
-    scale = COMMON_ERROR**2 + OWN_ERROR**2 * np.eye(n)
+    scale = LINK_WEIGHT_ERROR**2 + OWN_ERROR**2 * np.eye(n)
     size = (LINK_PARAMETERS + 2) * n
     covariance = np.zeros((size, size))
     deviations = np.maximum(np.concatenate([links.ravel(), gain]), _LEAST)
