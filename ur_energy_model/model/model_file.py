@@ -96,9 +96,8 @@ def _joint(name: str, node: YamlTree) -> JointModel:
         for key, unit in JOINT_UNITS.items()
     }
     friction, reason = _friction(keys["friction"], std, source)
-    covariance = _covariance(
-        keys["current_covariance"], 1 + len(friction.law.parameters), optional=True
-    )
+    size = 1 + len(friction.law.parameters)
+    covariance = keys["current_covariance"].covariance(size, optional=True)
     return JointModel(
         name=name,
         **values,
@@ -181,24 +180,9 @@ def _payload_calibration(node: YamlTree, joints: tuple[str, ...]) -> PayloadCali
         gains.append([joint[gain].number() for gain in ("link_gain", "payload_gain")])
         if min(gains[-1]) <= 0:
             raise keys[name].refuse("gains must be positive")
-    covariance = _covariance(keys["covariance"], (LINK_PARAMETERS + 2) * len(joints))
+    covariance = keys["covariance"].covariance((LINK_PARAMETERS + 2) * len(joints))
     link_gain, payload_gain = np.array(gains).T
     return PayloadCalibration(np.array(links), link_gain, payload_gain, covariance)
-
-
-def _covariance(node: YamlTree, size: int, *, optional: bool = False) -> Array:
-    """A covariance matrix [size, size], or one without rows where it is optional."""
-    rows = [row.numbers() for row in node.items()]
-    right = len(rows) == size and all(len(row) == size for row in rows)
-    if not (right or (optional and not rows)):
-        end = ", or []" if optional else ""
-        raise node.refuse(f"must be {size} rows of {size} numbers{end}")
-    covariance = np.array(rows).reshape((len(rows),) * 2)
-    if not np.allclose(covariance, covariance.T, rtol=1e-6, atol=0.0) or (
-        rows and np.linalg.eigvalsh(covariance)[0] < -1e-6 * np.abs(covariance).max()
-    ):
-        raise node.refuse("is not a covariance matrix")
-    return covariance
 
 
 def _matrix(node: YamlTree) -> Array:

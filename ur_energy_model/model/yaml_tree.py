@@ -11,7 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import yaml
+from numpy.typing import NDArray
 
 from ur_energy_model.errors import InputError
 
@@ -162,6 +164,20 @@ class YamlTree:
         if length is not None and len(values) != length:
             raise self.refuse(f"has {len(values)} values, {length} are needed")
         return values
+
+    def covariance(self, size: int, *, optional: bool = False) -> NDArray[np.float64]:
+        """Covariance matrix [size, size], or one without rows where it is optional."""
+        rows = [row.numbers() for row in self.items()]
+        square = len(rows) == size and all(len(row) == size for row in rows)
+        if not (square or (optional and not rows)):
+            end = ", or []" if optional else ""
+            raise self.refuse(f"must be {size} rows of {size} numbers{end}")
+        matrix = np.array(rows).reshape((len(rows),) * 2)
+        if not np.allclose(matrix, matrix.T, rtol=1e-6, atol=0.0) or (
+            rows and np.linalg.eigvalsh(matrix)[0] < -1e-6 * np.abs(matrix).max()
+        ):
+            raise self.refuse("is not a covariance matrix")
+        return matrix
 
     def plain(self, depth: int = 0) -> Any:
         """Whole subtree as dicts, lists and plain values."""
