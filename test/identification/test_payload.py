@@ -10,7 +10,7 @@ import pytest
 
 from ur_energy_model.errors import IdentificationError, InputError
 from ur_energy_model.identification.payload import PayloadFit, with_torque_constants
-from ur_energy_model.identification.signals import motions
+from ur_energy_model.identification.signals import NarrowFilter, motions
 from ur_energy_model.model.energy_model import BusModel, EnergyModel, JointModel
 from ur_energy_model.model.friction import LAWS, Friction
 from ur_energy_model.model.robots import RobotDescription, load_robot
@@ -63,6 +63,20 @@ def test_identifies_a_payload_the_controller_does_not_know(recording: Make, name
     assert abs(found.payload.mass - 2.5) < 3 * found.mass_std
     assert np.allclose(found.payload.center_of_mass, LOAD.center_of_mass, atol=3e-3)
     assert (found.torque_rms < 0.7).all()
+
+
+@pytest.mark.parametrize("rate", [10.0, 50.0, 500.0])
+def test_a_few_seconds_are_enough_at_any_rate(recording: Make, rate: float) -> None:
+    """Joints count by the time they move, not by samples: at 10 Hz these are 60 in all."""
+    robot = load_robot("ur5e")
+    cutoff = min(6.0, 0.25 * rate)
+    made = loaded(recording, robot, seconds=6, rate=rate)
+    stretches = list(motions([made], robot.dof, cutoff, 1 / rate))
+    fit = PayloadFit(true_model(robot), robot, UPRIGHT)
+    found = fit.estimate(stretches, NarrowFilter(cutoff))
+    assert np.isfinite(found.torque_rms).all()  # no joint is left out
+    assert found.shown_mass == pytest.approx(2.5, rel=0.03)
+    assert found.interval[0] < 2.5 < found.interval[1]
 
 
 def test_identifies_a_payload_the_controller_does_know(recording: Make) -> None:
