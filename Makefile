@@ -21,7 +21,7 @@ $(BIN)/python:
 	  $(PYTHON) -m pip install -q --target build/virtualenv virtualenv && \
 	  PYTHONPATH=build/virtualenv $(PYTHON) -m virtualenv -q $(VENV); }
 
-$(VENV)/.requirements: requirements.txt requirements-dev.txt constraints.txt | $(BIN)/python
+$(VENV)/.requirements: requirements.txt requirements-dev.txt requirements-docs.txt constraints.txt | $(BIN)/python
 	$(BIN)/python -m pip install --disable-pip-version-check -q -c constraints.txt \
 	  -r requirements.txt -r requirements-dev.txt
 	@touch $@
@@ -51,7 +51,6 @@ bench: setup
 
 # Warnings are errors: a broken link or a page in no index fails the build.
 docs: setup
-	$(BIN)/python -m pip install --disable-pip-version-check -q -r requirements-docs.txt
 	$(BIN)/python -m sphinx -b html -W --keep-going -q docs build/docs
 
 clean:

@@ -8,12 +8,15 @@ from setuptools import Command, find_packages, setup
 
 PACKAGE = "ur_energy_model"
 SCRIPTS = {
-    "ur_energy": "ur_energy_model.cli.main:main",
-    "logger_node": "ur_energy_model.nodes.logger:main",
-    "cell_node": "ur_energy_model.nodes.cell:main",
-    "identification_node": "ur_energy_model.nodes.identification:main",
-    "estimator_node": "ur_energy_model.nodes.estimator:main",
-    "simulated_robot_node": "ur_energy_model.nodes.simulated_robot:main",
+    name: f"ur_energy_model.scripts:{name}"
+    for name in (
+        "ur_energy",
+        "logger_node",
+        "cell_node",
+        "identification_node",
+        "estimator_node",
+        "simulated_robot_node",
+    )
 }
 
 

@@ -5,6 +5,7 @@ FOLDER holds the CSV recordings that the page names; they are not part of the re
 
 from __future__ import annotations
 
+import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
@@ -82,6 +83,25 @@ currents are mostly friction near standstill: torque and power hold, currents ar
 
 ![Power of a UR5e, measured and modelled](images/accuracy_power.png)
 
+## Beside other methods
+
+`python -m test.benchmarks peers` fits each recording in turn and judges it by the others of an arm
+of its type, and does the same with sessions of simulated arms (one fitted, three others judged;
+[what a session is](simulated_arm.md#sessions)). No method has seen what it is judged on. The others
+are ordinary least squares: *least squares* predicts each joint's current from its acceleration,
+speed, tanh of the speed, the torque of the nominal links and a constant; *base parameters* (those
+of figaroh where it is installed) from the whole arm's regressor; *three coefficients* predicts
+power from 1, sum R i² and sum k_t N q̇ i; *EcBot* has its own regressions of current and of power
+(4n+1 coefficients). They get the mounting, the payload and the filters that this package worked
+out; a joint that does not move in the fitted recording rules it out for all. A model is meant for
+its own arm; *another arm* shows what comes of taking it for another one of the type.
+
+Energy at the supply is not predicted on equal terms: `estimate` learns the standby power of the
+judged session from its standstill, the regressions keep that of the fitted one. Motion energy is
+what each of them has above its own standstill, so that there standby plays no part.
+
+{peers}
+
 ## Inertia, mounting and payload
 
 Reflected inertia of motor and reducer beside the controller's published constants; mounting and
@@ -96,7 +116,7 @@ payload as estimated from the recording.
 
 
 def main() -> None:
-    """Identify, judge, draw, write."""
+    """Identify, judge, compare, draw, write."""
     folder = Path(sys.argv[1])
     with tempfile.TemporaryDirectory() as name:
         bags = {
@@ -113,6 +133,7 @@ def main() -> None:
             ("", "judged on", "torque R²", "current R²", "power RMSE [W]", "energy error [%]"),
             [metrics_row(case, metrics[case]) for case in CASES],
         ),
+        peers=beside_others(),
         constants=table(
             ("", "reflected inertia [kg m²]", "off by at most [%]", "gravity [m/s²]",
              "payload [kg]"),
@@ -123,6 +144,13 @@ def main() -> None:
         ),
     )  # fmt: skip
     (DOCS / "accuracy.md").write_text(page, encoding="utf-8")
+
+
+def beside_others() -> str:
+    """What the benchmark beside other methods found; some minutes."""
+    command = [sys.executable, "-m", "test.benchmarks.bench_peers", "--summary"]
+    done = subprocess.run(command, cwd=DOCS.parent, check=True, stdout=subprocess.PIPE, text=True)
+    return done.stdout.strip()
 
 
 def import_bag(folder: Path, recording: str, robot: str, bags: Path) -> Path:

@@ -27,21 +27,25 @@ hypothesis.settings.load_profile("untimed")
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 
 
-@pytest.fixture(scope="session")
-def recordings() -> Path:
+@pytest.fixture
+def recordings(request: pytest.FixtureRequest) -> Path:
     """Folder with recordings of real arms, kept beside the checkout and never inside it."""
-    folder = SHARED / "data"
-    if not folder.is_dir():
-        pytest.skip(f"recordings of real arms are not at {folder}")
-    return folder
+    return _beside(request, "data", "recordings of real arms")
 
 
-@pytest.fixture(scope="session")
-def facts() -> Path:
+@pytest.fixture
+def facts(request: pytest.FixtureRequest) -> Path:
     """Folder with published constants, kept beside the checkout."""
-    folder = SHARED / "facts"
+    return _beside(request, "facts", "published constants")
+
+
+def _beside(request: pytest.FixtureRequest, name: str, content: str) -> Path:
+    """A folder beside the checkout; where it is absent, what the test would have shown is said."""
+    folder = SHARED / name
     if not folder.is_dir():
-        pytest.skip(f"published constants are not at {folder}")
+        said = request.function.__doc__ or request.function.__name__.removeprefix("test_")
+        untested = said.splitlines()[0].rstrip(".").replace("_", " ")
+        pytest.skip(f"{content} are not at {folder}; not tested: {untested}")
     return folder
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import os
 import subprocess
 import sys
@@ -13,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from test.estimation.known_arm import known_model
+from test.energy.known_arm import known_model
 from test.report.conftest import explained_recording
 from ur_energy_model.telemetry.bags import BagWriter
 
@@ -73,8 +72,8 @@ def test_benchmarks_find_what_they_measure(path: Path) -> None:
 
 
 def test_documentation_builds_without_a_warning(tmp_path: Path) -> None:
-    if importlib.util.find_spec("sphinx") is None:
-        pytest.skip("Sphinx is not installed; make docs installs it")
+    if sys.version_info < (3, 11):
+        pytest.skip("the pinned Sphinx needs Python 3.11; not tested: links and index of docs/")
     done = subprocess.run(
         [sys.executable, "-m", "sphinx", "-b", "html", "-W", "-q", "docs", tmp_path],
         cwd=ROOT, capture_output=True, text=True, timeout=100, env={**os.environ, "TERM": "dumb"},

@@ -12,11 +12,12 @@ import ur_energy_model
 
 ROOT = Path(ur_energy_model.__file__).parent
 FLOOR = {
-    "errors": 0, "resources": 0, "files": 0, "plain": 0,
+    "errors": 0, "resources": 0, "files": 0, "plain": 0, "interrupts": 0,
+    "reading": 0, "robot_modes": 0,
     "telemetry": 1, "model": 1,
-    "identification": 2, "simulation": 2, "estimation": 2,
-    "experiment": 3, "report": 3,
-    "nodes": 4, "cli": 4, "launching": 4,
+    "energy": 2, "identification": 3, "simulation": 3,
+    "experiment": 4, "report": 4,
+    "nodes": 5, "cli": 5, "launching": 5, "scripts": 5,
 }  # fmt: skip
 ROS_PACKAGES = {"rclpy", "std_msgs", "sensor_msgs", "diagnostic_msgs", "visualization_msgs"}
 

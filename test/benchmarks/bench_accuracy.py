@@ -14,9 +14,9 @@ import numpy as np
 
 from test.identification.exact_arm import write_bag
 from ur_energy_model.cli.demo_truth import true_energy
-from ur_energy_model.identification.energies import estimate
+from ur_energy_model.energy.meter import CONFIDENCE
+from ur_energy_model.energy.recorded import estimate
 from ur_energy_model.identification.pipeline import identify
-from ur_energy_model.model.energy import CONFIDENCE
 from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.model.setup import Setup
 from ur_energy_model.simulation.arm import SimulatedArm

@@ -1,10 +1,10 @@
-"""The estimator node: CPU, latency from packet to power, and memory over a simulated day.
+"""The estimator node: CPU, latency from packet to subscriber, and memory over a simulated day.
 
 A process sends packets of the known arm at 500 Hz over RTDE, each with the time of sending in one
-of its fields. Latency is counted from there to the moment at which the estimator knows the power,
-so that the network stack and the waking of its thread are in it. The friction law is one of the
-dearest that identification may choose. Figures are of an idle machine with two cores; other work
-on it adds to them, most of all to the latency.
+of its fields. Latency is counted from the sending of the newest packet in a published total power
+to the receipt of that value by a subscriber: network, waking, arithmetic and DDS are in it. The
+friction law is one of the dearest that identification may choose. Figures are printed as the
+machine is and beside a process that keeps one core busy.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from test.estimation.known_arm import ROBOT, known_model, motion, packets
-from ur_energy_model.estimation.live import LiveEstimator, LiveOptions
+from test.energy.known_arm import ROBOT, known_model, motion, packets
+from ur_energy_model.energy.live import LiveEstimator
+from ur_energy_model.energy.snapshot import Snapshot
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction import LAWS, Friction
 from ur_energy_model.telemetry.samples import Telemetry
@@ -37,8 +38,8 @@ SENT = "actual_robot_energy_consumed"
 """Field that carries the time of sending [s]."""
 
 
-MOST_CPU, MOST_LATENCY = 15.0, 2.0
-"""What is promised: percent of a core, and ms (99 % of packets)."""
+MOST_CPU, MEDIAN_LATENCY, MOST_LATENCY = 15.0, 4.0, 20.0
+"""What is promised: percent of a core; ms, median and 99 % of values beside a busy core."""
 _RUNS = itertools.count()
 
 
@@ -60,11 +61,8 @@ def core() -> None:
     """Cost of the estimator's arithmetic alone, in batches as the node has them."""
     estimator = LiveEstimator(model(), ROBOT)
     whole = motion(20.0)
-    rows = list(zip(whole["actual_qd"].tolist(), whole["actual_current"].tolist(), strict=True))
     start = time.process_time()
-    for i, batch in enumerate(packets(whole, 10)):
-        for qd, current in rows[10 * i : 10 * i + 10]:
-            estimator.sense(qd, current)
+    for batch in packets(whole, 10):
         estimator.update(batch)
         estimator.snapshot()
     spent = (time.process_time() - start) / len(whole)
@@ -73,7 +71,7 @@ def core() -> None:
 
 def day() -> None:
     """Memory of the estimator's core over a day of samples, ten a second."""
-    estimator = LiveEstimator(model(), ROBOT, LiveOptions(gap_limit=0.2))
+    estimator = LiveEstimator(model(), ROBOT)
     whole = motion(60.0)
     columns = {name: values[::50] for name, values in whole.columns.items()}
     sizes = []
@@ -135,18 +133,25 @@ def estimate(pipe: Connection, folder: Path, domain: int, host: str) -> None:
         "ROS_LOG_DIR": str(folder / "log"),
     }  # fmt: skip
     from ur_energy_model.launching import node_command
+    from ur_energy_model.nodes.energy_topics import EnergyTopics
     from ur_energy_model.nodes.estimator import EstimatorNode
     from ur_energy_model.nodes.running import run
 
-    latency: list[float] = []
-    plain = EstimatorNode._sense
+    published: list[tuple[float, float]] = []
+    newest = [0.0]
+    consume, total = EstimatorNode._consume, EnergyTopics.total
 
-    def watched(node: EstimatorNode, packets: NDArray[np.void]) -> None:
-        plain(node, packets)
-        now = time.monotonic()
-        latency.extend([now - sent for sent in packets[SENT].tolist()])
+    def noting(node: EstimatorNode, batch: Telemetry) -> None:
+        newest[0] = float(batch.columns[SENT][-1])
+        consume(node, batch)
 
-    EstimatorNode._sense = watched  # type: ignore[method-assign]
+    def telling(topics: EnergyTopics, snapshot: Snapshot) -> None:
+        power = float(snapshot.power[snapshot.channels.arm["total"]])
+        published.append((power, newest[0]))
+        total(topics, snapshot)
+
+    EstimatorNode._consume = noting  # type: ignore[method-assign]
+    EnergyTopics.total = telling  # type: ignore[method-assign]
     parameters = {
         "robot_ip": host, "model_file": str(folder / "model.yaml"),
         "state_file": str(folder / "state.json"), "cycle_trigger": "none",
@@ -161,13 +166,13 @@ def estimate(pipe: Connection, folder: Path, domain: int, host: str) -> None:
             if not pipe.poll():
                 return
             if pipe.recv() == "begin":
-                latency.clear()
+                published.clear()
                 state["start"] = time.monotonic(), time.process_time(), resident("self")
                 return
             began, used, size = state["start"]
             share = (time.process_time() - used) / (time.monotonic() - began)
             growth = resident("self") - size
-            pipe.send((share, growth, np.array(latency)))
+            pipe.send((share, growth, published))
             node.finish(0)
 
         node.create_timer(1.0, look)  # seldom, for it costs what it measures
@@ -176,8 +181,36 @@ def estimate(pipe: Connection, folder: Path, domain: int, host: str) -> None:
     run(make)
 
 
-def node(observed: bool) -> None:
+def keep_busy() -> None:
+    """Take a core."""
+    while True:
+        pass
+
+
+def latencies(
+    published: list[tuple[float, float]], received: list[tuple[float, float]]
+) -> NDArray[np.float64]:
+    """From the sending of the newest packet in a value to the value's receipt [s].
+
+    Args:
+        published: values, and the time of sending of the newest packet in each.
+        received: values, and the time of receipt of each.
+    """
+    sent: dict[float, list[float]] = {}
+    for value, when in published:
+        sent.setdefault(value, []).append(when)
+    found = []
+    for value, when in received:
+        earlier = [each for each in sent.get(value, []) if each <= when]
+        if earlier:
+            found.append(when - earlier[-1])
+    return np.array(found)
+
+
+def node(observed: bool, busy: bool) -> None:
     """500 Hz in and 50 Hz out."""
+    from std_msgs.msg import Float64
+
     from test.nodes.conftest import Observer
     from ur_energy_model.nodes.surface import live_topics
 
@@ -200,25 +233,39 @@ def node(observed: bool) -> None:
             if observed or topic == "/energy/total/power":
                 observer.listen(topic, kind)
         observer.hear("/energy/total/power")
+        received: list[tuple[float, float]] = []
+        observer.node.create_subscription(
+            Float64,
+            "/energy/total/power",
+            lambda message: received.append((message.data, time.monotonic())),
+            10,
+        )
+        other_work = context.Process(target=keep_busy, daemon=True)
+        if busy:
+            other_work.start()
         observer.spin(WARM_UP)
         pipe.send("begin")
         observer.spin(SECONDS)
         pipe.send("end")
-        share, growth, latency = pipe.recv()
+        share, growth, published = pipe.recv()
         observer.close()
+        if busy:
+            other_work.terminate()
+        latency = latencies(published, received)
         child.join(20)
         sender.send("stop")
         arm.join(20)
-    p50, p99, worst = np.percentile(1e3 * latency, [50, 99, 100])
+    p50, p95, p99, worst = np.percentile(1e3 * latency, [50, 95, 99, 100])
     load = os.getloadavg()[0]
     print(
-        f"estimator node, {len(latency) / SECONDS:.0f} Hz in, 50 Hz out, "
-        f"{'all topics' if observed else 'one topic'} subscribed (load average {load:.1f}):"
+        f"estimator node, {len(latency) / SECONDS:.0f} values a second, "
+        f"{'all topics' if observed else 'one topic'} subscribed"
+        f"{', a core busy' if busy else ''} (load average {load:.1f}):"
     )
     print(f"  CPU: {100 * share:.1f} % of a core (promised: at most {MOST_CPU:.0f} %)")
     print(
-        f"  packet to power: {p99:.2f} ms at 99 % (promised: under {MOST_LATENCY:.0f} ms), "
-        f"{p50:.2f} ms median, {worst:.1f} ms worst"
+        f"  packet to subscriber: median {p50:.2f} ms (promised: {MEDIAN_LATENCY:.0f}), "
+        f"95 % {p95:.2f}, 99 % {p99:.2f} ms (promised: {MOST_LATENCY:.0f}), worst {worst:.1f}"
     )
     print(f"  memory: {growth:+.1f} MB in {SECONDS:.0f} s")
 
@@ -226,8 +273,9 @@ def node(observed: bool) -> None:
 def main() -> None:
     """Print all figures."""
     core()
-    node(observed=False)
-    node(observed=True)
+    for busy in (False, True):
+        node(observed=False, busy=busy)
+        node(observed=True, busy=busy)
     day()
 
 

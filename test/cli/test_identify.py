@@ -173,18 +173,31 @@ def test_refused_models(bag: Path, model: Path, tmp_path: Path, capsys: Capture)
     refused(["predict", str(model), str(bag.parent / "no.csv")], capsys, "no.csv")
 
 
+def test_samples_that_are_not_finite_are_left_out_and_told(
+    model: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    recording = ExactArm().record(20.0)
+    current = recording["actual_current"].copy()
+    current[50:53, 0] = np.nan
+    columns = {**recording.columns, "actual_current": current}
+    bag = write_bag(tmp_path / "holes", replace(recording, columns=columns))
+    assert main(["estimate", str(model), str(bag), "--json"]) == 0
+    content = json.loads(capsys.readouterr().out)
+    assert content["refused_samples"] == 3
+    assert content["duration"] == pytest.approx(recording.duration, abs=0.1)
+    assert main(["estimate", str(model), str(bag)]) == 0
+    assert "3 samples" in capsys.readouterr().err
+
+
 def test_a_refused_estimate_leaves_the_old_series(
     model: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     series = tmp_path / "powers.csv"
     series.write_text("old")
     recording = ExactArm().record(60.0)
-    current = recording["actual_current"].copy()
-    current[-1, 0] = np.nan
-    columns = {**recording.columns, "actual_current": current}
+    nothing = np.full_like(recording["actual_current"], np.nan)
+    columns = {**recording.columns, "actual_current": nothing}
     bad = write_bag(tmp_path / "bad", replace(recording, columns=columns))
-    refused(
-        ["estimate", str(model), str(bad), "--csv", str(series)], capsys, "actual_current", "finite"
-    )
+    refused(["estimate", str(model), str(bad), "--csv", str(series)], capsys, "finite")
     assert series.read_text() == "old"
     assert {path.name for path in tmp_path.iterdir()} == {"powers.csv", "bad"}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from test.estimation.known_arm import known_model
+from test.energy.known_arm import known_model
 from test.report.conftest import explained_recording
 from ur_energy_model.cli.main import main
 from ur_energy_model.resources import config_file

@@ -50,11 +50,20 @@ def test_a_signal_ends_it_soon_with_the_truth_written(
 def test_a_duration_ends_it_by_itself(simulate: Simulate, fresh_host: Host, tmp_path: Path) -> None:
     truth = tmp_path / "truth.json"
     child = simulate(
-        fresh_host(), "--duration", "2", "--speed", "4", "--truth", str(truth), robot="ur10"
+        fresh_host(),
+        "--duration",
+        "2",
+        "--speed",
+        "4",
+        "--session",
+        "2",
+        "--truth",
+        str(truth),
+        robot="ur10",
     )
     child.communicate(timeout=20)
     assert child.returncode == 0
-    assert truth.is_file()
+    assert json.loads(truth.read_text())["session"]["number"] == 2
 
 
 def test_several_robots_stand_side_by_side(simulate: Simulate, fresh_host: Host) -> None:
@@ -83,6 +92,7 @@ def test_several_robots_stand_side_by_side(simulate: Simulate, fresh_host: Host)
         (["--robot", "ur5", "--controller-version", "5.11.0"], ["5.11.0", "ur5", "3.x"]),
         (["--robot", "ur5e", "--controller-version", "3.15"], ["3.15", "ur5e", "5.x"]),
         (["--robot", "ur5e", "--speed", "0"], ["--speed", "positive"]),
+        (["--robot", "ur5e", "--session", "-1"], ["--session", "-1"]),
         (["--robot", "ur5e", "--truth", "/no/such/folder/t.json"], ["/no/such/folder", "folder"]),
     ],
 )

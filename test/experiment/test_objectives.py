@@ -31,6 +31,16 @@ def test_regressor_gives_torque(problem, motion):
     np.testing.assert_allclose(torque, expected, rtol=1e-9, atol=1e-8)
 
 
+def test_speeds_of_rounding_size_are_rest(problem, motion):
+    """Their signs differ between processors and must not turn Coulomb columns."""
+    q, qd, qdd = motion
+    still = qd.copy()
+    still[[0, -1]] = 0.0
+    noise = np.where(still == 0, 1e-15 * np.random.default_rng(4).choice([-1, 1], qd.shape), 0.0)
+    coulomb = problem.regressor.matrix(q, still + noise, qdd)[..., 10::13]
+    np.testing.assert_array_equal(coulomb, np.sign(still)[:, :, None] * np.eye(6))
+
+
 @pytest.mark.parametrize("arm", ["ur5", "ur5e", "ur10e"])
 def test_a_ur_arm_has_52_base_parameters(arm):
     """Raviola et al. 2021: 36 inertial, 12 of friction, 4 motor inertias."""

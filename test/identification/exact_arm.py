@@ -109,7 +109,9 @@ class ExactArm:
 
 def write_bag(path: Path, telemetry: Telemetry) -> Path:
     """Telemetry as a bag."""
-    writer = BagWriter(path, telemetry.info, tuple(telemetry.columns))
+    info = telemetry.info
+    names = load_robot(info.robot or "ur5e").joint_names
+    writer = BagWriter(path, info, tuple(telemetry.columns), joint_names=names)
     writer.write(telemetry)
     writer.close()
     return path

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from test.identification.exact_arm import TORQUE_CONSTANT, ExactArm, write_bag
-from ur_energy_model.identification.energies import estimate
+from ur_energy_model.energy.alignment import SpeedAlignment
+from ur_energy_model.energy.gaps import bridged_steps
+from ur_energy_model.energy.meter import CONFIDENCE
+from ur_energy_model.energy.recorded import estimate
 from ur_energy_model.identification.pipeline import identify
-from ur_energy_model.model.alignment import SpeedAlignment
-from ur_energy_model.model.energy import CONFIDENCE
+from ur_energy_model.model.energy_model import JointModel
+from ur_energy_model.model.friction_terms import OperatingPoint
+from ur_energy_model.model.robots import load_robot
 
 ARMS = 10
 
@@ -36,7 +42,9 @@ def deviations(tmp_path_factory: pytest.TempPathFactory) -> dict[str, np.ndarray
         recording = arm.record(30.0, rate=250.0, seed=seed + 100)
         model = identify([bag], arm.robot, friction="power_flow").model
         summary = estimate(model, write_bag(folder / "other", recording))
-        qd = SpeedAlignment(arm.current_delay)(recording.time, recording["actual_qd"])
+        qd = SpeedAlignment(arm.current_delay)(
+            bridged_steps(recording.time), recording["actual_qd"]
+        )
         current = recording["actual_current"]
         copper = arm.resistance_factor * arm.robot.winding_resistance * current**2
         shaft = arm.torque_constant * arm.robot.gear_ratio * qd * current
@@ -58,3 +66,85 @@ def test_intervals_cover_the_truth(deviations: dict[str, np.ndarray], quantity: 
     z = deviations[quantity]
     assert (np.abs(z) < CONFIDENCE).mean() >= 0.9
     assert np.sqrt(np.square(z).mean()) > 0.4  # nor are they wide for safety's sake
+
+
+FIELDS = {
+    "no bus power": ("actual_q", "actual_qd", "actual_current", "target_moment"),
+    "no target_moment": (
+        "actual_q", "actual_qd", "actual_current", "actual_robot_voltage", "actual_robot_current",
+    ),
+    "neither": ("actual_q", "actual_qd", "actual_current"),
+}  # fmt: skip
+FEW_ARMS = 5
+SPEED = 0.5
+"""Joint speed at which friction is judged [rad/s]."""
+
+
+@pytest.fixture(scope="module", params=FIELDS)
+def missing(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, np.ndarray]:
+    """Errors over standard deviations [arms, joints], of arms recorded without some fields.
+
+    Their masses are 1 % and their motor inertias 5 % off the robot file where no target_moment
+    tells them.
+    """
+    found: dict[str, list[list[float]]] = {
+        "torque_constant": [], "friction": [], "reflected_inertia": []
+    }  # fmt: skip
+    nominal = load_robot("ur5e")
+    for seed in range(FEW_ARMS):
+        random = np.random.default_rng([seed, 6])
+        arm, names = some_arm(seed), FIELDS[request.param]
+        if "target_moment" not in names:
+            heavier = random.normal(1.0, 0.01)
+            arm = replace(
+                arm,
+                robot=replace(
+                    nominal, mass=heavier * nominal.mass, inertia=heavier * nominal.inertia,
+                    rotor_inertia=nominal.rotor_inertia * random.normal(1.0, 0.05, 6),
+                ),
+            )  # fmt: skip
+        whole = arm.record(40.0, rate=125.0, seed=seed)
+        bare = replace(whole, columns={name: whole.columns[name] for name in names})
+        bag = write_bag(tmp_path_factory.mktemp("arm") / "bag", bare)
+        joints = identify([bag], nominal, friction="power_flow").model.joints
+        speed = SPEED * np.array([[1.0] * 6, [-1.0] * 6])
+        truth = np.abs(arm.friction(speed, np.zeros_like(speed))).mean(axis=0)
+        found["friction"].append([
+            (value - true) / std
+            for (value, std), true in zip(map(_friction, joints), truth, strict=True)
+        ])  # fmt: skip
+        for name, true in (
+            ("torque_constant", arm.torque_constant),
+            ("reflected_inertia", arm.robot.reflected_inertia),
+        ):
+            found[name].append([
+                (getattr(joint, name) - value) / joint.std[name]
+                for joint, value in zip(joints, true, strict=True)
+            ])  # fmt: skip
+    return {name: np.array(values) for name, values in found.items()}
+
+
+def _friction(joint: JointModel) -> tuple[float, float]:
+    """Friction at SPEED, both ways taken together, and its standard deviation, motor side [N m]."""
+    friction, ratio = joint.friction, np.array([joint.gear_ratio])
+    point = OperatingPoint(np.array([[SPEED], [-SPEED]]), np.zeros((2, 1)), ratio)
+    terms = friction.law.regressor(point, dict(friction.shape))[:, 0]
+    middle = 0.5 * (terms[0] - terms[1])
+    value = float(middle @ friction.values)
+    slope = joint.torque_constant * np.append(-value, middle)
+    return value, float(np.sqrt(slope @ joint.current_covariance @ slope))
+
+
+@pytest.mark.parametrize("quantity", ["torque_constant", "friction"])
+def test_intervals_cover_the_truth_where_fields_are_missing(
+    missing: dict[str, np.ndarray], quantity: str
+) -> None:
+    assert (np.abs(missing[quantity]) < CONFIDENCE).mean() >= 0.85
+
+
+def test_inertias_are_within_their_intervals_where_fields_are_missing(
+    missing: dict[str, np.ndarray],
+) -> None:
+    assert (np.abs(missing["reflected_inertia"]) < 3.0).mean() >= 0.85

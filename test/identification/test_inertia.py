@@ -5,7 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ur_energy_model.identification.inertia import possible_inertia, split_inertia
+from ur_energy_model.identification.inertia import (
+    expected_inertia,
+    possible_inertia,
+    split_inertia,
+)
 from ur_energy_model.model.robots import load_robot
 
 
@@ -39,3 +43,16 @@ def test_others_become_possible(seed: int) -> None:
     assert one >= -1e-12
     assert one + two >= three - 1e-12
     assert np.allclose(possible_inertia(found), found)
+
+
+def test_what_is_expected_of_a_motor_inertia() -> None:
+    known = expected_inertia(load_robot("ur5e"))
+    np.testing.assert_allclose(known.value, load_robot("ur5e").reflected_inertia)
+    rated = expected_inertia(load_robot("ur10"))
+    assert (np.abs(rated.value - load_robot("ur10e").reflected_inertia) < 2 * rated.std).all()
+    unrated = expected_inertia(load_robot("gen3"))
+    for believed in (known, rated, unrated):
+        assert (believed.value > 0).all()
+        assert (believed.std > 0).all()
+        assert believed.unknown.all()
+    assert (known.std / known.value < rated.std / rated.value).all()

@@ -11,7 +11,7 @@ import pytest
 
 from test.identification.exact_arm import ExactArm, write_bag
 from ur_energy_model.cli.main import DONE, REFUSED, main
-from ur_energy_model.estimation.powers import PowerFlow, PowerOptions
+from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.identification.evaluation import evaluate
 from ur_energy_model.identification.setup_estimation import estimate_setup_and_inertia
 from ur_energy_model.model.dynamics import ArmDynamics
@@ -88,8 +88,10 @@ def test_everything_that_uses_the_model_uses_them(
     unseen = arm.record(2.0, seed=4)
     motion = unseen["target_q"], unseen["target_qd"], unseen["target_qdd"]
     expected = ArmDynamics(model.description(), model.setup).inverse_dynamics(*motion)
-    flow = PowerFlow(model, load_robot("ur5e"), PowerOptions())
-    np.testing.assert_allclose(flow.dynamics.inverse_dynamics(*motion), expected)
+    calculator = EnergyCalculator(model, load_robot("ur5e"))
+    q = motion[0][0]
+    np.testing.assert_allclose(calculator.dynamics.inverse_dynamics(*motion), expected)
+    assert calculator.joint_positions(q).shape == (6, 3)
     truth = unseen["target_current"]
     rms = {
         choice: np.sqrt(((known.predict(*motion).current - truth) ** 2).mean(axis=0)).sum()

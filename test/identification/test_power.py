@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 from test.identification.exact_arm import TORQUE_CONSTANT, ExactArm
+from ur_energy_model.energy.alignment import backward_difference
 from ur_energy_model.identification.power import PowerFit, PowerFitResult
 from ur_energy_model.identification.power_columns import PowerRows, breaking_away
-from ur_energy_model.model.measured_powers import current_rate
+from ur_energy_model.identification.power_structure import expected_resistance
+from ur_energy_model.model.robots import load_robot
 from ur_energy_model.telemetry.samples import Telemetry
 
 
@@ -110,7 +112,7 @@ def _rmse(result: PowerFitResult, arm: ExactArm, recording: Telemetry) -> float:
     current = recording["actual_current"]
     speed = arm.robot.gear_ratio * recording["actual_qd"]
     bus = result.bus
-    rate = current_rate(recording.time, current)
+    rate = backward_difference(recording.time, current)
     power = (
         bus.standby
         + (result.winding_resistance * current**2).sum(axis=1)
@@ -156,3 +158,15 @@ def test_recordings_merge() -> None:
     a, b = (fit.fit("physical", TORQUE_CONSTANT) for fit in (together, first))
     assert b.bus.standby == pytest.approx(a.bus.standby, abs=0.05)
     assert first.samples == together.samples
+
+
+def test_winding_resistances_that_no_file_has_are_believed_and_wide() -> None:
+    known = load_robot("ur5e")
+    value, spread = expected_resistance(known)
+    np.testing.assert_allclose(value, known.winding_resistance)
+    assert (spread < 0.1 * value).all()
+    for name in ("ur5", "gen3"):
+        value, spread = expected_resistance(load_robot(name))
+        assert (spread >= 0.5 * value).all()
+        assert (value > 0).all()
+    np.testing.assert_allclose(expected_resistance(load_robot("ur5"))[0], known.winding_resistance)

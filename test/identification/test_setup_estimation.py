@@ -77,7 +77,7 @@ def test_finds_the_delay_of_target_moment(recording: Make) -> None:
     assert np.allclose(found.reflected_inertia, robot.reflected_inertia, rtol=5e-3)
 
 
-def test_still_joints_keep_the_robot_files_inertia_and_say_so(recording: Make) -> None:
+def test_still_joints_keep_the_robot_files_inertia(recording: Make) -> None:
     robot = load_robot("ur5e")
     wrong = robot.reflected_inertia * 1.1
     found = estimate_setup_and_inertia(
@@ -86,7 +86,6 @@ def test_still_joints_keep_the_robot_files_inertia_and_say_so(recording: Make) -
     assert list(found.identified) == [True, True, True, True, False, True]
     assert found.reflected_inertia[4] == pytest.approx(robot.reflected_inertia[4])
     assert found.reflected_inertia[0] == pytest.approx(wrong[0], rel=2e-3)
-    assert any("wrist_2_joint" in line for line in found.warnings)
 
 
 def test_a_still_arm_leaves_the_stated_setup_alone(recording: Make) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from test.estimation.known_arm import known_model
+from test.energy.known_arm import known_model
 from test.nodes.conftest import Cell
 from ur_energy_model.launching import ARGUMENTS
 from ur_energy_model.resources import share_directory

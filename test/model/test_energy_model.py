@@ -167,10 +167,10 @@ Change = Callable[[str], str]
         (lambda t: t.replace("value: 0.1,", "value: .nan,"), "torque_constant"),
         (lambda t: t.replace("value: 0.1,", "value: -0.1,"), "positive"),
         (lambda t: t.replace("unit: N m/A", "unit: mN m/A"), "N m/A"),
-        (lambda t: t.replace("law: stribeck", "law: none"), "friction law"),
+        (lambda t: t.replace("law: stribeck", "law: none"), "friction.law: 'none' must be one of"),
         (lambda t: t.replace("wrist_3_joint:", "wrist_4_joint:", 1), "wrist_"),
         (lambda t: t.replace("robot: ur5e", "robot: &a ur5e\nspare: *a"), "aliases"),
-        (lambda t: t.replace("robot: ur5e", "robot: !!python/name:os.system x"), "robot"),
+        (lambda t: t.replace("robot: ur5e", "robot: !!python/name:os.system x"), "tags"),
         (lambda t: t.replace("robot: ur5e", "robot: [" * 400 + "]" * 400), "nested"),
         (lambda t: t.replace("robot: ur5e", "robot: [ur5e"), "YAML"),
         (lambda t: t.replace("standby: {value: 25.0", "standby: {value: many"), "standby"),
@@ -245,3 +245,19 @@ def test_a_refusal_names_the_line(tmp_path: Path) -> None:
         EnergyModel.load(path)
     with pytest.raises(ModelFileError, match="check the path"):
         EnergyModel.load(tmp_path / "missing.yaml")
+
+
+def test_a_motor_inertia_that_is_only_believed_widens_predicted_powers() -> None:
+    model = made_up_model()
+    vague = replace(
+        model,
+        joints=tuple(
+            replace(joint, std={**joint.std, "reflected_inertia": 0.5}) for joint in model.joints
+        ),
+    )
+    speed, q = np.full((2, N), 1.0), np.zeros((2, N))
+    cruising, starting = np.zeros((2, N)), np.full((2, N), 5.0)
+    for made, wider in ((cruising, False), (starting, True)):
+        sure = model.predict(q, speed, made).electrical_power_std
+        unsure = vague.predict(q, speed, made).electrical_power_std
+        assert bool((unsure > 1.01 * sure).all()) is wider

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -88,7 +90,8 @@ def test_damaged_files_name_the_key(tmp_path, before, after, field):
     path.write_text(text.replace(before, after))
     with pytest.raises(TrajectoryFileError) as refused:
         load_trajectory(path)
-    assert refused.value.field == field
+    assert re.fullmatch(rf"line \d+(: {re.escape(field)}(\[\d+\])*)?", refused.value.field)
+    assert field in str(refused.value)
 
 
 def test_a_file_that_does_not_rest_at_its_ends_is_refused(tmp_path):

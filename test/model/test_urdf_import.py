@@ -156,3 +156,49 @@ def test_refuses_branches_and_prismatic_joints(tmp_path: Path) -> None:
         load_robot(write_urdf(tmp_path / "slide.urdf", ["0 0 1", "0 1 0"], extra=SLIDE))
     with pytest.raises(RobotFileError, match="cannot be read"):
         load_robot(tmp_path / "none.urdf")
+
+
+ARM = (
+    '<robot name="r"><link name="a"/><link name="b"><inertial><mass value="1"/></inertial></link>'
+    '<joint name="j" type="revolute"><parent link="a"/><child link="b"/>'
+    '<axis xyz="0 0 1"/><limit upper="2" velocity="1" effort="5"/></joint></robot>'
+)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "problem"),
+    [
+        ('mass value="1"', 'mass value="heavy"', "not a number"),
+        ('mass value="1"', 'mass value="-1"', "negative"),
+        ('mass value="1"', 'mass value="nan"', "finite"),
+        ('velocity="1"', 'velocity="fast"', "not a number"),
+        ("<limit", '<origin xyz="1 2"/><limit', "not a number"),
+        ("<limit", '<origin xyz="1000 0 0"/><limit', "m cannot be"),
+        ('child link="b"', 'child link="c"', "no link 'c'"),
+        (
+            "</robot>",
+            '<joint name="k" type="fixed"><parent link="b"/><child link="b"/></joint></robot>',
+            "two parents",
+        ),
+    ],
+)
+def test_nonsense_in_a_urdf_is_refused_in_one_line(
+    tmp_path: Path, before: str, after: str, problem: str
+) -> None:
+    path = tmp_path / "r.urdf"
+    path.write_text(ARM)
+    load_robot(path)
+    assert before in ARM
+    path.write_text(ARM.replace(before, after))
+    with pytest.raises(RobotFileError, match=problem) as refusal:
+        load_robot(path)
+    assert "\n" not in str(refusal.value)
+
+
+def test_placeholders_for_no_limit_take_the_defaults(tmp_path: Path) -> None:
+    path = tmp_path / "r.urdf"
+    path.write_text(ARM.replace('upper="2" velocity="1" effort="5"', 'upper="1e16" effort="0"'))
+    robot = load_robot(path)
+    assert robot.max_position[0] == pytest.approx(2 * np.pi)
+    assert robot.max_velocity[0] == pytest.approx(np.pi)
+    assert robot.max_torque[0] == 1000

@@ -89,6 +89,14 @@ class Observer:
         known = len(self.history.get(topic, []))
         self.wait(lambda: len(self.history.get(topic, [])) >= known + count, topic)
 
+    def drain(self, topic: str) -> int:
+        """Take what is still under way on a topic that nobody feeds any more; how many in all."""
+        while True:
+            known = len(self.history.get(topic, []))
+            self.spin(0.3)
+            if len(self.history.get(topic, [])) == known:
+                return known
+
     def call(self, service: str, kind: Any = Trigger, request: Any = None) -> Any:
         """Answer of a service."""
         client = self.node.create_client(kind, service)

@@ -13,7 +13,7 @@ import pytest
 import yaml
 from std_msgs.msg import String
 
-from test.estimation.known_arm import ROBOT, known_model
+from test.energy.known_arm import ROBOT, known_model
 from test.nodes.conftest import Cell, message_class
 from ur_energy_model.nodes.conversions import seconds_of
 from ur_energy_model.nodes.surface import SERVICES, live_topics

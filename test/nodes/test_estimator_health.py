@@ -1,42 +1,29 @@
-"""How long packets wait for their power."""
+"""How old the published total power is."""
 
 from __future__ import annotations
 
-from collections import deque
-
-import numpy as np
 import pytest
 
-from ur_energy_model.nodes.estimator_health import latencies
-from ur_energy_model.telemetry.samples import Telemetry
-
-START = 1_700_000_000_000_000_000
+from ur_energy_model.nodes.estimator_health import EstimatorHealth
 
 
-def batch(first: float, count: int = 10) -> Telemetry:
-    """Packets at 500 Hz whose stamps begin at START at controller time 100 s."""
-    time = first + 0.002 * np.arange(count)
-    stamp = START + np.rint((time - 100.0) * 1e9).astype(np.int64)
-    return Telemetry(time, {}, stamp=stamp)
+class StoppedClock:
+    """A host clock that stands at a time [ns]."""
+
+    def __init__(self, now: int) -> None:
+        self._now = now
+
+    def now(self) -> int:
+        return self._now
 
 
-def known(*pairs: tuple[float, float]) -> deque[tuple[float, int]]:
-    """(controller time, latency) of packets."""
-    return deque((time, START + round((time - 100.0 + late) * 1e9)) for time, late in pairs)
-
-
-def test_latency_is_from_the_stamp_to_the_power() -> None:
-    waiting = known((100.002, 0.0003), (100.016, 0.004), (100.03, 0.001))
-    assert latencies(waiting, batch(100.0)) == pytest.approx([0.0003, 0.004], abs=1e-6)
-    assert [time for time, _ in waiting] == [100.03]
-    assert latencies(waiting, batch(100.02)) == pytest.approx([0.001], abs=1e-6)
-
-
-def test_packets_of_another_clock_do_not_stay() -> None:
-    waiting = known((5000.0, 0.001), (100.004, 0.002))
-    assert latencies(waiting, batch(100.0)) == pytest.approx([0.002], abs=1e-6)
-    assert not waiting
-
-
-def test_samples_without_stamps_have_no_latency() -> None:
-    assert latencies(known((100.0, 0.001)), Telemetry(np.array([100.0]), {})) == []
+def test_latency_is_from_the_stamp_to_the_publication(monkeypatch: pytest.MonkeyPatch) -> None:
+    health = EstimatorHealth("/estimator")
+    now = 1_700_000_000_000_000_000
+    monkeypatch.setattr(health, "_clock", StoppedClock(now))
+    for milliseconds in (1, 2, 3, 10):
+        health.published(now - milliseconds * 1_000_000)
+    told = health._latencies()
+    assert told["latency_p50_ms"] == pytest.approx(2.5)
+    assert told["latency_max_ms"] == pytest.approx(10.0)
+    assert health._latencies() == {}  # the next report tells of the next second

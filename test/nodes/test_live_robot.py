@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
-from test.estimation.known_arm import ROBOT, known_model
+from test.energy.known_arm import ROBOT, known_model
 from test.nodes.conftest import Cell
 from ur_energy_model.simulation.server import DASHBOARD_PORT, WORKSHOP_PORT
 from ur_energy_model.telemetry.rtde import RtdeSource

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from test.estimation.known_arm import known_model
+from test.energy.known_arm import known_model
 from test.nodes.conftest import PATIENCE, Cell
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.nodes.identification import IdentificationNode

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from test.estimation.known_arm import known_model
+from test.energy.known_arm import known_model
 from ur_energy_model.errors import WrongRobotError
 from ur_energy_model.nodes.watched_model import WatchedModel
 from ur_energy_model.resources import config_file

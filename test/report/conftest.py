@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from test.estimation.known_arm import known_model
+from test.energy.known_arm import known_model
 from ur_energy_model.identification.reference_motion import POSITION_DELAY
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.telemetry.bags import BagWriter

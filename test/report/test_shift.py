@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from test.report.conftest import MakeBag, explained_recording
+from ur_energy_model.energy.channels import ArmState
 from ur_energy_model.errors import InputError
-from ur_energy_model.estimation.channels import ArmState
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.report.shift import read_shift
 from ur_energy_model.report.shift_view import Tariff, cycle_table, shift_charts, shift_table

@@ -134,6 +134,9 @@ def test_streamed_speeds_and_positions(host: str) -> None:
             c.waitPeriod(period)
         result["speed"] = r.getTargetQd()
         result["stopped"] = c.speedStop()
+        end = time.monotonic() + 20.0  # what it says may be a packet old
+        while max(map(abs, r.getTargetQd())) > 0.0 and time.monotonic() < end:
+            time.sleep(0.01)
         result["rest"] = max(map(abs, r.getTargetQd()))
         q = r.getTargetQ()
         goal = q[4] + 0.05

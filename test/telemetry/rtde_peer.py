@@ -141,6 +141,7 @@ class RtdePeer:
         while True:
             try:
                 client, _ = self._listener.accept()
+                client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             except OSError:
                 return
             behaviour = self.behaviours[min(self.connections, len(self.behaviours) - 1)]

@@ -4,6 +4,7 @@ import os
 import resource
 import shutil
 import struct
+import time
 import zlib
 from contextlib import suppress
 
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 from test.telemetry.conftest import make_telemetry
 from test.telemetry.test_bags import write_bag
 from ur_energy_model.errors import RecordingError
+from ur_energy_model.telemetry.bag_metadata import gap_of_custom, info_of_custom, read_metadata
 from ur_energy_model.telemetry.bag_recovery import recover_bag
 from ur_energy_model.telemetry.bags import BagWriter, iterate_bag, read_bag, read_events
 from ur_energy_model.telemetry.mcap_format import MAGIC, Op, record, text
@@ -117,9 +119,86 @@ def test_hostile_yaml_is_refused(bag, content):
         read_bag(bag)
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ("nanoseconds: ", "nanoseconds: .inf # ", "whole number"),
+        ("message_count: ", "message_count: -", "must be 0 to"),
+        ("message_count: ", "message_count: many # ", "whole number"),
+        ("relative_file_paths:", "relative_fiel_paths:", "did you mean 'relative_file_paths'"),
+        ("custom_data:", "custom_data: &x", "aliases"),
+        ("storage_identifier: mcap", "storage_identifier: [mcap]", "single value"),
+        ("compression_mode: ''", "compression_mode: FILE", "'FILE' is not supported"),
+    ],
+)
+def test_nonsense_in_metadata_is_refused_with_its_line(bag, old, new, problem):
+    edit_metadata(bag, old, new)
+    with pytest.raises(RecordingError, match=rf"metadata.yaml: line \d+: .*{problem}") as refusal:
+        read_bag(bag)
+    assert "\n" not in str(refusal.value)
+
+
+BOMBS = {
+    "values": "a: [" + "1, " * 5_000_000 + "1]",
+    "levels": "a: " + "[" * 5_000_000,
+    "directives": "".join(f"%TAG !{i}! tag:x,2000:\n" for i in range(300_000)) + "---\na: 1",
+    "laughs": "".join(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]\n" for i in range(1, 30)),
+    "size": "#" * 17_000_000,
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_bombs_in_metadata_are_refused_and_recovered_from(bag, name):
+    (bag / METADATA).write_text(BOMBS[name])
+    before, start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
+    with pytest.raises(RecordingError, match=METADATA):
+        read_bag(bag)
+    assert recover_bag(bag).samples == 1000
+    assert time.process_time() - start < 30  # unbounded, some of them take an hour
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 600 << 10  # kB
+    assert len(read_bag(bag)) == 1000
+
+
+def test_what_other_writers_add_to_metadata_does_no_harm(bag):
+    """Keys of later rosbag2 versions, and text that they do not put in quotes."""
+    root = "rosbag2_bagfile_information:"
+    edit_metadata(bag, root, f"{root}\n  a_later_key: {{with: [1, 2.5, null, 2026-01-01]}}")
+    edit_metadata(
+        bag, "custom_data:",
+        "custom_data:\n    site: 12\n    day: 2026-01-01\n    more: [1]\n    note: !<!> 'x'",
+    )  # fmt: skip
+    custom = read_metadata(bag).custom
+    assert (custom["site"], custom["day"], custom["note"]) == ("12", "2026-01-01", "x")
+    assert "more" not in custom
+    assert len(read_bag(bag)) == 1000
+    edit_metadata(bag, "simulated: 'false'", "simulated: true")
+    assert info_of_custom(read_metadata(bag).custom, "bag").simulated
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("rate", "NaN"), ("rate", "-500"), ("rate", "1e999"), ("rate", "[5]"), ("rate", "9" * 400),
+        ("payload_mass", "-3"), ("payload_mass", "1e6"), ("gravity", "[0, 0, 0]"),
+        ("gravity", "[0, 0, -98]"), ("gravity", "[0, 0]"), ("extra", "[1]"), ("extra", "[" * 9999),
+    ],
+)  # fmt: skip
+def test_provenance_that_cannot_be_is_refused(key, value):
+    with pytest.raises(RecordingError, match="recording information is malformed") as refusal:
+        info_of_custom({key: value}, "a bag")
+    assert len(str(refusal.value)) < 200
+
+
+@pytest.mark.parametrize("value", ["1e999", "NaN", "[1]", "x", ""])
+def test_gaps_that_cannot_be_are_none(value):
+    gap = {"index": "3", "start": "1.5", "end": "2.5", "missing": "4", "cause": "skipped"}
+    assert gap_of_custom(gap) is not None
+    assert gap_of_custom({**gap, "missing": value}) is None
+
+
 def test_yaml_that_is_not_text_is_refused(bag):
     (bag / METADATA).write_bytes(b"\xff\xfe\x80")
-    with pytest.raises(RecordingError, match="not valid YAML"):
+    with pytest.raises(RecordingError, match="not YAML"):
         read_bag(bag)
 
 

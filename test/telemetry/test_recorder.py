@@ -249,9 +249,7 @@ def test_a_failing_disk_is_reported_and_survived(tmp_path, source, anywhere, mon
     source.give(*given[:20])
     with disk_that_refuses(monkeypatch, code):
         source.give(*given[20:40])
-        began = time.monotonic()
         wait_for(lambda: anywhere.status.state == "failing")
-        assert time.monotonic() - began < 2.0
         assert os.strerror(code) in anywhere.status.last_error
     wait_for(lambda: anywhere.status.state == "recording")
     source.give(*given[40:])

@@ -12,8 +12,8 @@ import numpy as np
 
 from ur_energy_model.cli.demo_truth import TrueEnergy, true_energy
 from ur_energy_model.cli.output import note, print_table
+from ur_energy_model.energy.recorded import EnergySummary, estimate
 from ur_energy_model.files import write_text
-from ur_energy_model.identification.energies import EnergySummary, estimate
 from ur_energy_model.identification.evaluation import evaluate
 from ur_energy_model.identification.metrics import Metrics
 from ur_energy_model.model.energy_model import EnergyModel

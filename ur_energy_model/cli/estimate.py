@@ -10,7 +10,7 @@ from ur_energy_model.cli import output
 from ur_energy_model.cli.payload_option import add_payload_option, payload_given
 
 if TYPE_CHECKING:
-    from ur_energy_model.identification.energies import EnergySummary
+    from ur_energy_model.energy.recorded import EnergySummary
 
 
 def register(subparsers: Any) -> None:
@@ -31,7 +31,7 @@ def register(subparsers: Any) -> None:
 
 def run_estimate(options: argparse.Namespace) -> int:
     """Integrate and print."""
-    from ur_energy_model.identification.energies import estimate
+    from ur_energy_model.energy.recorded import estimate
     from ur_energy_model.model.energy_model import EnergyModel
 
     model, payload = EnergyModel.load(options.model), payload_given(options.payload)
@@ -52,7 +52,7 @@ def run_estimate(options: argparse.Namespace) -> int:
 
 
 def _print_summary(summary: EnergySummary) -> None:
-    from ur_energy_model.model.energy import CONFIDENCE
+    from ur_energy_model.energy.meter import CONFIDENCE
 
     content = summary.as_json()
     rows = [
@@ -80,5 +80,19 @@ def _print_summary(summary: EnergySummary) -> None:
         f"at the supply: {summary.supply:.1f} ± {half:.1f} J modelled (standby "
         f"{summary.standby:.1f} J, drivers {summary.driver:.1f} J), {measured}"
     )
+    session = summary.session
+    if session.anchored:
+        output.note(
+            f"standby power of this session: {session.power:.1f} ± "
+            f"{CONFIDENCE * session.std:.1f} W, from {session.still_seconds:.1f} s of standstill"
+        )
+    else:
+        output.note(
+            f"standby power is the model's, {session.power:.1f} ± "
+            f"{CONFIDENCE * session.std:.1f} W: no second of standstill with bus power shows "
+            "that of this session"
+        )
+    if summary.refused:
+        output.note(f"{summary.refused} samples with values that are not finite are left out")
     if summary.unaccounted:
         output.note(f"gaps of {summary.unaccounted:.2f} s in all are not in these energies")

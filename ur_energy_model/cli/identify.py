@@ -125,13 +125,16 @@ def _given_setup(
     import numpy as np
 
     from ur_energy_model.errors import InputError
+    from ur_energy_model.model.ranges import GRAVITY
     from ur_energy_model.model.setup import Payload, Setup
 
     if options.gravity is None and payload is None:
         return None
     gravity = options.gravity or [0.0, 0.0, -robot.controller_gravity]
-    if not np.isfinite(gravity).all() or not np.any(gravity):
-        raise InputError("--gravity", "is not a direction", "give X Y Z in m/s^2")
+    magnitude = float(np.linalg.norm(gravity))
+    if not GRAVITY.low <= magnitude <= GRAVITY.high:
+        raise InputError("--gravity", f"has the magnitude {magnitude:g}, not that of gravity",
+                         "give X Y Z in m/s^2")  # fmt: skip
     return Setup(np.array(gravity), Payload() if payload is None else payload)
 
 
@@ -188,8 +191,8 @@ def print_metrics(entry: Mapping[str, Any]) -> None:
 
 
 def _print_identification(result: Identification) -> None:
+    from ur_energy_model.energy.meter import CONFIDENCE
     from ur_energy_model.identification.report_tables import drive_table
-    from ur_energy_model.model.energy import CONFIDENCE
 
     model = result.model
     output.print_table(

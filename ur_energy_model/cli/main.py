@@ -10,12 +10,14 @@ from collections.abc import Sequence
 
 from ur_energy_model import __version__
 from ur_energy_model.errors import UrEnergyError
+from ur_energy_model.interrupts import raised_once
+from ur_energy_model.scripts import INTERRUPTED
 
 # Many small matrices: threads of the linear algebra would only wait for each other (ten times
 # slower beside other work). Set before anything imports numpy.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-DONE, REFUSED, USAGE, INTERRUPTED = 0, 1, 2, 130
+DONE, REFUSED, USAGE = 0, 1, 2
 
 GROUPS: tuple[str, ...] = (
     "bags", "record", "identify", "estimate", "predict", "inspect", "payload",
@@ -40,7 +42,19 @@ def build_parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a subcommand; the exit code is 0 done, 1 refused input, 2 usage, 130 Ctrl-C."""
-    options = build_parser().parse_args(arguments)
+    name = "ur_energy"
+    try:
+        options = build_parser().parse_args(arguments)
+        name = f"ur_energy {options.command}"
+        with raised_once():
+            return _outcome(options)
+    except KeyboardInterrupt:
+        print(f"{name}: stopped", file=sys.stderr)
+        return INTERRUPTED
+
+
+def _outcome(options: argparse.Namespace) -> int:
+    """Run a subcommand; what it refuses becomes one line."""
     try:
         code: int = options.run(options)
         sys.stdout.flush()
@@ -48,9 +62,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except UrEnergyError as error:
         print(f"ur_energy {options.command}: {error}", file=sys.stderr)
         return REFUSED
-    except KeyboardInterrupt:
-        print(f"ur_energy {options.command}: stopped", file=sys.stderr)
-        return INTERRUPTED
     except BrokenPipeError:  # the reader of a pipe has left, as `| head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE

@@ -106,7 +106,7 @@ def _as_json(model: Any, found: Any, known: float | None) -> dict[str, Any]:
 def _print(model: Any, found: Any, known: float | None) -> None:
     import numpy as np
 
-    from ur_energy_model.model.energy import CONFIDENCE
+    from ur_energy_model.energy.meter import CONFIDENCE
 
     estimate = found.estimate
     payload = estimate.payload

@@ -42,6 +42,7 @@ def payload_given(words: Sequence[str] | None) -> Payload | None:
     """
     import numpy as np
 
+    from ur_energy_model.model.ranges import LENGTH, PAYLOAD_MASS
     from ur_energy_model.model.setup import Payload
 
     if words is None or is_identified(words):
@@ -50,8 +51,9 @@ def payload_given(words: Sequence[str] | None) -> Payload | None:
         numbers = [float(number) for word in words for number in word.split(",")]
     except ValueError:
         numbers = []
-    right = len(numbers) in (1, 4) and all(map(math.isfinite, numbers)) and numbers[0] >= 0
-    if not right:
+    far = max(map(abs, numbers[1:]), default=0.0)
+    right = len(numbers) in (1, 4) and all(map(math.isfinite, numbers))
+    if not right or not 0 <= numbers[0] <= PAYLOAD_MASS.high or far > LENGTH.high:
         raise InputError(
             "--payload", f"'{' '.join(words)}' is not a mass",
             "give KG, or KG and the centre X Y Z, or KG,X,Y,Z in one word",

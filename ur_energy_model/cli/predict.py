@@ -9,7 +9,7 @@ from ur_energy_model.cli import output
 from ur_energy_model.cli.payload_option import add_payload_option, payload_given
 
 if TYPE_CHECKING:
-    from ur_energy_model.estimation.plan import PlanEnergy
+    from ur_energy_model.energy.plan import PlanEnergy
 
 
 def register(subparsers: Any) -> None:
@@ -30,8 +30,8 @@ def register(subparsers: Any) -> None:
 
 def run_predict(options: argparse.Namespace) -> int:
     """Predict and print."""
-    from ur_energy_model.estimation.plan import predict_energy, read_plan
-    from ur_energy_model.model.energy import CONFIDENCE
+    from ur_energy_model.energy.meter import CONFIDENCE
+    from ur_energy_model.energy.plan import predict_energy, read_plan
     from ur_energy_model.model.energy_model import EnergyModel
 
     model, payload = EnergyModel.load(options.model), payload_given(options.payload)

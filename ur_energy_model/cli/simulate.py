@@ -74,6 +74,14 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="which arm of its type, and its noise (default %(default)s)",
     )
     parser.add_argument(
+        "--session",
+        type=int,
+        default=0,
+        metavar="N",
+        help="which day of that arm: standby power, friction and temperatures differ from session "
+        "to session; 0 for the arm as drawn (default %(default)s)",
+    )
+    parser.add_argument(
         "--ambient",
         type=float,
         default=25.0,
@@ -155,6 +163,7 @@ def _simulate(options: argparse.Namespace, end: _End) -> int:
         carried=payload(options.carried),
         controller=options.controller,
         allow_network=options.allow_network,
+        session=options.session,
     ).build(report=note)
     end.of(server)
     with contextlib.suppress(OSError):  # a controller comes before other work, where it may

@@ -268,10 +268,13 @@ def _one_interrupt() -> Iterator[None]:
         return
     signals = (signal.SIGINT, signal.SIGTERM)
 
+    interrupted = False
+
     def interrupt(number: int, frame: FrameType | None) -> None:
-        for each in signals:
-            signal.signal(each, signal.SIG_IGN)
-        raise KeyboardInterrupt
+        nonlocal interrupted
+        if not interrupted:
+            interrupted = True
+            raise KeyboardInterrupt
 
     before = [signal.signal(each, interrupt) for each in signals]
     try:

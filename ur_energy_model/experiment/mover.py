@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import signal
 import time
 from contextlib import suppress
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ur_energy_model.errors import ControllerError
+from ur_energy_model.experiment.child_process import start_deaf
 from ur_energy_model.experiment.export import GAIN, LOOKAHEAD_TIME
 from ur_energy_model.experiment.runnable import Runnable
 
@@ -87,7 +87,7 @@ class Mover:
         self.report = Report("connecting")
         self._pipe, theirs = context.Pipe()
         self._process: Any = context.Process(target=_drive, args=(theirs, host, rate), daemon=True)
-        self._process.start()
+        start_deaf(self._process)
         theirs.close()
 
     def __enter__(self) -> Mover:
@@ -177,7 +177,6 @@ class _ControllerClock:
 
 def _drive(pipe: Connection, host: str, rate: float) -> None:
     """Body of the moving process."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
     os.dup2(2, 1)  # ur_rtde prints remarks; stdout is the parent's
     with suppress(AttributeError, OSError):  # real-time priority, where the system grants it
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(_PRIORITY))

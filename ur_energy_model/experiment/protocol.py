@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
 
-from ur_energy_model.errors import InputError, MotionRefusedError
+from ur_energy_model.errors import MotionRefusedError
 from ur_energy_model.experiment.design import Design
 from ur_energy_model.experiment.execution_plan import ExecutionPlan, ExecutionResult
 from ur_energy_model.experiment.limits import Limits, check
@@ -22,7 +21,6 @@ from ur_energy_model.files import write_text
 from ur_energy_model.model.fourier import save_trajectory
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.plain import plain
-from ur_energy_model.resources import config_file
 
 Progress = Callable[[float, str], None]
 Run = Callable[[ExecutionPlan, Path], ExecutionResult]
@@ -178,16 +176,3 @@ class Session:
         text = json.dumps(plain(outcome.as_dict()), indent=2, allow_nan=False)
         write_text(self.folder / "verdict.json", text + "\n")
         return outcome
-
-
-def published_results() -> dict[str, dict[str, Any]]:
-    """What the papers report, by protocol.
-
-    Raises:
-        InputError: the file is damaged.
-    """
-    path = config_file("published_results.yaml")
-    content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    if not isinstance(content, dict) or content.get("schema") != 1:
-        raise InputError(path, "is not of schema 1", "restore the file")
-    return content

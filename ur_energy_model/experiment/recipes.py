@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ur_energy_model.experiment.protocol import Outcome, Row, Session, published_results
+from ur_energy_model.energy.recorded import estimate
+from ur_energy_model.experiment.protocol import Outcome, Row, Session
+from ur_energy_model.experiment.published import published_results
 from ur_energy_model.experiment.runnable import RepeatedMotion, Runnable
 from ur_energy_model.identification.base_parameter_bags import identify_base_parameters
-from ur_energy_model.identification.energies import estimate
 from ur_energy_model.identification.payload_bags import payload_difference
 from ur_energy_model.identification.pipeline import Identification, identify
 from ur_energy_model.simulation.motions import Sinusoids

@@ -10,8 +10,11 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import qr
 
+from ur_energy_model.identification.column_choice import (
+    first_independent_columns,
+    pivoted_columns,
+)
 from ur_energy_model.identification.regrouping import FullRegressor, regroup
 from ur_energy_model.model.dynamics import ArmDynamics
 
@@ -19,8 +22,9 @@ Array = NDArray[np.float64]
 
 COULOMB_SMOOTHING = 0.05
 """Speed scale of tanh(qd / scale) that stands for sign(qd) while searching [rad/s]."""
+REST = 1e-9
+"""Largest speed that counts as rest: what rounding leaves of zero is far below it [rad/s]."""
 _STEP = 1e-6
-_DEPENDENT = 1e-8
 
 
 class MotionRegressor:
@@ -38,8 +42,13 @@ class MotionRegressor:
         """Joints whose position changes the regressor: not the first where its axis is vertical."""
 
     def matrix(self, q: Array, qd: Array, qdd: Array, *, smooth: bool = False) -> Array:
-        """Regressor [samples, n, 13 n]; `smooth` replaces sign(qd) by a hyperbolic tangent."""
-        coulomb = np.tanh(qd / COULOMB_SMOOTHING) if smooth else np.sign(qd)
+        """Regressor [samples, n, 13 n]; `smooth` replaces sign(qd) by a hyperbolic tangent.
+
+        The sign is zero at rest: both ends of a trajectory have speeds of 1e-16 rad/s whose
+        signs differ between processors.
+        """
+        moving = np.where(np.abs(qd) > REST, qd, 0.0)
+        coulomb = np.tanh(qd / COULOMB_SMOOTHING) if smooth else np.sign(moving)
         samples, n = q.shape
         full = np.zeros((samples, n, n, 13))
         full[..., :10] = self.dynamics.regressor(q, qd, qdd).reshape(samples, n, n, 10)
@@ -105,13 +114,14 @@ def base_choices(dynamics: ArmDynamics) -> tuple[Array, ...]:
     stacked = _random_regressor(dynamics)
     width = stacked.shape[1]
     identity = np.eye(width)
-    _, _, order = qr(stacked, mode="economic", pivoting=True)
-    combinations = np.linalg.svd(stacked, full_matrices=False)[2][: len(columns)].T
+    rank = len(columns)
+    combinations = np.linalg.svd(stacked, full_matrices=False)[2][:rank].T
+    last = width - 1 - first_independent_columns(stacked[:, ::-1])
     return (
         identity[:, columns],
-        identity[:, np.sort(order[: len(columns)])],
-        identity[:, _independent(stacked)],
-        identity[:, width - 1 - _independent(stacked[:, ::-1])],
+        identity[:, np.sort(pivoted_columns(stacked, rank))],
+        identity[:, first_independent_columns(stacked)],
+        identity[:, last],
         combinations,
     )
 
@@ -123,19 +133,3 @@ def _random_regressor(dynamics: ArmDynamics) -> Array:
     bounds = (np.full(robot.dof, np.pi), robot.max_velocity, robot.max_acceleration)
     q, qd, qdd = (random.uniform(-bound, bound, (states, robot.dof)) for bound in bounds)
     return MotionRegressor(dynamics).matrix(q, qd, qdd).reshape(-1, 13 * robot.dof)
-
-
-def _independent(matrix: Array) -> NDArray[np.intp]:
-    """The columns that do not depend on those before them."""
-    length = np.linalg.norm(matrix, axis=0)
-    scaled = matrix / np.where(length > 0, length, 1.0)
-    kept: list[int] = []
-    rest = scaled
-    for column in range(matrix.shape[1]):
-        remainder = np.linalg.norm(rest[:, column])
-        if remainder > _DEPENDENT:
-            kept.append(column)
-            direction = rest[:, column] / remainder
-            rest = rest - np.outer(direction, direction @ rest)
-            rest[:, : column + 1] = 0.0
-    return np.array(kept, dtype=np.intp)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from ur_energy_model.errors import MotionRefusedError
+from ur_energy_model.experiment.child_process import start_deaf
 from ur_energy_model.experiment.design import Candidate, Design, design_of
 from ur_energy_model.experiment.problem import DesignProblem, DesignRequest
 
@@ -106,9 +106,26 @@ def design_trajectory(
 def descend(problem: DesignProblem, x: Array, deadline: float = float("inf")) -> Candidate | None:
     """One descent from x [2 L - 1, n]; None where its end does not pass the checks.
 
+    Which ends do not differs between processors: each descent takes hundreds of steps, along a
+    path that rounding can turn.
+
     Args:
         problem: objective and limits.
         x: start.
+        deadline: monotonic time at which to stop with what there is [s].
+    """
+    end, verdict = problem.finish(minimised(problem, x, deadline))
+    if not verdict.passed:
+        return None
+    return Candidate(end, problem.value(problem.trajectory(end)), verdict)
+
+
+def minimised(problem: DesignProblem, x: Array, deadline: float = float("inf")) -> Array:
+    """Free coefficients [2 L - 1, n] at the end of a descent from x, before any check.
+
+    Args:
+        problem: objective and limits.
+        x: start [2 L - 1, n].
         deadline: monotonic time at which to stop with what there is [s].
     """
 
@@ -130,10 +147,7 @@ def descend(problem: DesignProblem, x: Array, deadline: float = float("inf")) ->
             cost, flat, jac=True, method="L-BFGS-B", callback=watch,
             options={"maxiter": iterations, "maxcor": 20},
         ).x  # fmt: skip
-    end, verdict = problem.finish(flat.reshape(problem.shape))
-    if not verdict.passed:
-        return None
-    return Candidate(end, problem.value(problem.trajectory(end)), verdict)
+    return np.asarray(flat.reshape(problem.shape))
 
 
 class _Worker:
@@ -147,7 +161,7 @@ class _Worker:
         self._process = context.Process(
             target=_work, args=(theirs, request, index, deadline, starts), daemon=True
         )
-        self._process.start()
+        start_deaf(self._process)
         theirs.close()
 
     def end(self) -> None:
@@ -161,7 +175,6 @@ def _work(
     pipe: Connection, request: DesignRequest, index: int, deadline: float, starts: int | None
 ) -> None:
     """Body of a worker process."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
     begin = time.monotonic()
     problem = DesignProblem(request)
     random = np.random.default_rng([request.seed, index])

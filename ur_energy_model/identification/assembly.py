@@ -10,16 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ur_energy_model import __version__
+from ur_energy_model.identification.inertia import InertiaEstimate
 from ur_energy_model.identification.joint_fit import JointFit
 from ur_energy_model.identification.power import PowerFitResult
 from ur_energy_model.identification.recording import Recording, digest
-from ur_energy_model.identification.setup_data import stated_setup
+from ur_energy_model.identification.setup_data import StatedSetup
 from ur_energy_model.identification.setup_estimation import SetupEstimate
 from ur_energy_model.identification.torque_constants import stated_deviation
 from ur_energy_model.model.energy_model import EnergyModel, JointModel
 from ur_energy_model.model.robots import RobotDescription
-from ur_energy_model.model.setup import Setup
-from ur_energy_model.telemetry.samples import Telemetry
 
 Array = NDArray[np.float64]
 
@@ -28,29 +27,24 @@ _SETUP_SOURCES = {"configured": "given"}
 
 def assemble(
     robot: RobotDescription, estimate: SetupEstimate | None, joints: Sequence[JointFit],
-    power: PowerFitResult, recordings: Sequence[Recording], configured: Setup | None,
+    inertia: InertiaEstimate, power: PowerFitResult, recordings: Sequence[Recording],
+    stated: StatedSetup,
 ) -> EnergyModel:  # fmt: skip
-    """The model, without metrics."""
+    """The model, without metrics; the setup stated counts where none was estimated."""
     models = []
     for j, fit in enumerate(joints):
-        identified = estimate is not None and bool(estimate.identified[j])
-        if estimate is not None and identified:
-            inertia, inertia_std = float(estimate.reflected_inertia[j]), float(estimate.std[j])
-        else:
-            inertia = float(np.nan_to_num(robot.reflected_inertia[j]))
-            inertia_std = 0.2 * inertia
         power_source = power.source
         models.append(
             JointModel(
                 name=robot.joint_names[j],
                 gear_ratio=float(robot.gear_ratio[j]),
-                reflected_inertia=inertia,
+                reflected_inertia=float(inertia.value[j]),
                 torque_constant=fit.torque_constant,
                 winding_resistance=float(power.winding_resistance[j]),
                 back_emf_constant=float(power.back_emf_constant[j]),
                 friction=fit.friction,
                 std={
-                    "reflected_inertia": inertia_std,
+                    "reflected_inertia": float(inertia.std[j]),
                     "torque_constant": stated_deviation(fit),
                     "winding_resistance": float(power.resistance_std[j]),
                     "back_emf_constant": float(power.back_emf_std[j]),
@@ -58,7 +52,7 @@ def assemble(
                 },
                 source={
                     "gear_ratio": "robot file",
-                    "reflected_inertia": "target_moment" if identified else "prior",
+                    "reflected_inertia": inertia.source[j],
                     "winding_resistance": power_source,
                     "back_emf_constant": power_source,
                     **fit.source,
@@ -69,8 +63,6 @@ def assemble(
             )
         )
     if estimate is None:
-        here = Telemetry(np.zeros(0), {}, recordings[0].info)
-        stated = stated_setup(here, robot, configured)
         setup, source = stated.setup, stated.source
     else:
         setup, source = estimate.setup, estimate.setup_source

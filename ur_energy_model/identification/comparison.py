@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ur_energy_model.identification.currents import MOVING_SPEED
 from ur_energy_model.identification.recording import Recording
-from ur_energy_model.identification.setup_data import stated_setup
+from ur_energy_model.identification.setup_data import StatedSetup, payload_told, stated_for
 from ur_energy_model.identification.setup_estimation import SetupEstimate
 from ur_energy_model.identification.signals import Motion, NarrowFilter
 from ur_energy_model.identification.standstill import DirectionMemory
@@ -18,7 +18,7 @@ from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import Payload, Setup
-from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
+from ur_energy_model.telemetry.samples import RecordingInfo
 
 Array = NDArray[np.float64]
 
@@ -32,6 +32,7 @@ class Setups:
         info: of the recording.
         estimate: setups estimated from target_moment, None without.
         configured: mounting and payload as the user states them.
+        fallback: setup of other recordings of the same arm, for what this one does not say.
         carried: payload that was really there, where the controller was told of another one; its
             torques contain what it was told, the currents what was there.
     """
@@ -40,6 +41,7 @@ class Setups:
     info: RecordingInfo
     estimate: SetupEstimate | None
     configured: Setup | None
+    fallback: Setup | None = None
     carried: Payload | None = None
 
     def parts(self, motion: Motion) -> Iterator[tuple[Motion, ArmDynamics]]:
@@ -59,7 +61,7 @@ class Setups:
         """
         if self.carried is None:
             return load
-        setup = self.of(np.nan_to_num(motion.payload[0]))[0]
+        setup = self.of(motion.payload[0])[0]
         motions = motion.q, motion.qd, motion.qdd
         there = ArmDynamics(self.robot, replace(setup, payload=self.carried))
         told = ArmDynamics(self.robot, setup)
@@ -67,18 +69,21 @@ class Setups:
 
     def delay(self, motion: Motion) -> float:
         """Delay of target_moment behind the measured motion [s]."""
-        return self.of(np.nan_to_num(motion.payload[0]))[1]
+        return self.of(motion.payload[0])[1]
 
     def of(self, told: Array) -> tuple[Setup, float]:
-        """Setup and torque delay [s] that belong to a payload told to the controller [4]."""
+        """Setup and torque delay [s] that belong to a payload told to the controller [4].
+
+        NaN where no payload was recorded.
+        """
         source = self.info.source
         entries = (
             [] if self.estimate is None
             else [e for e in self.estimate.recordings if e.source == source]
         )  # fmt: skip
         if not entries:
-            here = Telemetry(np.zeros(0), {}, self.info)
-            return stated_setup(here, self.robot, self.configured).setup, 0.0
+            return self.stated(told).setup, 0.0
+        told = np.nan_to_num(told)
 
         def distance(index: int) -> tuple[float, int]:
             payload = entries[index].stated.setup.payload
@@ -87,6 +92,11 @@ class Setups:
 
         nearest = min(range(len(entries)), key=distance)
         return entries[nearest].setup, entries[nearest].delay
+
+    def stated(self, told: Array) -> StatedSetup:
+        """What is stated of the setup beside a payload told to the controller [4]."""
+        payload = payload_told(told)
+        return stated_for(self.info, payload, self.robot, self.configured, self.fallback)
 
 
 @dataclass(frozen=True)
@@ -179,8 +189,8 @@ def compare_target_torque(
 
 def _constant(payload: Array) -> Iterator[tuple[slice, Array]]:
     """Stretches of one payload told to the controller: rows, and that payload [4]."""
-    told = np.round(np.nan_to_num(payload), 4)
-    changes = np.flatnonzero((np.diff(told, axis=0) != 0).any(axis=1)) + 1
+    told = np.round(payload, 4)
+    changes = np.flatnonzero((np.diff(np.nan_to_num(told), axis=0) != 0).any(axis=1)) + 1
     for start, stop in zip([0, *changes], [*changes, len(told)], strict=True):
         yield slice(int(start), int(stop)), told[start]
 

@@ -12,20 +12,23 @@ moving samples are fitted: at standstill friction takes any value up to its limi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ur_energy_model.errors import IdentificationError
+from ur_energy_model.identification.current_columns import CurrentColumns
 from ur_energy_model.identification.friction_choice import AUTO, Candidate, candidates, choose
 from ur_energy_model.identification.friction_priors import current_prior
 from ur_energy_model.identification.grams import BlockedGram, Prior, Solution, cross_validate, solve
+from ur_energy_model.identification.inertia import InertiaEstimate
+from ur_energy_model.identification.inertia_fit import apart, with_inertia
 from ur_energy_model.identification.joint_fit import JointFit, friction_of
 from ur_energy_model.identification.signals import Motion, NarrowFilter
 from ur_energy_model.model.friction import LAWS, Friction
-from ur_energy_model.model.friction_terms import OperatingPoint, Term
+from ur_energy_model.model.friction_terms import OperatingPoint
 from ur_energy_model.model.robots import RobotDescription
 
 Array = NDArray[np.float64]
@@ -34,35 +37,18 @@ MOVING_SPEED = 0.02
 """Joint speed above which a sample counts as moving [rad/s]."""
 SHORTEST_MOTION = 1.0
 """A joint that moved for less time keeps the robot file's constants [s]."""
+FRICTION_ERROR = 0.015
+"""Share of a joint's friction that a law's form, and a delay of a millisecond or two between
+currents and speeds, leave open whatever the statistics say; on made-up arms of such delays."""
+_NO_CURRENT = 1e-6
+"""RMS of a current that no motor has while it moves [A]."""
 _FILTER_MEMORY = 6.0
 """Samples over which the narrow filter correlates white noise, at the rate kept behind it."""
-
-
-class _Library:
-    """The distinct columns of all candidates: load, friction terms with their shapes, current."""
-
-    def __init__(self, laws: Sequence[Candidate]) -> None:
-        self._terms: dict[tuple[Term, tuple[float, ...]], tuple[int, dict[str, float]]] = {}
-        self.places: list[list[int]] = []
-        for candidate in laws:
-            shape = dict(candidate.shape)
-            place = [0]
-            for term in candidate.law.terms.values():
-                key = (term, tuple(shape[name] for name in term.uses))
-                entry = self._terms.setdefault(key, (len(self._terms) + 1, shape))
-                place.append(entry[0])
-            self.places.append(place)
-        self.width = len(self._terms) + 2
-        self.places = [[*place, self.width - 1] for place in self.places]
-
-    def columns(self, point: OperatingPoint, current: Array) -> Array:
-        """[samples, n, width]."""
-        out = np.empty((*current.shape, self.width))
-        out[..., 0] = point.load / point.gear_ratio
-        for (term, _), (place, shape) in self._terms.items():
-            out[..., place] = term(point, shape)
-        out[..., -1] = current
-        return out
+_FRICTION_FORM = 0.005
+"""Share of a current that the form of friction leaves open even where noise hides it, assumed: it
+matters to wrists, whose links ask for little."""
+_WHITE_TIME = 0.75
+"""The same in periods of the cut-off, for recordings too slow to keep that rate."""
 
 
 class CurrentFit:
@@ -72,19 +58,28 @@ class CurrentFit:
         robot: the arm, n joints; source of the priors.
         friction: law name or "auto".
         warm: see `candidates`.
+        inertia: reflected inertias believed of the joints, of which the unknown ones are fitted
+            too; None where all of them are known.
+        nominal: those that the loads are computed with [n], kg m^2; the believed ones where None.
     """
 
     def __init__(
-        self, robot: RobotDescription, friction: str = AUTO, *, warm: bool = False
-    ) -> None:
+        self, robot: RobotDescription, friction: str = AUTO, *, warm: bool = False,
+        inertia: InertiaEstimate | None = None, nominal: Array | None = None,
+    ) -> None:  # fmt: skip
         self.robot = robot
         self.friction = friction
         self.candidates = candidates(friction, warm=warm)
-        self._library = _Library(self.candidates)
+        self._inertia = inertia
+        self._nominal = inertia.value if inertia is not None and nominal is None else nominal
+        self._library = CurrentColumns(
+            self.candidates, inertia is not None and bool(inertia.unknown.any())
+        )
         self._grams = BlockedGram()
         self._counts = BlockedGram()
         self._temperature = np.array([[np.inf, -np.inf]] * robot.dof)
         self._moving_time = np.zeros(robot.dof)
+        self._memory = _FILTER_MEMORY
 
     def add(self, motion: Motion, load: Array, narrow: NarrowFilter) -> None:
         """Add an uninterrupted motion.
@@ -102,11 +97,12 @@ class CurrentFit:
         self._temperature[:, 0] = np.fmin(self._temperature[:, 0], low)
         self._temperature[:, 1] = np.fmax(self._temperature[:, 1], high)
         moving = narrow.moving(motion, MOVING_SPEED)[inside]
-        rows = narrow(motion, self._library.columns(self._point(motion, load), motion.current))
+        rows = narrow(motion, self._library.columns(self._point(motion, load), motion))
         rows = rows[inside] * moving[:, :, None]
         time = motion.time[inside]
         period = float(time[1] - time[0])
         self._moving_time += moving.sum(axis=0) * period
+        self._memory = max(1.0, min(self._memory, _WHITE_TIME / (narrow.cutoff * period)))
         by_joint = np.ascontiguousarray(rows.transpose(1, 0, 2))
         edges = [0, *(np.flatnonzero(np.diff(np.floor(time))) + 1), len(time)]
         for start, stop in pairwise(edges):
@@ -129,8 +125,14 @@ class CurrentFit:
         """Results per joint.
 
         Raises:
-            IdentificationError: a joint that did not move has no constants in the robot file.
+            IdentificationError: no joint moves, or one that does not move has no constants in the
+                robot file.
         """
+        if self._moving_time.max(initial=0.0) < SHORTEST_MOTION:
+            raise IdentificationError(
+                f"no joint moves for {SHORTEST_MOTION:g} s or more, brakes released and no "
+                "freedrive; record the robot while a program moves it"
+            )
         return tuple(self._joint(j) for j in range(self.robot.dof))
 
     def _point(self, motion: Motion, load: Array) -> OperatingPoint:
@@ -147,9 +149,15 @@ class CurrentFit:
         counts = self._counts.blocks[:, j]
         scored: list[tuple[Candidate, Array, Prior, Array]] = []
         library = self._grams.blocks[:, j]
-        for candidate, place in zip(self.candidates, self._library.places, strict=True):
+        fits_inertia = self._inertia is not None and bool(self._inertia.unknown[j])
+        nominal = 0.0 if self._nominal is None else float(self._nominal[j])
+        for index, candidate in enumerate(self.candidates):
+            place = self._library.place(index, fits_inertia)
             blocks = library[:, place][:, :, place]
             prior = current_prior(self.robot, candidate.law, j)
+            if self._inertia is not None and fits_inertia:
+                believed = (float(self._inertia.value[j]), float(self._inertia.std[j]))
+                prior = with_inertia(prior, blocks, counts, believed, nominal)
             errors = (
                 cross_validate(blocks, prior, counts) if len(self.candidates) > 1 else np.zeros(1)
             )
@@ -162,22 +170,45 @@ class CurrentFit:
         chosen, reason = choose({name: entry[3] for name, entry in best.items()})
         candidate, blocks, prior, _ = best[chosen]
         solution = solve(blocks, prior, counts)
-        if solution.coefficients[0] <= 0:
-            raise IdentificationError(
-                f"{self.robot.joint_names[j]}: current falls as torque rises; check that the "
-                "recording is of this robot"
-            )
+        self._refuse_impossible(solution, blocks.sum(axis=0), j)
         comparison = {name: float(np.sqrt(entry[3].mean())) for name, entry in best.items()}
         if len(self.candidates) == 1:
             comparison, reason = {}, "chosen by --friction"
-        ratio = _unexplained_over_load(solution, blocks.sum(axis=0))
-        return self._result(j, candidate, prior, solution, reason, comparison, ratio)
+        gram = blocks.sum(axis=0)
+        systematic, relative, inertia = _systematic(solution, self._memory), None, None
+        if self._inertia is not None and fits_inertia:
+            relative = float(self._inertia.std[j] / self._inertia.value[j])
+            unseen = _FRICTION_FORM * np.sqrt(gram[-1, -1] / solution.samples)
+            systematic = max(systematic, float(unseen))
+            if self._memory < _FILTER_MEMORY:  # so slow that what is systematic looks white
+                systematic = solution.residual
+        ratio = _unexplained_over_load(solution, gram, systematic, relative)
+        if fits_inertia:
+            solution, inertia = apart(solution, gram, nominal, systematic)
+            prior = Prior(prior.mean[:-1], prior.std[:-1])
+        fit = self._result(j, candidate, prior, solution, reason, comparison, ratio)
+        return replace(fit, inertia=inertia)
+
+    def _refuse_impossible(self, solution: Solution, gram: Array, j: int) -> None:
+        name = self.robot.joint_names[j]
+        if gram[-1, -1] <= _NO_CURRENT**2 * solution.samples:
+            raise IdentificationError(
+                f"{name}: actual_current stays zero while the joint moves; check the recorder and "
+                "record again"
+            )
+        if not solution.coefficients[0] > 0:
+            raise IdentificationError(
+                f"{name}: current falls as torque rises; check that the recording is of this "
+                "robot, mounted and loaded as stated (--gravity, --payload)"
+            )
 
     def _result(
         self, j: int, candidate: Candidate, prior: Prior, solution: Solution, reason: str,
         comparison: dict[str, float], unexplained_over_load: float = float("inf"),
     ) -> JointFit:  # fmt: skip
         law = candidate.law
+        form = FRICTION_ERROR * np.append(0.0, solution.coefficients[1:])
+        solution = replace(solution, covariance=solution.covariance + np.outer(form, form))
         constant = 1.0 / solution.coefficients[0]
         deviation = float(solution.std[0] * constant**2)
         parameters, parameter_std = friction_of(solution.coefficients, solution.covariance)
@@ -226,11 +257,36 @@ class CurrentFit:
         return self._result(j, candidate, prior, solution, reason, {})
 
 
-def _unexplained_over_load(solution: Solution, gram: Array) -> float:
-    """RMS of the residual's systematic part over that of the load's current.
+def _systematic(solution: Solution, memory: float) -> float:
+    """RMS of the residual's systematic part [A].
 
     Residuals that are correlated for longer than the filter makes white noise are systematic.
+
+    Args:
+        solution: of the fit.
+        memory: samples over which the filter correlates white noise.
     """
-    share = 1.0 - _FILTER_MEMORY * solution.effective_samples / solution.samples
-    load = solution.coefficients[0] * np.sqrt(gram[0, 0] / solution.samples)
-    return float(solution.residual * np.sqrt(max(share, 0.0)) / max(load, 1e-9))
+    share = 1.0 - memory * solution.effective_samples / solution.samples
+    return float(solution.residual * np.sqrt(max(share, 0.0)))
+
+
+def _unexplained_over_load(
+    solution: Solution, gram: Array, systematic: float, believed: float | None
+) -> float:
+    """RMS of the residual's systematic part over that of the current that tells the load's scale.
+
+    Args:
+        solution: of the fit.
+        gram: of all samples.
+        systematic: RMS of the residual's systematic part [A].
+        believed: relative deviation of the inertia, the last coefficient, before the fit; None
+            where it is not fitted. Then only what acceleration does not explain tells the scale,
+            or the inertia as it was believed.
+    """
+    scale = solution.coefficients[0] / np.sqrt(solution.samples)
+    ratio = float(systematic / max(scale * np.sqrt(gram[0, 0]), 1e-9))
+    if believed is None:
+        return ratio
+    shared = gram[0, -2] ** 2 / max(gram[-2, -2], 1e-30)
+    own = scale * np.sqrt(max(gram[0, 0] - shared, 0.0))
+    return min(float(systematic / max(own, 1e-9)), float(np.hypot(ratio, believed)))

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ur_energy_model.errors import WrongRobotError
+from ur_energy_model.energy.calculator import EnergyCalculator, Method, PowerOptions
+from ur_energy_model.energy.checks import check_model
+from ur_energy_model.energy.recorded import calculated
+from ur_energy_model.errors import MissingFieldError
 from ur_energy_model.identification.comparison import Setups, compare, compare_target_torque
 from ur_energy_model.identification.metrics import ErrorStatistics, Metrics, PowerStatistics
 from ur_energy_model.identification.recording import Progress, Recording, read_recording
 from ur_energy_model.identification.setups import estimate_setups
 from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.model.measured_powers import MeasuredPowers
-from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import Payload
 
 
@@ -23,6 +24,8 @@ def evaluate(
     progress: Progress | None = None,
 ) -> Metrics:
     """How well a model describes a recording, METRICS; mounting and payload are the bag's own.
+
+    The model's stand in where the bag has neither target_moment nor a word of them.
 
     Args:
         model: of the arm.
@@ -56,19 +59,7 @@ def read_for_comparison(
     check_model(model, robot, bag)
     recording = read_recording(bag, robot, progress=progress)
     _, estimate = estimate_setups([recording], [recording], robot, None)
-    return recording, Setups(robot, recording.info, estimate, None, payload)
-
-
-def check_model(model: EnergyModel, robot: RobotDescription, bag: str | Path) -> None:
-    """Refuse a model whose joints are not those of its robot.
-
-    Raises:
-        WrongRobotError: names the bag.
-    """
-    if tuple(joint.name for joint in model.joints) != robot.joint_names:
-        raise WrongRobotError(
-            bag, f"the model's joints are not those of a {robot.name}", "identify the model again"
-        )
+    return recording, Setups(robot, recording.info, estimate, None, model.setup, payload)
 
 
 def measure(model: EnergyModel, recording: Recording, setups: Setups) -> Metrics:
@@ -82,9 +73,8 @@ def measure(model: EnergyModel, recording: Recording, setups: Setups) -> Metrics
             torque.add(part.torque_recorded, part.torque_model)
     for _, recorded, modelled in compare_target_torque(model, recording, setups):
         torque.add(recorded, modelled)
-    power, powers = PowerStatistics(), MeasuredPowers(model)
-    for time, speed, amperes, watts in recording.supply():
-        power.add(time, watts, powers(time, speed, amperes, std=False).total_power)
+    power = power_statistics(model, recording.path, "current")
+    from_motion = power_statistics(model, recording.path, "motion")
     known = bool(everything.count.any())
     return Metrics(
         bag=str(recording.path),
@@ -93,5 +83,27 @@ def measure(model: EnergyModel, recording: Recording, setups: Setups) -> Metrics
         current=moving.entries() if known else None,
         current_all=everything.entries() if known else None,
         power=power.entry() if power.samples else None,
+        power_from_motion=from_motion.entry() if from_motion.samples else None,
+        motion_energy_error_percent=(
+            from_motion if from_motion.samples else power
+        ).motion_energy_error_percent,
         remarks={"cutoff": recording.cutoff, "duration": recording.duration},
     )
+
+
+def power_statistics(model: EnergyModel, bag: str | Path, method: Method) -> PowerStatistics:
+    """Modelled beside measured supply power while brakes are released, the session anchored.
+
+    Args:
+        model: of the arm.
+        bag: recording.
+        method: powers from measured "current", or from "motion" alone.
+    """
+    calculator = EnergyCalculator(model, model.description(), PowerOptions(method=method))
+    statistics = PowerStatistics(calculator.channels)
+    try:
+        for table in calculated(calculator, bag):
+            statistics.add(table)
+    except MissingFieldError:  # the recording lacks what this method needs
+        return PowerStatistics(calculator.channels)
+    return statistics

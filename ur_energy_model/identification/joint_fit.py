@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ur_energy_model.identification.inertia_fit import InertiaFit
 from ur_energy_model.model.friction import Friction
 
 Array = NDArray[np.float64]
@@ -30,6 +31,8 @@ class JointFit:
         unexplained_over_load: RMS of the residual's systematic part over that of the current that
             the load takes; infinite where the joint did not move.
         regressed_constant, regressed_std: torque constant as the current alone tells it [N m/A].
+        inertia: reflected inertia beside the torque constant; None where it was known beforehand
+            or the joint did not move.
     """
 
     torque_constant: float
@@ -45,6 +48,7 @@ class JointFit:
     unexplained_over_load: float = float("inf")
     regressed_constant: float = float("nan")
     regressed_std: float = float("nan")
+    inertia: InertiaFit | None = None
 
 
 def friction_of(coefficients: Array, covariance: Array) -> tuple[Array, Array]:

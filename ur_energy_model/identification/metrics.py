@@ -13,9 +13,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ur_energy_model.model.energy import DEFAULT_GAP_LIMIT, EnergyMeter
+from ur_energy_model.energy.channels import ArmState, Channels
+from ur_energy_model.energy.power_table import PowerTable
 
 Array = NDArray[np.float64]
+
+
+SHORTEST_STANDSTILL = 0.5
+"""Standstill from which the supply's power at rest is known [s]."""
 
 
 class ErrorStatistics:
@@ -69,19 +74,35 @@ class ErrorStatistics:
 
 
 class PowerStatistics:
-    """Errors of one power, and of its integral on the controller's clock."""
+    """Errors of the supply's power and energy while brakes are released, motion on its own.
 
-    def __init__(self, gap_limit: float = DEFAULT_GAP_LIMIT) -> None:
+    Energy of motion is what the supply gives above its power at standstill, over the samples at
+    which the arm moves. Most of an arm's energy is standby, so that an error of one percent of
+    the whole says little of the motors.
+
+    Args:
+        channels: layout of the tables.
+    """
+
+    def __init__(self, channels: Channels) -> None:
+        self._channels = channels
         self._errors = ErrorStatistics(1)
-        self._meter = EnergyMeter(2, gap_limit=gap_limit)
         self._low, self._high = np.inf, -np.inf
+        self._seconds, self._measured, self._model = (np.zeros(len(ArmState)) for _ in range(3))
 
-    def add(self, time: Array, measured: Array, model: Array) -> None:
-        """Add consecutive samples [samples]."""
-        if not len(time):
+    def add(self, table: PowerTable) -> None:
+        """Add what the calculator answered; tables without bus power are passed over."""
+        use = table.states >= ArmState.STANDSTILL
+        if not table.bus_measured or not use.any():
             return
+        arm = self._channels.arm
+        measured, model = (table.power[use, arm[name]] for name in ("bus", "total"))
+        steps, states = table.steps.bridged[use], table.states[use]
         self._errors.add(measured[:, None], model[:, None])
-        self._meter.update(time, np.column_stack([measured, model]))
+        count = len(ArmState)
+        self._seconds += np.bincount(states, steps, count)
+        self._measured += np.bincount(states, steps * measured, count)
+        self._model += np.bincount(states, steps * model, count)
         self._low = min(self._low, float(measured.min()))
         self._high = max(self._high, float(measured.max()))
 
@@ -90,11 +111,27 @@ class PowerStatistics:
         """Number of samples."""
         return int(self._errors.count[0])
 
+    @property
+    def motion_energy_error_percent(self) -> float | None:
+        """Error of the energy above standstill while the arm moves, over the measured one [%].
+
+        None where the recording shows no standstill or no motion.
+        """
+        still, moving = ArmState.STANDSTILL, ArmState.MOVING
+        seconds = self._seconds
+        if seconds[still] < SHORTEST_STANDSTILL or seconds[moving] <= 0.0:
+            return None
+        level = self._measured[still] / seconds[still]
+        modelled = self._model[still] / seconds[still]
+        above = self._measured[moving] - level * seconds[moving]
+        expected = self._model[moving] - modelled * seconds[moving]
+        return _figure(100 * float(expected - above) / float(above)) if above > 0 else None
+
     def entry(self) -> dict[str, float | None]:
         """{"rmse", "rmse_percent", "r2", "energy_error_percent"}."""
         rmse = float(self._errors.rms[0])
         span = self._high - self._low
-        measured, model = self._meter.net
+        measured, model = self._measured.sum(), self._model.sum()
         return {
             "rmse": _figure(rmse),
             "rmse_percent": _figure(100 * rmse / span) if span > 0 else None,
@@ -116,7 +153,10 @@ class Metrics:
         current: the same, over the samples at which the joint moves: at standstill friction, and
             with it the current, takes any value up to its limit.
         current_all: the same over all samples, standstill included.
-        power: {"rmse", "rmse_percent", "r2", "energy_error_percent"} or None.
+        power: of the supply from measured currents, as `PowerStatistics.entry` has it, or None.
+        power_from_motion: the same from the motion alone, without measured currents.
+        motion_energy_error_percent: of the energy above standstill, as power_from_motion has it
+            (power where that is None), over the measured one.
         remarks: further facts about the comparison (cut-off, setup).
     """
 
@@ -127,6 +167,8 @@ class Metrics:
     current_all: list[dict[str, float | None]] | None
     power: dict[str, float | None] | None
     remarks: dict[str, Any] = field(default_factory=dict)
+    power_from_motion: dict[str, float | None] | None = None
+    motion_energy_error_percent: float | None = None
 
     def as_json(self) -> dict[str, Any]:
         """METRICS as the command line prints them."""
@@ -137,6 +179,8 @@ class Metrics:
             "current": self.current,
             "current_all": self.current_all,
             "power": self.power,
+            "power_from_motion": self.power_from_motion,
+            "motion_energy_error_percent": self.motion_energy_error_percent,
             **self.remarks,
         }
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.errors import IdentificationError, InputError
 from ur_energy_model.identification.currents import SHORTEST_MOTION
 from ur_energy_model.identification.grams import BlockedGram
@@ -27,7 +28,6 @@ from ur_energy_model.identification.payload_priors import another_recording, sta
 from ur_energy_model.identification.payload_solver import PayloadSolution, PayloadSolver
 from ur_energy_model.identification.signals import Motion, NarrowFilter
 from ur_energy_model.model.dynamics import tensor_of
-from ur_energy_model.model.energy import CONFIDENCE
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.payload_calibration import PayloadCalibration
 from ur_energy_model.model.robots import RobotDescription

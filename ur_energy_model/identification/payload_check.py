@@ -16,19 +16,18 @@ from typing import TypeVar
 
 import numpy as np
 
+from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.errors import IdentificationError
 from ur_energy_model.identification.comparison import Setups
 from ur_energy_model.identification.payload import PayloadFit
 from ur_energy_model.identification.payload_columns import PayloadColumns
 from ur_energy_model.identification.payload_priors import size_prior
 from ur_energy_model.identification.recording import Recording
-from ur_energy_model.identification.setup_estimation import SetupEstimate
 from ur_energy_model.identification.signals import Motion, NarrowFilter
 from ur_energy_model.identification.torque_constants import ARM_SPREAD, JOINT_SPREAD
-from ur_energy_model.model.energy import CONFIDENCE
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription
-from ur_energy_model.model.setup import Payload, Setup
+from ur_energy_model.model.setup import Payload
 
 Fitted = TypeVar("Fitted")
 
@@ -84,9 +83,7 @@ def check_payloads(
     model: EnergyModel,
     robot: RobotDescription,
     recordings: Sequence[Recording],
-    estimate: SetupEstimate | None,
-    configured: Setup | None,
-    carried: Payload | None = None,
+    setups: Sequence[Setups],
 ) -> tuple[PayloadCheck, ...]:
     """Payload of each recording beside the one its torques were computed with.
 
@@ -97,9 +94,7 @@ def check_payloads(
         model: identified from the recordings.
         robot: the arm, n joints.
         recordings: that it was identified from.
-        estimate: their setups, None where no target_moment was recorded.
-        configured: mounting and payload as the user states them.
-        carried: what the currents were fitted with, where that is not what the controller was told.
+        setups: of the recordings, with what the currents were fitted with.
     """
     if not np.isfinite(robot.torque_constant).all():
         return ()
@@ -109,14 +104,13 @@ def check_payloads(
     spread = (ARM_SPREAD, JOINT_SPREAD)
     prior = size_prior(columns, constant / robot.torque_constant, alike, spread)
     out = []
-    for recording in recordings:
+    for recording, own in zip(recordings, setups, strict=True):
         if len(recording.quality.payloads) > 1:
             continue
         motions = _first(recording)
         if not motions:
             continue
-        told = np.nan_to_num(motions[0].payload[0])
-        setup, _ = Setups(robot, recording.info, estimate, configured).of(told)
+        setup, _ = own.of(motions[0].payload[0])
         fit = PayloadFit(model, robot, setup.gravity, calibration=prior, friction_change=1.0)
         try:
             found = fit.estimate(motions, NarrowFilter(recording.cutoff))
@@ -125,7 +119,7 @@ def check_payloads(
         out.append(
             PayloadCheck(
                 source=str(recording.path),
-                told_mass=(setup.payload if carried is None else carried).mass,
+                told_mass=(setup.payload if own.carried is None else own.carried).mass,
                 mass=found.shown_mass,
                 std=found.mass_std,
                 least=_LEAST_SHARE * float(columns.masses.sum()),

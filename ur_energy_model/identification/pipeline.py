@@ -1,9 +1,10 @@
 """The whole way from bags to a model.
 
 Order: read and judge every bag once (signals filtered, power accumulated) - setup and reflected
-inertia from target_moment - torque constants and friction from current, with the torque of the
-actual motion - power at the supply, which tells torque constants more exactly - what the bus keeps
-of braking energy, friction at standstill - metrics of the bags fitted and of those held out.
+inertia from target_moment, or what is believed of them - torque constants, friction and the
+inertias not known yet from current, with the torque of the actual motion - power at the supply,
+which tells torque constants more exactly - what the bus keeps of braking energy, friction at
+standstill - metrics of the bags fitted and of those held out - what these bags leave open.
 """
 
 from __future__ import annotations
@@ -20,8 +21,10 @@ from ur_energy_model.identification.comparison import Setups
 from ur_energy_model.identification.currents import CurrentFit
 from ur_energy_model.identification.evaluation import measure
 from ur_energy_model.identification.friction_choice import AUTO, WARMTH
+from ur_energy_model.identification.inertia import InertiaEstimate
 from ur_energy_model.identification.joint_fit import JointFit
 from ur_energy_model.identification.metrics import Metrics
+from ur_energy_model.identification.mounting import find_mounting
 from ur_energy_model.identification.payload_check import (
     IDENTIFIED,
     PayloadCheck,
@@ -30,12 +33,22 @@ from ur_energy_model.identification.payload_check import (
 )
 from ur_energy_model.identification.power import MODEL_ERROR, PowerFit, PowerFitResult
 from ur_energy_model.identification.recording import Progress, Recording, read_recording
+from ur_energy_model.identification.setup_data import StatedSetup
 from ur_energy_model.identification.setup_estimation import SetupEstimate
-from ur_energy_model.identification.setups import estimate_setups
+from ur_energy_model.identification.setups import (
+    believed_inertia,
+    estimate_setups,
+    settled_inertia,
+)
 from ur_energy_model.identification.signals import NarrowFilter
 from ur_energy_model.identification.standstill import StandstillFit
 from ur_energy_model.identification.storage import with_storage
-from ur_energy_model.identification.torque_constants import with_shared_sizes, with_torque_constant
+from ur_energy_model.identification.torque_constants import (
+    with_load_error,
+    with_shared_sizes,
+    with_torque_constant,
+)
+from ur_energy_model.identification.unknowns import unknowns
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.model.setup import Payload, Setup
@@ -110,32 +123,47 @@ def identify(
         arm, estimate = estimate_setups(
             [*fitted, *held_out], fitted, described, setup, identify_tensors
         )
+        fallback = None if estimate is None else estimate.setup
+        setups = [
+            Setups(arm, recording.info, estimate, setup, fallback)
+            for recording in (*fitted, *held_out)
+        ]
+        stated = setups[0].stated(fitted[0].told_payload)
+        mounting = find_mounting(arm, fitted, stated.setup) if estimate is None else None
+        if mounting is not None and mounting.contradicted and setup is None:
+            stated = StatedSetup(mounting.setup, "estimated")
+            setups = [replace(own, configured=mounting.setup) for own in setups]
+        believed = believed_inertia(arm, estimate)
         power = PowerFit(arm)
         for recording in fitted:
             power.merge(recording.power)
 
         def fitted_with(carried: Payload | None) -> _Fitted:
-            joints = _fit_currents(fitted, arm, estimate, setup, friction, carried)
+            own = [replace(entry, carried=carried) for entry in setups[: len(fitted)]]
+            joints = _fit_currents(fitted, own, arm, believed, friction)
+            if mounting is not None:
+                joints = with_load_error(joints, mounting.load_error)
+            joints = with_shared_sizes(joints, arm)
             joints, result = _fit_power(power, power_model, joints)
-            model = assemble(arm, estimate, joints, result, fitted, setup)
-            return _Fitted(
-                model if carried is None else model.with_payload(carried), joints, result
-            )
+            inertia = settled_inertia(believed, joints)
+            model = assemble(arm, estimate, joints, inertia, result, fitted, stated)
+            model = model if carried is None else model.with_payload(carried)
+            return _Fitted(model, joints, result)
 
         def check(found: _Fitted, carried: Payload | None) -> tuple[PayloadCheck, ...]:
-            return check_payloads(found.model, arm, fitted, estimate, setup, carried)
+            own = [replace(entry, carried=carried) for entry in setups[: len(fitted)]]
+            return check_payloads(found.model, arm, fitted, own)
 
         found, carried, checks = with_payload_found(fitted_with, check, payload)
         joints, result = found.joints, found.power
+        setups = [replace(entry, carried=carried) for entry in setups]
         model = with_storage(found.model, fitted)
-        model = _fit_standstill(model, fitted, arm, estimate, setup, carried)
-        fit, validation = (
-            tuple(
-                measure(model, recording, Setups(arm, recording.info, estimate, setup, carried))
-                for recording in recordings
-            )
-            for recordings in (fitted, held_out)
-        )
+        model = _fit_standstill(model, fitted, setups[: len(fitted)])
+        metrics = [
+            measure(model, recording, own)
+            for recording, own in zip((*fitted, *held_out), setups, strict=True)
+        ]
+        fit, validation = tuple(metrics[: len(fitted)]), tuple(metrics[len(fitted) :])
     model = replace(
         model,
         fit=tuple(entry.as_json() for entry in fit),
@@ -146,10 +174,7 @@ def identify(
     warnings += [line for entry in checks for line in entry.warnings]
     if payload == IDENTIFIED and carried is not None:
         warnings.append(f"the payload identified, {carried.mass:.2f} kg, is used for the currents")
-    if estimate is None:
-        warnings.append(
-            "no target_moment recorded: nominal motor inertia, and mounting and payload as stated"
-        )
+    warnings += unknowns(model, arm, torque=estimate is not None, mounting=mounting)
     return Identification(
         described, model, joints, result, estimate, fit, validation,
         tuple(dict.fromkeys(warnings)), checks,
@@ -185,22 +210,26 @@ class _Readings:
 
 
 def _fit_currents(
-    recordings: Sequence[Recording], robot: RobotDescription, estimate: SetupEstimate | None,
-    configured: Setup | None, friction: str, carried: Payload | None,
+    recordings: Sequence[Recording], setups: Sequence[Setups], robot: RobotDescription,
+    inertia: InertiaEstimate, friction: str,
 ) -> tuple[JointFit, ...]:  # fmt: skip
-    inertia = robot.reflected_inertia if estimate is None else estimate.reflected_inertia
+    """The current stage; a second time where it finds inertias, of which the load is made."""
     low = np.fmin.reduce([recording.warmth[:, 0] for recording in recordings])
     high = np.fmax.reduce([recording.warmth[:, 1] for recording in recordings])
     warm = bool((high - low > WARMTH).any())
-    fit = CurrentFit(robot, friction, warm=warm)
-    for recording in recordings:
-        setups = Setups(robot, recording.info, estimate, configured, carried)
-        narrow = NarrowFilter(recording.cutoff)
-        for motion in recording.motions():
-            for part, dynamics in setups.parts(motion):
-                link = dynamics.inverse_dynamics(part.q, part.qd, part.qdd)
-                fit.add(part, link + inertia * part.qdd, narrow)
-    return with_shared_sizes(fit.fit(), robot)
+    nominal = inertia.value
+    fits: tuple[JointFit, ...] = ()
+    for _ in range(1 + bool(inertia.unknown.any())):
+        fit = CurrentFit(robot, friction, warm=warm, inertia=inertia, nominal=nominal)
+        for recording, own in zip(recordings, setups, strict=True):
+            narrow = NarrowFilter(recording.cutoff)
+            for motion in recording.motions():
+                for part, dynamics in own.parts(motion):
+                    link = dynamics.inverse_dynamics(part.q, part.qd, part.qdd)
+                    fit.add(part, link + nominal * part.qdd, narrow)
+        fits = fit.fit()
+        nominal = settled_inertia(inertia, fits).value
+    return fits
 
 
 def _fit_power(
@@ -222,15 +251,13 @@ def _fit_power(
 
 
 def _fit_standstill(
-    model: EnergyModel, recordings: Sequence[Recording], robot: RobotDescription,
-    estimate: SetupEstimate | None, configured: Setup | None, carried: Payload | None,
-) -> EnergyModel:  # fmt: skip
+    model: EnergyModel, recordings: Sequence[Recording], setups: Sequence[Setups]
+) -> EnergyModel:
     fit = StandstillFit(model)
-    for recording in recordings:
+    for recording, own in zip(recordings, setups, strict=True):
         fit.start_recording()
-        setups = Setups(robot, recording.info, estimate, configured, carried)
         narrow = NarrowFilter(recording.cutoff)
         for motion in recording.motions():
-            for part, dynamics in setups.parts(motion):
+            for part, dynamics in own.parts(motion):
                 fit.add(part, dynamics.inverse_dynamics(part.q, part.qd, part.qdd), narrow)
     return fit.fitted()

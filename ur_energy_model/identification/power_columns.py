@@ -17,8 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ur_energy_model.model.alignment import backward_difference
-from ur_energy_model.model.measured_powers import current_rate
+from ur_energy_model.energy.alignment import backward_difference
 from ur_energy_model.telemetry.samples import Telemetry
 
 Array = NDArray[np.float64]
@@ -95,7 +94,7 @@ def power_columns(rows: PowerRows, gear_ratio: Array, constant: Array) -> Array:
     product = speed * current
     return np.column_stack([
         np.ones(len(time)), current**2, product, np.abs(current),
-        current * current_rate(time, current),
+        current * backward_difference(time, current),
         -(backward_difference(time, speed) * current) @ constant,
         -backward_difference(time, product) @ constant,
     ])  # fmt: skip

@@ -36,6 +36,12 @@ current and voltage that the supply reports."""
 COMMON_TORQUE_ERROR = 0.01
 """What torque constants of one arm may be wrong by together: nominal masses, and friction that
 takes more of the load when the motor drives than when it is driven."""
+UNKNOWN_RESISTANCE = (1.0, 1.0)
+"""Winding resistance and its spread where not even the torque is rated [ohm]."""
+_RATED_TORQUE = (9.0, 28.0, 54.0, 150.0, 330.0)
+_RATED_RESISTANCE = (2.394, 1.65, 0.78, 0.3, 0.088)
+"""Winding resistances by rated torque, joint side [N m], as the e-Series robot files have them."""
+_RATED_SPREAD = 0.5
 DRIVER = (0.25, 0.06)
 """Driver loss [W/A]; regressions of recorded power give 0.1 to 0.35, each of them uncertain by
 0.15, because i^2 and |i| are much alike."""
@@ -62,6 +68,22 @@ class Structure:
     base: Array
 
 
+def expected_resistance(robot: RobotDescription) -> tuple[Array, Array]:
+    """Winding resistances before any data, and the deviations of single motors [n], ohm.
+
+    The robot file's; where it has none, what the rated torque suggests (in double logarithmic
+    scale), and that is uncertain by half of it or more.
+    """
+    rated = np.where(np.isfinite(robot.max_torque), robot.max_torque, _RATED_TORQUE[0])
+    typical = np.exp(np.interp(np.log(rated), np.log(_RATED_TORQUE), np.log(_RATED_RESISTANCE)))
+    sized = np.isfinite(robot.max_torque)
+    value = np.where(sized, typical, UNKNOWN_RESISTANCE[0])
+    spread = np.where(sized, _RATED_SPREAD * typical, UNKNOWN_RESISTANCE[1])
+    known = np.isfinite(robot.winding_resistance)
+    nominal = np.nan_to_num(robot.winding_resistance)
+    return np.where(known, nominal, value), np.where(known, RESISTANCE_SPREAD * nominal, spread)
+
+
 def free(n: int) -> Structure:
     """EcBot's model: every coefficient by itself, nothing believed beforehand."""
     size = 4 * n + 1
@@ -85,7 +107,7 @@ def common(robot: RobotDescription, constant: Array, deviation: Array) -> Struct
 
 def per_size(robot: RobotDescription, constant: Array, deviation: Array) -> Structure:
     """A copper factor for each motor size, that is for each winding resistance; as `common`."""
-    resistance = np.nan_to_num(robot.winding_resistance)
+    resistance, _ = expected_resistance(robot)
     groups = [np.flatnonzero(resistance == value) for value in np.unique(resistance)]
     return _physical(robot, constant, deviation, groups)
 
@@ -112,7 +134,7 @@ def _physical(
     robot: RobotDescription, constant: Array, deviation: Array, groups: Sequence[NDArray[np.intp]]
 ) -> Structure:
     n = robot.dof
-    resistance, constant = np.nan_to_num(robot.winding_resistance), np.nan_to_num(constant)
+    (resistance, spread), constant = expected_resistance(robot), np.nan_to_num(constant)
     nothing = np.zeros(n)
     joints = np.eye(n)
     standby = robot.standby_power if np.isfinite(robot.standby_power) else STANDBY[0]
@@ -124,9 +146,9 @@ def _physical(
         _Part("current_delay", _single(n, -2), 0.0, DELAY, nothing),
         _Part("supply_delay", _single(n, -1), 0.0, DELAY, nothing),
     ]
-    for j in np.flatnonzero(resistance > 0):
-        column = _each(n, 0, resistance * joints[j])
-        parts.append(_Part(f"copper_{j}", column, 0.0, RESISTANCE_SPREAD, nothing))
+    for i, relative in enumerate((spread / resistance).tolist()):
+        column = _each(n, 0, resistance * joints[i])
+        parts.append(_Part(f"copper_{i}", column, 0.0, relative, nothing))
     if (deviation > 0).any():
         column = _each(n, 1, constant)
         parts.append(_Part("torque", column, 0.0, COMMON_TORQUE_ERROR, constant))

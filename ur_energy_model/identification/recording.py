@@ -14,7 +14,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ur_energy_model.errors import RecordingError, WrongRobotError
+from ur_energy_model.energy.checks import check_batch, check_robot
+from ur_energy_model.errors import RecordingError
 from ur_energy_model.identification.power import PowerFit
 from ur_energy_model.identification.power_columns import power_rows
 from ur_energy_model.identification.quality import Inspector, Quality
@@ -28,6 +29,7 @@ from ur_energy_model.identification.signals import (
 from ur_energy_model.identification.spool import Spool
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.telemetry.bags import iterate_bag
+from ur_energy_model.telemetry.modes import BRAKES_RELEASED
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, concatenate, find_gaps
 
 Array = NDArray[np.float64]
@@ -91,9 +93,15 @@ class Recording:
     @property
     def torque_reference(self) -> str:
         """Whether target_moment belongs to recorded targets or to measured motion, or is absent."""
-        if not self._torque_columns:
+        if not self._torque_columns or not self._torque.rows:
             return "none"
         return "target" if "target_q" in self._torque_columns else "actual"
+
+    @property
+    def told_payload(self) -> Array:
+        """Payload first told to the controller, mass and centre [4], kg and m; NaN if unknown."""
+        first = next(iter(self.motions()), None)
+        return np.full(4, np.nan) if first is None else first.payload[0]
 
     def motions(self) -> Iterator[Motion]:
         """Filtered motion, in order."""
@@ -137,43 +145,6 @@ def read_recording(
         WrongRobotError: it was recorded on another robot.
     """
     return _Reader(Path(path), robot).read(progress)
-
-
-def check_robot(path: str | Path, info: RecordingInfo, robot: RobotDescription) -> None:
-    """Refuse a recording of another robot.
-
-    Raises:
-        WrongRobotError: it says so itself.
-    """
-    if info.robot is not None and info.robot != robot.name:
-        raise WrongRobotError(
-            path,
-            f"was recorded on a {info.robot}, not a {robot.name}",
-            f"use a model of a {info.robot} (identify: --robot {info.robot}) or another bag",
-            field="robot",
-        )
-
-
-def check_batch(path: str | Path, batch: Telemetry, names: tuple[str, ...], dof: int) -> None:
-    """Refuse a batch without these fields, of another width, or with values that are not finite.
-
-    Raises:
-        MissingFieldError, RecordingError: with the field at fault.
-    """
-    batch.require(*names, purpose="identification")
-    for name in names:
-        values = batch[name]
-        if values.ndim == 2 and values.shape[1] != dof:
-            raise RecordingError(
-                path, f"has {values.shape[1]} joints, the robot {dof}",
-                "use the robot, or a model of the robot, that it was recorded on", field=name,
-            )  # fmt: skip
-        if not np.isfinite(values).all():
-            row = int(np.argmin(np.isfinite(values).reshape(len(values), -1).all(axis=1)))
-            raise RecordingError(
-                path, f"value at t = {batch.time[row]:.3f} s is not a finite number",
-                "cut that stretch out of the recording or record again", field=name,
-            )  # fmt: skip
 
 
 def digest(path: Path) -> str:
@@ -269,7 +240,7 @@ class _Reader:
     def _spool(self, batch: Telemetry) -> None:
         rows = power_rows(batch)
         if rows is not None:
-            use = rows.mode >= 0
+            use = np.isin(rows.mode, BRAKES_RELEASED)
             self._supply.append(
                 np.column_stack([rows.time, rows.qd, rows.current, rows.power])[use]
             )
@@ -283,15 +254,15 @@ class _Reader:
     def _spool_torque(self, batch: Telemetry) -> None:
         if self._torque is None:
             needed = next((names for names in (_TARGETS, _ACTUALS) if _has(batch, names)), ())
-            told = [name for name in _PAYLOAD if needed and name in batch]
+            if not needed:
+                return
+            told = [name for name in _PAYLOAD if name in batch]
             self._torque_columns = {
                 name: batch[name].shape[1] if batch[name].ndim == 2 else 0
                 for name in (*needed, *told)
             }
             width = sum(max(width, 1) for width in self._torque_columns.values())
             self._torque = Spool(1 + width)
-        if not self._torque_columns:
-            return
         targets = "target_q" in self._torque_columns
         keep = usable(batch, *(_TARGETS if targets else _ACTUALS))
         if targets:
@@ -303,7 +274,8 @@ class _Reader:
 
 
 def _has(batch: Telemetry, names: tuple[str, ...]) -> bool:
-    return all(name in batch for name in names)
+    """Whether a batch has these columns, with anything in them."""
+    return all(name in batch and np.isfinite(batch[name]).any() for name in names)
 
 
 def _joined(spool: Spool) -> Iterator[Array]:

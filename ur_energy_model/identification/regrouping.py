@@ -4,7 +4,8 @@
 joint torque regressor, stacked at random states, has dependent columns; the rank (SVD) is the
 number of base parameters, and a pivoted QR decomposition picks base columns and tells how the
 other parameters regroup into them (Raviola et al., RAAD 2021, sec. 2; Machines 2024, 12(9), 595,
-sec. 3).
+sec. 3). Equivalent columns are decided by a preference and then by their order, never by rounding
+(`column_choice`).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import qr, solve_triangular
 
+from ur_energy_model.identification.column_choice import pivoted_columns
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import Setup
@@ -148,8 +150,8 @@ def regroup(regressor: FullRegressor, seed: int = 0) -> Regrouping:
     weight = np.array(
         [_PREFERENCE.get(n.split("_")[0], _USUAL_PREFERENCE) for n in regressor.names]
     )
-    order = qr(stacked / scale * weight, mode="r", pivoting=True)[1]
-    base, rest = np.sort(order[:rank]), np.sort(order[rank:])
+    base = np.sort(pivoted_columns(stacked / scale * weight, rank))
+    rest = np.setdiff1d(np.arange(columns), base)
     triangle = qr(stacked[:, np.concatenate([base, rest])], mode="economic")[1]
     relation = solve_triangular(triangle[:rank, :rank], triangle[:rank, rank:])
     combination = np.zeros((rank, columns))

@@ -12,7 +12,7 @@ from ur_energy_model.identification.grams import BlockedGram
 from ur_energy_model.identification.reference_motion import ReferenceBlock
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import Payload, Setup
-from ur_energy_model.telemetry.samples import Array, Telemetry
+from ur_energy_model.telemetry.samples import Array, RecordingInfo, Telemetry
 
 _STEADY = 0.01
 """Joints whose position spans less do not identify an inertia [rad]."""
@@ -32,25 +32,49 @@ class StatedSetup:
 
 
 def stated_setup(part: Telemetry, robot: RobotDescription, configured: Setup | None) -> StatedSetup:
-    """Setup stated for (the first sample of) a recording.
+    """Setup stated for (the first sample of) a recording, see `stated_for`."""
+    return stated_for(part.info, _told_payload(part), robot, configured)
 
-    The user's word comes first, then the recording's payload fields and info, then upright and
-    unloaded.
+
+def stated_for(
+    info: RecordingInfo, told: Payload | None, robot: RobotDescription,
+    configured: Setup | None, fallback: Setup | None = None,
+) -> StatedSetup:  # fmt: skip
+    """Setup stated for a recording.
+
+    The user's word comes first, then the payload told to the controller and the recording's info,
+    then the fallback, then upright and unloaded.
+
+    Args:
+        info: of the recording.
+        told: payload recorded with the samples, None where it was not.
+        robot: the arm.
+        configured: mounting and payload as the user states them.
+        fallback: setup of other recordings of the same arm.
     """
     if configured is not None:
         return StatedSetup(configured, "configured")
-    info = part.info
     gravity = np.array([0.0, 0.0, -robot.controller_gravity])
     if info.gravity is not None:
         gravity = np.array(info.gravity, dtype=float)
-    told = _told_payload(part)
+    elif fallback is not None:
+        gravity = fallback.gravity
     if told is not None:
         return StatedSetup(Setup(gravity, told), "rtde")
     if info.payload_mass is None:
-        return StatedSetup(Setup(gravity), "default" if info.gravity is None else "configured")
+        payload = Payload() if fallback is None else fallback.payload
+        known = info.gravity is not None
+        return StatedSetup(Setup(gravity, payload), "configured" if known else "default")
     center = info.payload_center_of_mass or (0.0, 0.0, 0.0)
     payload = Payload(info.payload_mass, np.array(center, dtype=float))
     return StatedSetup(Setup(gravity, payload), "configured")
+
+
+def payload_told(row: Array) -> Payload | None:
+    """Payload from the mass and centre of mass told to the controller [4]; None where NaN."""
+    if not np.isfinite(row[0]):
+        return None
+    return Payload(float(row[0]), np.nan_to_num(row[1:4]))
 
 
 def constant_payloads(part: Telemetry) -> Iterator[Telemetry]:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ur_energy_model.errors import IdentificationError
+from ur_energy_model.identification.inertia import expected_inertia
 from ur_energy_model.identification.reference_motion import reference_blocks
 from ur_energy_model.identification.setup_data import (
     SetupData,
@@ -79,7 +80,7 @@ class SetupEstimate:
         setup, setup_source: of the recording with the most samples.
         reflected_inertia: motor and reducer, joint side [n], kg m^2.
         std: its standard deviation [n]; correlated residuals allowed for.
-        identified: [n]; False where the joint hardly moved and the robot file's value stands.
+        identified: [n]; False where the joint hardly moved and what is believed of it stands.
         link_tensors: that take the place of the robot file's, or None where they were not asked
             for. Reflected inertias and setups belong to them.
         recordings: one entry per recording, or several where its payload changes.
@@ -156,7 +157,7 @@ def estimate_setup_and_inertia(
     solution = SetupSolver(columns, useful).solve()
     entries = tuple(map(_recording, useful, solution.recordings))
     longest = max(entries, key=lambda entry: entry.samples)
-    nominal = robot.reflected_inertia
+    nominal = expected_inertia(robot).value
     reliable = solution.std_given_tensors < _IDENTIFIED * np.abs(solution.reflected_inertia)
     identified = solution.moved & reliable
     squares = np.sum([local.squares for local in solution.recordings], axis=0)
@@ -171,8 +172,7 @@ def estimate_setup_and_inertia(
         recordings=entries,
         rms=np.sqrt(squares / sum(entry.samples for entry in useful)),
         r2=_r2(squares, spread),
-        warnings=tuple(line for entry in entries for line in entry.warnings)
-        + _joint_warnings(robot, identified),
+        warnings=tuple(line for entry in entries for line in entry.warnings),
     )
 
 
@@ -198,16 +198,6 @@ def _recording(data: SetupData, found: LocalSolution) -> RecordingSetup:
 def _r2(squares: Array, spread: Array) -> Array:
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(np.where(spread > 1e-9, 1 - squares / spread, np.nan))
-
-
-def _joint_warnings(robot: RobotDescription, identified: NDArray[np.bool_]) -> tuple[str, ...]:
-    pairs = zip(robot.joint_names, identified, strict=True)
-    names = ", ".join(name for name, good in pairs if not good)
-    if not names:
-        return ()
-    return (
-        f"{names}: too little motion to identify the motor inertia; the robot file's value stands",
-    )
 
 
 def _disagreements(data: SetupData, found: LocalSolution) -> Iterable[str]:

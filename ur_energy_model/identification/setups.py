@@ -5,15 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from ur_energy_model.errors import MissingFieldError
+from ur_energy_model.identification.inertia import InertiaEstimate, expected_inertia
+from ur_energy_model.identification.joint_fit import JointFit
 from ur_energy_model.identification.recording import Recording
 from ur_energy_model.identification.setup_estimation import (
     SetupEstimate,
     estimate_setup_and_inertia,
 )
+from ur_energy_model.identification.torque_constants import reflected_inertia
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import Setup
 from ur_energy_model.telemetry.samples import Telemetry
+
+MEASURED_MOTION_ERROR = 0.003
+"""Share of an inertia that filtered measured motion in place of recorded targets leaves open: what
+recordings of a UR10e without targets are off by."""
 
 
 def estimate_setups(
@@ -46,6 +55,35 @@ def estimate_setups(
             estimate_setup_and_inertia(_torques([recording]), robot, configured=setup).recordings
         )
     return robot, replace(estimate, recordings=tuple(entries))
+
+
+def believed_inertia(robot: RobotDescription, estimate: SetupEstimate | None) -> InertiaEstimate:
+    """Reflected inertias as target_moment tells them, and what is believed of the others."""
+    expected = expected_inertia(robot)
+    if estimate is None:
+        return expected
+    seen = np.isfinite(estimate.std)
+    exact = any(entry.reference == "target" for entry in estimate.recordings)
+    left_out = 0.0 if exact else MEASURED_MOTION_ERROR
+    return InertiaEstimate(
+        np.where(seen, estimate.reflected_inertia, expected.value),
+        np.where(seen, np.hypot(estimate.std, left_out * estimate.reflected_inertia), expected.std),
+        tuple("target_moment" if told else "prior" for told in estimate.identified),
+    )
+
+
+def settled_inertia(believed: InertiaEstimate, joints: Sequence[JointFit]) -> InertiaEstimate:
+    """Reflected inertias with what the currents add to those that were only believed.
+
+    One counts as told by the currents where they halve its deviation.
+    """
+    value, std, source = believed.value.copy(), believed.std.copy(), list(believed.source)
+    for j, joint in enumerate(joints):
+        told = reflected_inertia(joint, float(believed.value[j]), float(believed.std[j]))
+        if told is not None:
+            value[j], std[j] = told
+            source[j] = "current" if std[j] < 0.5 * believed.std[j] else "prior"
+    return InertiaEstimate(value, std, tuple(source))
 
 
 def _torques(recordings: Sequence[Recording]) -> Iterator[Telemetry]:

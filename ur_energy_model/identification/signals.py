@@ -248,14 +248,23 @@ class MotionStream:
             time=grid[thin],
             q=smooth(at_grid("actual_q"))[thin],
             qd=qd[thin],
-            qdd=np.asarray(CubicSpline(grid, qd)(grid, 1))[
-                thin
-            ],  # differences lose 6 % at 0.1 rate
+            qdd=self._derivative(qd)[thin],
             current=smooth(at_grid("actual_current"))[thin],
             moment=moment,
             temperature=temperature,
             payload=payload,
         )
+
+    def _derivative(self, values: Array) -> Array:
+        """Time derivative [samples, n] of evenly sampled values.
+
+        Where few samples make up a period of the motion, central differences would lose part of it:
+        6 % at 0.5 Hz sampled at 5 Hz, of which a cubic spline loses 0.1 %.
+        """
+        if self.rate >= _LINEAR_RATE:
+            return np.asarray(np.gradient(values, self.period, axis=0))
+        spline = CubicSpline(self.period * np.arange(len(values)), values)
+        return np.asarray(spline(spline.x, 1))
 
 
 class NarrowFilter:

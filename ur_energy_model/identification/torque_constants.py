@@ -58,7 +58,7 @@ def with_shared_sizes(fits: Sequence[JointFit], robot: RobotDescription) -> tupl
     the joints around that mean with JOINT_SPREAD, the regressions around the joints with their
     statistical and model errors. Joints without a constant in the robot file stand alone.
     """
-    out = list(fits)
+    out = [_alone(fit) if np.isfinite(model_error(fit)) else fit for fit in fits]
     for nominal in np.unique(robot.torque_constant[np.isfinite(robot.torque_constant)]):
         group = np.flatnonzero(robot.torque_constant == nominal).tolist()
         told = np.array([fits[j].regressed_constant / nominal for j in group])
@@ -78,6 +78,14 @@ def with_shared_sizes(fits: Sequence[JointFit], robot: RobotDescription) -> tupl
                 fits[j], float(value * nominal), float(np.sqrt(posterior) * nominal), source
             )
     return tuple(out)
+
+
+def with_load_error(fits: Sequence[JointFit], error: Array) -> tuple[JointFit, ...]:
+    """Fits whose loads are uncertain by a share [n], which is then left out of their constants."""
+    return tuple(
+        replace(fit, unexplained_over_load=float(np.hypot(fit.unexplained_over_load, share)))
+        for fit, share in zip(fits, error, strict=True)
+    )
 
 
 def with_torque_constant(fit: JointFit, constant: float, std: float, source: str) -> JointFit:
@@ -105,6 +113,45 @@ def with_torque_constant(fit: JointFit, constant: float, std: float, source: str
         friction_std=dict(zip(names, deviations.tolist(), strict=True)),
         covariance=covariance,
         source={**fit.source, "torque_constant": source},
+    )
+
+
+def reflected_inertia(fit: JointFit, believed: float, spread: float) -> tuple[float, float] | None:
+    """Reflected inertia and its deviation with what the currents tell, joint side [kg m^2].
+
+    It goes with the torque constant as far as the regression left that open; what the model leaves
+    out has no such direction, and gives what was believed more weight.
+
+    Args:
+        fit: of one joint.
+        believed: inertia before the currents were seen [kg m^2].
+        spread: its deviation [kg m^2].
+
+    Returns:
+        None where the currents were not asked.
+    """
+    if fit.inertia is None:
+        return None
+    inverse = 1.0 / fit.regressed_constant
+    statistical = (fit.regressed_std * inverse**2) ** 2
+    left_out = (model_error(fit) * inverse) ** 2
+    change = (1.0 / fit.torque_constant - inverse) * statistical / (statistical + left_out)
+    value, std = fit.inertia.at(inverse, change, min(float(fit.covariance[0, 0]), statistical))
+    data = max(1.0 / max(std, 1e-9) ** 2 - 1.0 / spread**2, 0.0)
+    if data == 0.0:
+        return value, std
+    shown = (value / std**2 - believed / spread**2) / data
+    weight = 1.0 / (1.0 / data + fit.inertia.left_out**2 + (MODEL_ERROR * value) ** 2)
+    precision = weight + 1.0 / spread**2
+    value = (shown * weight + believed / spread**2) / precision
+    return max(value, 0.0), float(np.sqrt(1.0 / precision))
+
+
+def _alone(fit: JointFit) -> JointFit:
+    """The fit with the regression's torque constant, model error included."""
+    deviation = _own_deviation(fit) * fit.regressed_constant
+    return with_torque_constant(
+        fit, fit.regressed_constant, deviation, fit.source["torque_constant"]
     )
 
 

@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
 
 import numpy as np
-import yaml
 from numpy.typing import NDArray
 
 from ur_energy_model.errors import RobotFileError
+from ur_energy_model.model.ranges import LENGTH
+from ur_energy_model.reading.record import Quantity, Record, array, list_of, table, whole
+from ur_energy_model.reading.tree import YamlTree, shown
 from ur_energy_model.resources import config_file
 
 Array = NDArray[np.float64]
+
+SCHEMA = 1
+_CAPSULE = table({
+    "link": whole(0, 100),
+    "from": array(LENGTH, 3),
+    "to": array(LENGTH, 3),
+    "radius": Quantity("m", 0, 2, positive=True),
+})  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -57,23 +67,41 @@ def load_capsules(robot: str) -> tuple[tuple[Capsule, ...], frozenset[tuple[int,
         RobotFileError: there is no geometry for this arm, or the file is damaged.
     """
     path = config_file("geometry", f"{robot}.yaml")
-    if not path.is_file():
+    if not path.is_file() or path.parent != config_file("geometry"):
         raise RobotFileError(
             path, "there is no capsule geometry for this arm",
             "add one in the layout of config/geometry/ur5e.yaml",
         )  # fmt: skip
-    try:
-        content: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
-        capsules = tuple(
-            Capsule(
-                int(entry["link"]),
-                np.array(entry["from"], dtype=float).reshape(3),
-                np.array(entry["to"], dtype=float).reshape(3),
-                float(entry["radius"]),
-            )
-            for entry in content["capsules"]
-        )
-        ignored = frozenset((int(i), int(j)) for i, j in content["never_touching"])
-    except (KeyError, TypeError, ValueError, yaml.YAMLError) as error:
-        raise RobotFileError(path, f"is damaged ({error!r})", "restore the file") from error
-    return capsules, ignored
+    return read_capsules(path, robot)
+
+
+def read_capsules(path: Path, robot: str) -> tuple[tuple[Capsule, ...], frozenset[tuple[int, int]]]:
+    """Capsules of a geometry file, and the pairs of links left unchecked.
+
+    Args:
+        path: of the file.
+        robot: name of the arm it must be of.
+
+    Raises:
+        RobotFileError: the file is damaged; names its line.
+    """
+    root = YamlTree.read(path, RobotFileError, "mend the line or restore the file")
+    with Record(root) as keys:
+        keys.schema(SCHEMA)
+        name = keys["robot"]
+        if name.text() != robot:
+            raise name.refuse(f"'{shown(name.text())}' must be {robot}, as the file is called")
+        capsules = tuple(_capsule(**entry) for entry in list_of(_CAPSULE)(keys["capsules"]))
+        last = max(capsule.link for capsule in capsules)
+        pair = list_of(whole(0, last), 2)
+        ignored = set()
+        for item in keys["never_touching"].items():
+            low, high = sorted(pair(item))
+            if low == high:
+                raise item.refuse("must name two links")
+            ignored.add((low, high))
+    return capsules, frozenset(ignored)
+
+
+def _capsule(link: int, radius: float, **ends: Array) -> Capsule:
+    return Capsule(link, ends["from"], ends["to"], radius)

@@ -29,6 +29,7 @@ from ur_energy_model.model.friction_terms import SMOOTHING
 from ur_energy_model.model.link_tensors import LinkTensors
 from ur_energy_model.model.payload_calibration import PayloadCalibration
 from ur_energy_model.model.robots import RobotDescription, load_robot
+from ur_energy_model.model.sessions import SessionSpread
 from ur_energy_model.model.setup import Payload, Setup
 
 Array = NDArray[np.float64]
@@ -89,6 +90,7 @@ class EnergyModel:
         provenance: what made the model.
         current_delay: of recorded currents behind recorded speeds [s] (alignment.py).
         link_tensors: identified with the rest; None where the robot file's are used.
+        sessions: how far standby power and friction vary from session to session.
         payload_calibration: from recordings with a known payload; None without.
     """
 
@@ -102,6 +104,7 @@ class EnergyModel:
     provenance: Mapping[str, Any] = field(default_factory=dict)
     current_delay: float = 0.0
     link_tensors: LinkTensors | None = None
+    sessions: SessionSpread = field(default_factory=SessionSpread)
     payload_calibration: PayloadCalibration | None = None
 
     @classmethod
@@ -231,6 +234,7 @@ class EnergyModel:
             spread = [
                 np.column_stack([
                     np.column_stack([load[:, j] / c.gear_ratio[j], terms[j]]) @ c.current_roots[j],
+                    c.inertia_current_std[j] * qdd[:, j],
                     PREDICTION_ERROR * current[:, j],
                 ])
                 for j in range(self.dof)
@@ -294,6 +298,10 @@ class EnergyModel:
             presliding=np.array([joint.friction.presliding for joint in self.joints]),
             friction=FrictionBank([joint.friction for joint in self.joints], ratio),
             current_roots=tuple(_root(joint) for joint in self.joints),
+            inertia_current_std=np.array(
+                [joint.std.get("reflected_inertia", 0.0) for joint in self.joints]
+            )
+            / (ratio * self._each("torque_constant")),
         )
 
     @cached_property
@@ -317,6 +325,7 @@ class _Constants:
     presliding: Array
     friction: FrictionBank
     current_roots: tuple[Array, ...]
+    inertia_current_std: Array
 
 
 def _root(joint: JointModel) -> Array:

@@ -23,13 +23,18 @@ from scipy.linalg import block_diag, null_space
 
 from ur_energy_model.errors import TrajectoryFileError
 from ur_energy_model.files import write_text
+from ur_energy_model.reading.record import Quantity, Record, array, list_of, text, whole
+from ur_energy_model.reading.tree import YamlTree
 
 Array = NDArray[np.float64]
 
 SCHEMA = 1
 TYPE = "fourier_trajectory"
-_REQUIRED = ("schema", "type", "robot", "period", "repetitions", "q0", "a", "b")
-_OPTIONAL = ("design",)
+MAX_HARMONICS = 1000
+_COEFFICIENT = Quantity("rad", -100, 100)
+_PERIOD = Quantity("s", 1e-3, 86_400, positive=True)
+_LONGEST = 86_400.0
+"""Duration of all repetitions [s]."""
 _REST_TOLERANCE = 1e-6
 _HEADER = """\
 # Joint trajectory as a finite Fourier series (Raviola et al., RAAD 2021, sec. 2.2):
@@ -170,68 +175,45 @@ def save_trajectory(path: str | Path, trajectory: FourierTrajectory) -> None:
     }
     if trajectory.design:
         content["design"] = dict(trajectory.design)
-    text = yaml.safe_dump(content, sort_keys=False, default_flow_style=None, width=1000)
-    write_text(path, _HEADER + text, TrajectoryFileError)
+    body = yaml.safe_dump(content, sort_keys=False, default_flow_style=None, width=1000)
+    write_text(path, _HEADER + body, TrajectoryFileError)
 
 
 def load_trajectory(path: str | Path) -> FourierTrajectory:
     """Read a trajectory file.
 
     Raises:
-        TrajectoryFileError: unreadable, unknown or missing keys, wrong shapes, values that are
-            not finite, or ends that are not at rest.
+        TrajectoryFileError: unreadable, unknown or missing keys, wrong shapes, values that no
+            trajectory has, or ends that are not at rest; names line and key.
     """
-    path = Path(path)
-    remedy = "design it again with 'ur_energy excite'"
-    try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise TrajectoryFileError(path, f"cannot be read ({error})", "check the path") from error
-    except yaml.YAMLError as error:
-        raise TrajectoryFileError(path, f"is not YAML ({error})", "mend the line named") from error
-    if not isinstance(content, Mapping) or content.get("type") != TYPE:
-        raise TrajectoryFileError(path, f"is not of type {TYPE}", remedy)
-    for key in content:
-        if key not in (*_REQUIRED, *_OPTIONAL):
-            raise TrajectoryFileError(path, "is not a key of this file", "remove it", field=key)
-    for key in _REQUIRED:
-        if key not in content:
-            raise TrajectoryFileError(path, "is missing", remedy, field=key)
-    if content["schema"] != SCHEMA:
-        raise TrajectoryFileError(path, f"is not {SCHEMA}", remedy, field="schema")
-    q0 = _numbers(path, content, "q0", 1)
-    a, b = (_numbers(path, content, key, 2) for key in ("a", "b"))
-    if a.shape != b.shape or len(a) != len(q0) or a.shape[1] < 2:
-        raise TrajectoryFileError(
-            path, f"shapes {q0.shape}, {a.shape}, {b.shape} do not belong together", remedy,
-            field="q0, a, b",
-        )  # fmt: skip
-    period, repetitions = content["period"], content["repetitions"]
-    if not isinstance(period, int | float) or not 0 < period < np.inf:
-        raise TrajectoryFileError(path, "must be a positive time in s", remedy, field="period")
-    if not isinstance(repetitions, int) or repetitions < 1:
-        raise TrajectoryFileError(path, "must be 1 or more", remedy, field="repetitions")
-    order = np.arange(1, a.shape[1] + 1)
-    if max(np.abs(a @ order).max(), np.abs(b @ order**2).max()) > _REST_TOLERANCE:
-        raise TrajectoryFileError(path, "does not start and end at rest", remedy, field="a, b")
-    design = content.get("design") or {}
-    if not isinstance(design, Mapping):
-        raise TrajectoryFileError(path, "must be a mapping", remedy, field="design")
-    return FourierTrajectory(
-        str(content["robot"]), float(period), repetitions, q0, a, b, dict(design)
-    )
-
-
-def _numbers(path: Path, content: Mapping[str, Any], key: str, dimensions: int) -> Array:
-    """Finite array of this many dimensions."""
-    try:
-        values = np.array(content[key], dtype=float)
-    except (TypeError, ValueError) as error:
-        raise TrajectoryFileError(
-            path, "must hold numbers, rows of equal length", "mend it", field=key
-        ) from error
-    if values.ndim != dimensions or values.size == 0 or not np.isfinite(values).all():
-        raise TrajectoryFileError(
-            path, f"must be a finite array of {dimensions} dimension(s)", "mend it", field=key
+    root = YamlTree.read(path, TrajectoryFileError, "design it again with 'ur_energy excite'")
+    kind = root.mapping().get("type")
+    if kind is None or kind.plain() != TYPE:
+        raise root.refuse(f"is not of type {TYPE}")
+    with Record(root) as keys:
+        keys["type"]
+        keys.schema(SCHEMA)
+        q0 = np.array(list_of(_COEFFICIENT)(keys["q0"]))
+        joints = len(q0)
+        harmonics = len(keys["a"].items(joints)[0].items())
+        if not 2 <= harmonics <= MAX_HARMONICS:
+            raise keys["a"].refuse(f"must have rows of 2 to {MAX_HARMONICS} numbers, one a joint")
+        coefficients = array(_COEFFICIENT, joints, harmonics)
+        a, b = coefficients(keys["a"]), coefficients(keys["b"])
+        order = np.arange(1, harmonics + 1)
+        for node, at_start in ((keys["a"], a @ order), (keys["b"], b @ order**2)):
+            if np.abs(at_start).max() > _REST_TOLERANCE:
+                raise node.refuse("does not start and end at rest")
+        period, repetitions = _PERIOD(keys["period"]), whole(1, 100_000)(keys["repetitions"])
+        if period * repetitions > _LONGEST:
+            raise keys["repetitions"].refuse(f"{period * repetitions:g} s is longer than a day")
+        design = keys.get("design")
+        return FourierTrajectory(
+            robot=text(keys["robot"]),
+            period=period,
+            repetitions=repetitions,
+            q0=q0,
+            a=a,
+            b=b,
+            design={} if design is None else {k: v.plain() for k, v in design.mapping().items()},
         )
-    return values

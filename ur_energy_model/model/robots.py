@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
-import yaml
 from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
 from ur_energy_model.errors import RobotFileError
+from ur_energy_model.model import ranges
 from ur_energy_model.model.urdf_import import robot_content
+from ur_energy_model.reading.record import Quantity, Record, array, choice, text, unique
+from ur_energy_model.reading.tree import Origin, YamlTree
 from ur_energy_model.resources import config_file
 
 Array = NDArray[np.float64]
-Convention = Literal["standard", "modified", "urdf"]
+
+SCHEMA = 1
+CONVENTIONS = ("standard", "modified", "urdf")
+GENERATIONS = ("e-series", "cb3", "other")
+_REMEDY = "see docs/adding_an_arm.md"
+_TENSOR = np.array([[0, 1, 2], [1, 3, 4], [2, 4, 5]])
+"""Places of a symmetric tensor's entries in (xx, xy, xz, yy, yz, zz)."""
+_SIZE = Quantity("1", 0, 20)
+_WINDING = replace(ranges.RESISTANCE, positive=True)
+_BACK_EMF = replace(ranges.BACK_EMF, positive=True)
 
 
 @dataclass(frozen=True)
@@ -60,7 +70,7 @@ class RobotDescription:
     generation: str
     rate: float
     joint_names: tuple[str, ...]
-    convention: Convention
+    convention: str
     d: Array
     a: Array
     alpha: Array
@@ -110,7 +120,8 @@ def load_robot(name_or_file: str | Path) -> RobotDescription:
     """
     path = Path(name_or_file)
     if path.suffix == ".urdf":
-        return _parse(path, robot_content(path))
+        origin = Origin(path, RobotFileError, _REMEDY)
+        return _parse(path, YamlTree.of(robot_content(path), origin))
     if path.suffix not in {".yaml", ".yml"}:
         path = config_file("robots", f"{str(name_or_file).lower()}.yaml")
         if not path.is_file() or path.parent != config_file("robots"):
@@ -119,143 +130,133 @@ def load_robot(name_or_file: str | Path) -> RobotDescription:
                 "no such robot",
                 f"use one of {', '.join(available_robots())} or the path of a robot YAML file",
             )
-    try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise RobotFileError(path, f"cannot be read ({error})", "check the path") from error
-    except yaml.YAMLError as error:
-        raise RobotFileError(path, f"is not YAML ({error})", "mend the line named") from error
-    if not isinstance(content, Mapping):
-        raise RobotFileError(path, "is not a robot description", "see docs/adding_an_arm.md")
-    return _parse(path, content)
+    return _parse(path, YamlTree.read(path, RobotFileError, _REMEDY))
 
 
-class _Reader:
-    """Values of a robot file, checked for shape and finiteness."""
-
-    def __init__(self, path: Path, content: Mapping[str, Any]) -> None:
-        self.path = path
-        self.content = content
-
-    def refuse(self, key: str, problem: str) -> RobotFileError:
-        return RobotFileError(self.path, problem, "see docs/adding_an_arm.md", field=key)
-
-    def get(self, key: str, default: Any = None) -> Any:
-        node: Any = self.content
-        for part in key.split("."):
-            if not isinstance(node, Mapping) or part not in node:
-                return default
-            node = node[part]
-        return default if node is None else node
-
-    def list_of(self, key: str) -> list[Any]:
-        """A list, empty where there is none."""
-        value = self.get(key, [])
-        if not isinstance(value, list):
-            raise self.refuse(key, "must be a list")
-        return value
-
-    def number(self, key: str, default: float) -> float:
-        """A positive number."""
-        value = self.get(key, default)
-        if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
-            raise self.refuse(key, "must be a positive number")
-        return float(value)
-
-    def array(
-        self, key: str, shape: tuple[int, ...], default: float | None = None, *,
-        partial: bool = False, positive: bool = False,
-    ) -> Array:  # fmt: skip
-        """Array of this shape; NaN entries (null) only with `partial`."""
-        value = self.get(key)
-        if value is None:
-            if default is None:
-                raise self.refuse(key, "is missing")
-            return np.full(shape, default)
-        try:
-            array = np.array(value, dtype=float)
-        except (TypeError, ValueError) as error:
-            raise self.refuse(key, "holds something that is not a number") from error
-        if array.shape != shape:
-            raise self.refuse(key, f"has shape {list(array.shape)}, expected {list(shape)}")
-        if np.isinf(array).any() or (not partial and np.isnan(array).any()):
-            raise self.refuse(key, "is not finite")
-        if positive and (array <= 0).any():
-            raise self.refuse(key, "must be positive")
-        return array
-
-
-def _parse(path: Path, content: Mapping[str, Any]) -> RobotDescription:
-    read = _Reader(path, content)
-    names = read.get("joint_names")
-    if not isinstance(names, list) or not names:
-        raise read.refuse("joint_names", "must be a list of names")
-    n = len(names)
-    convention = read.get("kinematics.convention")
-    if convention not in {"standard", "modified", "urdf"}:
-        raise read.refuse("kinematics.convention", "must be standard, modified or urdf")
-    links = len(read.list_of("kinematics.xyz" if convention == "urdf" else "kinematics.d"))
-    fixed = np.zeros(links, dtype=bool)
-    for link in read.list_of("kinematics.fixed"):
-        if not isinstance(link, int) or not 0 <= link < links:
-            raise read.refuse("kinematics.fixed", f"names link {link}, of 0 to {links - 1}")
-        fixed[link] = True
-    if links - int(fixed.sum()) != n:
-        raise read.refuse("kinematics.d", f"describes {links - int(fixed.sum())} moving joints, "
-                                          f"joint_names {n}")  # fmt: skip
-    mass = read.array("links.mass", (links,))
-    if (mass < 0).any():
-        raise read.refuse("links.mass", "must not be negative")
-    tensors = _tensors(read.array("links.inertia", (links, 6), 0.0))
-    if (np.linalg.eigvalsh(tensors) < -1e-9).any():
-        raise read.refuse("links.inertia", "has a negative principal moment, which no body has")
-    unknown = float("nan")
-    angles = 0.0 if convention == "urdf" else None
+def _parse(path: Path, root: YamlTree) -> RobotDescription:
+    with Record(root) as keys:
+        keys.schema(SCHEMA, default=SCHEMA)
+        name = keys.read("name", _name, path.stem)
+        generation = keys.read("generation", choice(GENERATIONS), "other")
+        rate = keys.read("rate", ranges.RATE, 500.0)
+        names = unique(keys["joint_names"])
+        gravity = keys.read("controller_gravity", ranges.GRAVITY, 9.82)
+        with Record(keys["kinematics"]) as part:
+            chain = _chain(part, len(names))
+        links = len(chain["fixed"])
+        with Record(keys["links"]) as part:
+            bodies = _bodies(part, links)
+        with _section(keys, "limits", root) as part:
+            limits = _limits(part, len(names))
+        with _section(keys, "drive", root) as part:
+            drive = _drive(part, len(names))
+        with _section(keys, "bus", root) as part:
+            voltage = part.read("nominal_voltage", ranges.VOLTAGE, 48.0)
+            standby = part.read("standby_power", ranges.POWER, float("nan"))
     return RobotDescription(
-        name=str(read.get("name", path.stem)),
-        generation=str(read.get("generation", "other")),
-        rate=read.number("rate", 500.0),
-        joint_names=tuple(str(name) for name in names),
-        convention=convention,
-        d=read.array("kinematics.d", (links,), angles),
-        a=read.array("kinematics.a", (links,), angles),
-        alpha=read.array("kinematics.alpha", (links,), angles),
-        theta=read.array("kinematics.theta", (links,), 0.0),
-        origin=_origins(read, links),
-        fixed=fixed,
-        mass=mass,
-        center_of_mass=read.array("links.center_of_mass", (links, 3)),
-        inertia=tensors,
-        max_position=read.array("limits.position", (n,), 2 * np.pi, positive=True),
-        max_velocity=read.array("limits.velocity", (n,), np.pi, positive=True),
-        max_acceleration=read.array("limits.acceleration", (n,), 6.0, positive=True),
-        max_torque=read.array("limits.torque", (n,), np.inf, positive=True),
-        gear_ratio=read.array("drive.gear_ratio", (n,), 1.0, positive=True),
-        rotor_inertia=read.array("drive.rotor_inertia", (n,), unknown, partial=True),
-        reducer_inertia=read.array("drive.reducer_inertia", (n,), unknown, partial=True),
-        winding_resistance=read.array("drive.winding_resistance", (n,), unknown, partial=True),
-        torque_constant=read.array("drive.torque_constant", (n,), unknown, partial=True),
-        back_emf_constant=read.array("drive.back_emf_constant", (n,), unknown, partial=True),
-        friction_temperature_model=read.array(
-            "drive.friction_temperature_model", (n, 4), unknown, partial=True
-        ),
-        controller_gravity=read.number("controller_gravity", 9.82),
-        nominal_voltage=read.number("bus.nominal_voltage", 48.0),
-        standby_power=read.number("bus.standby_power", unknown),
+        name=name,
+        generation=generation,
+        rate=rate,
+        joint_names=tuple(names),
+        controller_gravity=gravity,
+        nominal_voltage=voltage,
+        standby_power=standby,
         source=path.stem if path.parent == config_file("robots") else str(path.resolve()),
+        **chain,
+        **bodies,
+        **limits,
+        **drive,
     )
 
 
-def _tensors(entries: Array) -> Array:
-    """Symmetric tensors [k, 3, 3] from entries (xx, xy, xz, yy, yz, zz) [k, 6]."""
-    order = np.array([[0, 1, 2], [1, 3, 4], [2, 4, 5]])
-    return np.asarray(entries[:, order])
+def _section(keys: Record, name: str, root: YamlTree) -> Record:
+    """An optional part of the file, without keys where it is missing or null."""
+    return Record(keys.get(name) or YamlTree.of({}, root.origin))
 
 
-def _origins(read: _Reader, links: int) -> Array:
-    """Joint poses [links, 4, 4] from xyz and rpy (fixed-axis roll, pitch, yaw) [links, 3]."""
-    out = np.tile(np.eye(4), (links, 1, 1))
-    out[:, :3, 3] = read.array("kinematics.xyz", (links, 3), 0.0)
-    angles = read.array("kinematics.rpy", (links, 3), 0.0)
-    out[:, :3, :3] = Rotation.from_euler("xyz", angles).as_matrix()
-    return out
+def _name(tree: YamlTree) -> str:
+    """Name of an arm; geometry and excitation files are found by it."""
+    name = text(tree)
+    if not name.isprintable() or "/" in name or name.startswith(".") or len(name) > 100:
+        raise tree.refuse("must be a short name without slashes")
+    return name
+
+
+def _chain(keys: Record, joints: int) -> dict[str, Any]:
+    """DH parameters, or joint poses, of all links."""
+    convention = choice(CONVENTIONS)(keys["convention"])
+    along = keys["xyz" if convention == "urdf" else "d"]
+    links = len(along.items())
+    fixed = np.zeros(links, dtype=bool)
+    node = keys.get("fixed")
+    for item in [] if node is None else node.items():
+        link = item.integer()
+        if not 0 <= link < links or fixed[link]:
+            raise item.refuse(f"names link {link}, of 0 to {links - 1}, each at most once")
+        fixed[link] = True
+    moving = links - int(fixed.sum())
+    if moving != joints:
+        raise along.refuse(f"describes {moving} moving joints, joint_names {joints}")
+    lengths, angles = array(ranges.LENGTH, links), array(ranges.ANGLE, links)
+    origin, zero = np.tile(np.eye(4), (links, 1, 1)), np.zeros(links)
+    if convention == "urdf":
+        origin[:, :3, 3] = array(ranges.LENGTH, links, 3)(along)
+        turns = keys.read("rpy", array(ranges.ANGLE, links, 3), np.zeros((links, 3)))
+        origin[:, :3, :3] = Rotation.from_euler("xyz", turns).as_matrix()
+        d = a = alpha = theta = zero
+    else:
+        d, a, alpha = lengths(along), lengths(keys["a"]), angles(keys["alpha"])
+        theta = keys.read("theta", angles, zero)
+    return {
+        "convention": convention, "d": d, "a": a, "alpha": alpha, "theta": theta,
+        "origin": origin, "fixed": fixed,
+    }  # fmt: skip
+
+
+def _bodies(keys: Record, links: int) -> dict[str, Any]:
+    mass = array(ranges.MASS, links)(keys["mass"])
+    center = array(ranges.LENGTH, links, 3)(keys["center_of_mass"])
+    tensors = np.zeros((links, 3, 3))
+    node = keys.get("inertia")
+    for k, item in enumerate([] if node is None else node.items(links)):
+        tensors[k] = array(ranges.INERTIA_ENTRY, 6)(item)[_TENSOR]
+        ranges.check_tensor(item, tensors[k], mass[k])
+    return {"mass": mass, "center_of_mass": center, "inertia": tensors}
+
+
+def _limits(keys: Record, n: int) -> dict[str, Any]:
+    def limit(name: str, quantity: Quantity, default: float) -> Array:
+        values = keys.read(name, array(quantity, n, unknown=True), np.full(n, default))
+        return np.where(np.isnan(values), default, values)
+
+    return {
+        "max_position": limit("position", ranges.POSITION_LIMIT, 2 * np.pi),
+        "max_velocity": limit("velocity", ranges.SPEED, np.pi),
+        "max_acceleration": limit("acceleration", ranges.ACCELERATION, 6.0),
+        "max_torque": limit("torque", ranges.TORQUE, np.inf),
+    }
+
+
+def _drive(keys: Record, n: int) -> dict[str, Any]:
+    """Constants of the motors; unknown ones are NaN, an unknown gear ratio is 1."""
+    keys.read("joint_size", array(_SIZE, n, unknown=True), None)  # for the reader of the file
+    ratio = keys.read("gear_ratio", array(ranges.GEAR_RATIO, n, unknown=True), np.ones(n))
+    unknown = np.full(n, np.nan)
+
+    def constant(name: str, quantity: Quantity) -> Array:
+        return keys.read(name, array(quantity, n, unknown=True), unknown)
+
+    warmth = np.full((n, 4), np.nan)
+    node = keys.get("friction_temperature_model")
+    for j, item in enumerate([] if node is None else node.items(n)):
+        if not (item.is_null or all(entry.is_null for entry in item.items(4))):
+            warmth[j] = ranges.temperature_model(item)
+    return {
+        "gear_ratio": np.where(np.isnan(ratio), 1.0, ratio),
+        "rotor_inertia": constant("rotor_inertia", ranges.DRIVE_INERTIA),
+        "reducer_inertia": constant("reducer_inertia", ranges.DRIVE_INERTIA),
+        "winding_resistance": constant("winding_resistance", _WINDING),
+        "torque_constant": constant("torque_constant", ranges.TORQUE_CONSTANT),
+        "back_emf_constant": constant("back_emf_constant", _BACK_EMF),
+        "friction_temperature_model": warmth,
+    }

@@ -18,10 +18,16 @@ from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
 from ur_energy_model.errors import RobotFileError
+from ur_energy_model.model import ranges
+from ur_energy_model.reading.record import Quantity
+from ur_energy_model.reading.source import Limits, UnreadableError, read_bytes
+from ur_energy_model.reading.tree import shown
 
 Array = NDArray[np.float64]
 
 _MOVING = ("revolute", "continuous")
+_LIMITS = Limits(size=16_000_000)
+_MOST_JOINTS = 500
 
 
 def robot_content(path: str | Path) -> dict[str, Any]:
@@ -35,14 +41,23 @@ def robot_content(path: str | Path) -> dict[str, Any]:
     """
     path = Path(path)
     try:
-        root = ElementTree.fromstring(path.read_bytes())
+        root = ElementTree.fromstring(read_bytes(path, _LIMITS))
     except OSError as error:
-        raise RobotFileError(path, f"cannot be read ({error})", "check the path") from error
+        raise RobotFileError(
+            path, f"cannot be read ({error.strerror})", "check the path"
+        ) from error
+    except UnreadableError as error:
+        raise RobotFileError(path, error.problem, "name a URDF file") from error
     except ElementTree.ParseError as error:
         raise RobotFileError(path, f"is not XML ({error})", "expand xacro files first") from error
     if root.tag != "robot":
-        raise RobotFileError(path, f"begins with <{root.tag}>", "name a URDF file")
-    return _Reader(path, root).content()
+        raise RobotFileError(path, f"begins with <{shown(root.tag)}>", "name a URDF file")
+    try:
+        return _Reader(path, root).content()
+    except (ValueError, OverflowError) as error:
+        raise RobotFileError(
+            path, f"holds something that is not a number ({shown(str(error))})", "correct the URDF"
+        ) from error
 
 
 class _Reader:
@@ -50,6 +65,18 @@ class _Reader:
         self.path, self.root = path, root
         self.links = {str(link.get("name")): link for link in root.findall("link")}
         self.joints = root.findall("joint")
+        if len(self.joints) > _MOST_JOINTS:
+            raise self.refuse("joint", f"has {len(self.joints)} joints", "cut the URDF to one arm")
+        children: set[str] = set()
+        for joint in self.joints:
+            ends = _link(joint, "parent"), _link(joint, "child")
+            for end in ends:
+                if end not in self.links:
+                    raise self.refuse(str(joint.get("name")), f"has no link '{shown(end)}'",
+                                      "correct the URDF")  # fmt: skip
+            if ends[1] in children:
+                raise self.refuse(ends[1], "has two parents", "cut the URDF to one arm")
+            children.add(ends[1])
 
     def refuse(self, name: str, problem: str, remedy: str) -> RobotFileError:
         return RobotFileError(self.path, problem, remedy, field=name)
@@ -87,9 +114,9 @@ class _Reader:
                 "inertia": _plain(tensors),
             },
             "limits": {
-                "position": [self._limit(joint, "upper", 2 * np.pi) for joint in moving],
-                "velocity": [self._limit(joint, "velocity", np.pi) for joint in moving],
-                "torque": [self._limit(joint, "effort", 1e3) for joint in moving],
+                "position": [_limit(joint, "upper", ranges.POSITION_LIMIT) for joint in moving],
+                "velocity": [_limit(joint, "velocity", ranges.SPEED) for joint in moving],
+                "torque": [_limit(joint, "effort", ranges.TORQUE) or 1e3 for joint in moving],
             },
         }
 
@@ -162,10 +189,12 @@ class _Reader:
         spin = rotation.as_matrix()
         return value, center, spin @ tensor @ spin.T
 
-    def _limit(self, joint: ElementTree.Element, name: str, default: float) -> float:
-        element = joint.find("limit")
-        value = default if element is None else abs(float(element.get(name, default)))
-        return value or default
+
+def _limit(joint: ElementTree.Element, name: str, quantity: Quantity) -> float | None:
+    """Limit of a joint; None where there is none, or a huge figure that means none."""
+    element = joint.find("limit")
+    value = abs(float(element.get(name, 0.0))) if element is not None else 0.0
+    return value if 0 < value <= quantity.high else None
 
 
 def _link(joint: ElementTree.Element, which: str) -> str:

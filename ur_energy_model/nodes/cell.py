@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 
+from ur_energy_model.energy.live import LIVE_FIELDS
 from ur_energy_model.errors import InputError
-from ur_energy_model.estimation.live import LIVE_FIELDS
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.nodes.estimator import EstimatorNode
 from ur_energy_model.nodes.logger import LoggerNode

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticStatus
 
-from ur_energy_model.estimation.channels import ArmState, Channels
-from ur_energy_model.estimation.plan import PlanEnergy
-from ur_energy_model.estimation.snapshot import Snapshot
-from ur_energy_model.model.energy import MeterReading, efficiency
+from ur_energy_model.energy.channels import ArmState, Channels
+from ur_energy_model.energy.meter import MeterReading, efficiency
+from ur_energy_model.energy.plan import PlanEnergy
+from ur_energy_model.energy.snapshot import Snapshot
 from ur_energy_model.nodes import conversions as convert
 from ur_energy_model.telemetry.modes import ROBOT_MODES, SAFETY_MODES
 

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from builtin_interfaces.msg import Time
 from diagnostic_msgs.msg import DiagnosticArray
+from numpy.typing import NDArray
 from std_msgs.msg import Float64
 from visualization_msgs.msg import MarkerArray
 
-from ur_energy_model.estimation.channels import Channels
-from ur_energy_model.estimation.cycles import Cycle
-from ur_energy_model.estimation.plan import PlanEnergy
-from ur_energy_model.estimation.powers import PowerFlow
-from ur_energy_model.estimation.snapshot import Snapshot
-from ur_energy_model.model.energy import MeterReading
+from ur_energy_model.energy.channels import Channels
+from ur_energy_model.energy.cycles import Cycle
+from ur_energy_model.energy.meter import MeterReading
+from ur_energy_model.energy.plan import PlanEnergy
+from ur_energy_model.energy.snapshot import Snapshot
 from ur_energy_model.nodes import conversions as convert
 from ur_energy_model.nodes.energy_statuses import prediction_statuses, summary_statuses
 from ur_energy_model.nodes.managed import LATCHED, LIVE
@@ -26,6 +27,7 @@ MARKER_RATE = 10.0
 """Of energy/markers [Hz]."""
 
 Create = Callable[[Any, str, Any], Any]
+Places = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
 
 class EnergyTopics:
@@ -59,19 +61,30 @@ class EnergyTopics:
         self._message = Float64()
         self._markers_due = Decimator(MARKER_RATE)
 
-    def live(self, snapshot: Snapshot, stamp: Time, flow: PowerFlow) -> None:
-        """The topics at publish_rate (markers at ten a second), where somebody listens."""
+    def total(self, snapshot: Snapshot) -> None:
+        """The whole arm's power and energy: first, for they are waited for most."""
+        total = snapshot.channels.arm["total"]
+        power, energy = snapshot.power, snapshot.since_reset.net
+        self._numbers(self._total, float(power[total]), float(energy[total]))
+
+    def live(self, snapshot: Snapshot, stamp: Time, places: Places) -> None:
+        """The other topics at publish_rate (markers at ten a second), where somebody listens.
+
+        Args:
+            snapshot: where things stand.
+            stamp: of its newest sample.
+            places: gives the joints' positions [n, 3], m, at joint angles [n], rad.
+        """
         columns = snapshot.channels
         power, energy = snapshot.power, snapshot.since_reset.net
         electrical = columns.per_joint["electrical_power"]
-        pairs = zip(power[electrical].tolist(), energy[electrical].tolist(), strict=True)
-        for publishers, values in zip(self._per_joint, pairs, strict=True):
-            self._numbers(publishers, *values)
         total, bus = columns.arm["total"], columns.arm["bus"]
-        self._numbers(self._total, float(power[total]), float(energy[total]))
         if snapshot.bus_measured:
             self._numbers(self._bus, float(power[bus]), float(energy[bus]))
             self._number(self._residual, float(power[total] - power[bus]))
+        pairs = zip(power[electrical].tolist(), energy[electrical].tolist(), strict=True)
+        for publishers, values in zip(self._per_joint, pairs, strict=True):
+            self._numbers(publishers, *values)
         self._number(self._standby, snapshot.standby)
         if self._atomic is not None and self._atomic.get_subscription_count():
             self._atomic.publish(self._dynamic.message(stamp, self._interfaces(snapshot)))
@@ -80,10 +93,10 @@ class EnergyTopics:
             and self._markers_due.due(snapshot.time)
             and self._markers.get_subscription_count()
         ):
-            places = flow.dynamics.joint_positions(snapshot.q)
-            self._markers.publish(
-                self._balls.filled(stamp, places, power[electrical], float(power[total]))
+            balls = self._balls.filled(
+                stamp, places(snapshot.q), power[electrical], float(power[total])
             )
+            self._markers.publish(balls)
 
     def summary(self, snapshot: Snapshot, stamp: Time, model: str) -> None:
         """energy/summary, once a second."""

@@ -9,23 +9,21 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from builtin_interfaces.msg import Time
 from diagnostic_msgs.msg import DiagnosticArray
-from numpy.typing import NDArray
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory
 
+from ur_energy_model.energy.calculator import PowerOptions
+from ur_energy_model.energy.cycles import Cycle
+from ur_energy_model.energy.follow_plan import PlanFollower
+from ur_energy_model.energy.live import LIVE_FIELDS, LiveEstimator, LiveOptions
+from ur_energy_model.energy.plan import predict_energy
+from ur_energy_model.energy.reader import SourceReader
 from ur_energy_model.errors import InputError, UrEnergyError
-from ur_energy_model.estimation.cycles import Cycle
-from ur_energy_model.estimation.follow_plan import PlanFollower
-from ur_energy_model.estimation.live import LIVE_FIELDS, LiveEstimator, LiveOptions
-from ur_energy_model.estimation.plan import predict_energy
-from ur_energy_model.estimation.powers import PowerOptions
-from ur_energy_model.estimation.reader import SourceReader
 from ur_energy_model.model.urdf import urdf
 from ur_energy_model.nodes import conversions as convert
 from ur_energy_model.nodes.energy_statuses import interval
@@ -38,7 +36,6 @@ from ur_energy_model.telemetry.bags import BagSource
 from ur_energy_model.telemetry.decimation import Decimator
 from ur_energy_model.telemetry.rtde import RtdeSource
 from ur_energy_model.telemetry.samples import Telemetry
-from ur_energy_model.telemetry.shared import SharedSource
 from ur_energy_model.telemetry.source import TelemetrySource
 
 REPORT_PERIOD = 1.0
@@ -50,10 +47,10 @@ SWITCH_INTERVAL = 0.0002
 
 
 class EstimatorNode(ManagedNode):
-    """Computes power as each packet arrives, counts and publishes at publish_rate.
+    """Counts energy and publishes at publish_rate, in the thread that reads the packets.
 
-    A thread does nothing but read packets, so that none waits while others are published: it
-    computes the power of each, and hands batches on to a second thread for all the rest.
+    Packets are read in batches as long as a publication's period; those that arrive while one is
+    published wait in the socket, so that none is lost.
 
     Args:
         source: makes the source of samples in place of the parameters (nodes that share one).
@@ -112,9 +109,11 @@ class EstimatorNode(ManagedNode):
             self._description_topic.publish(String(data=urdf(self._robot, prefix=prefix)))
         if self.value("source") != "joint_states":
             self._reader = SourceReader(
-                self._source, self._consume,
+                self._source,
+                self._consume,
                 loop=self.value("source") == "bag" and self.value("loop"),
-            )  # fmt: skip
+                on_end=self._show,  # the last samples of a bag may not fill a period
+            )
             self._reader.start()
 
     def stop(self) -> None:
@@ -137,13 +136,8 @@ class EstimatorNode(ManagedNode):
             self._estimator.retune(self._options())
 
     def connect(self, robot_ip: str, robot: str, fields: Sequence[str]) -> RtdeSource:
-        """The connection that the estimator wants: each packet seen at once, read in batches."""
-        if self.value("method") == "motion":  # each packet needs the arm's dynamics: no shortcut
-            return RtdeSource(robot_ip, robot=robot, fields=fields, batch_seconds=0.0)
-        return RtdeSource(
-            robot_ip, robot=robot, fields=fields, batch_seconds=self._batch_seconds(),
-            watch=self._sense,
-        )  # fmt: skip
+        """The connection that the estimator wants: packets in batches as they are published."""
+        return RtdeSource(robot_ip, robot=robot, fields=fields, batch_seconds=self._batch_seconds())
 
     def _batch_seconds(self) -> float:
         """Time span of the samples that are counted and published together."""
@@ -154,15 +148,7 @@ class EstimatorNode(ManagedNode):
             return self._given_source()
         if self.value("source") == "bag":
             return BagSource(self.value("bag"), real_time=True, batch_seconds=self._batch_seconds())
-        return SharedSource(
-            lambda: self.connect(self.value("robot_ip"), self._robot.name, LIVE_FIELDS)
-        ).consumer()
-
-    def _sense(self, packets: NDArray[np.void]) -> None:
-        """Packets have arrived (reader thread of the connection): the power, nothing else."""
-        newest = packets[-1]
-        self._estimator.sense(newest["actual_qd"].tolist(), newest["actual_current"].tolist())
-        self._health.known(newest)
+        return self.connect(self.value("robot_ip"), self._robot.name, LIVE_FIELDS)
 
     def _consume(self, batch: Telemetry) -> None:
         """A batch has arrived (reader thread, or the executor for joint_states)."""
@@ -171,15 +157,23 @@ class EstimatorNode(ManagedNode):
             self._health.received(batch)
             if not self._publishing.due(float(batch.time[-1])):
                 return
+        self._stamp = None if batch.stamp is None else int(batch.stamp[-1])
+        self._show()
+
+    def _show(self) -> None:
+        """Publish where things stand."""
+        with self._lock:
             snapshot = self._estimator.snapshot()
-            flow = self._estimator.flow
+            calculator = self._estimator.calculator
         if snapshot is None:
             return
-        self._stamp = None if batch.stamp is None else int(batch.stamp[-1])
         stamp = self._now()
         if self._clock_topic is not None:
             self._clock_topic.publish(Clock(clock=stamp))
-        self._topics.live(snapshot, stamp, flow)
+        self._topics.total(snapshot)
+        if self._stamp is not None and self.value("source") == "rtde":
+            self._health.published(self._stamp)
+        self._topics.live(snapshot, stamp, calculator.joint_positions)
         with self._lock:
             done = self._follower.follow(snapshot)
         if done is not None:
@@ -194,13 +188,15 @@ class EstimatorNode(ManagedNode):
         self._reload()
         with self._lock:
             snapshot = self._estimator.snapshot("summary")
-            flow, log_problem = self._estimator.flow, self._estimator.log_problem
+            calculator, log_problem = self._estimator.calculator, self._estimator.log_problem
             save = self._estimator.saving()
         self._save(save)  # a slow disk holds up nobody else
         stamp = self._now()
         if snapshot is not None:
             self._topics.summary(snapshot, stamp, str(self._model.path))
-        statuses = self._health.statuses(snapshot, self._reader, flow, self._model, log_problem)
+        statuses = self._health.statuses(
+            snapshot, self._reader, calculator, self._model, log_problem
+        )
         self._diagnostics.publish(convert.diagnostics(stamp, statuses))
 
     def _save(self, save: Callable[[], None]) -> None:
@@ -265,13 +261,13 @@ class EstimatorNode(ManagedNode):
     def _on_plan(self, message: JointTrajectory) -> None:
         with self._lock:
             snapshot = self._estimator.snapshot("plan")
-            flow = self._estimator.flow
-            now, standby = flow.conditions, flow.standby.power
-            dynamics = flow.model.dynamics(robot=self._robot, setup=now.setup)
+            calculator = self._estimator.calculator
+            now, standby = calculator.conditions, calculator.standby.power
+            dynamics = calculator.model.dynamics(robot=self._robot, setup=now.setup)
         try:
             here = None if snapshot is None else snapshot.q
             plan = predict_energy(
-                flow.model, convert.plan_of(message, self._joints, here), dynamics=dynamics,
+                calculator.model, convert.plan_of(message, self._joints, here), dynamics=dynamics,
                 temperature=now.temperature, standby=standby, speed_scaling=now.speed_scaling,
             )  # fmt: skip
         except UrEnergyError as error:
@@ -287,8 +283,9 @@ class EstimatorNode(ManagedNode):
             power=PowerOptions(
                 method=value("method"), track_standby=value("track_standby"),
                 standby_limit=value("standby_limit"), idle_power=value("idle_power") or None,
+                gap_limit=value("gap_limit"),
             ),
-            gap_limit=value("gap_limit"), drift_alarm=value("drift_alarm"),
+            drift_alarm=value("drift_alarm"),
             drift_time=value("drift_time"), cycle_trigger=value("cycle_trigger")
             if value("source") != "joint_states" else "none",
             cycle_output=value("cycle_output"),

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticStatus
 
-from ur_energy_model.estimation.powers import PowerFlow
-from ur_energy_model.estimation.reader import SourceReader
-from ur_energy_model.estimation.snapshot import Snapshot
+from ur_energy_model.energy.calculator import EnergyCalculator
+from ur_energy_model.energy.reader import SourceReader
+from ur_energy_model.energy.snapshot import Snapshot
 from ur_energy_model.nodes import conversions as convert
 from ur_energy_model.nodes.watched_model import WatchedModel
 from ur_energy_model.telemetry.clock import HostClock
@@ -21,12 +21,8 @@ from ur_energy_model.telemetry.samples import Telemetry
 
 SILENT_AFTER = 1.0
 """Silence of the source that counts as an error [s]."""
-LATENCY_EVERY = 7
-"""Of so many packets one is looked at; prime to those of a batch, so that none is favoured."""
 MOST_LATENCIES = 2000
 """Kept between two reports."""
-MOST_AHEAD = 1.0
-"""A packet that is further ahead of a batch than this belongs to another clock [s]."""
 
 
 class EstimatorHealth:
@@ -39,9 +35,7 @@ class EstimatorHealth:
     def __init__(self, node: str) -> None:
         self._node = node.lstrip("/")
         self._clock = HostClock()
-        self._known: deque[tuple[float, int]] = deque(maxlen=MOST_LATENCIES)
-        self._latency: list[float] = []
-        self._packets = 0
+        self._latency: deque[float] = deque(maxlen=MOST_LATENCIES)
         self._samples = 0
         self._gaps = 0
         self._last_arrival: float | None = None
@@ -53,15 +47,12 @@ class EstimatorHealth:
         self.disk_problem: str | None = None
         """Why the counters are not on disk."""
 
-    def known(self, packet: np.void) -> None:
-        """The power of a live packet is known (any thread)."""
-        self._packets += 1
-        if self._packets % LATENCY_EVERY == 0:
-            self._known.append((float(packet["timestamp"]), self._clock.now()))
+    def published(self, stamp: int) -> None:
+        """The total power whose newest sample has this host stamp [ns] was handed to DDS."""
+        self._latency.append((self._clock.now() - stamp) * 1e-9)
 
     def received(self, batch: Telemetry) -> None:
         """Samples have been counted."""
-        self._latency += latencies(self._known, batch)
         self._samples += len(batch)
         self._gaps += len(batch.gaps)
         self._last_arrival = time.monotonic()
@@ -71,14 +62,14 @@ class EstimatorHealth:
         self,
         snapshot: Snapshot | None,
         reader: SourceReader | None,
-        flow: PowerFlow,
+        calculator: EnergyCalculator,
         model_file: WatchedModel,
         log_problem: str | None,
     ) -> list[DiagnosticStatus]:
         """Source, model and counters."""
         return [
             self._source(snapshot, reader),
-            self._model(snapshot, flow, model_file),
+            self._model(snapshot, calculator, model_file),
             self._counters(snapshot, log_problem),
         ]
 
@@ -117,31 +108,36 @@ class EstimatorHealth:
         return convert.status(f"{self._node}: source", level, text, values, self._hardware)
 
     def _latencies(self) -> dict[str, float]:
-        """From the arrival of a packet, by its host stamp, to its power; of live packets [ms]."""
-        taken, self._latency = self._latency, []
-        if not taken:
+        """From the host stamp of the newest sample in a published total power to its publication;
+        live sources alone [ms].
+        """  # noqa: D205
+        taken = np.array(self._latency)
+        self._latency.clear()
+        if not len(taken):
             return {}
         p50, p99, worst = 1e3 * np.percentile(taken, [50, 99, 100])
         return {"latency_p50_ms": p50, "latency_p99_ms": p99, "latency_max_ms": worst}
 
     def _model(
-        self, snapshot: Snapshot | None, flow: PowerFlow, model_file: WatchedModel
+        self, snapshot: Snapshot | None, calculator: EnergyCalculator, model_file: WatchedModel
     ) -> DiagnosticStatus:
         level, text = convert.OK, "agrees with the bus power"
         if snapshot is None or not snapshot.bus_measured:
             text = "not compared: no bus power"
         elif snapshot.drifting:
             level, text = convert.WARN, "drifts away from the bus power; identify the arm again"
-        elif flow.standby.at_limit:
+        elif calculator.standby.at_limit:
             level, text = convert.WARN, "standby power is beyond the limit of the model's"
         if model_file.problem is not None:
             level, text = convert.WARN, model_file.problem
         values: dict[str, Any] = {
             "model_file": str(model_file.path),
-            "robot": flow.model.robot,
+            "robot": calculator.model.robot,
             "age_days": age_of(model_file.path),
-            "standby_model_W": flow.model.bus.standby,
-            "standby_W": flow.standby.power,
+            "standby_model_W": calculator.model.bus.standby,
+            "standby_W": calculator.standby.power,
+            "standby_std_W": calculator.standby.std,
+            "session_anchored": calculator.standby.anchored,
         }
         if snapshot is not None and snapshot.bus_measured:
             values |= {
@@ -158,26 +154,6 @@ class EstimatorHealth:
         return convert.status(
             f"{self._node}: counters", level, problem or "kept", values, self._hardware
         )
-
-
-def latencies(known: deque[tuple[float, int]], batch: Telemetry) -> list[float]:
-    """From the arrival of packets to their power [s].
-
-    Args:
-        known: controller time of packets [s] and host time at which its power was known [ns],
-            in order; only what belongs to later batches stays there.
-        batch: stamped with the host times at which its packets arrived at the earliest.
-    """
-    newest, taken = float(batch.time[-1]), []
-    while known and not newest < known[0][0] < newest + MOST_AHEAD:
-        taken.append(known.popleft())
-    if batch.stamp is None:
-        return []
-    # Stamps are the controller's clock mapped smoothly: a straight line within a batch.
-    last, oldest = int(batch.stamp[-1]), float(batch.time[0])
-    return [
-        (host - last) * 1e-9 + newest - time for time, host in taken if oldest <= time <= newest
-    ]
 
 
 def age_of(path: Path) -> float | None:

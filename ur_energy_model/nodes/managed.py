@@ -194,7 +194,8 @@ class ManagedNode(LifecycleNode):
             self.get_logger().error(str(error))
             return TransitionCallbackReturn.FAILURE
         except Exception:
-            self.get_logger().error(traceback.format_exc())  # rclpy would swallow it
+            if self.context.ok():  # else a signal has shut ROS down under the transition
+                self.get_logger().error(traceback.format_exc())  # rclpy would swallow it
             return TransitionCallbackReturn.ERROR
         return result
 

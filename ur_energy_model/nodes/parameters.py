@@ -127,8 +127,9 @@ ESTIMATOR: tuple[Parameter, ...] = (
     TF_PREFIX,
     PUBLISH_RATE,
     Parameter(
-        "gap_limit", 0.1, "longest gap in the samples that is bridged; longer ones are counted as "
-        "unaccounted time", unit="s", minimum=0.002, maximum=10.0, read_only=False,
+        "gap_limit", 0.1, "longest gap in the samples that is bridged at any rate (2.5 sample "
+        "periods where that is longer); longer ones are counted as unaccounted time",
+        unit="s", minimum=0.002, maximum=10.0, read_only=False,
     ),
     Parameter(
         "state_file", "", "where energy counters survive a restart; empty keeps none"
@@ -138,7 +139,7 @@ ESTIMATOR: tuple[Parameter, ...] = (
     Parameter("track_standby", True, "follow the standby power at standstill from the bus power",
               read_only=False),
     Parameter(
-        "standby_limit", 10.0, "largest departure of the tracked standby power from the model's",
+        "standby_limit", 15.0, "largest departure of the tracked standby power from the model's",
         unit="W", minimum=0.0, maximum=100.0, read_only=False,
     ),
     Parameter(
@@ -180,6 +181,9 @@ SIMULATED_ROBOT: tuple[Parameter, ...] = (
         maximum=1e6,
     ),
     Parameter("seed", 0, "seed of the arm's hidden parameters and of all noise", minimum=0,
+              maximum=2**31 - 1),
+    Parameter("session", 0, "which day of that arm: standby power, friction and temperatures "
+              "differ from session to session; 0 for the arm as drawn", minimum=0,
               maximum=2**31 - 1),
     Parameter("ambient", 25.0, "temperature around the arm", unit="degC", minimum=-20.0,
               maximum=60.0),

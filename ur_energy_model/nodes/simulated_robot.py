@@ -41,6 +41,7 @@ class SimulatedRobotNode(ManagedNode):
             host=self.value("host"),
             motion=self.value("motion"),
             seed=self.value("seed"),
+            session=self.value("session"),
             ambient=self.value("ambient"),
             truth=Path(truth) if truth else None,
         ).build()

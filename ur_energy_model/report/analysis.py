@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from ur_energy_model.energy.calculator import MEASURED_FIELDS
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.identification.comparison import (
     Comparison,
@@ -23,7 +24,7 @@ from ur_energy_model.identification.comparison import (
 from ur_energy_model.identification.evaluation import read_for_comparison
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.report.powers import FIELDS, Breaks, Powers, breaks_of, powers_of
+from ur_energy_model.report.powers import Breaks, Powers, breaks_of, powers_of
 from ur_energy_model.telemetry.bags import iterate_bag
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, concatenate
 
@@ -182,7 +183,7 @@ def _beginning(bag: Path, seconds: float) -> tuple[Telemetry, bool]:
     """The first so many seconds of a bag, and whether there is more."""
     parts: list[Telemetry] = []
     covered = 0.0
-    for batch in iterate_bag(bag, FIELDS):
+    for batch in iterate_bag(bag, MEASURED_FIELDS):
         if len(batch):
             parts.append(batch)
             covered += batch.duration

@@ -148,17 +148,18 @@ def _all(*content: Chart | Table | None) -> tuple[Item, ...]:
 
 def _tiles(report: Report) -> tuple[Tile, ...]:
     shift, tariff = report.shift, report.tariff
+    mean = shift.energy / shift.seconds if shift.seconds > 0 else float("nan")
     tiles = [
         Tile(
             _energy(shift.energy), f"in {_duration(shift.seconds)}, ± {_energy(shift.half_width)}"
         ),
-        Tile(f"{shift.energy / shift.seconds:.1f} W", "mean power of the whole arm"),
+        Tile(f"{mean:.1f} W", "mean power of the whole arm"),
         Tile(f"{100 * shift.idle_share:.0f} %", "of the energy while nothing moved"),
     ]
     if shift.bus_energy:
         error = 100 * (shift.energy - shift.bus_energy) / shift.bus_energy
         tiles.append(Tile(f"{error:+.1f} %".replace("-", "−"), "model against measured bus energy"))
-    rate = shift.energy / shift.seconds * 1000 * 3600
+    rate = mean * 1000 * 3600
     cost, emission = tariff.cost(rate), tariff.emission(rate)
     if cost is not None:
         tiles.append(Tile(f"{cost:.2f} {tariff.currency}", "for 1000 hours like this"))

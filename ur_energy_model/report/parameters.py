@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ur_energy_model.model.energy import CONFIDENCE
+from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.model.energy_model import EnergyModel, JointModel
 from ur_energy_model.model.friction import PARAMETER_UNITS
 from ur_energy_model.model.friction_terms import OperatingPoint

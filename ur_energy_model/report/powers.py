@@ -11,20 +11,20 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ur_energy_model.identification.signals import sample_period
-from ur_energy_model.model.energy import CONFIDENCE, DEFAULT_GAP_LIMIT, trapezoid
-from ur_energy_model.model.energy_model import EnergyModel, Prediction
-from ur_energy_model.model.measured_powers import MeasuredPowers
+from ur_energy_model.energy.calculator import EnergyCalculator
+from ur_energy_model.energy.channels import Channels
+from ur_energy_model.energy.gaps import bridged_steps
+from ur_energy_model.energy.meter import CONFIDENCE, EnergyMeter
+from ur_energy_model.energy.power_series import energy_at
+from ur_energy_model.energy.power_table import PowerTable
+from ur_energy_model.errors import RecordingError
+from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.robots import load_robot
 from ur_energy_model.telemetry.samples import Telemetry
 
 Array = NDArray[np.float64]
 Breaks = NDArray[np.int_]
 
-FIELDS: tuple[str, ...] = (
-    "actual_qd", "actual_current", "joint_temperatures", "actual_robot_voltage",
-    "actual_robot_current", "robot_mode",
-)  # fmt: skip
-"""Fields that powers follow from."""
 CHUNK = 20_000
 """Samples worked on at a time; bounds the memory of the sensitivities."""
 
@@ -47,6 +47,7 @@ class Powers:
         driver_energy, standby_energy: whole arm.
         energy_half_width: of the electrical energies' 95 % intervals [joints].
         total_energy_half_width: of the total energy's.
+        duration: time that energy was integrated over, gaps left out [s].
     """
 
     time: Array
@@ -72,99 +73,92 @@ class Powers:
     standby_energy: float
     energy_half_width: Array
     total_energy_half_width: float
-
-    @property
-    def duration(self) -> float:
-        """Time that energy was integrated over, gaps left out [s]."""
-        return float(_bridged_steps(self.time).sum())
+    duration: float
 
 
 def powers_of(model: EnergyModel, telemetry: Telemetry) -> Powers:
-    """Powers from measured currents, chunk by chunk."""
-    time = telemetry.time - telemetry.time[0]
-    speed, measured = telemetry["actual_qd"], telemetry["actual_current"]
-    temperature = telemetry.columns.get("joint_temperatures")
-    n, d = speed.shape
-    steps = _bridged_steps(time)
-    electrical, mechanical, copper, friction, spread = (np.empty((n, d)) for _ in range(5))
-    driver, standby, total, total_spread = (np.empty(n) for _ in range(4))
-    integrals: list[Array] = []
-    powers = MeasuredPowers(model)
-    for part in chunks(n):
-        shown = powers(
-            time[part], speed[part], measured[part],
-            temperature=None if temperature is None else temperature[part],
-        )  # fmt: skip
-        electrical[part], mechanical[part] = shown.electrical_power, shown.mechanical_power
-        copper[part], friction[part] = shown.copper_loss, shown.friction_loss
-        driver[part], standby[part] = shown.driver_power, shown.standby_power
-        total[part] = shown.total_power
-        spread[part], total_spread[part] = shown.electrical_power_std, shown.total_power_std
-        integrals.append(_integrals(shown, steps, part))
+    """Powers and energies of a recording, as the live estimator counts them.
+
+    Args:
+        model: of the arm.
+        telemetry: the recording, with the calculator's fields where it has them.
+
+    Raises:
+        RecordingError: no sample counts.
+    """
+    calculator = EnergyCalculator(model, load_robot(model.robot))
+    meter = EnergyMeter(len(calculator.channels))
+    pieces = []
+    for start in range(0, len(telemetry), CHUNK):
+        table = calculator(telemetry.cut(slice(start, start + CHUNK)))
+        if table is not None:
+            meter.add_table(table)
+            pieces.append(_piece(table, calculator.channels, meter.net))
+    if not pieces:
+        raise RecordingError(
+            telemetry.info.source, "holds no sample whose values are finite", "record again"
+        )
+    time, steps, columns, spread, energy = (
+        np.concatenate(parts) for parts in zip(*pieces, strict=True)
+    )
+    channels, net = calculator.channels, meter.net
+    joint, arm = channels.per_joint, channels.arm
+    joint_std, total_std = channels.deviations(net)
     bus = telemetry.bus_power
-    errors = np.sum(integrals, axis=0)
+    measured = bus is not None and bool(np.isfinite(bus).all())
     return Powers(
-        time=time,
-        breaks=breaks_of(time),
-        electrical=electrical,
-        mechanical=mechanical,
-        copper=copper,
-        friction=friction,
-        electrical_half_width=CONFIDENCE * spread,
-        driver=driver,
-        standby=standby,
-        total=total,
-        total_half_width=CONFIDENCE * total_spread,
-        bus=bus,
-        energy=cumulative(steps, electrical),
-        total_energy=cumulative(steps, total),
-        bus_energy=None if bus is None else cumulative(steps, bus),
-        electrical_energy=trapezoid(steps, electrical),
-        mechanical_energy=trapezoid(steps, mechanical),
-        friction_energy=trapezoid(steps, friction),
-        copper_energy=trapezoid(steps, copper),
-        driver_energy=float(trapezoid(steps, driver)),
-        standby_energy=float(trapezoid(steps, standby)),
-        energy_half_width=CONFIDENCE * np.linalg.norm(errors[:d], axis=1),
-        total_energy_half_width=float(CONFIDENCE * np.linalg.norm(errors[d:])),
+        time=time - time[0],
+        breaks=np.flatnonzero(steps[1:] == 0.0) + 1,
+        electrical=columns[:, joint["electrical_power"]],
+        mechanical=columns[:, joint["mechanical_power"]],
+        copper=columns[:, joint["copper_loss"]],
+        friction=columns[:, joint["friction_loss"]],
+        electrical_half_width=CONFIDENCE * spread[:, :-1],
+        driver=columns[:, arm["driver"]],
+        standby=columns[:, arm["standby"]],
+        total=columns[:, arm["total"]],
+        total_half_width=CONFIDENCE * spread[:, -1],
+        bus=columns[:, arm["bus"]] if measured else None,
+        energy=energy[:, :-2],
+        total_energy=energy[:, -2],
+        bus_energy=energy[:, -1] if measured else None,
+        electrical_energy=net[joint["electrical_power"]],
+        mechanical_energy=net[joint["mechanical_power"]],
+        friction_energy=net[joint["friction_loss"]],
+        copper_energy=net[joint["copper_loss"]],
+        driver_energy=float(net[arm["driver"]]),
+        standby_energy=float(net[arm["standby"]]),
+        energy_half_width=CONFIDENCE * joint_std,
+        total_energy_half_width=CONFIDENCE * total_std,
+        duration=meter.accounted,
     )
 
 
-def _integrals(shown: Prediction, steps: Array, part: slice) -> Array:
-    """Time integrals of the sensitivities of one chunk, joints first, then the whole arm.
+def _piece(table: PowerTable, channels: Channels, end: Array) -> tuple[Array, ...]:
+    """What figures need of a table: time, steps, powers, deviations and energies.
 
-    Rectangles with the mean of the neighbouring steps: the trapezoid, split by sample.
+    Args:
+        table: of consecutive samples.
+        channels: its layout.
+        end: energies counted up to its last sample [channels], J.
+
+    Returns:
+        time [n] and steps [n], s; powers [n, channels without states and errors], W; standard
+        deviations of the joints' electrical powers and the total's [n, joints + 1], W; energies of
+        the joints, the total and the bus [n, joints + 2], J.
     """
-    weight = 0.5 * (np.append(steps, 0.0) + np.insert(steps, 0, 0.0))[part]
-    joints = np.tensordot(weight, shown.sensitivity, axes=1)
-    whole = weight @ shown.total_sensitivity
-    out = np.zeros((len(joints) + 1, max(joints.shape[1], len(whole))))
-    out[:-1, : joints.shape[1]] = joints
-    out[-1, : len(whole)] = whole
-    return out
-
-
-def cumulative(steps: Array, power: Array) -> Array:
-    """Energy since the start: trapezoid of power [n] or [n, k] over steps [n - 1]."""
-    out = np.zeros_like(power)
-    mean = 0.5 * (power[1:] + power[:-1])
-    out[1:] = np.cumsum(mean * (steps if power.ndim == 1 else steps[:, None]), axis=0)
-    return out
-
-
-def _bridged_steps(time: Array) -> Array:
-    """Steps between samples, zero where they are no steps to integrate over [n - 1]."""
-    steps = np.diff(time)
-    return np.where((steps > 0) & (steps <= DEFAULT_GAP_LIMIT), steps, 0.0)
+    n, (each, whole) = len(channels.joints), channels.errors
+    first, power, steps = channels.sensitivity, table.power, table.steps.bridged
+    joints = power[:, first : first + n * each].reshape(-1, n, each)
+    spread = np.column_stack(
+        [np.linalg.norm(joints, axis=2), np.linalg.norm(power[:, -whole:], axis=1)]
+    )
+    electrical, arm = channels.per_joint["electrical_power"], channels.arm
+    shown = [*range(electrical.start, electrical.stop), arm["total"], arm["bus"]]
+    energy = np.column_stack([energy_at(steps, power[:, k], end[k]) for k in shown])
+    return table.samples.time, steps, power[:, : channels.state_energy].copy(), spread, energy
 
 
 def breaks_of(time: Array) -> Breaks:
     """Samples before which a curve over time [samples] is broken: indices [gaps]."""
-    steps = np.diff(time)
-    limit = max(DEFAULT_GAP_LIMIT, 3 * sample_period(time))
-    return np.flatnonzero((steps <= 0) | (steps > limit)) + 1
-
-
-def chunks(n: int) -> list[slice]:
-    """Slices of n samples, CHUNK at most each."""
-    return [slice(start, min(start + CHUNK, n)) for start in range(0, n, CHUNK)]
+    return np.flatnonzero(bridged_steps(time)[1:] == 0.0) + 1

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ur_energy_model.estimation.cycles import Trigger
-from ur_energy_model.identification.energies import EnergySummary, estimate
+from ur_energy_model.energy.cycles import Trigger
+from ur_energy_model.energy.recorded import EnergySummary, estimate
 from ur_energy_model.identification.evaluation import evaluate
 from ur_energy_model.identification.recording import digest
 from ur_energy_model.model.energy_model import EnergyModel

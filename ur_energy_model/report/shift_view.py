@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ur_energy_model.energy.channels import ArmState
 from ur_energy_model.errors import InputError
-from ur_energy_model.estimation.channels import ArmState
 from ur_energy_model.report.charts import BarChart, Bars, Line, LineChart, Panel, Role, Table
 from ur_energy_model.report.curves import short_name
 from ur_energy_model.report.decimate import break_at

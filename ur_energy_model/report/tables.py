@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ur_energy_model.identification.energies import EnergySummary
+from ur_energy_model.energy.meter import CONFIDENCE
+from ur_energy_model.energy.recorded import EnergySummary
 from ur_energy_model.identification.inertia import split_inertia
 from ur_energy_model.identification.report_tables import drive_table
-from ur_energy_model.model.energy import CONFIDENCE
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction import PARAMETER_UNITS
 from ur_energy_model.model.robots import load_robot

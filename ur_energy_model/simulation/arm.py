@@ -24,6 +24,7 @@ from ur_energy_model.simulation.planner import Planner
 from ur_energy_model.simulation.plant import CURRENT, QD, Plant, Q
 from ur_energy_model.simulation.power import PowerSupply
 from ur_energy_model.simulation.sensors import Sensors, State
+from ur_energy_model.simulation.sessions import draw_session
 from ur_energy_model.simulation.supervisor import Supervisor
 from ur_energy_model.simulation.tool import Tool
 from ur_energy_model.simulation.truth import Energies, TruthLog
@@ -50,10 +51,12 @@ class SimulatedArm:
         setup: mounting and payload as configured.
         carried: payload that it really carries; None for the configured one.
         truth: where the truth is collected; written by `close`.
+        session: number of the arm's session, 0 for the arm as drawn.
 
     Attributes:
         rate: controller cycles a second [Hz].
-        parameters: true constants of this arm.
+        session: what this session changes.
+        parameters: true constants of this arm in this session.
         outputs: RTDE name -> value in the present cycle.
     """
 
@@ -61,13 +64,14 @@ class SimulatedArm:
         self, robot: RobotDescription, *, motion: Motion, seed: int = 0, ambient: float = 25.0,
         controller_version: tuple[int, ...] = (5, 11, 0), controller: Kind = "feedforward",
         setup: Setup | None = None, carried: Payload | None = None,
-        truth: TruthLog | str | Path | None = None,
+        truth: TruthLog | str | Path | None = None, session: int = 0,
     ) -> None:  # fmt: skip
         setup = Setup() if setup is None else setup
         self.robot, self.motion, self.setup = robot, motion, setup
         self.rate = robot.rate
         self.controller_version = controller_version
-        self.parameters = draw_parameters(robot, seed)
+        self.session = draw_session(seed, session, robot.dof)
+        self.parameters = self.session.applied_to(draw_parameters(robot, seed))
         self._dt = 1.0 / self.rate
         self._cycle = 0
         self._setup_of_plant = Setup(setup.gravity, setup.payload if carried is None else carried)
@@ -76,9 +80,9 @@ class SimulatedArm:
         self._controller = JointController(robot, self.parameters, setup, controller)
         self._supervisor = Supervisor(self._planner(), motion, q)
         self._supply = PowerSupply(self._dt)
-        self._ledger = Ledger(self.parameters, self._dt, ambient)
-        random = np.random.default_rng([seed, 7])
-        self._sensors = Sensors(self.parameters, random)
+        here = ambient + self.session.ambient_offset
+        self._ledger = Ledger(self.parameters, self._dt, here, self.session.warmth)
+        self._sensors = Sensors(self.parameters, self.session.random(seed, 7))
         self._tool = Tool(ArmDynamics(robot, setup))
         self._plant.set_temperature(self._ledger.thermal.temperature)
         load = self._plant.dynamics.gravity_torque(q[None])[0]
@@ -212,6 +216,7 @@ class SimulatedArm:
                 "temperature": self._ledger.thermal.temperature,
                 "standby_power": self.parameters.standby_power,
                 "driver_loss": self.parameters.driver_loss,
+                "session": self.session.as_dict(),
             },
         )
 

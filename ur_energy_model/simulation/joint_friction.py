@@ -60,6 +60,15 @@ class FrictionCurve:
         rest = np.maximum(self.coulomb - coulomb, 0.1 * self.coulomb)
         return replace(self, coulomb=rest, viscous=self.viscous - viscous)
 
+    def times(self, scale: Array) -> FrictionCurve:
+        """The curve with every torque multiplied by a factor [n] of its joint."""
+        return replace(
+            self,
+            coulomb=self.coulomb * scale,
+            rise=self.rise * scale,
+            viscous=self.viscous * scale,
+        )
+
     def torque(self, qd: Array, factor: Array | float = 1.0) -> Array:
         """Friction torque [..., n], N m joint side, with the sign of the speed [..., n].
 

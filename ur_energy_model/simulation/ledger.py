@@ -25,15 +25,18 @@ class Ledger:
         parameters: of the arm, n joints.
         dt: length of a controller cycle [s].
         ambient: temperature around the arm [degC].
+        warmth: of the joints at the start, see `ThermalState`.
 
     Attributes:
         bus: supply, capacitor and braking resistor.
         thermal: temperatures of the joints.
     """
 
-    def __init__(self, parameters: ArmParameters, dt: float, ambient: float) -> None:
+    def __init__(
+        self, parameters: ArmParameters, dt: float, ambient: float, warmth: float = 1.0
+    ) -> None:
         self.bus = Bus()
-        self.thermal = ThermalState(parameters, ambient)
+        self.thermal = ThermalState(parameters, ambient, warmth)
         self._parameters, self._dt = parameters, dt
         self._thermal_step = max(1, round(THERMAL_STEP / dt)) * dt
         self._passed = 0.0

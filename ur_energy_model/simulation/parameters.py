@@ -13,11 +13,11 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-import yaml
 from numpy.typing import NDArray
 
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.resources import config_file
+from ur_energy_model.simulation.constants_file import read_constants
 from ur_energy_model.simulation.joint_friction import FrictionCurve, fit_calibration
 
 Array = NDArray[np.float64]
@@ -26,10 +26,7 @@ Array = NDArray[np.float64]
 @cache
 def constants() -> Mapping[str, Any]:
     """Content of config/simulation/arm.yaml."""
-    content: Mapping[str, Any] = yaml.safe_load(
-        config_file("simulation", "arm.yaml").read_text(encoding="utf-8")
-    )
-    return content
+    return read_constants(config_file("simulation", "arm.yaml"))
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,7 @@ def record_arm(
     x, y, z = (float(value) for value in payload.center_of_mass)
     gravity = tuple(float(value) for value in arm.setup.gravity)
     info = RecordingInfo(
-        source=f"simulated {arm.robot.name}, seed {arm.parameters.seed}",
+        source=f"simulated {arm.robot.name}, seed {arm.parameters.seed}{_session(arm)}",
         robot=arm.robot.name,
         controller_version=".".join(str(part) for part in version),
         rate=arm.rate,
@@ -55,3 +55,7 @@ def record_arm(
         simulated=True,
     )
     return Telemetry(time, columns, info)
+
+
+def _session(arm: SimulatedArm) -> str:
+    return f", session {arm.session.number}" if arm.session.number else ""

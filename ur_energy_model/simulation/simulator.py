@@ -39,6 +39,7 @@ class Simulation:
         carried: payload that the arm really carries, None for the configured one.
         controller: kind of joint controller.
         allow_network: also accept addresses that other machines can reach.
+        session: number of the arm's session, 0 for the arm as drawn.
     """
 
     robot: str
@@ -54,6 +55,7 @@ class Simulation:
     carried: Payload | None = None
     controller: Kind = "feedforward"
     allow_network: bool = False
+    session: int = 0
 
     def build(
         self, report: Callable[[str], None] = lambda text: None
@@ -81,6 +83,7 @@ class Simulation:
             setup=self.setup,
             carried=self.carried,
             truth=self.truth,
+            session=self.session,
         )
         arm.tick()  # what is compiled or loaded on first use must not delay a tick that counts
         identity = Identity.of(robot, version, self.seed, Path(self.motion).stem)

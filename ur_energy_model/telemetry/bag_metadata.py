@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from math import hypot
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -13,14 +14,23 @@ import yaml
 from ur_energy_model import __version__
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.files import new_file
+from ur_energy_model.reading.record import Record, whole
+from ur_energy_model.reading.source import Limits
+from ur_energy_model.reading.tree import YamlTree, shown
 from ur_energy_model.telemetry.samples import Gap, RecordingInfo
 
 FILE_NAME = "metadata.yaml"
 ROOT = "rosbag2_bagfile_information"
 RECORD_NAME = "ur_energy_model"
 GAP_RECORD_NAME = "ur_energy_model.gap"
-MAX_BYTES = 16 << 20
+LIMITS = Limits(size=16_000_000, values=200_000)
+"""Room for a bag of ten thousand files."""
 _REMEDY = "rebuild it with 'ur_energy recover'"
+_COUNT = whole(0, 2**63)
+_TIME = whole(-(2**63), 2**63)
+_GRAVITY = (8.5, 11.5)
+"""Magnitude that a configured gravity has [m/s^2]: mountings turn it, no site on earth changes it
+much."""
 
 
 @dataclass(frozen=True)
@@ -117,57 +127,60 @@ class BagMetadata:
 
 
 def read_metadata(folder: Path) -> BagMetadata:
-    """metadata.yaml of a bag, version 1 to 9.
+    """metadata.yaml of a bag, version 1 to 9, with whatever keys its writer added.
 
     Raises:
-        RecordingError: missing, malformed, or with file names that leave the bag.
+        RecordingError: missing, malformed, beyond the limits of its size, or with file names that
+            leave the bag.
     """
-    path = folder / FILE_NAME
-    try:
-        if path.stat().st_size > MAX_BYTES:
-            raise RecordingError(path, "is far too large", _REMEDY)
-        content = yaml.safe_load(path.read_text("utf-8"))
-    except OSError as error:
-        raise RecordingError(path, f"cannot be read ({error.strerror})", _REMEDY) from None
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError, ValueError) as error:
-        line = getattr(getattr(error, "problem_mark", None), "line", None)
-        place = "" if line is None else f" in line {line + 1}"
-        raise RecordingError(path, f"is not valid YAML{place}", _REMEDY) from None
-    try:
-        return _parse(content[ROOT])
-    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
-        raise RecordingError(
-            path, f"is not a rosbag2 description ({type(error).__name__}: {error})", _REMEDY
-        ) from None
+    root = YamlTree.read(folder / FILE_NAME, RecordingError, _REMEDY, LIMITS)
+    return _parse(Record(Record(root)[ROOT]))
 
 
-def _parse(root: Mapping[str, Any]) -> BagMetadata:
-    names = [str(name) for name in root["relative_file_paths"]]
-    for name in names:
-        # Old bags wrote the folder in front of the name; only the name counts, and must be one.
-        if PurePath(name).is_absolute() or ".." in PurePath(name).parts or not PurePath(name).name:
-            raise ValueError(f"file name {name!r} leads out of the bag")
-    if root.get("compression_mode") not in (None, "", "none", "NONE"):
-        raise ValueError(f"compression mode {str(root['compression_mode'])!r} is not supported")
-    entries = root.get("files") or []
-    files = []
-    for i, name in enumerate(names):
-        entry = entries[i] if i < len(entries) else {}
-        start = int(entry.get("starting_time", {}).get("nanoseconds_since_epoch", 0))
-        length = int(entry.get("duration", {}).get("nanoseconds", 0))
-        count = int(entry.get("message_count", 0))
-        files.append(FileEntry(PurePath(name).name, start, start + length, count))
-    topics = [
-        TopicEntry(
-            str(topic["topic_metadata"]["name"]),
-            str(topic["topic_metadata"]["type"]),
-            str(topic["topic_metadata"].get("type_description_hash", "")),
-            int(topic["message_count"]),
-        )
-        for topic in root["topics_with_message_count"]
-    ]
-    custom = {str(key): str(value) for key, value in (root.get("custom_data") or {}).items()}
-    return BagMetadata(files, topics, custom, str(root["storage_identifier"]))
+def _parse(root: Record) -> BagMetadata:
+    names = [_file_name(item) for item in root["relative_file_paths"].items()]
+    mode = root.read("compression_mode", YamlTree.written, "")
+    if mode.lower() not in {"", "none"}:
+        raise root["compression_mode"].refuse(f"'{shown(mode)}' is not supported")
+    entries = root.get("files")
+    files = [FileEntry(name, 0, 0, 0) for name in names]
+    for i, item in enumerate([] if entries is None else entries.items()[: len(names)]):
+        entry = Record(item)
+        start = _nanoseconds(entry.get("starting_time"), "nanoseconds_since_epoch")
+        length = _nanoseconds(entry.get("duration"), "nanoseconds")
+        count = entry.read("message_count", _COUNT, 0)
+        files[i] = FileEntry(names[i], start, start + length, count)
+    topics = [_topic(Record(item)) for item in root["topics_with_message_count"].items()]
+    custom = root.get("custom_data")
+    # What is no single value was not written by this package and means nothing to it.
+    own = {
+        key: child.written()
+        for key, child in ({} if custom is None else custom.mapping()).items()
+        if child.is_scalar
+    }
+    return BagMetadata(files, topics, own, root["storage_identifier"].written())
+
+
+def _file_name(tree: YamlTree) -> str:
+    """Name of a storage file; old bags wrote the folder in front of it."""
+    path = PurePath(tree.written())
+    if path.is_absolute() or ".." in path.parts or not path.name or "\0" in path.name:
+        raise tree.refuse(f"file name '{shown(str(path))}' leads out of the bag")
+    return path.name
+
+
+def _nanoseconds(tree: YamlTree | None, key: str) -> int:
+    return 0 if tree is None else Record(tree).read(key, _TIME, 0)
+
+
+def _topic(entry: Record) -> TopicEntry:
+    about = Record(entry["topic_metadata"])
+    return TopicEntry(
+        about["name"].written(),
+        about["type"].written(),
+        about.read("type_description_hash", YamlTree.written, ""),
+        _COUNT(entry["message_count"]),
+    )
 
 
 def custom_of_info(
@@ -202,16 +215,6 @@ def info_of_custom(custom: Mapping[str, str], source: str) -> RecordingInfo:
     Raises:
         RecordingError: a value that is not what it should be.
     """
-
-    def number(key: str) -> float | None:
-        return float(json.loads(custom[key])) if key in custom else None
-
-    def vector(key: str) -> tuple[float, float, float] | None:
-        if key not in custom:
-            return None
-        x, y, z = (float(value) for value in json.loads(custom[key]))
-        return x, y, z
-
     try:
         extra = json.loads(custom.get("extra", "{}"))
         return RecordingInfo(
@@ -219,19 +222,41 @@ def info_of_custom(custom: Mapping[str, str], source: str) -> RecordingInfo:
             robot=custom.get("robot"),
             serial=custom.get("serial"),
             controller_version=custom.get("controller_version"),
-            rate=number("rate"),
-            gravity=vector("gravity"),
-            payload_mass=number("payload_mass"),
-            payload_center_of_mass=vector("payload_center_of_mass"),
+            rate=_number(custom, "rate", 0.0, 1e5),
+            gravity=_vector(custom, "gravity", _GRAVITY),
+            payload_mass=_number(custom, "payload_mass", -1e-9, 3e3),
+            payload_center_of_mass=_vector(custom, "payload_center_of_mass", (0.0, 10.0)),
             simulated=json.loads(custom.get("simulated", "false")) is True,
             extra={str(key): str(value) for key, value in extra.items()},
         )
-    except (ValueError, TypeError, AttributeError, RecursionError):
+    except (ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise RecordingError(
             source,
-            "its recording information is malformed",
+            f"its recording information is malformed ({shown(str(error))})",
             "record again, or import the CSV again",
         ) from None
+
+
+def _number(custom: Mapping[str, str], key: str, above: float, highest: float) -> float | None:
+    """Number under a key, None where there is none; NaN is in no range."""
+    if key not in custom:
+        return None
+    value = float(json.loads(custom[key]))
+    if not above < value <= highest:
+        raise ValueError(f"{key} {value:g}")
+    return value
+
+
+def _vector(
+    custom: Mapping[str, str], key: str, length: tuple[float, float]
+) -> tuple[float, float, float] | None:
+    """Vector under a key whose length is in a range, None where there is none."""
+    if key not in custom:
+        return None
+    x, y, z = (float(value) for value in json.loads(custom[key]))
+    if not length[0] <= hypot(x, y, z) <= length[1]:
+        raise ValueError(f"{key} {x:g}, {y:g}, {z:g}")
+    return x, y, z
 
 
 def custom_of_gap(gap: Gap) -> dict[str, str]:
@@ -250,7 +275,7 @@ def gap_of_custom(custom: Mapping[str, str]) -> Gap | None:
             missing=int(json.loads(custom["missing"])),
             cause=custom["cause"],
         )
-    except (KeyError, ValueError, TypeError, RecursionError):
+    except (KeyError, ValueError, TypeError, OverflowError, RecursionError):
         return None
 
 

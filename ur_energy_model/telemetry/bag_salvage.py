@@ -207,7 +207,9 @@ class _Rewriter:
             return tuple(gap for gap in old if gap.index < samples)
         time = np.concatenate(self._times)
         known = {(gap.start, gap.end): gap for gap in old}
-        rate = info_of_custom(custom, str(self.path)).rate
+        rate = None
+        with suppress(RecordingError):  # samples are worth saving without it
+            rate = info_of_custom(custom, str(self.path)).rate
         found = {gap.index: gap for gap in find_gaps(time, None if rate is None else 1.0 / rate)}
         steps = zip(time[:-1].tolist(), time[1:].tolist(), strict=True)
         for i, step in enumerate(steps, 1):

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-ROBOT_MODES: dict[int, str] = {
-    -1: "no controller", 0: "disconnected", 1: "confirm safety", 2: "booting", 3: "power off",
-    4: "power on", 5: "idle", 6: "backdrive", 7: "running", 8: "updating firmware",
-}  # fmt: skip
+from ur_energy_model.robot_modes import ROBOT_MODES as ROBOT_MODES
+
 SAFETY_MODES: dict[int, str] = {
     1: "normal", 2: "reduced", 3: "protective stop", 4: "recovery", 5: "safeguard stop",
     6: "system emergency stop", 7: "robot emergency stop", 8: "violation", 9: "fault",

@@ -18,7 +18,6 @@ from ur_energy_model.telemetry.client import RtdeConnection, Subscription
 from ur_energy_model.telemetry.clock import HostClock
 from ur_energy_model.telemetry.dashboard import Identity, identify_controller
 from ur_energy_model.telemetry.fields import ENERGY_FIELDS, FIELDS
-from ur_energy_model.telemetry.gathering import PacketGatherer, Watch
 from ur_energy_model.telemetry.packet_stream import PacketStream
 from ur_energy_model.telemetry.protocol import SIMULATED_SERIAL_PREFIX, Recipe
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
@@ -65,7 +64,6 @@ class RtdeSource:
         fields: names wanted; those the controller lacks are left out (`missing_fields`).
         rate: wanted [Hz]; None for every cycle of the controller.
         batch_seconds: time span of the packets that `read` waits for; 0 returns each at once.
-        watch: sees every packet as it arrives, in the thread that reads.
         silence: without a packet for this long [s] the connection counts as lost.
         patience: go on trying for this long [s] when entering.
 
@@ -85,7 +83,6 @@ class RtdeSource:
         fields: Sequence[str] = ENERGY_FIELDS,
         rate: float | None = None,
         batch_seconds: float = BATCH_SECONDS,
-        watch: Watch | None = None,
         silence: float = SILENCE,
         patience: float = 0.0,
     ) -> None:
@@ -98,13 +95,12 @@ class RtdeSource:
         self.missing_fields: tuple[str, ...] = ()
         self._host, self._port, self._dashboard_port = host, port, dashboard_port
         self._robot, self._rate = robot, rate
-        self._batch_seconds, self._watch = batch_seconds, watch
+        self._batch_seconds = batch_seconds
         # Equal types side by side are decoded at once.
         self._fields = tuple(sorted({"timestamp", *fields}, key=_by_type))
         self._silence, self._patience = silence, patience
         self._clock, self._stream = HostClock(), PacketStream(host)
         self._connection: RtdeConnection | None = None
-        self._gatherer: PacketGatherer | None = None
         self._subscription: Subscription | None = None
         self._recipe = Recipe((), ())
         self._identity = Identity()
@@ -173,7 +169,7 @@ class RtdeSource:
         if connection is None:
             return None
         try:
-            records_now = (self._gatherer or connection).receive(timeout)
+            records_now = connection.receive(timeout)
             if connection.messages:
                 self._keep_messages(connection)
             if records_now is not None:
@@ -220,12 +216,10 @@ class RtdeSource:
                 self._check_same(first, now)
                 self._recipe = now.recipe
             batch = max(1, round(self._batch_seconds * now.rate))
-            connection.start(batch if self._watch is None else 1)
+            connection.start(batch)
         except BaseException:
             connection.close()
             raise
-        if self._watch is not None:
-            self._gatherer = PacketGatherer(connection, now.recipe, batch, self._watch)
         self._connection = connection
         self._last_data = time.monotonic()
         self.status.connected = True
@@ -282,8 +276,6 @@ class RtdeSource:
         self._stream.check_times(records["timestamp"])
         self._last_data = time.monotonic()
         self._first = records, arrival
-        if self._watch is not None:
-            self._watch(records)
         self._adopt_rate(np.diff(records["timestamp"].astype(float)))
         if "payload" in (records.dtype.names or ()):
             self._info = replace(self._info, payload_mass=float(records["payload"][0]))

@@ -9,20 +9,15 @@ import json
 import sys
 from pathlib import Path
 from time import perf_counter
-from types import SimpleNamespace
 
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
 from figaroh.tools.qrdecomposition import QRDecomposer
-from figaroh.tools.regressor import (
-    RegressorBuilder,
-    RegressorConfig,
-    build_regressor_reduced,
-    get_index_eliminate,
-)
+from figaroh.tools.regressor import build_regressor_reduced, get_index_eliminate
 
+from test.benchmarks.peers.figaroh_regressor import FigarohRegressor
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.robots import load_robot
 
@@ -30,13 +25,8 @@ from ur_energy_model.model.robots import load_robot
 def main(path: str) -> None:
     data = np.load(path)
     arm = ArmDynamics(load_robot(str(data["robot"])))
-    robot = SimpleNamespace(model=arm.model, data=arm.model.createData())
-    config = RegressorConfig(has_friction=True, has_actuator_inertia=True)
     begin = perf_counter()
-    builder = RegressorBuilder(robot, config)
-    whole = builder.build_basic_regressor(
-        data["q"], data["qd"], data["qdd"], {"act_idxv": list(range(arm.dof))}
-    )
+    whole = FigarohRegressor(arm)(data["q"], data["qd"], data["qdd"])
     built = perf_counter()
     names = [f"p{k}" for k in range(whole.shape[1])]
     dropped, kept = get_index_eliminate(whole, dict.fromkeys(names, 0.0))

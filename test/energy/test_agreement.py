@@ -1,0 +1,194 @@
+"""One truth about energy: `estimate`, report, live estimator and bag playback agree, and are right.
+
+The truth is the simulated arm's own ledger over sessions that switch off, idle, stop, brake,
+change payload and speed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from test.energy.known_arm import changed, packets
+from test.identification.exact_arm import write_bag
+from ur_energy_model.energy.live import LIVE_FIELDS, LiveEstimator
+from ur_energy_model.energy.recorded import estimate
+from ur_energy_model.model.drive import BusModel
+from ur_energy_model.model.energy_model import EnergyModel, JointModel
+from ur_energy_model.model.friction import LAWS, Friction
+from ur_energy_model.model.robots import load_robot
+from ur_energy_model.model.setup import Setup
+from ur_energy_model.report.powers import powers_of
+from ur_energy_model.report.shift import read_shift
+from ur_energy_model.simulation import commands as cmd
+from ur_energy_model.simulation.arm import SimulatedArm
+from ur_energy_model.simulation.named_motions import named_motion
+from ur_energy_model.simulation.parameters import ArmParameters
+from ur_energy_model.simulation.recording import record_arm
+from ur_energy_model.telemetry.bags import BagSource
+from ur_energy_model.telemetry.samples import Telemetry, concatenate
+
+ROBOT = load_robot("ur5e")
+TRUTH = "actual_robot_energy_consumed"
+"""RTDE field that carries the truth."""
+SECONDS = 3.0
+AWAY = np.array([0.6, -1.1, 1.0, -1.0, -1.2, 0.5])
+
+
+def true_model(p: ArmParameters) -> EnergyModel:
+    """The model that a perfect identification of a simulated arm would find."""
+    law = LAWS["coulomb_viscous"]
+    joints = tuple(
+        JointModel(
+            name,
+            gear_ratio=float(p.gear_ratio[j]),
+            reflected_inertia=float(p.reflected_inertia[j]),
+            torque_constant=float(p.torque_constant[j]),
+            winding_resistance=float(p.effective_resistance[j]),
+            back_emf_constant=float(p.torque_constant[j]),
+            friction=Friction(law, dict.fromkeys(law.parameters, 0.0), law.default_shape),
+        )
+        for j, name in enumerate(ROBOT.joint_names)
+    )
+    n = len(joints)
+    bus = BusModel("physical", p.standby_power, np.full(n, p.driver_loss), np.zeros(n), storage=3.1)
+    return EnergyModel("ur5e", Setup(), "given", joints, bus, current_delay=1e-3)
+
+
+@dataclass
+class MixedSession:
+    """A recording of one arm through all that changes its power, and what it truly took.
+
+    Attributes:
+        telemetry: all samples.
+        model: of the arm.
+            The column TRUTH holds the energy that the supply has given [J].
+        parts: start and end of each part of the session [s], by name.
+    """
+
+    telemetry: Telemetry
+    model: EnergyModel
+    parts: dict[str, tuple[float, float]]
+
+    def truth(self, start: float, end: float) -> float:
+        """Energy that the supply gave between two times [s], J."""
+        given = self.telemetry.columns[TRUTH]
+        return float(np.diff(np.interp([start, end], self.telemetry.time, given))[0])
+
+
+def mixed_session(seed: int) -> MixedSession:
+    """Standstill, motion, payload, slider, stops, idle and off, in an order drawn by the seed."""
+    arm = SimulatedArm(ROBOT, motion=named_motion("hold", ROBOT, Setup()), seed=seed)
+    home = named_motion("hold", ROBOT, Setup()).at(np.zeros(1))[0][0]
+    off = [(cmd.PowerOff(),), (cmd.PowerOn(),), (cmd.BrakeRelease(),)]
+    scenes: dict[str, list[tuple[cmd.Command, ...]]] = {
+        "moves": [(cmd.MoveJ(AWAY),), (cmd.MoveJ(home),), (cmd.MoveJ(AWAY),)],
+        "loaded": [(cmd.SetPayload(2.0, np.array([0.0, 0.0, 0.06])), cmd.MoveJ(home))],
+        "slow": [(cmd.SpeedSlider(0.4), cmd.MoveJ(home)), (cmd.SpeedSlider(1.0),)],
+        "stopped": [(cmd.MoveJ(AWAY),), (cmd.ProtectiveStop(),), (cmd.Unlock(),)],
+        "off": off,
+        "off again": off,
+    }
+    order = list(scenes)
+    np.random.default_rng(seed).shuffle(order)
+    pieces, parts = [], {}
+    for name in ["standstill", *order]:
+        start = arm.time
+        for commands in scenes.get(name, [()]):
+            for command in commands:
+                arm.command(command)
+            pieces.append(with_truth(arm, SECONDS))
+        parts[name] = (start, arm.time)
+    return MixedSession(concatenate(pieces), true_model(arm.parameters), parts)
+
+
+def with_truth(arm: SimulatedArm, seconds: float) -> Telemetry:
+    """Telemetry of an arm, with the energy that its supply has truly given [J]."""
+    pieces = []
+    for _ in range(round(seconds * arm.rate / 5)):
+        piece = record_arm(arm, 5 / arm.rate, LIVE_FIELDS)
+        given = np.full(5, np.nan)
+        given[-1] = arm.energies().bus
+        pieces.append(changed(piece, **{TRUTH: given}))
+    whole = concatenate(pieces)
+    given = whole.columns[TRUTH]
+    known = np.isfinite(given)
+    return changed(whole, **{TRUTH: np.interp(whole.time, whole.time[known], given[known])})
+
+
+def thinned(telemetry: Telemetry, rate: float) -> Telemetry:
+    """Every so manyth sample."""
+    step = round(ROBOT.rate / rate)
+    columns = {name: values[::step] for name, values in telemetry.columns.items()}
+    return Telemetry(telemetry.time[::step], columns, replace(telemetry.info, rate=rate))
+
+
+def live(model: EnergyModel, telemetry: Telemetry, size: int, *, look: int = 3) -> LiveEstimator:
+    """The live estimator after a session, looked at after every so manyth batch."""
+    estimator = LiveEstimator(model, ROBOT)
+    for k, batch in enumerate(packets(telemetry, size)):
+        estimator.update(batch)
+        if k % look == 0:
+            estimator.snapshot()
+    return estimator
+
+
+def counted(estimator: LiveEstimator) -> np.ndarray:
+    """Energies of all channels [J]."""
+    snapshot = estimator.snapshot("end")
+    assert snapshot is not None
+    return snapshot.ever.net
+
+
+@pytest.fixture(scope="module", params=[1])
+def session(request: pytest.FixtureRequest) -> MixedSession:
+    return mixed_session(request.param)
+
+
+@pytest.mark.parametrize("rate", [5.0, 10.0, 50.0, 125.0, 500.0])
+def test_all_ways_agree_and_are_right(session: MixedSession, tmp_path: Path, rate: float) -> None:
+    telemetry, model = thinned(session.telemetry, rate), session.model
+    model.save(tmp_path / "model.yaml")
+    model = EnergyModel.load(tmp_path / "model.yaml")
+    bag = write_bag(tmp_path / "session", telemetry)
+    offline = estimate(model, bag)
+    whole = counted(live(model, telemetry, len(telemetry)))
+    channels = live(model, telemetry, len(telemetry)).channels
+    for size in (1, 7, 250) if rate <= 50 else (13, 250):
+        np.testing.assert_allclose(counted(live(model, telemetry, size)), whole, 1e-6, 1e-6)
+    total = whole[channels.arm["total"]]
+    assert offline.supply == pytest.approx(total, rel=1e-6)
+    np.testing.assert_allclose(
+        offline.electrical, whole[channels.per_joint["electrical_power"]], 1e-6, 1e-6
+    )
+    report = powers_of(model, telemetry)
+    assert report.total_energy[-1] == pytest.approx(total, rel=1e-6)
+    assert report.duration == pytest.approx(offline.duration, rel=1e-9)
+    assert read_shift(model, [bag]).energy == pytest.approx(total, rel=1e-6)
+    played = LiveEstimator(model, ROBOT)
+    with BagSource(bag, fields=LIVE_FIELDS) as source:
+        try:
+            while (batch := source.read(0.0)) is not None:
+                played.update(batch)
+        except EOFError:
+            pass
+    assert counted(played)[channels.arm["total"]] == pytest.approx(total, rel=1e-6)
+    assert offline.bus is not None
+    truth = session.truth(telemetry.time[0], telemetry.time[-1])
+    assert offline.supply == pytest.approx(truth, rel=0.01)
+    assert offline.bus == pytest.approx(truth, rel=0.01)
+
+
+def test_every_part_is_right(session: MixedSession) -> None:
+    estimator = LiveEstimator(session.model, ROBOT)
+    time, before = session.telemetry.time, 0.0
+    for name, (start, end) in session.parts.items():
+        truth = session.truth(start, end)
+        inside = np.flatnonzero((time > start) & (time <= end + 1e-9))
+        estimator.update(session.telemetry.cut(slice(int(inside[0]), int(inside[-1]) + 1)))
+        now = float(counted(estimator)[estimator.channels.arm["total"]])
+        assert now - before == pytest.approx(truth, rel=0.01, abs=0.5), name
+        before = now

@@ -1,0 +1,52 @@
+"""Which steps between samples are gaps, at any rate."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ur_energy_model.energy.gaps import GapRule, bridged_steps
+
+
+@pytest.mark.parametrize("rate", [4.0, 5.0, 8.0, 10.0, 94.0, 500.0])
+def test_a_recording_without_gaps_is_bridged_throughout(rate: float) -> None:
+    time = 1e5 + np.arange(200) / rate  # large times, so that steps are not exactly equal
+    assert bridged_steps(time).sum() == pytest.approx(time[-1] - time[0], rel=1e-12)
+
+
+@pytest.mark.parametrize("rate", [5.0, 10.0, 50.0, 500.0])
+def test_an_outage_is_a_gap_at_any_rate(rate: float) -> None:
+    time = np.arange(300) / rate
+    time[150:] += 3.0
+    steps = GapRule()(time)
+    assert np.flatnonzero(steps.lost).tolist() == [150]
+    assert steps.lost.sum() == pytest.approx(3.0 + 1.0 / rate)
+    assert steps.bridged.sum() == pytest.approx(298 / rate)
+
+
+def test_single_missing_samples_of_a_slow_recording_are_bridged() -> None:
+    time = np.delete(np.arange(100) / 10.0, [30, 60])
+    assert not GapRule()(time).lost.any()
+
+
+@pytest.mark.parametrize("size", [1, 3, 17])
+def test_batches_give_the_same_as_the_whole(size: int) -> None:
+    random = np.random.default_rng(4)
+    steps = random.choice([0.2, 0.2, 0.2, 0.41, 0.7, 0.0, 2.0, -50.0], 400)
+    time = 1000.0 + np.cumsum(steps)
+    whole, rule = GapRule()(time), GapRule()
+    parts = [rule(time[k : k + size]) for k in range(0, len(time), size)]
+    for name in ("bridged", "lost", "back"):
+        joined = np.concatenate([getattr(part, name) for part in parts])
+        np.testing.assert_array_equal(joined, getattr(whole, name))
+
+
+def test_a_restarted_clock_is_told_and_not_bridged() -> None:
+    steps = GapRule()(np.array([10.0, 10.1, 3.0, 3.1]))
+    assert steps.back.tolist() == [False, False, True, False]
+    assert steps.bridged == pytest.approx([0.0, 0.1, 0.0, 0.1])
+
+
+def test_a_limit_must_be_positive() -> None:
+    with pytest.raises(ValueError, match="positive"):
+        GapRule(0.0)

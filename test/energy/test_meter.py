@@ -1,0 +1,107 @@
+"""Power to energy, against integrals known in closed form."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ur_energy_model.energy.meter import EnergyMeter, MeterReading, efficiency, integrate
+
+PERIOD = 0.002
+
+
+def wave(seconds: float = 10.0) -> tuple[np.ndarray, np.ndarray]:
+    """A constant of 30 W beside one full period of 100 W sin."""
+    time = 40.0 + np.arange(0.0, seconds + PERIOD / 2, PERIOD)
+    swing = 100.0 * np.sin(2 * np.pi * (time - 40.0) / seconds)
+    return time, np.column_stack([np.full(len(time), 30.0), swing])
+
+
+def test_net_consumed_and_regenerated_energy() -> None:
+    reading = integrate(*wave())
+    half = 100.0 * 10.0 / np.pi  # integral of a half wave
+    assert reading.net == pytest.approx([300.0, 0.0], abs=1e-6)
+    assert reading.consumed == pytest.approx([300.0, half], rel=1e-6)
+    assert reading.regenerated == pytest.approx([0.0, half], rel=1e-6, abs=1e-9)
+    assert reading.accounted == pytest.approx(10.0)
+    assert reading.unaccounted == 0.0
+
+
+@given(st.lists(st.integers(0, 5001), max_size=30))
+def test_batches_make_no_difference(cuts: list[int]) -> None:
+    time, power = wave()
+    meter = EnergyMeter(2)
+    edges = [0, *sorted(cuts), len(time)]
+    for start, stop in pairwise(edges):
+        meter.update(time[start:stop], power[start:stop])
+    whole = integrate(time, power)
+    assert meter.net == pytest.approx(whole.net, rel=1e-9, abs=1e-9)
+    assert meter.regenerated == pytest.approx(whole.regenerated, rel=1e-9, abs=1e-9)
+    assert meter.accounted == pytest.approx(whole.accounted)
+
+
+def test_a_short_gap_is_bridged_and_a_long_one_is_unaccounted() -> None:
+    time = np.array([0.0, 0.01, 0.06, 0.07, 5.07, 5.08])
+    reading = integrate(time, np.full(6, 50.0), gap_limit=0.1)
+    assert reading.net[0] == pytest.approx(50.0 * 0.08)
+    assert reading.accounted == pytest.approx(0.08)
+    assert reading.unaccounted == pytest.approx(5.0)
+
+
+def test_a_restarted_controller_adds_nothing() -> None:
+    meter = EnergyMeter(1)
+    meter.update(np.array([100.0, 100.01]), np.full((2, 1), 10.0))
+    meter.update(np.array([41.0, 41.01]), np.full((2, 1), 10.0))
+    assert meter.restarts == 1
+    assert meter.net[0] == pytest.approx(0.2)
+    assert meter.unaccounted == 0.0
+
+
+def test_a_meter_continues_from_a_reading() -> None:
+    time, power = wave()
+    first = integrate(time[:2000], power[:2000])
+    meter = EnergyMeter(2, start=first)
+    meter.update(time[1999:], power[1999:])
+    assert meter.net == pytest.approx(integrate(time, power).net, abs=1e-6)
+
+
+def test_interrupted_stretches_are_not_joined() -> None:
+    meter = EnergyMeter(1)
+    meter.update(np.array([0.0, 0.01]), np.full((2, 1), 10.0))
+    meter.interrupt()
+    meter.update(np.array([0.05, 0.06]), np.full((2, 1), 10.0))
+    assert meter.net[0] == pytest.approx(0.2)
+
+
+@given(st.lists(st.floats(-500.0, 500.0), min_size=2, max_size=50))
+def test_consumed_energy_never_decreases(samples: list[float]) -> None:
+    meter = EnergyMeter(1)
+    previous = 0.0
+    for i, power in enumerate(samples):
+        meter.update(np.array([i * PERIOD]), np.array([[power]]))
+        assert meter.consumed[0] >= previous
+        previous = meter.consumed[0]
+
+
+def test_readings_add_and_subtract() -> None:
+    time, power = wave()
+    whole, half = integrate(time, power), integrate(time[:2501], power[:2501])
+    again = half + (whole - half)
+    assert again.net == pytest.approx(whole.net)
+    assert again.accounted == pytest.approx(whole.accounted)
+    assert (MeterReading.zero(2) + whole).consumed == pytest.approx(whole.consumed)
+
+
+def test_efficiency_is_unknown_without_electrical_energy() -> None:
+    ratio = efficiency(np.array([50.0, 0.0, 1.0]), np.array([100.0, 0.0, -1.0]))
+    assert ratio[0] == pytest.approx(0.5)
+    assert np.isnan(ratio[1:]).all()
+
+
+def test_a_gap_limit_must_be_positive() -> None:
+    with pytest.raises(ValueError, match="gap limit"):
+        EnergyMeter(1, gap_limit=0.0)

@@ -1,0 +1,46 @@
+"""Ctrl-C at every phase of a node's start, work and end; ros2 launch delivers it twice at least."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from test.estimation.known_arm import known_model
+
+from test.interrupting import assert_quiet, interrupted
+from test.nodes.conftest import Cell
+
+PHASES = 8
+
+
+@pytest.fixture
+def start_time(cell: Cell, tmp_path: Path) -> float:
+    """From the start of an estimator's process to its first word on a topic [s]."""
+    model = tmp_path / "timed.yaml"
+    known_model().save(model)
+    cell.observer.listen("/diagnostics", "diagnostic_msgs/DiagnosticArray")
+    began = time.monotonic()
+    child = cell.start("estimator", source="joint_states", model_file=str(model))
+    cell.observer.hear("/diagnostics")
+    took = time.monotonic() - began
+    cell.stop(child)
+    return took
+
+
+@pytest.mark.parametrize("name", ["estimator_node", "logger_node"])
+def test_a_node_ends_cleanly_whenever_it_is_interrupted(
+    name: str, cell: Cell, start_time: float, tmp_path: Path, fresh_host
+) -> None:
+    model = tmp_path / "model.yaml"
+    known_model().save(model)
+    arguments = {
+        "estimator_node": ["-p", "source:=joint_states", "-p", f"model_file:={model}"],
+        "logger_node": ["-p", f"robot_ip:={fresh_host()}", "-p", "record:=false"],
+    }[name]
+    delays = np.linspace(0.0, 1.2 * start_time, PHASES)
+    ends = interrupted(
+        name, ["--ros-args", *arguments], delays.tolist(), tmp_path, environment=cell.environment
+    )
+    assert_quiet(ends, 0)

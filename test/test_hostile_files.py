@@ -1,0 +1,269 @@
+"""Files that people edit: what cannot be is refused in one line that names file, line and key."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from test.model.test_energy_model import with_tensors
+from ur_energy_model.errors import InputError, UrEnergyError
+from ur_energy_model.experiment.published import published_results
+from ur_energy_model.model.bodies import read_capsules
+from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.fourier import load_trajectory
+from ur_energy_model.model.robots import load_robot
+from ur_energy_model.resources import config_file
+from ur_energy_model.simulation.constants_file import read_constants
+
+READERS: dict[str, Callable[[Path], Any]] = {
+    "robot": load_robot,
+    "seven": load_robot,
+    "model": EnergyModel.load,
+    "trajectory": load_trajectory,
+    "geometry": lambda path: read_capsules(path, "ur5e"),
+    "simulation": read_constants,
+    "published": published_results,
+}
+SHIPPED = {
+    "robot": "robots/ur5e.yaml",
+    "seven": "robots/gen3.yaml",
+    "trajectory": "excitation/ur5e.yaml",
+    "geometry": "geometry/ur5e.yaml",
+    "simulation": "simulation/arm.yaml",
+    "published": "published_results.yaml",
+}
+
+
+@cache
+def valid(kind: str) -> str:
+    """Text of a file that is in order."""
+    if kind != "model":
+        return config_file(*SHIPPED[kind].split("/")).read_text(encoding="utf-8")
+    with TemporaryDirectory() as folder:
+        with_tensors().save(Path(folder) / "model.yaml")
+        return (Path(folder) / "model.yaml").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("kind", READERS)
+def test_files_in_order_are_read(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "x.yaml"
+    path.write_text(valid(kind), encoding="utf-8")
+    READERS[kind](path)
+
+
+@pytest.mark.parametrize("path", sorted(config_file().rglob("*.yaml")), ids=lambda path: path.stem)
+def test_every_file_of_the_package_is_read(path: Path) -> None:
+    match path.parent.name, path.name:
+        case "robots", _:
+            assert load_robot(path).name == path.stem
+        case "excitation", _:
+            assert load_trajectory(path).robot == path.stem
+        case "geometry", _:
+            assert len(read_capsules(path, path.stem)[0]) > 6
+        case _, "arm.yaml":
+            assert read_constants(path)["bus"]["open_voltage"] > 40
+        case _, "published_results.yaml":
+            assert set(published_results(path)) == {"s0", "s1", "s2", "s4"}
+        case _, name:  # parameters of the nodes, which ROS reads
+            assert name.removesuffix(".yaml") in {
+                "logger", "identification", "estimator", "simulated_robot",
+            }  # fmt: skip
+
+
+# kind, what stands there, what is put in its place, what the message says
+FAULTS: list[tuple[str, str, str, str]] = [
+    # robot descriptions
+    ("robot", "schema: 1", "schema: 99", "schema 99 .* update ur_energy_model"),
+    ("robot", "schema: 1", "schema: '1'", "whole number"),
+    ("robot", "name: ur5e", "nmae: ur5e", r"did you mean 'name'\?"),
+    ("robot", "name: ur5e", "name: ../ur5e", "slashes"),
+    ("robot", "name: ur5e", "name: 5", "quotes"),
+    ("robot", "name: ur5e", "name: ur5e\nname: ur3", "'name' stands twice"),
+    ("robot", "generation: e-series", "generation: e-serie", "did you mean 'e-series'"),
+    ("robot", "rate: 500", "rate: -500", "positive"),
+    ("robot", "rate: 500", "rate: 500 Hz", "not a number"),
+    ("robot", "rate: 500", "rate: true", "not a number"),
+    ("robot", "rate: 500", "rate: 5e9", "Hz cannot be"),
+    ("robot", "shoulder_lift_joint, ", "shoulder_pan_joint, ", "stands twice"),
+    ("robot", "shoulder_lift_joint, ", "", "describes 6 moving joints"),
+    ("robot", "shoulder_lift_joint, ", "7, ", "quotes"),
+    ("robot", "controller_gravity: 9.82", "controller_gravity: -9.82", "m/s.2 cannot be"),
+    ("robot", "controller_gravity: 9.82", "controller_gravity: 0", "m/s.2 cannot be"),
+    ("robot", "convention: standard", "convention: standart", "did you mean 'standard'"),
+    ("robot", "alpha: [1.5707963267948966", "alpha: [90", "rad cannot be"),
+    ("robot", "d: [0.1625", "d: [162.5", "m cannot be"),
+    ("robot", "d: [0.1625", "d: ['0.1625'", "'0.1625' is not a number"),
+    ("robot", "mass: [3.761", "mass: [-3.761", "negative"),
+    ("robot", "mass: [3.761", "mass: [3761000", "kg cannot be"),
+    ("robot", "mass: [3.761", "mass: [.nan", "finite"),
+    ("robot", "mass: [3.761, ", "mass: [", "has 5 values, 6 are needed"),
+    ("robot", "[0.0, -0.02561, 0.00193]", "[0.0, -25.61, 1.93]", "m cannot be"),
+    ("robot", "[0.0, 0.0, 0.0, 0.0, 0.0, 0.0002]", "[0.0, 0.0, 0.0, 0.0, 0.0, -0.0002]",
+     "principal moment"),
+    ("robot", "[0.0, 0.0, 0.0, 0.0, 0.0, 0.0002]", "[0.0, 0.0, 0.0, 0.0, 0.0, 200]", "across"),
+    ("robot", "torque: [150.0", "torqe: [150.0", r"did you mean 'torque'\?"),
+    ("robot", "torque: [150.0", "torque: [-150.0", "positive"),
+    ("robot", "position: [6.283185", "position: [360", "rad cannot be"),
+    ("robot", "velocity: [3.141593", "velocity: [180", "rad/s cannot be"),
+    ("robot", "gear_ratio: [101", "gear_ration: [101", r"did you mean 'gear_ratio'\?"),
+    ("robot", "gear_ratio: [101", "gear_ratio: [-101", "positive"),
+    ("robot", "gear_ratio: [101", "gear_ratio: [1010000", "cannot be"),
+    ("robot", "rotor_inertia: [0.00018774", "rotor_inertia: [-0.00018774", "negative"),
+    ("robot", "winding_resistance: [0.3", "winding_resistance: [-0.3", "positive"),
+    ("robot", "winding_resistance: [0.3", "winding_resistance: [0", "positive"),
+    ("robot", "torque_constant: [0.098322", "torque_constant: [-0.098322", "positive"),
+    ("robot", "back_emf_constant: [0.065548", "back_emf_constant: [-0.065548", "positive"),
+    ("robot", "[3.637679, -0.011074", "[3.637679, 11.074", "within a kelvin"),
+    ("robot", "[3.637679, -0.011074", "[-36.37679, -0.011074", "not positive at"),
+    ("robot", "nominal_voltage: 48.0", "nominal_voltage: -48.0", "positive"),
+    ("robot", "standby_power: 29.3", "standby_power: 1e9", "W cannot be"),
+    ("seven", "fixed: [0]", "fixed: [0, 0]", "each at most once"),
+    ("seven", "fixed: [0]", "fixed: [8]", "names link 8, of 0 to 7"),
+    ("seven", "fixed: [0]", "fixed: [true]", "whole number"),
+    # models
+    ("model", "schema: 1", "schema: 2", "update ur_energy_model"),
+    ("model", "gravity: [0.0, 6.94", "gravity: [0.0, 0.0", "m/s.2 cannot be"),
+    ("model", "payload_mass: 1.2", "payload_mass: -1.2", "negative"),
+    ("model", "payload_mass: 1.2", "payload_mass: 1.2e6", "kg cannot be"),
+    ("model", "payload_mass: 1.2", "payload_maas: 1.2", "did you mean 'payload_mass'"),
+    ("model", "unit: '1', std: 0.0", "unit: '1', std: -0.1", "negative"),
+    ("model", "gear_ratio: {value: 101.0", "gear_ratio: {value: -101.0", "positive"),
+    ("model", "gear_ratio: {", "gear_ration: {", "did you mean 'gear_ratio'"),
+    ("model", "reflected_inertia: {value: 1.9", "reflected_inertia: {value: -1.9", "negative"),
+    ("model", "winding_resistance: {value: 0.3", "winding_resistance: {value: -0.3", "negative"),
+    ("model", "winding_resistance: {value: 0.3", "winding_resistance: {value: 1e9", "ohm cannot"),
+    ("model", "winding_resistance: {value: 0.3, unit: ohm, std: 0.0",
+     "winding_resistance: {value: -0.3, unit: ohm, std: 0.2", "must not be negative"),
+    ("model", "driver: {unit: W/A, shoulder_pan_joint: 0.2",
+     "driver: {unit: W/A, shoulder_pan_joint: -0.2", "must not be negative"),
+    ("model", "back_emf_constant: {value: 0.098", "back_emf_constant: {value: -0.098", "negative"),
+    ("model", "temperature_range: {lowest: 20.0", "temperature_range: {lowest: 50", "above"),
+    ("model", "temperature_range: {lowest: 20.0", "temperature_range: {lowest: -1e6", "degC"),
+    ("model", "presliding: {value: 0.001", "presliding: {value: -0.001", "negative"),
+    ("model", "current_residual: {value: 0.02", "current_residual: {value: -1", "negative"),
+    ("model", "current_delay: {value: 0.0012", "current_delay: {value: 5", "s cannot be"),
+    ("model", "standby: {value: 25.0", "standby: {value: -25.0", "negative"),
+    ("model", "kind: physical", "kind: pysical", "did you mean 'physical'"),
+    ("model", "floor: {value: 0.0", "floor: {value: 1.0e+9", "W cannot be"),
+    ("model", "floor: {value: 0.0", "floor: {value: 26", "above the standby power"),
+    ("model", "storage: {value: 0.0", "storage: {value: -1", "negative"),
+    ("model", "driver_std: {value: 0.01", "driver_std: {value: -0.01", "negative"),
+    ("model", "idle: 12.5", "pwoer off: 12.5", "did you mean 'power off'"),
+    ("model", "idle: 12.5", "idle: -500", "W cannot be"),
+    ("model", "residual: {value: 1.5, unit: W", "residual: {value: 1.5, unit: mW", "'mW' must be"),
+    # trajectories
+    ("trajectory", "schema: 1", "schema: 2", "update ur_energy_model"),
+    ("trajectory", "period: 10.0", "periode: 10.0", "did you mean 'period'"),
+    ("trajectory", "period: 10.0", "period: 0", "positive"),
+    ("trajectory", "period: 10.0", "period: true", "not a number"),
+    ("trajectory", "repetitions: 3", "repetitions: 2.5", "whole number"),
+    ("trajectory", "repetitions: 3", "repetitions: 90000", "longer than a day"),
+    ("trajectory", "repetitions: 3", "repetitions: 1e300", "must be 1 to"),
+    ("trajectory", "q0: [", "q0: [9000, ", "rad cannot be"),
+    # geometry
+    ("geometry", "robot: ur5e", "robot: ur3", "must be ur5e"),
+    ("geometry", "{link: 0", "{lnik: 0", "did you mean 'link'"),
+    ("geometry", "{link: 0", "{link: -1", "must be 0 to"),
+    ("geometry", "radius: ", "radius: -", "positive"),
+    ("geometry", "[[0, 1]", "[[0, 1, 2]", "2 are needed"),
+    ("geometry", "[[0, 1]", "[[1, 1]", "two links"),
+    ("geometry", "[[0, 1]", "[[0, 99]", "must be 0 to"),
+    # constants of simulated arms
+    ("simulation", "schema: 1", "schema: 2", "update ur_energy_model"),
+    ("simulation", "speed: [0.01", "speed: [-0.01", "positive"),
+    ("simulation", "speed: [0.01, 0.5", "speed: [0.5, 0.5", "increase"),
+    ("simulation", "speed: [0.01, ", "speed: [", "has 4 values, 3 are needed"),
+    ("simulation", "breakaway: 1.12", "breakaway: 0.5", "cannot be"),
+    ("simulation", "breakaway: 1.12", "brakeaway: 1.12", "did you mean 'breakaway'"),
+    ("simulation", "max_torque: [9.0, 28.0", "max_torque: [28.0, 9.0", "increase"),
+    ("simulation", "winding_resistance: [2.394, ", "winding_resistance: [", "5 are needed"),
+    ("simulation", "standby_power: [24.2, 36.0]", "standby_power: [36.0, 24.2]", "above highest"),
+    ("simulation", "torque_constant: 0.12", "torque_constant: 12", "cannot be"),
+    ("simulation", "brake_voltage: 54.0", "brake_voltage: 0", "positive"),
+    ("simulation", "temperature_step: 0.0625", "temperature_step: 0", "positive"),
+    ("simulation", "voltage_noise: 0.015", "voltage_noise: -0.015", "negative"),
+    # published figures
+    ("published", "schema: 1", "schema: 2", "update ur_energy_model"),
+    ("published", "condition_number: 153", "condition_nubmer: 153", "did you mean"),
+    ("published", "torque_constants: [0.1350", "torque_constants: [-0.1350", "positive"),
+    ("published", "harmonics: 5", "harmonics: five", "whole number"),
+]  # fmt: skip
+
+ELSEWHERE = ("shoulder_lift_joint, ", "speed: [0.01, ")
+"""Lengths that disagree with a list further down, which is the one that is told."""
+
+
+@pytest.mark.parametrize(("kind", "old", "new", "problem"), FAULTS)
+def test_faults_are_refused_where_they_are(
+    tmp_path: Path, kind: str, old: str, new: str, problem: str
+) -> None:
+    text = valid(kind)
+    assert old in text
+    path = tmp_path / "x.yaml"
+    path.write_text(text.replace(old, new, 1), encoding="utf-8")
+    with pytest.raises(InputError) as refusal:
+        READERS[kind](path)
+    assert re.search(problem, str(refusal.value))
+    line = place(refusal.value)
+    first = text[: text.index(old)].count("\n") + 1
+    assert old in ELSEWHERE or line in range(first, first + 1 + new.count("\n"))
+
+
+def place(error: InputError) -> int:
+    """Line that a refusal names; it must be one line of text itself."""
+    assert "\n" not in str(error)
+    assert str(error).startswith(f"{error.source}: line ")
+    return int(str(error.field).split(":")[0].split()[1])
+
+
+VALUES = st.sampled_from([
+    "-1", "0", "1e9", "-1e9", "1e999", ".nan", "-.inf", "null", "true", "'1'", "x", "[]", "{}",
+    "[[1]]", "1:30", "0x1F", "&a 1", "*a", "!!float 1", "9" * 400, "[1, 2, 3]", "{a: 1}", "? ",
+])  # fmt: skip
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    kind=st.sampled_from(sorted(READERS)), at=st.floats(0, 0.9999), value=VALUES, key=st.booleans()
+)
+def test_any_other_value_or_key_loads_or_is_refused_in_one_line(kind, at, value, key) -> None:
+    """Each number or key of each file in turn becomes something else."""
+    text = valid(kind)
+    places = list(re.finditer(r"[A-Za-z_]\w*(?=:)" if key else r"(?<=[\[ ])-?\d[\d.e-]*", text))
+    found = places[int(at * len(places))]
+    check(kind, text[: found.start()] + value + text[found.end() :])
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    kind=st.sampled_from(sorted(READERS)),
+    at=st.floats(0, 0.9999),
+    length=st.integers(0, 200),
+    junk=st.text(st.characters(codec="utf-8"), max_size=5),
+)
+def test_any_damage_loads_or_is_refused_in_one_line(kind, at, length, junk) -> None:
+    text = valid(kind)
+    start = int(at * len(text))
+    check(kind, text[:start] + junk + text[start + length :])
+
+
+def check(kind: str, text: str) -> None:
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "x.yaml"
+        path.write_text(text, encoding="utf-8")
+        message = str(path)
+        try:
+            READERS[kind](path)
+        except UrEnergyError as error:
+            message = str(error)
+        assert str(path) in message
+        assert "\n" not in message
+        assert len(message) < 1500

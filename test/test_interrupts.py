@@ -1,0 +1,100 @@
+"""Ctrl-C raises once where it can be caught, and never leaves a traceback."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import threading
+import time
+import weakref
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from test.interrupting import assert_quiet, interrupted
+from ur_energy_model import interrupts
+
+
+def test_echoes_of_an_interrupt_raise_nothing():
+    with interrupts.raised_once():
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+
+
+def test_a_later_interrupt_raises_again(monkeypatch):
+    monkeypatch.setattr(interrupts, "ECHO", 0.0)
+    with interrupts.raised_once():
+        for _ in range(2):
+            with pytest.raises(KeyboardInterrupt):
+                signal.raise_signal(signal.SIGINT)
+
+
+def test_what_was_installed_before_is_restored():
+    before = signal.getsignal(signal.SIGINT), sys.unraisablehook
+    with pytest.raises(KeyboardInterrupt), interrupts.raised_once():
+        signal.raise_signal(signal.SIGINT)
+    assert (signal.getsignal(signal.SIGINT), sys.unraisablehook) == before
+
+
+def test_an_interrupt_that_python_swallows_is_raised_later():
+    class Thing:
+        pass
+
+    things = [Thing()]
+    held = weakref.ref(things[0], lambda _: signal.raise_signal(signal.SIGINT))
+
+    def work() -> None:
+        with interrupts.raised_once():
+            things.clear()  # the callback cannot raise
+            threading.Event().wait(30.0)
+
+    began = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        work()
+    assert held() is None
+    assert time.monotonic() - began < 25.0
+
+
+def test_other_threads_leave_signals_alone():
+    before = signal.getsignal(signal.SIGINT)
+    seen = []
+
+    def look() -> None:
+        with interrupts.raised_once():
+            seen.append(signal.getsignal(signal.SIGINT))
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    thread.join()
+    assert seen == [before]
+
+
+def test_ignored_for_good():
+    code = (
+        "import os, signal\nfrom ur_energy_model import interrupts\ninterrupts.ignore()\n"
+        "for _ in range(100): os.kill(os.getpid(), signal.SIGINT)\nprint('alive')"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "alive\n"
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["record", "--robot", "ur5e", "--wait", "60", "-o", "bag"],
+        ["excite", "--robot", "ur5e", "--time-limit", "60", "-o", "motion.yaml"],
+    ],
+    ids=["record", "excite"],
+)
+def test_a_command_ends_quietly_whenever_it_is_interrupted(
+    arguments: list[str], tmp_path: Path, fresh_host
+) -> None:
+    if arguments[0] == "record":
+        arguments = [*arguments, "--host", fresh_host()]
+    delays = np.linspace(0.0, 1.5, 8).tolist()
+    ends = interrupted("ur_energy", arguments, delays, tmp_path, code=130)
+    assert_quiet(ends, 130)

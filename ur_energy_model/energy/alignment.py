@@ -1,0 +1,59 @@
+"""Joint speeds at the instants that the currents of the same packets belong to.
+
+A packet's current was there some time before its speed, or after: drives hold a current over a
+controller cycle, and sensors and buses delay what they report. What counts is that current and
+acceleration go together, so that a power k i w taken with the later speed is too high by
+k i (dw/dt) delay all the time.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ur_energy_model.energy.gaps import bridged_steps
+
+Array = NDArray[np.float64]
+
+
+def backward_difference(time: Array, values: Array) -> Array:
+    """Rate of change since the last sample [samples, ...], per second; zero across gaps.
+
+    Args:
+        time: [samples], s.
+        values: [samples, ...].
+    """
+    return rate_of_change(bridged_steps(time), np.diff(values, axis=0, prepend=values[:1]))
+
+
+class SpeedAlignment:
+    """Speeds `delay` seconds earlier, batch by batch.
+
+    Args:
+        delay: of the currents behind the speeds [s]; negative where currents are ahead.
+    """
+
+    def __init__(self, delay: float) -> None:
+        self.delay = delay
+        self._last: Array | None = None
+
+    def __call__(self, steps: Array, qd: Array) -> Array:
+        """Joint velocities [samples, n], rad/s, to go with the currents of the same samples.
+
+        Args:
+            steps: bridged steps to the samples (`Steps.bridged`) [samples], s.
+            qd: joint velocities as reported [samples, n], rad/s.
+        """
+        if self.delay == 0.0 or not len(qd):
+            return qd
+        before = qd[:1] if self._last is None else self._last[None]
+        self._last = qd[-1]
+        return np.asarray(
+            qd - self.delay * rate_of_change(steps, np.diff(qd, axis=0, prepend=before))
+        )
+
+
+def rate_of_change(steps: Array, change: Array) -> Array:
+    """Change per step, zero where the step is."""
+    safe = np.where(steps > 0.0, steps, np.inf)
+    return np.asarray(change / safe.reshape(-1, *(1,) * (change.ndim - 1)))

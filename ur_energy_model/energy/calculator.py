@@ -1,0 +1,324 @@
+"""The one calculator: from telemetry to the power of every channel, sample by sample.
+
+Whoever shows power or energy drives this: the live estimator, `ur_energy estimate`, reports,
+evaluation. What it answers does not depend on how samples are batched, because all that is
+remembered (gaps, the speed of the sample before, standby, the supply's store) follows the
+samples and the controller's clock. Equations: drive.py; supply.py; Clochiatti et al., Robotica
+2024, eq. 19-26; Heredia et al., EcBot, eq. 13-21.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ur_energy_model.energy.anchoring import AnchorCredit
+from ur_energy_model.energy.batches import rows_of
+from ur_energy_model.energy.channels import QUANTITIES, ArmState, Channels, arm_states
+from ur_energy_model.energy.conditions import Conditions
+from ur_energy_model.energy.gaps import DEFAULT_GAP_LIMIT, GapRule
+from ur_energy_model.energy.measured_powers import MeasuredPowers
+from ur_energy_model.energy.mode_power import mode_power
+from ur_energy_model.energy.motion_powers import MotionPowers
+from ur_energy_model.energy.power_table import PowerTable
+from ur_energy_model.energy.standby import Standby, StandbyTracker
+from ur_energy_model.energy.supply import SupplyStore
+from ur_energy_model.errors import MissingFieldError, WrongRobotError
+from ur_energy_model.model.drive import Prediction
+from ur_energy_model.model.dynamics import ArmDynamics
+from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.telemetry.samples import Telemetry
+
+Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+Method = Literal["auto", "current", "motion"]
+
+MEASURED_FIELDS: tuple[str, ...] = (
+    "actual_qd",
+    "actual_current",
+    "joint_temperatures",
+    "actual_robot_voltage",
+    "actual_robot_current",
+    "robot_mode",
+    "safety_mode",
+)
+"""RTDE fields that powers from measured currents follow from; the first two are indispensable."""
+FIELDS: tuple[str, ...] = (
+    *MEASURED_FIELDS,
+    "actual_q",
+    "target_q",
+    "target_qd",
+    "target_qdd",
+    "payload",
+    "payload_cog",
+    "payload_inertia",
+    "speed_scaling",
+    "target_speed_fraction",
+)
+"""All RTDE fields that the calculator reads; what a source lacks is left out."""
+SENSITIVITY_PERIOD = 0.05
+"""Sensitivities are worked out once in each such stretch of the clock and held within it [s]."""
+
+
+@dataclass(frozen=True)
+class PowerOptions:
+    """How powers are found.
+
+    Attributes:
+        method: from measured "current", from "motion" by the model, or "auto".
+        track_standby: follow the standby power at standstill.
+        standby_limit: largest departure from the model's standby [W].
+        idle_power: with brakes engaged, where neither bus nor model tells; None takes standby [W].
+        gap_limit: longest step between samples that is bridged at any rate [s].
+    """
+
+    method: Method = "auto"
+    track_standby: bool = True
+    standby_limit: float = 15.0
+    idle_power: float | None = None
+    gap_limit: float = DEFAULT_GAP_LIMIT
+
+
+class EnergyCalculator:
+    """Powers of every channel of one arm.
+
+    Args:
+        model: identified model of the arm.
+        robot: its description.
+        options: how powers are found.
+
+    Raises:
+        WrongRobotError: model and description have different joints.
+    """
+
+    def __init__(
+        self, model: EnergyModel, robot: RobotDescription, options: PowerOptions | None = None
+    ) -> None:
+        if tuple(joint.name for joint in model.joints) != robot.joint_names:
+            raise WrongRobotError(
+                model.robot,
+                f"the model's joints are not those of {robot.name}",
+                "give the model of this robot",
+            )
+        self.model = model
+        self.robot = robot
+        self.options = PowerOptions() if options is None else options
+        self.gaps = GapRule(self.options.gap_limit)
+        self.conditions = Conditions(model.setup)
+        self.standby = StandbyTracker(
+            model.bus.standby,
+            model.sessions.standby,
+            self.options.standby_limit,
+            self.options.track_standby,
+        )
+        self._measured = MeasuredPowers(model)
+        self._expected = MotionPowers(model, robot, self.conditions)
+        self._store = SupplyStore(model.bus.storage, model.bus.floor)
+        self.channels = Channels(robot.joint_names, self._error_counts())
+        self._anchor = AnchorCredit(self.channels, model.bus.standby, model.sessions.standby)
+        self._held = np.zeros(len(self.channels) - self.channels.sensitivity)
+        self._stretch: float | None = None
+
+    def adopt(self, earlier: EnergyCalculator) -> None:
+        """Go on where a calculator with another model of the same arm stopped."""
+        self.gaps = earlier.gaps
+        self.conditions.adopt(earlier.conditions)
+
+    def retune(self, options: PowerOptions) -> None:
+        """Take over the options that may change on the way; the method stays."""
+        self.gaps.limit = options.gap_limit
+        self.standby.enabled = options.track_standby
+        self.standby.limit = options.standby_limit
+        self.options = options
+
+    def __call__(self, batch: Telemetry) -> PowerTable | None:
+        """Powers of samples that follow those of the last call; None where none of them counts.
+
+        Raises:
+            MissingFieldError: a field is missing that the method cannot do without.
+        """
+        current = self.currents(batch)
+        batch, current, refused = _usable(batch, current)
+        if not len(batch):
+            return None
+        steps = self.gaps(batch.time)
+        again = (steps.bridged > 0.0) | (steps.lost > 0.0) | steps.back
+        again[0] |= self._stretch is None  # the very first sample
+        if not again.all():  # samples that repeat a timestamp
+            batch, steps = rows_of(batch, again), steps.cut(again)
+            current = None if current is None else current[again]
+            if not len(batch):
+                return None
+        states = arm_states(batch, batch.columns["actual_qd"])
+        powers = self._powers(batch, current, steps.bridged)
+        self.conditions.follow(batch)
+        bus = batch.bus_power
+        standby = self._supply(powers, batch.time, steps.bridged, states, bus)
+        self._brakes_engaged(powers, batch, states, bus)
+        if bus is not None:
+            powers[:, self.channels.arm["bus"]] = np.nan_to_num(bus)
+        rows, columns = np.arange(len(batch)), self.channels
+        powers[rows, columns.state_energy + states] = powers[:, columns.arm["total"]]
+        powers[rows, columns.state_time + states] = 1.0
+        credit = self._anchor(steps.bridged, states, standby)
+        measured = bus is not None and bool(np.isfinite(bus).all())
+        return PowerTable(batch, refused, steps, states, powers, measured, credit)
+
+    def joint_positions(self, q: Array) -> Array:
+        """Positions of the joints in the base frame [n, 3], m, at joint angles [n], rad."""
+        return self.dynamics.joint_positions(q)
+
+    @property
+    def dynamics(self) -> ArmDynamics:
+        """Rigid-body dynamics of the arm in its present setup."""
+        return self._expected.dynamics_in(self.conditions.setup)
+
+    def _powers(self, batch: Telemetry, current: Array | None, steps: Array) -> Array:
+        """Powers of motors and drivers with brakes released [samples, channels].
+
+        The column of the total holds the inductive term alone, for `_supply` to go on with.
+        """
+        columns, temperature = self.channels, batch.columns.get("joint_temperatures")
+        out = np.zeros((len(batch), len(columns)))
+        stretch = np.floor(batch.time / SENSITIVITY_PERIOD)
+        due = np.diff(stretch, prepend=np.nan if self._stretch is None else self._stretch) != 0
+        self._stretch = float(stretch[-1])
+        held = [self._held[None]]
+        if current is None:
+            for rows, powers, looked in self._expected(batch, temperature, due):
+                self._fill(out[rows], powers)
+                held.append(self._errors(looked))
+        else:
+            qd = batch.columns["actual_qd"]
+            self._fill(out, self._measured(steps, qd, current, temperature))
+            if due.any():
+                warmth = None if temperature is None else temperature[due]
+                held.append(
+                    self._errors(self._measured.sensitivities(qd[due], current[due], warmth))
+                )
+        values = np.concatenate(held)
+        out[:, columns.sensitivity :] = values[np.cumsum(due)]
+        self._held = values[-1]
+        return out
+
+    def _fill(self, out: Array, powers: Prediction) -> None:
+        """Enter powers into rows of the table; the total is the demand without standby."""
+        columns = self.channels
+        for name in QUANTITIES:
+            out[:, columns.per_joint[name]] = getattr(powers, name)
+        out[:, columns.arm["driver"]] = powers.driver_power
+        out[:, columns.arm["total"]] = powers.demand - powers.standby_power
+
+    def _errors(self, powers: Prediction) -> Array:
+        """Sensitivities in the order of the table's last columns [samples, errors], W.
+
+        The session's standby comes last, with a deviation of 1 W.
+        """
+        samples, n = powers.sensitivity.shape[:2]
+        each, whole = self.channels.errors
+        out = np.zeros((samples, n * each + whole))
+        joints, total = out[:, : n * each], out[:, n * each :]
+        joints.reshape(samples, n, each)[:, :, : powers.sensitivity.shape[2]] = powers.sensitivity
+        total[:, : powers.total_sensitivity.shape[1]] = powers.total_sensitivity
+        total[:, -1] = 1.0
+        return out
+
+    def _supply(
+        self,
+        out: Array,
+        time: Array,
+        steps: Array,
+        states: NDArray[np.intp],
+        bus: Array | None,
+    ) -> Standby:
+        """Add standby, and what the supply gives of the demand."""
+        arm = self.channels.arm
+        motors = out[:, arm["total"]]
+        unexplained = np.full(len(out), np.nan) if bus is None else bus - motors
+        still = states == ArmState.STANDSTILL
+        standby = self.standby.follow(time, steps, still, unexplained)
+        out[:, arm["standby"]] = standby.power
+        out[:, arm["total"]] = self._store(steps, motors + standby.power)
+        out[:, -1] *= standby.std
+        return standby
+
+    def _brakes_engaged(
+        self, out: Array, batch: Telemetry, states: NDArray[np.intp], bus: Array | None
+    ) -> None:
+        """Where the motors do not hold the arm: as the bus shows it, else as the model knows."""
+        braked = states < ArmState.STANDSTILL
+        if not braked.any():
+            return
+        idle = self.options.idle_power
+        engaged = self.standby.power if idle is None else idle
+        modes = batch.columns["robot_mode"][braked]
+        power = mode_power(self.model.bus.mode_power, modes, engaged)
+        if bus is not None:
+            shown = bus[braked]
+            power = np.where(np.isfinite(shown), shown, power)
+        out[braked] = 0.0
+        out[braked, self.channels.arm["standby"]] = power
+        out[braked, self.channels.arm["total"]] = power
+
+    def _error_counts(self) -> tuple[int, int]:
+        """Most parameter errors of a joint's and of the total power that the method can have.
+
+        One more of the total is the session's standby.
+        """
+        zero = np.zeros((1, self.robot.dof))
+        probes = []
+        if self.options.method != "motion":
+            probes.append(self.model.joint_power(zero, zero))
+        if self.options.method != "current":
+            probes.append(self.model.from_link_torque(zero, zero, zero))
+        each = max(probe.sensitivity.shape[-1] for probe in probes)
+        return each, 1 + max(probe.total_sensitivity.shape[-1] for probe in probes)
+
+    def currents(self, batch: Telemetry) -> Array | None:
+        """Measured currents [samples, n], A, where the method takes them and they are there.
+
+        Raises:
+            MissingFieldError: a field is missing that the method cannot do without.
+        """
+        if "actual_qd" not in batch.columns:
+            batch.require("actual_qd", purpose="energy")
+        if self.options.method == "motion":
+            return None
+        if "actual_current" in batch.columns:
+            return batch.columns["actual_current"]
+        if "actual_current_as_torque" in batch.columns:
+            joints = self.model.joints
+            scale = np.array([joint.gear_ratio * joint.torque_constant for joint in joints])
+            return np.asarray(batch.columns["actual_current_as_torque"] / scale)
+        if self.options.method == "current":
+            raise MissingFieldError(
+                batch.info.source,
+                "is missing, and the method current needs it",
+                "set method to motion",
+                field="actual_current",
+            )
+        return None
+
+
+def _usable(batch: Telemetry, current: Array | None) -> tuple[Telemetry, Array | None, int]:
+    """A batch and its currents without samples that are not finite, and how many those are."""
+    needed = [batch.time[:, None], batch.columns["actual_qd"]]
+    if current is not None:
+        needed.append(current)
+    else:
+        names = ("target_q", "target_qd", "target_qdd", "actual_q")
+        needed += [batch.columns[name] for name in names if name in batch.columns]
+    if "joint_temperatures" in batch.columns:
+        needed.append(batch.columns["joint_temperatures"])
+    if all(np.isfinite(values.sum()) for values in needed):
+        return batch, current, 0
+    good = np.asarray(np.isfinite(np.concatenate(needed, axis=1)).all(axis=1))
+    return (
+        rows_of(batch, good),
+        None if current is None else current[good],
+        len(batch) - int(good.sum()),
+    )

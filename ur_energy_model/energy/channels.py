@@ -1,0 +1,134 @@
+"""What the live estimator integrates: the layout of its power matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from enum import IntEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ur_energy_model.energy.meter import MeterReading
+from ur_energy_model.telemetry.modes import BRAKES_RELEASED, POWER_OFF, PROTECTIVE_STOP
+from ur_energy_model.telemetry.samples import Telemetry
+
+Array = NDArray[np.float64]
+
+QUANTITIES: tuple[str, ...] = (
+    "electrical_power", "mechanical_power", "copper_loss", "friction_loss",
+)  # fmt: skip
+"""Per joint, W."""
+
+ARM: tuple[str, ...] = ("total", "standby", "driver", "bus")
+"""Whole arm, W; bus is the measured power."""
+
+
+class ArmState(IntEnum):
+    """What the arm is doing, as far as its energy is concerned; always exactly one of them."""
+
+    OFF = 0
+    """Joints without power."""
+    BRAKED = 1
+    """Joints powered, brakes engaged (idle)."""
+    STANDSTILL = 2
+    """Brakes released, held in place by the motors."""
+    MOVING = 3
+    PROTECTIVE_STOP = 4
+
+
+class Channels:
+    """Columns of the power matrix [samples, channels] of an arm with n joints.
+
+    First every quantity of every joint, then the arm's, then the arm's total power by state and
+    the number 1 by state (whose integral is the time spent in it), last the sensitivities of the
+    powers to the model's parameter errors, from which the energies' deviations follow.
+
+    Args:
+        joints: n joint names.
+        errors: number of independent parameter errors of a joint's power, and of the total.
+    """
+
+    def __init__(self, joints: Sequence[str], errors: tuple[int, int] = (0, 0)) -> None:
+        self.joints = tuple(joints)
+        n = len(self.joints)
+        self.names: tuple[str, ...] = (
+            *(f"{joint}/{quantity}" for quantity in QUANTITIES for joint in self.joints),
+            *ARM,
+            *(f"energy_{state.name.lower()}" for state in ArmState),
+            *(f"time_{state.name.lower()}" for state in ArmState),
+            *(f"{joint}/error_{k}" for joint in self.joints for k in range(errors[0])),
+            *(f"total/error_{k}" for k in range(errors[1])),
+        )
+        self.errors = errors
+        self.per_joint = {name: slice(i * n, (i + 1) * n) for i, name in enumerate(QUANTITIES)}
+        """Columns of each joint quantity."""
+        arm = n * len(QUANTITIES)
+        self.arm = {name: arm + i for i, name in enumerate(ARM)}
+        """Column of each quantity of the whole arm."""
+        self.state_energy = arm + len(ARM)
+        """First of the columns of total power by state."""
+        self.state_time = self.state_energy + len(ArmState)
+        """First of the columns of time by state."""
+        self.sensitivity = self.state_time + len(ArmState)
+        """First of the columns of sensitivities: those of the joints, then those of the total."""
+
+    def deviations(self, net: Array) -> tuple[Array, float]:
+        """Standard deviations of integrals (or means) of the channels [channels].
+
+        Returns:
+            Those of the joints' electrical energies [n] and of the total energy, J (or W).
+        """
+        n, (each, _) = len(self.joints), self.errors
+        errors = net[self.sensitivity :]
+        joints = np.linalg.norm(errors[: n * each].reshape(n, each), axis=1)
+        return joints, float(np.linalg.norm(errors[n * each :]))
+
+    def deviation_of_joints(self, net: Array) -> float:
+        """Standard deviation of all joints' electrical energy together, J (or W).
+
+        Errors of the drives are common to the joints and add up.
+        """
+        n, (each, _) = len(self.joints), self.errors
+        errors = net[self.sensitivity : self.sensitivity + n * each].reshape(n, each)
+        return float(np.linalg.norm(errors.sum(axis=0)))
+
+    def by_state(self, net: Array, first: int) -> dict[ArmState, float]:
+        """Values of the columns by state that begin at `first` (state_energy or state_time)."""
+        return {state: float(net[first + state]) for state in ArmState}
+
+    def adopt(self, reading: MeterReading, names: Sequence[str]) -> MeterReading:
+        """A reading of channels `names`, in the order of these; what is new starts at zero."""
+        if tuple(names) == self.names:
+            return reading
+        places = {name: i for i, name in enumerate(names)}
+        old = [places.get(name) for name in self.names]
+
+        def pick(values: Array) -> Array:
+            return np.array([0.0 if place is None else values[place] for place in old])
+
+        return replace(reading, net=pick(reading.net), consumed=pick(reading.consumed))
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+
+STANDSTILL_SPEED = 0.005
+"""A joint slower than this stands still [rad/s]; velocity noise is below 0.002."""
+
+
+def arm_states(batch: Telemetry, qd: Array) -> NDArray[np.intp]:
+    """ArmState of each sample [n], from the modes of a batch and joint velocities [n, joints].
+
+    Where the modes were not recorded the arm counts as running.
+    """
+    moving = np.abs(qd).max(axis=1) > STANDSTILL_SPEED
+    states = np.where(moving, int(ArmState.MOVING), int(ArmState.STANDSTILL))
+    modes = batch.columns.get("robot_mode")
+    if modes is not None and not (modes == BRAKES_RELEASED[-1]).all():
+        states[~np.isin(modes, BRAKES_RELEASED)] = ArmState.BRAKED
+        states[modes <= POWER_OFF] = ArmState.OFF
+    safety = batch.columns.get("safety_mode")
+    if safety is not None and (safety == PROTECTIVE_STOP).any():
+        states[(safety == PROTECTIVE_STOP) & (states != ArmState.OFF)] = ArmState.PROTECTIVE_STOP
+    return states

@@ -1,0 +1,165 @@
+"""Energy per cycle: when a cycle starts, and what it took."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ur_energy_model.energy.channels import ArmState, Channels
+from ur_energy_model.energy.meter import MeterReading
+from ur_energy_model.errors import MissingFieldError
+from ur_energy_model.telemetry.modes import PLAYING
+from ur_energy_model.telemetry.samples import Telemetry
+
+Trigger = Literal["none", "program", "digital_output", "int_register"]
+
+TRIGGER_FIELD: dict[str, str] = {
+    "program": "runtime_state",
+    "digital_output": "actual_digital_output_bits",
+    "int_register": "output_int_register_0",
+}
+
+
+@dataclass(frozen=True)
+class Cycle:
+    """What one cycle took.
+
+    Attributes:
+        number: 1 for the first since the estimator started.
+        start: controller time [s].
+        reading: energies of all channels during the cycle.
+        peak_power: largest total power [W].
+    """
+
+    number: int
+    start: float
+    reading: MeterReading
+    peak_power: float
+
+    @property
+    def duration(self) -> float:
+        """Time from start to end, gaps included [s]."""
+        return self.reading.accounted + self.reading.unaccounted
+
+    def summary(self, channels: Channels) -> dict[str, float]:
+        """Named figures [J, s, W], in a fixed order."""
+        net = self.reading.net
+        energy = dict(zip(ArmState, net[channels.state_energy :], strict=False))
+        time = dict(zip(ArmState, net[channels.state_time :], strict=False))
+        joints = zip(channels.joints, net[channels.per_joint["electrical_power"]], strict=True)
+        return {
+            "start": self.start,
+            "duration": self.duration,
+            "total_energy": float(net[channels.arm["total"]]),
+            "bus_energy": float(net[channels.arm["bus"]]),
+            "peak_power": self.peak_power,
+            "motion_time": float(time[ArmState.MOVING]),
+            "motion_energy": float(energy[ArmState.MOVING]),
+            "idle_time": float(sum(time.values()) - time[ArmState.MOVING]),
+            "idle_energy": float(sum(energy.values()) - energy[ArmState.MOVING]),
+            **{f"{name}_energy": float(value) for name, value in joints},
+        }
+
+
+class CycleStarts:
+    """Finds the samples at which a new cycle starts.
+
+    Args:
+        trigger: "program": a program starts to run; "digital_output": its rising edge;
+            "int_register": output_int_register_0 changes; "none": never.
+        output: number of the digital output.
+    """
+
+    def __init__(self, trigger: Trigger = "none", output: int = 0) -> None:
+        self.trigger = trigger
+        self.output = output
+        self._last: float | None = None
+
+    def find(self, batch: Telemetry) -> NDArray[np.intp]:
+        """Indices of the samples of this batch that start a cycle.
+
+        Raises:
+            MissingFieldError: the source does not have the field of the trigger.
+        """
+        if self.trigger == "none":
+            return np.empty(0, dtype=np.intp)
+        name = TRIGGER_FIELD[self.trigger]
+        if name not in batch.columns:
+            raise MissingFieldError(
+                batch.info.source, f"is missing, and cycle_trigger {self.trigger} needs it",
+                "set cycle_trigger to none", field=name,
+            )  # fmt: skip
+        signal = batch.columns[name]
+        first = signal[0] if self._last is None else self._last
+        self._last = float(signal[-1])
+        if first == self._last and (len(signal) == 1 or (signal == first).all()):
+            return np.empty(0, dtype=np.intp)
+        before = np.concatenate(([first], signal[:-1]))
+        if self.trigger == "program":
+            return np.flatnonzero((signal == PLAYING) & (before != PLAYING))
+        if self.trigger == "int_register":
+            return np.flatnonzero(signal != before)
+        bits, old = (
+            (values.astype(np.uint64) >> np.uint64(self.output)) & np.uint64(1)
+            for values in (signal, before)
+        )
+        return np.flatnonzero(bits > old)
+
+
+class CycleCounter:
+    """Readings from the start of one cycle to the start of the next."""
+
+    def __init__(self) -> None:
+        self.number = 0
+        self._start: tuple[float, MeterReading] | None = None
+        self._peak = 0.0
+
+    @property
+    def open(self) -> bool:
+        """Whether a cycle has started."""
+        return self._start is not None
+
+    def carry_over(self, adopt: Callable[[MeterReading], MeterReading]) -> None:
+        """The channels have changed; `adopt` takes a reading over to the new ones."""
+        if self._start is not None:
+            time, reading = self._start
+            self._start = (time, adopt(reading))
+
+    def observe(self, total_power: float) -> None:
+        """Largest total power of a stretch [W]."""
+        self._peak = max(self._peak, total_power)
+
+    def begin(self, time: float, reading: MeterReading) -> Cycle | None:
+        """A new cycle starts at a controller time [s]; the one it ends, if there was one."""
+        done = None
+        if self._start is not None:
+            start, before = self._start
+            self.number += 1
+            done = Cycle(self.number, start, reading - before, self._peak)
+        self._start = (time, reading)
+        self._peak = 0.0
+        return done
+
+
+class CycleLog:
+    """CSV file with one row a cycle, appended and flushed as cycles end."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path).expanduser()
+
+    def add(self, cycle: Cycle, channels: Channels, ended: str) -> None:
+        """Append a cycle that ended at an ISO 8601 time."""
+        row = {"cycle": cycle.number, "ended": ended, **cycle.summary(channels)}
+        new = not self.path.exists()
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with self.path.open("a", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, list(row))
+            if new:
+                writer.writeheader()
+            writer.writerow(row)

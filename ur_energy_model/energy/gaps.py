@@ -1,0 +1,98 @@
+"""Which steps between samples are bridged: the one rule that every integral over time follows.
+
+A step is a gap where it is longer than both a fixed limit and 2.5 sample periods. The period is
+the median of the steps before it, so that a recording of 5 Hz is as whole as one of 500 Hz, a
+single missing sample is bridged, and the answer depends neither on how samples are batched nor on
+those still to come.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+DEFAULT_GAP_LIMIT = 0.1
+"""Longest step that is bridged at any rate [s]."""
+PERIODS = 2.5
+"""Longest step that is bridged at low rates, in sample periods."""
+WINDOW = 15
+"""Steps whose median is the sample period."""
+FEWEST = 5
+"""Steps from which the period is taken to be known."""
+FIRST_LIMIT = 0.5
+"""Longest step that is bridged before the period is known [s]: two periods of 4 Hz."""
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Time from the previous sample to each of a batch.
+
+    Attributes:
+        bridged: steps to integrate over [samples], s; 0 for the very first sample, across gaps
+            and where the clock did not go forward.
+        lost: steps that are gaps [samples], s, else 0.
+        back: whether the clock went backwards, a restarted controller [samples].
+    """
+
+    bridged: Array
+    lost: Array
+    back: NDArray[np.bool_]
+
+    def cut(self, part: slice | NDArray[np.bool_]) -> Steps:
+        """Those of some of the samples: a slice, or a mask [samples]."""
+        return Steps(self.bridged[part], self.lost[part], self.back[part])
+
+
+class GapRule:
+    """Tells steps from gaps, batch by batch.
+
+    Args:
+        limit: longest step that is bridged at any rate [s].
+
+    Raises:
+        ValueError: the limit is not positive.
+    """
+
+    def __init__(self, limit: float = DEFAULT_GAP_LIMIT) -> None:
+        if not limit > 0:
+            raise ValueError(f"the gap limit must be positive, not {limit}")
+        self.limit = limit
+        self._last: float | None = None
+        self._recent: Array = np.zeros(0)
+
+    def __call__(self, time: Array) -> Steps:
+        """Steps to samples that follow those of the last call, at times [samples], s."""
+        steps = np.diff(time, prepend=time[:1] if self._last is None else self._last)
+        if not len(steps):
+            return Steps(steps, steps, np.zeros(0, dtype=bool))
+        self._last = float(time[-1])
+        forward = steps > 0.0
+        gap = steps > self.limit
+        if gap.any():
+            gap[forward] = steps[forward] > self._limits(steps[forward])
+        self._recent = np.concatenate([self._recent, steps[forward][-WINDOW:]])[-WINDOW:]
+        return Steps(np.where(forward & ~gap, steps, 0.0), np.where(gap, steps, 0.0), steps < 0.0)
+
+    def interrupt(self) -> None:
+        """Forget the last sample: the next batch starts a stretch of its own."""
+        self._last = None
+
+    def _limits(self, forward: Array) -> Array:
+        """Longest step that is bridged, for each step forward [m], s."""
+        limits = np.full(len(forward), self.limit)
+        steps = np.concatenate([self._recent, forward])
+        known = len(self._recent)
+        for k in np.flatnonzero(forward > self.limit):
+            before = steps[max(0, known + k - WINDOW) : known + k]
+            period = np.median(before) * PERIODS if len(before) >= FEWEST else FIRST_LIMIT
+            limits[k] = max(self.limit, float(period))
+        return limits
+
+
+def bridged_steps(time: Array, limit: float = DEFAULT_GAP_LIMIT) -> Array:
+    """Steps of a whole recording [samples], s, as `Steps.bridged` has them."""
+    return GapRule(limit)(time).bridged

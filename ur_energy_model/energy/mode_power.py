@@ -1,0 +1,28 @@
+"""Power of an arm that does not hold itself: switched off, or with its brakes engaged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ur_energy_model.telemetry.modes import POWER_OFF, ROBOT_MODES
+
+Array = NDArray[np.float64]
+
+
+def mode_power(known: Mapping[str, float], modes: Array, engaged: float) -> Array:
+    """Power by robot mode, where the bus does not show it [samples], W.
+
+    Args:
+        known: power by name of the mode, W, from the model.
+        modes: robot_mode of each sample [samples].
+        engaged: with brakes engaged, where the model does not tell [W].
+    """
+    power = np.where(modes <= POWER_OFF, 0.0, engaged)
+    for code in np.unique(modes):
+        name = ROBOT_MODES.get(int(code), "")
+        if name in known:
+            power[modes == code] = known[name]
+    return power

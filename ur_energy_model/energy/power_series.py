@@ -1,0 +1,99 @@
+"""Powers of a recording over time as a CSV file, for spreadsheets and plotting tools."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ur_energy_model.energy.channels import QUANTITIES, Channels
+from ur_energy_model.energy.meter import EnergyMeter
+from ur_energy_model.energy.power_table import PowerTable
+from ur_energy_model.errors import InputError
+from ur_energy_model.files import new_file
+
+Array = NDArray[np.float64]
+
+ARM_COLUMNS = (
+    "driver_power",
+    "standby_power",
+    "total_power",
+    "total_power_std",
+    "electrical_energy",
+    "bus_power",
+)
+
+
+@contextmanager
+def power_series(path: str | Path, channels: Channels) -> Iterator[PowerSeries]:
+    """A file of powers, which is there only when all of it was written.
+
+    Raises:
+        InputError: the place cannot be written.
+    """
+    try:
+        with new_file(path) as file:
+            yield PowerSeries(file, channels)
+    except OSError as error:
+        raise InputError(
+            path, f"cannot be written ({error.strerror})", "choose another place for --csv"
+        ) from error
+
+
+class PowerSeries:
+    """Rows of powers, in order of time.
+
+    Args:
+        file: open for writing.
+        channels: what the calculator answers.
+    """
+
+    def __init__(self, file: IO[str], channels: Channels) -> None:
+        self._writer = csv.writer(file, lineterminator="\n")
+        self._channels = channels
+        joints = [f"{kind}_{j}" for kind in QUANTITIES for j in range(len(channels.joints))]
+        self._writer.writerow(["timestamp", *joints, *ARM_COLUMNS])
+
+    def add(self, table: PowerTable, meter: EnergyMeter) -> None:
+        """Add a batch.
+
+        Args:
+            table: powers of its samples.
+            meter: has counted it, and nothing after it.
+        """
+        channels, power = self._channels, table.power
+        arm = channels.arm
+        n_errors = channels.errors[1]
+        total = power[:, arm["total"]]
+        columns = np.column_stack(
+            [
+                table.samples.time,
+                power[:, : arm["total"]],
+                power[:, arm["driver"]],
+                power[:, arm["standby"]],
+                total,
+                np.linalg.norm(power[:, -n_errors:], axis=1),
+                energy_at(table.steps.bridged, total, meter.net[arm["total"]]),
+                power[:, arm["bus"]] if table.bus_measured else np.full(len(total), np.nan),
+            ]
+        )
+        self._writer.writerows(
+            [["" if np.isnan(value) else f"{value:.9g}" for value in row] for row in columns]
+        )
+
+
+def energy_at(steps: Array, power: Array, end: float) -> Array:
+    """Energy up to every sample [samples], J, where it is `end` at the last one.
+
+    Args:
+        steps: bridged steps to the samples [samples], s.
+        power: [samples], W.
+        end: energy counted up to the last sample [J].
+    """
+    gains = 0.5 * (power[1:] + power[:-1]) * steps[1:]
+    return np.asarray(end - np.append(np.cumsum(gains[::-1])[::-1], 0.0))

@@ -1,0 +1,67 @@
+"""What the calculator answers: powers of consecutive samples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ur_energy_model.energy.gaps import Steps
+from ur_energy_model.telemetry.samples import Telemetry
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Credit:
+    """What anchoring the session changes of all that was counted before it.
+
+    Attributes:
+        index: of the first sample after it.
+        payers: channels of never negative power whose gains pay for what is to be taken off.
+        energy: by channel [channels], J; zero for the deviations.
+        deviation: of the integrated sensitivities [channels], J; zero for the energies.
+    """
+
+    index: int
+    payers: tuple[int, ...]
+    energy: Array
+    deviation: Array
+
+
+@dataclass(frozen=True)
+class PowerTable:
+    """Powers of consecutive samples.
+
+    Attributes:
+        samples: those that count: each once, with finite values.
+        refused: number of samples left out for values that are not finite.
+        steps: time to each sample.
+        states: what the arm does, ArmState [samples].
+        power: of every channel [samples, channels], W.
+        bus_measured: whether the bus power is a measurement throughout.
+        credit: with the samples at which the session is anchored; else None.
+    """
+
+    samples: Telemetry
+    refused: int
+    steps: Steps
+    states: NDArray[np.intp]
+    power: Array
+    bus_measured: bool
+    credit: Credit | None = None
+
+    def parts(self, edges: Iterable[int] = ()) -> Iterator[tuple[slice, Credit | None]]:
+        """Consecutive rows between edges, and the credit that is due before each of them."""
+        due = None if self.credit is None else self.credit.index
+        marks = {0, len(self.samples), *edges, *(() if due is None else (due,))}
+        for start, stop in pairwise(sorted(marks)):
+            yield slice(start, stop), self.credit if start == due else None
+
+    @property
+    def seconds(self) -> float:
+        """Time that is accounted for [s]."""
+        return float(self.steps.bridged.sum())

@@ -1,0 +1,68 @@
+"""What the live estimator answers when somebody looks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ur_energy_model.energy.channels import ArmState, Channels
+from ur_energy_model.energy.meter import MeterReading
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The estimator's answer at one moment; arrays [channels] in the order of `channels`.
+
+    Attributes:
+        channels: their layout.
+        time: controller time of the last sample [s].
+        q, qd: last joint positions and velocities [n], rad, rad/s; q is None where unknown.
+        power: mean powers since the viewer's previous snapshot [W].
+        since_reset, ever: energies [J].
+        state: what the arm does.
+        robot_mode, safety_mode: RTDE codes, None where unknown.
+        bus_measured: whether the bus power is a measurement.
+        standby, standby_std: standby power in use and its standard deviation [W].
+        standby_measured: as tracked, without limits [W]; None until standstill has shown it.
+        residual_mean, residual_std: of model minus bus power [W].
+        drifting: whether the mean residual raises the alarm.
+        controller_energy: of the controller's own counter since the estimator started [J], None
+            where it has none.
+        payload: mass that the model carries [kg].
+        speed_scaling: product of slider and limiter.
+        temperature: joint temperatures [n], degC, None where unknown.
+        samples, refused: samples used, and left out for values that are not finite.
+        controller_restarts: times that the clock did not go forward.
+        reset_time, reset_reason: of the counters.
+    """
+
+    channels: Channels
+    time: float
+    q: Array | None
+    qd: Array
+    power: Array
+    since_reset: MeterReading
+    ever: MeterReading
+    state: ArmState
+    robot_mode: int | None
+    safety_mode: int | None
+    bus_measured: bool
+    standby: float
+    standby_std: float
+    standby_measured: float | None
+    residual_mean: float
+    residual_std: float
+    drifting: bool
+    controller_energy: float | None
+    payload: float
+    speed_scaling: float
+    temperature: Array | None
+    samples: int
+    refused: int
+    controller_restarts: int
+    reset_time: str
+    reset_reason: str

@@ -1,0 +1,210 @@
+"""Slow quantities followed while the arm works: standby power, and the residual beside the bus.
+
+An arm's standby power shifts by several watts between days. While all joints stand still, what
+motors and drivers do not explain of the bus power is standby. It is averaged over blocks of the
+controller's clock, so that the answer does not depend on how samples are batched.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+BLOCK = 0.1
+"""Length of the blocks that standby is followed in [s]."""
+SETTLING = 0.3
+"""Standstill that must pass before standby is followed, so that transients have decayed [s]."""
+ANCHORING = 0.5
+"""Settled standstill from which the session's standby counts as known [s]."""
+STANDBY_TIME_CONSTANT = 10.0
+"""Of the tracked standby power [s]: bus noise of 3 W a sample at 500 Hz leaves 0.03 W."""
+ANCHORED_STD = 0.4
+"""Standard deviation of a session's standby that long standstill leaves [W]: holding currents
+differ from pose to pose, and standby drifts between one standstill and the next."""
+BLOCK_NOISE = 0.6
+"""Standard deviation of a block's mean, where fewer than four were seen [W]."""
+
+
+@dataclass
+class RunningMean:
+    """Exponentially weighted mean and variance that start unbiased.
+
+    Attributes:
+        time_constant: s.
+        mean, variance: of the values so far (0 before the first).
+        elapsed: time observed [s].
+    """
+
+    time_constant: float
+    mean: float = 0.0
+    variance: float = 0.0
+    elapsed: float = 0.0
+
+    def update(self, duration: float, value: float) -> None:
+        """Add a value that held for `duration` [s]."""
+        if duration <= 0:
+            return
+        self.elapsed += duration
+        # An arithmetic mean at first, exponential once a time constant has passed.
+        weight = min(1.0, duration / min(self.elapsed, self.time_constant))
+        delta = value - self.mean
+        self.mean += weight * delta
+        self.variance = (1.0 - weight) * (self.variance + weight * delta * delta)
+
+    @property
+    def std(self) -> float:
+        """Standard deviation of the values."""
+        return math.sqrt(self.variance)
+
+
+@dataclass(frozen=True)
+class Standby:
+    """Standby power of consecutive samples.
+
+    Attributes:
+        power, std: in use, and its standard deviation [samples], W.
+        anchor: index of the first sample at which the session's own standby power is in use,
+            where that happens among these samples; else None.
+    """
+
+    power: Array
+    std: Array
+    anchor: int | None
+
+
+class StandbyTracker:
+    """Standby power of a session, from the bus power at standstill.
+
+    Until ANCHORING seconds of settled standstill have been seen it is the model's, with the spread
+    between sessions as its deviation.
+
+    Args:
+        nominal: the model's standby power [W].
+        spread: standard deviation of standby power between sessions [W].
+        limit: largest departure from the nominal power that is followed [W].
+        enabled: False holds the nominal power.
+    """
+
+    def __init__(
+        self, nominal: float, spread: float, limit: float = 15.0, enabled: bool = True
+    ) -> None:
+        self.nominal, self.spread = nominal, spread
+        self.limit, self.enabled = limit, enabled
+        self._mean = RunningMean(STANDBY_TIME_CONSTANT)
+        self._blocks = 0
+        self._still = 0.0
+        self._open: float | None = None
+        """Number of the block that is being gathered."""
+        self._gathered = np.zeros(3)
+        """Of that block: time [s], energy that motors and drivers do not explain [J], samples at
+        which the arm does not stand still."""
+
+    def follow(
+        self, time: Array, steps: Array, still: NDArray[np.bool_], unexplained: Array
+    ) -> Standby:
+        """Standby power at samples that follow those of the last call.
+
+        Args:
+            time: controller timestamps [samples], s.
+            steps: bridged steps to the samples [samples], s.
+            still: whether the arm is held at standstill [samples].
+            unexplained: bus power less motors and drivers [samples], W; NaN where unknown.
+        """
+        power, std = np.empty(len(time)), np.empty(len(time))
+        anchored, anchor = self.anchored, None
+        known = still & np.isfinite(unexplained)
+        columns = np.column_stack([steps, np.where(known, steps * unexplained, 0.0), ~known])
+        block = np.floor(time / BLOCK)
+        starts = np.concatenate([[0], np.flatnonzero(np.diff(block)) + 1])
+        sums = np.add.reduceat(columns, starts, axis=0)
+        stops = np.append(starts[1:], len(time))
+        for start, stop, gathered in zip(starts.tolist(), stops.tolist(), sums, strict=True):
+            if self._open != block[start]:
+                self._close()
+                self._open = float(block[start])
+            self._gathered += gathered
+            power[start:stop], std[start:stop] = self.power, self.std
+            if self.anchored and not anchored:
+                anchored, anchor = True, start
+        return Standby(power, std, anchor)
+
+    @property
+    def measured(self) -> float | None:
+        """The mean standby power seen [W], unlimited; None until the session is anchored."""
+        return self._mean.mean if self._mean.elapsed >= ANCHORING - 1e-9 else None
+
+    @property
+    def still_seconds(self) -> float:
+        """Settled standstill that the standby power was averaged over [s]."""
+        return self._mean.elapsed
+
+    @property
+    def anchored(self) -> bool:
+        """Whether the session's own standby power is in use."""
+        return self.enabled and self.measured is not None
+
+    @property
+    def power(self) -> float:
+        """Standby power to use [W]."""
+        if not self.enabled or self.measured is None:
+            return self.nominal
+        return min(max(self.measured, self.nominal - self.limit), self.nominal + self.limit)
+
+    @property
+    def std(self) -> float:
+        """Standard deviation of `power` [W]."""
+        if not self.enabled or self.measured is None:
+            return self.spread
+        noise = self._mean.std if self._blocks >= 4 else max(self._mean.std, BLOCK_NOISE)
+        return math.hypot(ANCHORED_STD, noise / math.sqrt(self._blocks))
+
+    @property
+    def at_limit(self) -> bool:
+        """Whether the arm's standby departs further from the model's than is allowed for."""
+        return self.measured is not None and abs(self.measured - self.nominal) > self.limit
+
+    def _close(self) -> None:
+        """A block is complete."""
+        duration, energy, moving = self._gathered.tolist()
+        self._gathered[:] = 0.0
+        if duration <= 0.0:
+            return
+        if moving:
+            self._still = 0.0
+        elif self._still < SETTLING:
+            self._still += duration
+        else:
+            self._mean.update(duration, energy / duration)
+            self._blocks += 1
+
+
+@dataclass
+class ResidualMonitor:
+    """Model minus measured bus power, with a drift alarm on its mean.
+
+    Attributes:
+        alarm: mean residual that raises the alarm [W].
+        time_constant: of the mean [s].
+    """
+
+    alarm: float = 5.0
+    time_constant: float = 60.0
+    statistics: RunningMean = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.statistics = RunningMean(self.time_constant)
+
+    def update(self, duration: float, residual: float) -> None:
+        """Add the mean residual of a stretch of samples [W], `duration` long [s]."""
+        self.statistics.update(duration, residual)
+
+    @property
+    def drifting(self) -> bool:
+        """Whether the mean residual exceeds the alarm after at least one time constant."""
+        settled = self.statistics.elapsed >= self.time_constant
+        return settled and abs(self.statistics.mean) > self.alarm

@@ -1,0 +1,239 @@
+"""Energy counters that survive a restart, a kill and a power cut.
+
+Two files: the state itself (JSON), replaced atomically and synced to disk now and then; and a
+journal beside it, two checksummed slots overwritten in turn before every publication. The journal
+makes that a killed process continues at or above the last value that anybody saw, without
+forcing 50 files a second to disk.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import struct
+import zlib
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ur_energy_model.energy.channels import Channels
+from ur_energy_model.energy.meter import MeterReading
+from ur_energy_model.errors import InputError
+from ur_energy_model.files import new_file
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class Counters:
+    """Energy counted since ever, and where the other counters began.
+
+    Attributes:
+        ever: since the state file exists.
+        reset: value of `ever` at the last reset.
+        interval: value of `ever` at the last interval reading.
+        clock: controller time of the last sample [s], None where there was none.
+        controller_energy: of the controller's own counter since ever [J].
+        reset_time: ISO 8601, when the counters were reset.
+        reset_reason: why.
+    """
+
+    ever: MeterReading
+    reset: MeterReading
+    interval: MeterReading
+    clock: float | None
+    reset_time: str
+    reset_reason: str
+
+    @classmethod
+    def new(cls, channels: int, now: str) -> Counters:
+        """Counters at zero."""
+        zero = MeterReading.zero(channels)
+        return cls(zero, zero, zero, None, now, "first start")
+
+    @property
+    def since_reset(self) -> MeterReading:
+        """Energy since the last reset."""
+        return self.ever - self.reset
+
+
+class StateFile:
+    """The counters of one arm on disk; one process at a time may hold it.
+
+    Args:
+        path: of the JSON file; its folder is made where it is missing.
+        channels: what is counted; a file of other joints is refused.
+
+    Raises:
+        InputError: another process holds it, or it cannot be written there.
+    """
+
+    def __init__(self, path: str | Path, channels: Channels) -> None:
+        self.path = Path(path).expanduser()
+        self._channels = channels
+        self._sequence = 0
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            flags = os.O_RDWR | os.O_CREAT
+            self._journal = os.open(self.path.with_name(self.path.name + ".journal"), flags, 0o644)
+        except OSError as error:
+            raise InputError(path, f"cannot be written ({error.strerror})",
+                             "set state_file to a writable place") from error  # fmt: skip
+        try:
+            fcntl.flock(self._journal, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(self._journal)
+            raise InputError(path, "is in use by another estimator",
+                             "give each estimator a state_file of its own") from error  # fmt: skip
+
+    def load(self) -> Counters | None:
+        """The last counters that were saved or noted, None where there are none yet.
+
+        Raises:
+            InputError: the file is damaged or counts other joints; it is never overwritten then.
+        """
+        if not self.path.is_file():
+            return None
+        try:
+            content = json.loads(self.path.read_text(encoding="utf-8"))
+            if content["schema"] != SCHEMA:
+                raise ValueError(f"schema {content['schema']}")
+            names = tuple(content["names"])
+            self._sequence = int(content["sequence"])
+            clock = content["clock"]
+            ever, reset, interval = (
+                _reading(content[key], len(names)) for key in ("ever", "reset", "interval")
+            )
+            counters = Counters(
+                ever,
+                reset,
+                interval,
+                clock=None if clock is None else float(clock),
+                reset_time=str(content["reset_time"]),
+                reset_reason=str(content["reset_reason"]),
+            )
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise InputError(
+                self.path, f"is not a state file of energy counters ({error})",
+                "restore it, or move it away to start from zero",
+            ) from error  # fmt: skip
+        counted = {name.partition("/")[0] for name in names if "/" in name}
+        if counted - {"total"} != set(self._channels.joints):
+            raise InputError(
+                self.path, "counts the energy of other joints",
+                "choose another state_file for this arm",
+            )  # fmt: skip
+        counters = self._newer(counters, len(names))
+        adopt = self._channels.adopt
+        return replace(
+            counters,
+            ever=adopt(counters.ever, names),
+            reset=adopt(counters.reset, names),
+            interval=adopt(counters.interval, names),
+        )
+
+    def rename(self, channels: Channels) -> None:
+        """Count other channels from now on; `save` must follow."""
+        self._channels = channels
+
+    def saving(self, counters: Counters) -> Callable[[], None]:
+        """Counters to save; the answer replaces the file atomically, synced to disk.
+
+        Later notes count as newer whenever that happens; answers must be called in their order.
+        """
+        self._sequence += 1
+        content = {
+            "schema": SCHEMA,
+            "sequence": self._sequence,
+            "reset_time": counters.reset_time,
+            "reset_reason": counters.reset_reason,
+            "clock": counters.clock,
+            "names": self._channels.names,
+            **{key: _plain(getattr(counters, key)) for key in ("ever", "reset", "interval")},
+        }
+        return lambda: self._replace(content)
+
+    def save(self, counters: Counters) -> None:
+        """Replace the file atomically, synced to disk.
+
+        Raises:
+            OSError: the disk refuses; the old file is whole.
+        """
+        self.saving(counters)()
+
+    def _replace(self, content: dict[str, Any]) -> None:
+        with new_file(self.path) as file:
+            json.dump(content, file, indent=1, allow_nan=False)
+        folder = os.open(self.path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+    def note(self, ever: MeterReading, clock: float | None) -> None:
+        """Journal the counters since ever: a few microseconds, safe against a kill."""
+        self._sequence += 1
+        payload = _slot(len(self._channels)).pack(
+            self._sequence,
+            *ever.net, *ever.consumed, ever.accounted, ever.unaccounted,
+            float("nan") if clock is None else clock,
+        )  # fmt: skip
+        record = payload + struct.pack("<I", zlib.crc32(payload))
+        os.pwrite(self._journal, record, (self._sequence % 2) * len(record))
+
+    def close(self) -> None:
+        """Let another process have it."""
+        os.close(self._journal)
+
+    def _newer(self, counters: Counters, n: int) -> Counters:
+        """These counters of n channels, or the journal's where they are newer."""
+        struct_, size = _slot(n), _slot(n).size + 4
+        for slot in range(2):
+            record = os.pread(self._journal, size, slot * size)
+            if len(record) < size:
+                continue
+            payload, checksum = record[:-4], struct.unpack("<I", record[-4:])[0]
+            if zlib.crc32(payload) != checksum:
+                continue  # cut off in the middle of a write: the other slot holds
+            sequence, *values = struct_.unpack(payload)
+            if sequence <= self._sequence:
+                continue
+            clock = values[-1]
+            counters = replace(
+                counters,
+                ever=MeterReading(
+                    np.array(values[:n]), np.array(values[n : 2 * n]), values[-3], values[-2]
+                ),
+                clock=None if np.isnan(clock) else clock,
+            )
+            self._sequence = sequence
+        return counters
+
+
+def _slot(channels: int) -> struct.Struct:
+    """Sequence number, counters, accounted and unaccounted time, clock."""
+    return struct.Struct(f"<Q{2 * channels + 3}d")
+
+
+def _plain(reading: MeterReading) -> dict[str, Any]:
+    return {
+        key: value.tolist() if isinstance(value, np.ndarray) else value
+        for key, value in asdict(reading).items()
+    }
+
+
+def _reading(content: dict[str, Any], channels: int) -> MeterReading:
+    net, consumed = (np.array(content[key], dtype=float) for key in ("net", "consumed"))
+    reading = MeterReading(
+        net, consumed, float(content["accounted"]), float(content["unaccounted"])
+    )
+    numbers = np.concatenate([net, consumed, [reading.accounted, reading.unaccounted]])
+    if net.shape != (channels,) or consumed.shape != (channels,):
+        raise ValueError("wrong number of counters")
+    if not np.isfinite(numbers).all():
+        raise ValueError("counters that are not finite")
+    return reading

@@ -1,0 +1,68 @@
+"""What the papers report, by protocol: config/published_results.yaml."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ur_energy_model.errors import InputError
+from ur_energy_model.model import ranges
+from ur_energy_model.reading.record import Quantity, Reader, Record, list_of, table, text
+from ur_energy_model.reading.tree import YamlTree
+from ur_energy_model.resources import config_file
+
+SCHEMA = 1
+_NUMBER = Quantity("1", 0, 1e6)
+_ERRORS = table({"train": list_of(_NUMBER, 3), "test": list_of(_NUMBER, 3)})
+_SIX_TEMPERATURES = list_of(ranges.TEMPERATURE, 6)
+
+_PROTOCOLS: dict[str, Reader[dict[str, Any]]] = {
+    "s0": table({
+        "source": text,
+        "torque_peak": text,
+        "torque_r2": text,
+        "current_rms_large_joints": text,
+        "current_rms_wrists": text,
+        "current_r2": text,
+        "motor_inertia_large_joints": ranges.DRIVE_INERTIA,
+        "motor_inertia_wrists": ranges.DRIVE_INERTIA,
+        "torque_constant_large_joints": ranges.TORQUE_CONSTANT,
+        "torque_constant_wrists": ranges.TORQUE_CONSTANT,
+    }),
+    "s1": table({
+        "source": text,
+        "condition_number": YamlTree.integer,
+        "base_parameters": YamlTree.integer,
+        "normalised_error": _NUMBER,
+        "torque_constants": list_of(ranges.TORQUE_CONSTANT, 6),
+        "temperatures_cold": _SIX_TEMPERATURES,
+        "temperatures_warm": _SIX_TEMPERATURES,
+        "viscous_friction_change": text,
+    }),
+    "s2": table({"source": text, "data": text, "ur3e": _ERRORS, "ur10e": _ERRORS}),
+    "s4": table({
+        "source": text,
+        "base_parameters": YamlTree.integer,
+        "harmonics": YamlTree.integer,
+        "base_frequency": _NUMBER,
+        "payload_torque_applied": ranges.TORQUE,
+        "payload_torque_estimated": ranges.TORQUE,
+    }),
+}  # fmt: skip
+
+
+def published_results(path: Path | None = None) -> dict[str, dict[str, Any]]:
+    """What the papers report, by protocol.
+
+    Args:
+        path: of the file; the package's own where None.
+
+    Raises:
+        InputError: the file is damaged; names its line.
+    """
+    path = config_file("published_results.yaml") if path is None else path
+    root = YamlTree.read(path, InputError, "mend the line or restore the file")
+    with Record(root) as keys:
+        keys.schema(SCHEMA)
+        keys.expect(_PROTOCOLS)
+        return {name: reader(keys[name]) for name, reader in _PROTOCOLS.items()}

@@ -1,0 +1,86 @@
+"""What values physical quantities of robot arms can have, from desktop to heavy industrial arms.
+
+The ends are far beyond any arm: what lies outside is a slip of sign or unit (degrees, millimetres,
+grams), not an unusual arm. Where the gear ratio is given as 1, motor-side values are joint-side
+ones, so the ranges of drives cover both.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ur_energy_model.reading.record import Quantity, array
+from ur_energy_model.reading.tree import YamlTree
+
+Array = NDArray[np.float64]
+
+RATE = Quantity("Hz", 0, 20_000, positive=True)
+LENGTH = Quantity("m", -10, 10)
+ANGLE = Quantity("rad", -2 * np.pi - 1e-3, 2 * np.pi + 1e-3)
+MASS = Quantity("kg", 0, 5_000)
+INERTIA_ENTRY = Quantity("kg m^2", -1e4, 1e4)
+GRAVITY = Quantity("m/s^2", 8.5, 11.5)
+"""Magnitude; an estimate from a motion that shows little of it may be a few percent off."""
+GRAVITY_ENTRY = Quantity("m/s^2", -11.5, 11.5)
+PAYLOAD_MASS = Quantity("kg", 0, 3_000)
+POSITION_LIMIT = Quantity("rad", 0, 100, positive=True)
+SPEED = Quantity("rad/s", 0, 100, positive=True)
+ACCELERATION = Quantity("rad/s^2", 0, 1e4, positive=True)
+TORQUE = Quantity("N m", 0, 1e5, positive=True)
+GEAR_RATIO = Quantity("1", 1e-2, 1e4, positive=True)
+DRIVE_INERTIA = Quantity("kg m^2", 0, 1e3)
+REFLECTED_INERTIA = Quantity("kg m^2", 0, 1e4)
+RESISTANCE = Quantity("ohm", 0, 1e4)
+TORQUE_CONSTANT = Quantity("N m/A", 0, 1e3, positive=True)
+BACK_EMF = Quantity("V s/rad", 0, 1e3)
+VOLTAGE = Quantity("V", 0, 2_000, positive=True)
+POWER = Quantity("W", 0, 1e5)
+MODE_POWER = Quantity("W", -10, 1e5)
+"""Mean of a measurement, whose offset may make nothing a little less than nothing."""
+DRIVER_LOSS = Quantity("W/A", 0, 1e3)
+INDUCTANCE = Quantity("H", -10, 10)
+STORAGE = Quantity("J", 0, 1e5)
+CURRENT = Quantity("A", 0, 1e4)
+DELAY = Quantity("s", -0.1, 0.1)
+TEMPERATURE = Quantity("degC", -60, 150)
+TRAVEL = Quantity("rad", 0, 0.5)
+FACTOR = Quantity("1", -1e6, 1e6)
+ERROR = Quantity("1", -1e12, 1e12)
+"""Of a parameter that the motion may tell nothing of, in its own unit."""
+VARIANCE = Quantity("1", -1e12, 1e12)
+
+GYRATION_RADIUS = 5.0
+"""No link's mass lies further than this from its centre of mass [m]."""
+_NO_MOMENT = -1e-9
+"""Rounding of principal moments that are zero [kg m^2]."""
+_ROOM = (5.0, 25.0, 50.0)
+"""Joint temperatures at which friction must resist [degC]."""
+
+
+def check_tensor(tree: YamlTree, tensor: Array, mass: float | None = None) -> None:
+    """Refuse an inertia tensor [3, 3] about the centre of mass that no body has, kg m^2.
+
+    Args:
+        tree: where it stands.
+        tensor: symmetric.
+        mass: of the body [kg], where that is known.
+    """
+    if np.linalg.eigvalsh(tensor)[0] < _NO_MOMENT:
+        raise tree.refuse("has a negative principal moment, which no body has")
+    if mass and np.trace(tensor) > 2 * mass * GYRATION_RADIUS**2:
+        raise tree.refuse(
+            f"is that of a body metres across, for {mass:g} kg; the unit is kg m^2 about the "
+            "centre of mass"
+        )
+
+
+def temperature_model(tree: YamlTree) -> Array:
+    """a, b, c, d [4] of friction in proportion to a exp(b T) + c exp(d T), T in degC."""
+    a, b, c, d = values = array(FACTOR, 4)(tree)
+    if max(abs(b), abs(d)) > 1:
+        raise tree.refuse("friction cannot change e-fold within a kelvin")
+    for room in _ROOM:
+        if not a * np.exp(b * room) + c * np.exp(d * room) > 0:
+            raise tree.refuse(f"gives friction that is not positive at {room:g} degC")
+    return values

@@ -1,0 +1,69 @@
+"""What belongs to a recording session rather than to the arm: standby power and friction scales.
+
+An arm's inertias, torque constants and resistances stay; its standby power and its friction do
+not. Measured on real arms: standby differs by 2.5 W between days of one UR5e and by 11 to 12 W
+between two of them; the friction of a UR10e's base scatters by 7 % from day to day and fell from
+36 to 29 N m within five months. A model therefore states how far sessions spread, and every
+interval carries that spread until the session at hand is anchored: standby power on standstill,
+one friction scale per joint on the first seconds of motion.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+STANDBY_SPREAD = 2.5
+"""Standard deviation of standby power between sessions of one arm, where none were compared [W]."""
+FRICTION_SPREAD = 0.08
+"""Relative standard deviation of a joint's friction between sessions, where none were compared."""
+
+
+@dataclass(frozen=True)
+class SessionSpread:
+    """How far what belongs to a session varies between sessions of one arm.
+
+    Attributes:
+        standby: standard deviation of standby power [W].
+        friction: relative standard deviation of the friction scale [n]; empty takes
+            FRICTION_SPREAD for every joint.
+        count: number of sessions that were compared; 0 where the spreads are priors.
+    """
+
+    standby: float = STANDBY_SPREAD
+    friction: Array = field(default_factory=lambda: np.zeros(0))
+    count: int = 0
+
+    def friction_of(self, n: int) -> Array:
+        """Relative standard deviation of the friction scale of n joints [n]."""
+        return self.friction if self.friction.size else np.full(n, FRICTION_SPREAD)
+
+
+@dataclass(frozen=True)
+class Session:
+    """One session of an arm, as far as it is known; deviations are of what remains unknown.
+
+    Attributes:
+        standby: standby power [W].
+        standby_std: its standard deviation [W].
+        friction_scale: friction of this session over that of the model [n].
+        friction_std: its standard deviation [n].
+        still_seconds: standstill that standby was anchored on [s]; 0 where it was not.
+        moving_seconds: motion that the friction scales were anchored on [s]; 0 where not.
+    """
+
+    standby: float
+    standby_std: float
+    friction_scale: Array
+    friction_std: Array
+    still_seconds: float = 0.0
+    moving_seconds: float = 0.0
+
+    @classmethod
+    def unanchored(cls, standby: float, spread: SessionSpread, n: int) -> Session:
+        """A session nothing is known of: the model's own standby [W], friction of n joints."""
+        return cls(standby, spread.standby, np.ones(n), spread.friction_of(n))
