@@ -58,7 +58,7 @@ def test_refuses_a_gain_that_cannot_be(tmp_path: Path) -> None:
     known = some_calibration()
     wrong = replace(known, payload_gain=-known.payload_gain)
     replace(true_model(load_robot("ur5e")), payload_calibration=wrong).save(path)
-    with pytest.raises(ModelFileError, match="payload_gain: .* must be positive"):
+    with pytest.raises(ModelFileError, match=r"payload_gain: .* must be positive"):
         EnergyModel.load(path)
 
 
