@@ -18,8 +18,8 @@ from ur_energy_model.experiment.protocol import Outcome, Session
 from ur_energy_model.experiment.recipes import (
     PAYLOAD,
     PROTOCOLS,
+    identify_known_payload,
     run_protocol,
-    weigh_known_payload,
 )
 from ur_energy_model.model.fourier import FourierTrajectory, load_trajectory
 from ur_energy_model.model.robots import load_robot
@@ -138,7 +138,7 @@ def test_s4_weighs_a_payload(session: QuickSession) -> None:
 
 def test_without_anybody_to_mount_the_payload_is_left_out(session: QuickSession) -> None:
     session.mount = None
-    assert weigh_known_payload(session, {}, session.designs[0], None, session.folder) == []
+    assert identify_known_payload(session, {}, session.designs[0], None, session.folder) == []
     assert any("nobody is there to mount it" in warning for warning in session.warnings)
 
 

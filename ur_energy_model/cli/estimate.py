@@ -7,6 +7,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from ur_energy_model.cli import output
+from ur_energy_model.cli.payload_option import add_payload_option, payload_given
 
 if TYPE_CHECKING:
     from ur_energy_model.energy.recorded import EnergySummary
@@ -23,6 +24,7 @@ def register(subparsers: Any) -> None:
     estimate.add_argument("model", metavar="MODEL.yaml")
     estimate.add_argument("bag", metavar="BAG")
     estimate.add_argument("--csv", metavar="FILE", help="also write the powers over time")
+    add_payload_option(estimate, purpose="by default the model's")
     output.add_json_option(estimate)
     estimate.set_defaults(run=run_estimate)
 
@@ -32,7 +34,9 @@ def run_estimate(options: argparse.Namespace) -> int:
     from ur_energy_model.energy.recorded import estimate
     from ur_energy_model.model.energy_model import EnergyModel
 
-    model = EnergyModel.load(options.model)
+    model, payload = EnergyModel.load(options.model), payload_given(options.payload)
+    if payload is not None:
+        model = model.with_payload(payload)
     with output.progress("estimating") as report:
         summary = estimate(
             model, options.bag, series=options.csv,

@@ -9,12 +9,13 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ur_energy_model.cli import output
+from ur_energy_model.cli.payload_option import add_payload_option, is_identified, payload_given
 from ur_energy_model.model.friction import LAWS
 
 if TYPE_CHECKING:
     from ur_energy_model.identification.pipeline import Identification
     from ur_energy_model.model.robots import RobotDescription
-    from ur_energy_model.model.setup import Setup
+    from ur_energy_model.model.setup import Payload, Setup
 
 
 _IDENTIFY_EXAMPLE = """example:
@@ -56,9 +57,9 @@ def register(subparsers: Any) -> None:
         "--gravity", nargs=3, type=float, metavar=("X", "Y", "Z"),
         help="gravity in the base frame [m/s^2], where you know the mounting",
     )  # fmt: skip
-    identify.add_argument(
-        "--payload", nargs="+", type=float, metavar="KG",
-        help="payload mass [kg], and optionally its centre in the flange frame, x y z [m]",
+    add_payload_option(
+        identify, identified=True,
+        purpose="by default what target_moment says the controller was told",
     )  # fmt: skip
     output.add_json_option(identify)
     identify.set_defaults(run=run_identify)
@@ -76,6 +77,7 @@ def register(subparsers: Any) -> None:
         help="compare with standby power and friction as the model has them, not as the "
         "recording's own standstill and first seconds of motion show them",
     )  # fmt: skip
+    add_payload_option(evaluate, purpose="by default what target_moment says")
     output.add_json_option(evaluate)
     evaluate.set_defaults(run=run_evaluate)
 
@@ -95,14 +97,17 @@ def _law_lines() -> str:
 def run_identify(options: argparse.Namespace) -> int:
     """Identify and save."""
     from ur_energy_model.identification.identification_json import identification_json
+    from ur_energy_model.identification.payload_check import IDENTIFIED
     from ur_energy_model.identification.pipeline import identify
     from ur_energy_model.model.robots import load_robot
 
     robot = load_robot(options.robot)
+    payload = payload_given(options.payload)
     with output.progress("identifying") as report:
         result = identify(
             options.bags, robot, validate=options.validate, friction=options.friction,
-            power_model=options.power_model, setup=_given_setup(options, robot),
+            power_model=options.power_model, setup=_given_setup(options, robot, payload),
+            payload=IDENTIFIED if is_identified(options.payload) else payload,
             identify_tensors=options.link_tensors == "identify", progress=_shown(report),
         )  # fmt: skip
     result.model.save(options.output)
@@ -118,26 +123,24 @@ def run_identify(options: argparse.Namespace) -> int:
     return 0
 
 
-def _given_setup(options: argparse.Namespace, robot: RobotDescription) -> Setup | None:
+def _given_setup(
+    options: argparse.Namespace, robot: RobotDescription, payload: Payload | None
+) -> Setup | None:
     """Mounting and payload as the user states them, None where nothing was said."""
     import numpy as np
 
     from ur_energy_model.errors import InputError
-    from ur_energy_model.model.ranges import GRAVITY, LENGTH, PAYLOAD_MASS
+    from ur_energy_model.model.ranges import GRAVITY
     from ur_energy_model.model.setup import Payload, Setup
 
-    if options.gravity is None and options.payload is None:
+    if options.gravity is None and payload is None:
         return None
-    told = options.payload or [0.0]
-    far = np.abs(told[1:]).max(initial=0.0)
-    if len(told) not in (1, 4) or not 0 <= told[0] <= PAYLOAD_MASS.high or not far <= LENGTH.high:
-        raise InputError("--payload", "is not a mass", "give KG, or KG and the centre X Y Z")
     gravity = options.gravity or [0.0, 0.0, -robot.controller_gravity]
     magnitude = float(np.linalg.norm(gravity))
     if not GRAVITY.low <= magnitude <= GRAVITY.high:
         raise InputError("--gravity", f"has the magnitude {magnitude:g}, not that of gravity",
                          "give X Y Z in m/s^2")  # fmt: skip
-    return Setup(np.array(gravity), Payload(told[0], np.array(told[1:] or [0.0, 0.0, 0.0])))
+    return Setup(np.array(gravity), Payload() if payload is None else payload)
 
 
 def run_evaluate(options: argparse.Namespace) -> int:
@@ -145,10 +148,16 @@ def run_evaluate(options: argparse.Namespace) -> int:
     from ur_energy_model.identification.evaluation import evaluate
     from ur_energy_model.model.energy_model import EnergyModel
 
-    model = EnergyModel.load(options.model)
+    model, payload = EnergyModel.load(options.model), payload_given(options.payload)
     with output.progress("evaluating") as report:
         results = [
-            evaluate(model, bag, anchor=not options.no_anchor, progress=_shown(report)).as_json()
+            evaluate(
+                model,
+                bag,
+                payload=payload,
+                anchor=not options.no_anchor,
+                progress=_shown(report),
+            ).as_json()
             for bag in options.bags
         ]
     if options.json:

@@ -10,7 +10,9 @@ from ur_energy_model.cli.output import add_json_option, note, print_json, print_
 
 _EXAMPLE = """examples:
   ur_energy payload model.yaml loaded_motion
-  ur_energy payload model.yaml loaded_motion --known-payload 2.805 -o calibrated.yaml
+  ur_energy payload model.yaml loaded_motion --empty empty_motion
+  ur_energy payload model.yaml loaded_motion --known-payload 2.805 --empty empty_motion \\
+    -o calibrated.yaml
 """
 
 
@@ -18,10 +20,11 @@ def register(subparsers: Any) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
         "payload",
-        help="weigh the payload from motor currents",
+        help="identify the payload from motor currents",
         description="Estimate mass and centre of mass (flange frame, m) of the payload in a bag "
-        "from the motor currents, whatever the controller was told. With a known payload the "
-        "torque constants are checked and calibrated instead.",
+        "from the motor currents, whatever the controller was told. With a known payload, best "
+        "together with a recording of the empty arm, the drives are calibrated instead; the model "
+        "written then identifies other payloads more exactly.",
         epilog=_EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -31,8 +34,12 @@ def register(subparsers: Any) -> None:
         "--known-payload", type=float, metavar="KG", help="true mass, to calibrate with"
     )
     parser.add_argument(
+        "--empty", type=Path, metavar="BAG",
+        help="recording of the same arm with an empty flange; the payload is what comes on top",
+    )  # fmt: skip
+    parser.add_argument(
         "-o", "--output", type=Path, metavar="MODEL.yaml",
-        help="write the model with calibrated torque constants (needs --known-payload)",
+        help="write the calibrated model (needs --known-payload)",
     )  # fmt: skip
     parser.add_argument(
         "--robot", metavar="NAME", help="name or file of the robot, by default as the model says"
@@ -42,10 +49,10 @@ def register(subparsers: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Weigh and print."""
+    """Identify the payload and print it."""
     from ur_energy_model.errors import InputError
     from ur_energy_model.identification.payload import with_torque_constants
-    from ur_energy_model.identification.payload_bags import weigh_payload
+    from ur_energy_model.identification.payload_bags import identify_payload
     from ur_energy_model.model.energy_model import EnergyModel
     from ur_energy_model.model.robots import load_robot
 
@@ -53,10 +60,11 @@ def run(options: argparse.Namespace) -> int:
         raise InputError("-o", "nothing was calibrated", "give the true mass with --known-payload")
     model = EnergyModel.load(options.model)
     robot = None if options.robot is None else load_robot(options.robot)
-    with progress("weighing the payload") as report:
-        found = weigh_payload(
-            model, options.bag, robot=robot, known_mass=options.known_payload, progress=report
-        )
+    with progress("identifying the payload") as report:
+        found = identify_payload(
+            model, options.bag, robot=robot, known_mass=options.known_payload,
+            empty=options.empty, progress=report,
+        )  # fmt: skip
     for warning in found.warnings:
         note(f"warning: {warning}")
     if options.output is not None:
@@ -72,8 +80,9 @@ def run(options: argparse.Namespace) -> int:
 def _as_json(model: Any, found: Any, known: float | None) -> dict[str, Any]:
     estimate = found.estimate
     out: dict[str, Any] = {
-        "mass": estimate.payload.mass,
+        "mass": estimate.shown_mass,
         "std": None if known is not None else estimate.mass_std,
+        "interval": None if known is not None else estimate.interval,
         "shown_mass": estimate.shown_mass,
         "center_of_mass": estimate.payload.center_of_mass,
         "center_of_mass_std": estimate.center_std,
@@ -95,19 +104,25 @@ def _as_json(model: Any, found: Any, known: float | None) -> dict[str, Any]:
 
 
 def _print(model: Any, found: Any, known: float | None) -> None:
+    import numpy as np
+
+    from ur_energy_model.energy.meter import CONFIDENCE
+
     estimate = found.estimate
     payload = estimate.payload
-    rows: list[tuple[Any, ...]] = [
-        ("mass [kg]", payload.mass, None if known else estimate.mass_std)
-    ]
+    half = None if known is not None else CONFIDENCE * estimate.mass_std
+    rows: list[tuple[Any, ...]] = [("mass [kg]", estimate.shown_mass, half)]
     rows += [
-        (f"centre of mass {axis} [m]", payload.center_of_mass[k], estimate.center_std[k])
+        (
+            f"centre of mass {axis} [m]",
+            payload.center_of_mass[k],
+            CONFIDENCE * estimate.center_std[k],
+        )
         for k, axis in enumerate("xyz")
+        if np.isfinite(estimate.center_std[k])
     ]
-    if estimate.shown_mass < 0:
-        rows.append(("as the currents show it [kg]", estimate.shown_mass, estimate.mass_std))
     rows.append(("told to the controller [kg]", found.told_mass, None))
-    print_table("payload", ("", "value", "std"), rows)
+    print_table("payload", ("", "value", "± 95 %"), rows)
     if known is None:
         return
     constants = zip(

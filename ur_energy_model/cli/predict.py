@@ -6,6 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from ur_energy_model.cli import output
+from ur_energy_model.cli.payload_option import add_payload_option, payload_given
 
 if TYPE_CHECKING:
     from ur_energy_model.energy.plan import PlanEnergy
@@ -23,6 +24,7 @@ def register(subparsers: Any) -> None:
     )
     predict.add_argument("model", metavar="MODEL.yaml")
     predict.add_argument("trajectory", metavar="TRAJECTORY.csv")
+    add_payload_option(predict, purpose="by default the model's")
     output.add_json_option(predict)
     predict.set_defaults(run=run_predict)
 
@@ -34,7 +36,9 @@ def run_predict(options: argparse.Namespace) -> int:
     from ur_energy_model.energy.plan_smoothing import smoothed
     from ur_energy_model.model.energy_model import EnergyModel
 
-    model = EnergyModel.load(options.model)
+    model, payload = EnergyModel.load(options.model), payload_given(options.payload)
+    if payload is not None:
+        model = model.with_payload(payload)
     plan = read_plan(options.trajectory, [joint.name for joint in model.joints])
     plan, warning = smoothed(plan, model.description().max_acceleration)
     if warning is not None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ur_energy_model.cli.output import add_json_option, note, print_json, progress, say
+from ur_energy_model.cli.payload_option import add_payload_option, payload_given
 
 _EXAMPLE = """example:
   ur_energy report model.yaml my_bag another_bag -o report.html
@@ -37,6 +38,7 @@ def register(subparsers: Any) -> None:
     parser.add_argument(
         "--format", action="append", choices=("png", "svg"), help="of --figures (default png)"
     )
+    add_payload_option(parser, purpose="by default the model's")
     energy = parser.add_argument_group("energy of a shift")
     energy.add_argument("--tariff", type=float, metavar="PRICE", help="price of a kWh")
     energy.add_argument("--currency", default="EUR", metavar="NAME", help="of the price")
@@ -67,7 +69,9 @@ def run(options: argparse.Namespace) -> int:
     from ur_energy_model.report.shift_view import Tariff
 
     tariff = Tariff(options.tariff, options.currency, options.co2, options.supply_efficiency)
-    model = EnergyModel.load(options.model)
+    model, payload = EnergyModel.load(options.model), payload_given(options.payload)
+    if payload is not None:
+        model = model.with_payload(payload)
     figures: list[Path] = []
     with progress("report") as show:
         report = make_report(

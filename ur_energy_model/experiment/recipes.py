@@ -20,7 +20,7 @@ from ur_energy_model.experiment.protocol import Outcome, Row, Session
 from ur_energy_model.experiment.published import published_results
 from ur_energy_model.experiment.runnable import RepeatedMotion, Runnable
 from ur_energy_model.identification.base_parameter_bags import identify_base_parameters
-from ur_energy_model.identification.payload_bags import weigh_difference
+from ur_energy_model.identification.payload_bags import payload_difference
 from ur_energy_model.identification.pipeline import Identification, identify
 from ur_energy_model.simulation.motions import Sinusoids
 from ur_energy_model.simulation.planner import Planner
@@ -168,18 +168,18 @@ def s4(session: Session, published: Mapping[str, Any]) -> Outcome:
         Row("torque R2, general verification", None,
             None if verification is None else verification.torque_r2),
     ]  # fmt: skip
-    rows += weigh_known_payload(session, published, design.trajectory, found, fitted)
+    rows += identify_known_payload(session, published, design.trajectory, found, fitted)
     return session.finish("s4", published, rows)
 
 
-def weigh_known_payload(
+def identify_known_payload(
     session: Session,
     published: Mapping[str, Any],
     motion: Runnable,
     found: Identification,
     unloaded: Path,
 ) -> list[Row]:
-    """Rows about a known payload, weighed by load minus no load; none where nobody can mount it.
+    """Rows about a known payload, identified by load minus no load; none where nobody can mount it.
 
     Args:
         session: of the protocol.
@@ -199,7 +199,7 @@ def weigh_known_payload(
     finally:
         session.mount(0.0)
     ratio = published["payload_torque_estimated"] / published["payload_torque_applied"]
-    mass, std = weigh_difference(found.model, loaded, unloaded, progress=session.progress)
+    mass, std = payload_difference(found.model, loaded, unloaded, progress=session.progress)
     return [
         Row("known payload [kg]", None, PAYLOAD),
         Row("payload found, loaded minus unloaded currents [kg]", None, mass),

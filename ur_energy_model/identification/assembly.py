@@ -16,6 +16,7 @@ from ur_energy_model.identification.power import PowerFitResult
 from ur_energy_model.identification.recording import Recording, digest
 from ur_energy_model.identification.setup_data import StatedSetup
 from ur_energy_model.identification.setup_estimation import SetupEstimate
+from ur_energy_model.identification.torque_constants import stated_deviation
 from ur_energy_model.model.energy_model import EnergyModel, JointModel
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.sessions import SessionSpread, scaled_parameters
@@ -50,7 +51,7 @@ def assemble(
                 friction=fit.friction,
                 std={
                     "reflected_inertia": float(inertia.std[j]),
-                    "torque_constant": fit.torque_constant_std,
+                    "torque_constant": stated_deviation(fit),
                     "winding_resistance": float(power.resistance_std[j]),
                     "back_emf_constant": float(power.back_emf_std[j]),
                     **_of_any_session(fit, float(spread[j])),

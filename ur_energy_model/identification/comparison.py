@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from ur_energy_model.identification.standstill import DirectionMemory
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription
-from ur_energy_model.model.setup import Setup
+from ur_energy_model.model.setup import Payload, Setup
 from ur_energy_model.telemetry.samples import RecordingInfo
 
 Array = NDArray[np.float64]
@@ -33,6 +33,8 @@ class Setups:
         estimate: setups estimated from target_moment, None without.
         configured: mounting and payload as the user states them.
         fallback: setup of other recordings of the same arm, for what this one does not say.
+        carried: payload that was really there, where the controller was told of another one; its
+            torques contain what it was told, the currents what was there.
     """
 
     robot: RobotDescription
@@ -40,11 +42,30 @@ class Setups:
     estimate: SetupEstimate | None
     configured: Setup | None
     fallback: Setup | None = None
+    carried: Payload | None = None
 
     def parts(self, motion: Motion) -> Iterator[tuple[Motion, ArmDynamics]]:
         """Parts of a motion with one payload each, and the dynamics that belong to it."""
         for rows, told in _constant(motion.payload):
-            yield motion.cut(rows), ArmDynamics(self.robot, self.of(told)[0])
+            setup = self.of(told)[0]
+            if self.carried is not None:
+                setup = replace(setup, payload=self.carried)
+            yield motion.cut(rows), ArmDynamics(self.robot, setup)
+
+    def told_load(self, motion: Motion, load: Array) -> Array:
+        """What the controller takes for the load [samples, n], N m, joint side.
+
+        Args:
+            motion: with one payload.
+            load: with the payload that is there.
+        """
+        if self.carried is None:
+            return load
+        setup = self.of(motion.payload[0])[0]
+        motions = motion.q, motion.qd, motion.qdd
+        there = ArmDynamics(self.robot, replace(setup, payload=self.carried))
+        told = ArmDynamics(self.robot, setup)
+        return np.asarray(load + told.inverse_dynamics(*motions) - there.inverse_dynamics(*motions))
 
     def delay(self, motion: Motion) -> float:
         """Delay of target_moment behind the measured motion [s]."""
@@ -123,11 +144,12 @@ def compare(model: EnergyModel, recording: Recording, setups: Setups) -> Iterato
                 link, part.qd, part.qdd, temperature=temperature, direction=memory(part)
             )
             moment = np.zeros_like(load)
+            told = setups.told_load(part, load)
             own = recording.torque_reference == "actual" and bool(np.isfinite(part.moment).all())
             if own:
                 moment = _shifted(part.time, part.moment, setups.delay(part))
-            both = np.column_stack([part.current, predicted.current, load, moment])
-            current, modelled, load, moment = np.split(narrow(part, both)[inside], 4, axis=1)
+            both = np.column_stack([part.current, predicted.current, load, moment, told])
+            current, modelled, load, moment, told = np.split(narrow(part, both)[inside], 5, axis=1)
             yield Comparison(
                 motion=part.cut(inside),
                 current_measured=current,
@@ -135,7 +157,7 @@ def compare(model: EnergyModel, recording: Recording, setups: Setups) -> Iterato
                 current_std=predicted.current_std[inside],
                 moving=narrow.moving(part, MOVING_SPEED)[inside],
                 torque_recorded=moment if own else None,
-                torque_model=load if own else None,
+                torque_model=told if own else None,
                 friction_measured=current * scale - load,
                 friction_model=modelled * scale - load,
             )

@@ -23,10 +23,16 @@ from ur_energy_model.identification.recording import Progress, Recording, read_r
 from ur_energy_model.identification.session_anchor import anchored_friction, session_json
 from ur_energy_model.identification.setups import estimate_setups
 from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.setup import Payload
 
 
 def evaluate(
-    model: EnergyModel, bag: str | Path, *, anchor: bool = True, progress: Progress | None = None
+    model: EnergyModel,
+    bag: str | Path,
+    *,
+    payload: Payload | None = None,
+    anchor: bool = True,
+    progress: Progress | None = None,
 ) -> Metrics:
     """How well a model describes a recording, METRICS; mounting and payload are the bag's own.
 
@@ -35,6 +41,7 @@ def evaluate(
     Args:
         model: of the arm.
         bag: recording.
+        payload: that was really there, where the controller was told of another one.
         anchor: take standby power and friction scales from the recording's own standstill and
             first seconds of motion.
         progress: called with fraction (NaN if unknown) and text.
@@ -42,7 +49,7 @@ def evaluate(
     Raises:
         UrEnergyError: input that cannot be used, with place and remedy.
     """
-    recording, setups = read_for_comparison(model, bag, progress=progress)
+    recording, setups = read_for_comparison(model, bag, payload=payload, progress=progress)
     try:
         return measure(model, recording, setups, anchor=anchor)
     finally:
@@ -50,7 +57,11 @@ def evaluate(
 
 
 def read_for_comparison(
-    model: EnergyModel, bag: str | Path, *, progress: Progress | None = None
+    model: EnergyModel,
+    bag: str | Path,
+    *,
+    payload: Payload | None = None,
+    progress: Progress | None = None,
 ) -> tuple[Recording, Setups]:
     """A recording and its own setups, as `compare` takes them; close the recording afterwards.
 
@@ -61,7 +72,7 @@ def read_for_comparison(
     check_model(model, robot, bag)
     recording = read_recording(bag, robot, progress=progress)
     _, estimate = estimate_setups([recording], [recording], robot, None)
-    return recording, Setups(robot, recording.info, estimate, None, model.setup)
+    return recording, Setups(robot, recording.info, estimate, None, model.setup, payload)
 
 
 def measure(model: EnergyModel, recording: Recording, setups: Setups, *, anchor: bool) -> Metrics:

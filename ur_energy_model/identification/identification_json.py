@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ur_energy_model.identification.joint_fit import JointFit
+from ur_energy_model.identification.payload_check import PayloadCheck
 from ur_energy_model.identification.pipeline import Identification
 from ur_energy_model.model.drive import motor_constant
 from ur_energy_model.model.energy_model import EnergyModel, JointModel
@@ -50,7 +51,18 @@ def identification_json(result: Identification) -> Mapping[str, Any]:
         "fit": model.fit[0],
         "fits": list(model.fit),
         "validation": list(model.validation),
+        "payload_checks": [_payload_json(entry) for entry in result.payload_checks],
         "warnings": list(result.warnings),
+    }
+
+
+def _payload_json(entry: PayloadCheck) -> dict[str, Any]:
+    return {
+        "bag": entry.source,
+        "model_mass": entry.told_mass,
+        "mass": entry.mass,
+        "std": entry.std,
+        "contradicts": entry.contradicts,
     }
 
 

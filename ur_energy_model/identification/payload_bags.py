@@ -1,4 +1,4 @@
-"""Weigh the payload of a bag: its mounting first, then its currents."""
+"""Payload of a bag: its mounting first, then its currents."""
 
 from __future__ import annotations
 
@@ -11,15 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ur_energy_model.errors import IdentificationError
-from ur_energy_model.identification.payload import (
-    COMMON_MASS_ERROR,
-    PayloadEstimate,
-    PayloadFit,
-)
+from ur_energy_model.identification.payload import PayloadEstimate, PayloadFit
 from ur_energy_model.identification.recording import Progress, Recording, read_recording
 from ur_energy_model.identification.setup_estimation import estimate_setup_and_inertia
 from ur_energy_model.identification.signals import Motion, NarrowFilter
 from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.payload_calibration import PayloadCalibration
 from ur_energy_model.model.robots import RobotDescription
 
 Array = NDArray[np.float64]
@@ -30,7 +27,7 @@ _ANOTHER_ARM = 4.0
 
 
 @dataclass(frozen=True)
-class _Motions:
+class RecordedMotions:
     """Motions of a recording, read again each time they are gone through."""
 
     recording: Recording
@@ -58,13 +55,13 @@ class BagPayload:
     warnings: tuple[str, ...]
 
 
-def weigh_payload(
+def identify_payload(
     model: EnergyModel,
     bag: str | Path,
     *,
     robot: RobotDescription | None = None,
     known_mass: float | None = None,
-    for_difference: bool = False,
+    empty: str | Path | None = None,
     progress: Progress | None = None,
 ) -> BagPayload:
     """Payload that the currents of a bag show.
@@ -73,14 +70,41 @@ def weigh_payload(
         model: of the same arm.
         bag: rosbag2 directory.
         robot: description of the arm, by default the one named in the model.
-        known_mass: where it is known [kg]; then the torque constants are calibrated with it.
-        for_difference: see `PayloadFit`.
+        known_mass: where it is known [kg]; then the drives are calibrated with it.
+        empty: bag of the same arm with what counts as the empty flange; payloads are then found
+            as what comes on top of that.
         progress: called with fraction and text.
 
     Raises:
-        UrEnergyError: the bag or the known mass cannot be used.
+        UrEnergyError: a bag or the known mass cannot be used.
     """
     description = model.description(robot)
+    calibration: PayloadCalibration | None = None
+    warnings: tuple[str, ...] = ()
+    if empty is not None:
+        without = _identified(model, empty, description, empty=True, progress=progress)
+        calibration = without.estimate.calibration
+        warnings = without.warnings
+    found = _identified(
+        model, bag, description,
+        known_mass=known_mass, calibration=calibration, progress=progress,
+    )  # fmt: skip
+    return BagPayload(
+        found.estimate, found.gravity, found.gravity_source, found.told_mass,
+        (*warnings, *found.warnings),
+    )  # fmt: skip
+
+
+def _identified(
+    model: EnergyModel,
+    bag: str | Path,
+    description: RobotDescription,
+    *,
+    known_mass: float | None = None,
+    empty: bool = False,
+    calibration: PayloadCalibration | None = None,
+    progress: Progress | None = None,
+) -> BagPayload:
     with closing(read_recording(bag, description, progress=progress)) as recording:
         recording.quality.require_usable()
         if len(recording.quality.payloads) > 1:
@@ -91,28 +115,33 @@ def weigh_payload(
             )
         gravity, source, told = _mounting(recording, description, model)
         fit = PayloadFit(
-            model, description, gravity, known_mass=known_mass, for_difference=for_difference
-        )
-        estimate = fit.estimate(_Motions(recording), NarrowFilter(recording.cutoff))
-        warnings = tuple(_warnings(bag, estimate, told))
+            model, description, gravity,
+            known_mass=known_mass, empty=empty, calibration=calibration,
+        )  # fmt: skip
+        estimate = fit.estimate(RecordedMotions(recording), NarrowFilter(recording.cutoff))
+        given = known_mass if known_mass is not None else 0.0 if empty else None
+        warnings = tuple(_warnings(bag, estimate, told, given))
         return BagPayload(estimate, gravity, source, told, warnings)
 
 
-def _warnings(bag: str | Path, estimate: PayloadEstimate, told: float) -> Iterator[str]:
+def _warnings(
+    bag: str | Path, estimate: PayloadEstimate, told: float, given: float | None
+) -> Iterator[str]:
     if estimate.misfit > _ANOTHER_ARM:
         yield (
             f"{bag}: the model is {estimate.misfit:.0f} times as far from these currents as from "
             "those it was identified from, so do not trust the mass; use a model of this very arm"
         )
-    off = abs(estimate.payload.mass - told)
-    if np.isfinite(told) and off > max(0.1, 4 * estimate.mass_std):
+    low, high = estimate.interval
+    if given is None and np.isfinite(told) and not low <= told <= high:
         yield (
-            f"{bag}: the currents show {estimate.payload.mass:.2f} kg, but the controller "
-            f"computes with {told:.2f} kg; tell it the right payload (set_payload)"
+            f"{bag}: the currents show {max(estimate.shown_mass, 0.0):.2f} kg ({low:.2f} to "
+            f"{high:.2f} kg with 95 % confidence), but the controller computes with {told:.2f} kg; "
+            "check the payload and tell the controller the right one (set_payload)"
         )
 
 
-def weigh_difference(
+def payload_difference(
     model: EnergyModel,
     loaded: str | Path,
     unloaded: str | Path,
@@ -135,13 +164,8 @@ def weigh_difference(
     Raises:
         UrEnergyError: a bag cannot be used.
     """
-    first, second = (
-        weigh_payload(model, bag, for_difference=True, progress=progress).estimate
-        for bag in (loaded, unloaded)
-    )
-    mass = first.shown_mass - second.shown_mass
-    common = COMMON_MASS_ERROR * mass
-    return mass, float(np.linalg.norm([first.mass_std, second.mass_std, common]))
+    found = identify_payload(model, loaded, empty=unloaded, progress=progress).estimate
+    return found.shown_mass, found.mass_std
 
 
 def _mounting(

@@ -25,6 +25,12 @@ from ur_energy_model.identification.inertia import InertiaEstimate
 from ur_energy_model.identification.joint_fit import JointFit
 from ur_energy_model.identification.metrics import Metrics
 from ur_energy_model.identification.mounting import find_mounting
+from ur_energy_model.identification.payload_check import (
+    IDENTIFIED,
+    PayloadCheck,
+    check_payloads,
+    with_payload_found,
+)
 from ur_energy_model.identification.power import PowerFitResult
 from ur_energy_model.identification.recording import Progress, Recording, read_recording
 from ur_energy_model.identification.session_stages import compare_sessions, fit_power
@@ -45,7 +51,7 @@ from ur_energy_model.identification.torque_constants import (
 from ur_energy_model.identification.unknowns import unknowns
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription, load_robot
-from ur_energy_model.model.setup import Setup
+from ur_energy_model.model.setup import Payload, Setup
 
 Array = NDArray[np.float64]
 
@@ -61,6 +67,7 @@ class Identification:
         power: power stage.
         setups: setup stage, None where no target_moment was recorded.
         fit, validation: metrics.
+        payload_checks: payload that the currents of each recording show.
         warnings: for the user, one line each.
     """
 
@@ -72,6 +79,7 @@ class Identification:
     fit: tuple[Metrics, ...]
     validation: tuple[Metrics, ...]
     warnings: tuple[str, ...]
+    payload_checks: tuple[PayloadCheck, ...] = ()
 
 
 def identify(
@@ -82,6 +90,7 @@ def identify(
     friction: str = AUTO,
     power_model: str = "physical",
     setup: Setup | None = None,
+    payload: Payload | str | None = None,
     identify_tensors: bool = False,
     progress: Progress | None = None,
 ) -> Identification:
@@ -94,6 +103,8 @@ def identify(
         friction: name of a friction law, or "auto" to choose per joint.
         power_model: "physical" or "ecbot".
         setup: mounting and payload as the user states them, a prior for the estimate.
+        payload: what was really on the flange, where the controller may have been told otherwise,
+            or IDENTIFIED to find it from the currents; None believes what target_moment says.
         identify_tensors: identify the link tensors too, in place of the robot file's.
         progress: called with fraction (NaN if unknown) and text.
 
@@ -120,16 +131,29 @@ def identify(
             stated = StatedSetup(mounting.setup, "estimated")
             setups = [replace(own, configured=mounting.setup) for own in setups]
         believed = believed_inertia(arm, estimate)
-        joints = _fit_currents(fitted, setups[: len(fitted)], arm, believed, friction)
-        if mounting is not None:
-            joints = with_load_error(joints, mounting.load_error)
-        joints = with_shared_sizes(joints, arm)
         powers = [recording.power for recording in fitted]
-        joints, result, standby = fit_power(powers, power_model, joints)
-        spread = compare_sessions(joints, standby, len(fitted))
-        inertia = settled_inertia(believed, joints)
-        model = assemble(arm, estimate, joints, inertia, result, fitted, stated, spread)
-        model = with_storage(model, fitted)
+
+        def fitted_with(carried: Payload | None) -> _Fitted:
+            own = [replace(entry, carried=carried) for entry in setups[: len(fitted)]]
+            joints = _fit_currents(fitted, own, arm, believed, friction)
+            if mounting is not None:
+                joints = with_load_error(joints, mounting.load_error)
+            joints = with_shared_sizes(joints, arm)
+            joints, result, standby = fit_power(powers, power_model, joints)
+            spread = compare_sessions(joints, standby, len(fitted))
+            inertia = settled_inertia(believed, joints)
+            model = assemble(arm, estimate, joints, inertia, result, fitted, stated, spread)
+            model = model if carried is None else model.with_payload(carried)
+            return _Fitted(model, joints, result)
+
+        def check(found: _Fitted, carried: Payload | None) -> tuple[PayloadCheck, ...]:
+            own = [replace(entry, carried=carried) for entry in setups[: len(fitted)]]
+            return check_payloads(found.model, arm, fitted, own)
+
+        found, carried, checks = with_payload_found(fitted_with, check, payload)
+        joints, result = found.joints, found.power
+        setups = [replace(entry, carried=carried) for entry in setups]
+        model = with_storage(found.model, fitted)
         model = _fit_standstill(model, fitted, setups[: len(fitted)])
         metrics = [
             measure(model, recording, own, anchor=k >= len(fitted) or len(fitted) > 1)
@@ -143,11 +167,23 @@ def identify(
     )
     warnings = [w for recording in fitted for w in recording.quality.warnings]
     warnings += [] if estimate is None else list(estimate.warnings)
+    warnings += [line for entry in checks for line in entry.warnings]
+    if payload == IDENTIFIED and carried is not None:
+        warnings.append(f"the payload identified, {carried.mass:.2f} kg, is used for the currents")
     warnings += unknowns(model, arm, torque=estimate is not None, mounting=mounting)
     return Identification(
         described, model, joints, result, estimate, fit, validation,
-        tuple(dict.fromkeys(warnings)),
+        tuple(dict.fromkeys(warnings)), checks,
     )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Fitted:
+    """What currents and bus power give with one payload."""
+
+    model: EnergyModel
+    joints: tuple[JointFit, ...]
+    power: PowerFitResult
 
 
 class _Readings:

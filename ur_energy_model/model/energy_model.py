@@ -28,9 +28,10 @@ from ur_energy_model.model.friction_bank import FrictionBank, presliding
 from ur_energy_model.model.friction_terms import SMOOTHING
 from ur_energy_model.model.joint_model import JointModel
 from ur_energy_model.model.link_tensors import LinkTensors
+from ur_energy_model.model.payload_calibration import PayloadCalibration
 from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.model.sessions import Session, SessionSpread, with_standby_error
-from ur_energy_model.model.setup import Setup
+from ur_energy_model.model.setup import Payload, Setup
 
 Array = NDArray[np.float64]
 
@@ -53,6 +54,7 @@ class EnergyModel:
         link_tensors: identified with the rest; None where the robot file's are used.
         sessions: how far standby power and friction vary from session to session.
         anchored: the session that the model was anchored in; None for any session.
+        payload_calibration: from recordings with a known payload; None without.
     """
 
     robot: str
@@ -67,6 +69,7 @@ class EnergyModel:
     link_tensors: LinkTensors | None = None
     sessions: SessionSpread = field(default_factory=SessionSpread)
     anchored: Session | None = None
+    payload_calibration: PayloadCalibration | None = None
 
     @classmethod
     def load(cls, path: str | Path) -> EnergyModel:
@@ -84,6 +87,10 @@ class EnergyModel:
         from ur_energy_model.model.model_file import save_model
 
         save_model(self, path)
+
+    def with_payload(self, payload: Payload) -> EnergyModel:
+        """The same arm with another payload on its flange."""
+        return replace(self, setup=replace(self.setup, payload=payload), setup_source="given")
 
     @property
     def dof(self) -> int:

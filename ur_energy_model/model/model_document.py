@@ -9,6 +9,7 @@ import numpy as np
 from ur_energy_model.model.energy_model import EnergyModel, JointModel
 from ur_energy_model.model.friction import PARAMETER_UNITS, SHAPE_UNITS
 from ur_energy_model.model.link_tensors import LinkTensors
+from ur_energy_model.model.payload_calibration import PayloadCalibration
 from ur_energy_model.plain import plain
 
 SCHEMA = 1
@@ -43,6 +44,7 @@ def document(model: EnergyModel) -> dict[str, Any]:
         "joints": {joint.name: _joint_document(joint) for joint in model.joints},
         "current_delay": {"value": _number(model.current_delay), "unit": "s"},
         **_link_tensors_document(model.link_tensors, names),
+        **_calibration_document(model.payload_calibration, names),
         "bus": {
             "kind": bus.kind,
             "source": bus.source,
@@ -122,6 +124,22 @@ def _link_tensors_document(tensors: LinkTensors | None, names: list[str]) -> dic
         for name, value, std in zip(names, tensors.values, tensors.std, strict=True)
     }
     return {"link_tensors": {"unit": "kg m^2", "source": tensors.source, **links}}
+
+
+def _calibration_document(
+    calibration: PayloadCalibration | None, names: list[str]
+) -> dict[str, Any]:
+    """The part `payload_calibration`; nothing without a known payload."""
+    if calibration is None:
+        return {}
+    joints = {
+        name: {"link": _numbers(link), "link_gain": _number(gain), "payload_gain": _number(scale)}
+        for name, link, gain, scale in zip(
+            names, calibration.links, calibration.link_gain, calibration.payload_gain, strict=True
+        )
+    }
+    covariance = [_numbers(row) for row in calibration.covariance]
+    return {"payload_calibration": {"unit": "kg, kg m, 1", **joints, "covariance": covariance}}
 
 
 def _quantity(

@@ -17,7 +17,13 @@ from ur_energy_model.model import ranges
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.model_document import KIND, SCHEMA, document
 from ur_energy_model.model.model_joints import read_joint
-from ur_energy_model.model.model_sections import link_tensors, read_bus, read_setup, sessions
+from ur_energy_model.model.model_sections import (
+    link_tensors,
+    payload_calibration,
+    read_bus,
+    read_setup,
+    sessions,
+)
 from ur_energy_model.model.sessions import SessionSpread
 from ur_energy_model.model.valued import with_unit
 from ur_energy_model.reading.record import Record, text
@@ -75,6 +81,7 @@ def load_model(path: str | Path) -> EnergyModel:
             current_delay=keys.read("current_delay", with_unit(ranges.DELAY), 0.0),
             link_tensors=keys.read("link_tensors", link_tensors(names), None),
             sessions=keys.read("sessions", sessions(names), SessionSpread()),
+            payload_calibration=keys.read("payload_calibration", payload_calibration(names), None),
         )
 
 

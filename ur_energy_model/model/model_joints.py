@@ -15,8 +15,8 @@ from ur_energy_model.model.friction import (
     FrictionLaw,
 )
 from ur_energy_model.model.model_document import JOINT_UNITS
-from ur_energy_model.model.valued import Estimates, check_unit, with_unit
-from ur_energy_model.reading.record import Quantity, Record, array, choice
+from ur_energy_model.model.valued import Estimates, check_unit, covariance_of, with_unit
+from ur_energy_model.reading.record import Quantity, Record, choice
 from ur_energy_model.reading.tree import YamlTree
 
 Array = NDArray[np.float64]
@@ -68,27 +68,12 @@ def read_joint(name: str, node: YamlTree, *, free: bool) -> JointModel:
             friction=friction,
             std=found.std,
             source=found.source,
-            current_covariance=_covariance(
-                keys["current_covariance"], 1 + len(friction.law.parameters)
+            current_covariance=covariance_of(1 + len(friction.law.parameters), optional=True)(
+                keys["current_covariance"]
             ),
             current_residual=with_unit(ranges.CURRENT)(keys["current_residual"]),
             friction_reason=reason,
         )
-
-
-def _covariance(node: YamlTree, size: int) -> Array:
-    rows = node.items()
-    if len(rows) not in (0, size):
-        raise node.refuse(f"must be {size} rows of {size} numbers, or []")
-    if not rows:
-        return np.zeros((0, 0))
-    covariance = np.array([array(ranges.VARIANCE, size)(row) for row in rows])
-    if (
-        not np.allclose(covariance, covariance.T, rtol=1e-6, atol=0.0)
-        or np.linalg.eigvalsh(covariance)[0] < -1e-6 * np.abs(covariance).max()
-    ):
-        raise node.refuse("is not a covariance matrix")
-    return covariance
 
 
 def _friction(node: YamlTree, found: Estimates) -> tuple[Friction, str]:

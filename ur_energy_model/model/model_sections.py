@@ -9,15 +9,25 @@ import numpy as np
 from ur_energy_model.model import ranges
 from ur_energy_model.model.drive import BusModel
 from ur_energy_model.model.link_tensors import LinkTensors, is_possible
+from ur_energy_model.model.payload_calibration import LINK_PARAMETERS, PayloadCalibration
 from ur_energy_model.model.sessions import SessionSpread
 from ur_energy_model.model.setup import Payload, Setup
-from ur_energy_model.model.valued import Estimates, check_unit, each, matrix, unbound, with_unit
+from ur_energy_model.model.valued import (
+    Estimates,
+    check_unit,
+    covariance_of,
+    each,
+    matrix,
+    unbound,
+    with_unit,
+)
 from ur_energy_model.reading.record import Quantity, Reader, Record, array, choice, listed, whole
 from ur_energy_model.reading.tree import YamlTree, shown
 from ur_energy_model.robot_modes import ROBOT_MODES
 
 KINDS = ("physical", "ecbot")
 _SHARE = Quantity("1", 0, 1)
+_GAIN = Quantity("1", 0, 10, positive=True)
 _DRIVER_STD = Quantity("W/A", 0, 1e12)
 
 
@@ -127,3 +137,23 @@ def sessions(joints: tuple[str, ...]) -> Reader[SessionSpread]:
 def _check_symmetric(node: YamlTree, value: ranges.Array) -> None:
     if not np.allclose(value, value.T, rtol=1e-6, atol=0.0):
         raise node.refuse("is not symmetric, so not an inertia tensor that a body can have")
+
+
+def payload_calibration(joints: tuple[str, ...]) -> Reader[PayloadCalibration]:
+    """Reader of what known payloads told of the links and drives of these joints."""
+
+    def read(node: YamlTree) -> PayloadCalibration:
+        with Record(node) as keys:
+            keys.expect((*joints, "covariance"))
+            check_unit(keys["unit"], "kg, kg m, 1")
+            links, gains = [], []
+            for name in joints:
+                with Record(keys[name]) as joint:
+                    links.append(array(ranges.VARIANCE, LINK_PARAMETERS)(joint["link"]))
+                    gains.append([_GAIN(joint["link_gain"]), _GAIN(joint["payload_gain"])])
+            size = (LINK_PARAMETERS + 2) * len(joints)
+            covariance = covariance_of(size)(keys["covariance"])
+        link_gain, payload_gain = np.array(gains).T
+        return PayloadCalibration(np.array(links), link_gain, payload_gain, covariance)
+
+    return read

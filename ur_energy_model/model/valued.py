@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ur_energy_model.reading.record import Quantity, Reader, Record
+from ur_energy_model.model.ranges import VARIANCE
+from ur_energy_model.reading.record import Quantity, Reader, Record, array
 from ur_energy_model.reading.source import Scalar
 from ur_energy_model.reading.tree import YamlTree, shown
 
@@ -103,3 +104,24 @@ def check_unit(node: YamlTree, unit: str) -> None:
     if given != unit:
         problem = f"unit '{shown(given)}' must be '{unit}'" if given else f"needs unit '{unit}'"
         raise node.refuse(problem)
+
+
+def covariance_of(size: int, *, optional: bool = False) -> Reader[Array]:
+    """Reader of a covariance matrix [size, size], or of one without rows where it is optional."""
+
+    def read(node: YamlTree) -> Array:
+        rows = node.items()
+        if not rows and optional:
+            return np.zeros((0, 0))
+        if len(rows) != size:
+            end = ", or []" if optional else ""
+            raise node.refuse(f"must be {size} rows of {size} numbers{end}")
+        covariance = np.array([array(VARIANCE, size)(row) for row in rows])
+        if (
+            not np.allclose(covariance, covariance.T, rtol=1e-6, atol=0.0)
+            or np.linalg.eigvalsh(covariance)[0] < -1e-6 * np.abs(covariance).max()
+        ):
+            raise node.refuse("is not a covariance matrix")
+        return covariance
+
+    return read

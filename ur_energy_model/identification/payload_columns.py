@@ -82,7 +82,7 @@ _POSSIBLE = 1e-6
 """Smallest principal moment of a tensor that says anything [kg m^2]."""
 
 
-class WeighingColumns:
+class PayloadColumns:
     """Columns of the joint torques of one arm, and what is believed of their coefficients.
 
     A row is [bodies 10 n, bare, own 10, drive, 1]: torques per unit inertial parameter of each
@@ -181,12 +181,17 @@ class WeighingColumns:
         """How much friction may differ from the model's [n], as a share of it.
 
         Args:
-            temperature: mean joint temperatures of the weighing [n], degC; NaN if unknown.
+            temperature: mean joint temperatures of the recording [n], degC; NaN if unknown.
         """
         ranges = [joint.friction.temperature_range for joint in self._joints]
         middle = np.array([np.nan if span is None else np.mean(span) for span in ranges])
         change = np.hypot(_REPEATABLE, _WARMING * (temperature - middle))
         return np.where(np.isnan(change), _UNKNOWN_WARMTH, change)
+
+    @property
+    def typical_friction(self) -> Array:
+        """Friction at a typical speed [n], N m, joint side."""
+        return np.asarray(self._scale)
 
     @property
     def masses(self) -> Array:

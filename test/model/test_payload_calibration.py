@@ -1,0 +1,70 @@
+"""What known payloads told, as numbers and in the model file."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from test.identification.test_payload import true_model
+from ur_energy_model.errors import ModelFileError
+from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.payload_calibration import PayloadCalibration
+from ur_energy_model.model.robots import load_robot
+from ur_energy_model.model.setup import Payload
+
+
+def some_calibration() -> PayloadCalibration:
+    random = np.random.default_rng(3)
+    values = np.concatenate([0.1 * random.standard_normal(24), random.uniform(0.9, 1.1, 12)])
+    roots = 0.01 * random.standard_normal((36, 36))
+    return PayloadCalibration.from_vector(values, roots @ roots.T)
+
+
+def test_vector_and_parts_say_the_same() -> None:
+    known = some_calibration()
+    again = PayloadCalibration.from_vector(known.vector, known.covariance)
+    assert np.array_equal(again.links, known.links)
+    assert np.array_equal(again.payload_gain, known.payload_gain)
+
+
+def test_deviation_of_the_torque_gain_against_samples() -> None:
+    known = some_calibration()
+    drawn = np.random.default_rng(0).multivariate_normal(known.vector, known.covariance, 20_000)
+    gains = drawn[:, 24:30] * drawn[:, 30:]
+    assert np.allclose(gains.std(axis=0), known.torque_gain_std, rtol=0.05)
+
+
+def test_calibrated_drives_leave_payload_torques_as_they_are() -> None:
+    known = some_calibration().with_calibrated_drives()
+    assert np.allclose(known.torque_gain, 1.0)
+    assert np.allclose(known.covariance, known.covariance.T)
+
+
+def test_survives_the_model_file(tmp_path: Path) -> None:
+    known = some_calibration()
+    model = replace(true_model(load_robot("ur5e")), payload_calibration=known)
+    model.save(tmp_path / "model.yaml")
+    read = EnergyModel.load(tmp_path / "model.yaml").payload_calibration
+    assert read is not None
+    assert np.allclose(read.vector, known.vector, rtol=1e-7)
+    assert np.allclose(read.covariance, known.covariance, rtol=1e-7)
+
+
+def test_refuses_a_gain_that_cannot_be(tmp_path: Path) -> None:
+    path = tmp_path / "model.yaml"
+    known = some_calibration()
+    wrong = replace(known, payload_gain=-known.payload_gain)
+    replace(true_model(load_robot("ur5e")), payload_calibration=wrong).save(path)
+    with pytest.raises(ModelFileError, match=r"payload_gain: .* must be positive"):
+        EnergyModel.load(path)
+
+
+def test_another_payload_leaves_the_rest_of_the_setup() -> None:
+    model = true_model(load_robot("ur5e"))
+    loaded = model.with_payload(Payload(1.5))
+    assert loaded.setup.payload.mass == 1.5
+    assert np.array_equal(loaded.setup.gravity, model.setup.gravity)
+    assert loaded.joints == model.joints
