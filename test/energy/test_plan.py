@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -70,8 +71,11 @@ def test_half_speed_takes_twice_as_long() -> None:
 
 def test_a_tracked_standby_shifts_the_total() -> None:
     model = known_model()
-    shift = predict_energy(model, quintic(3), standby=30.0).total
-    assert shift - predict_energy(model, quintic(3)).total == pytest.approx(5.0 * 2.0)
+    plain = predict_energy(model, quintic(3))
+    here = model.in_session(replace(model.session, standby=30.0, standby_std=0.5))
+    shifted = predict_energy(here, quintic(3))
+    assert shifted.total - plain.total == pytest.approx(5.0 * 2.0)
+    assert shifted.total_std < plain.total_std
 
 
 def test_plans_that_cannot_be_are_refused() -> None:

@@ -12,12 +12,17 @@ JOINTS = ("base", "elbow")
 
 
 def metrics(
-    torque: float = 0.999, current: float = 0.98, rmse: float = 1.5, energy: float = 0.4
+    torque: float = 0.999,
+    current: float = 0.98,
+    rmse: float = 1.5,
+    energy: float = 0.4,
+    motion: float | None = 5.0,
 ) -> dict[str, Any]:
     return {
         "torque": [{"r2": 0.9999}, {"r2": torque}],
         "current": [{"r2": 0.995}, {"r2": current}],
         "power": {"rmse": rmse, "rmse_percent": 2.0 * rmse, "energy_error_percent": energy},
+        "motion_energy_error_percent": motion,
     }
 
 
@@ -30,6 +35,9 @@ def metrics(
         ({"torque": 0.5}, "poor", "mounting and payload"),
         ({"energy": -2.0}, "fair", "identify with today's"),
         ({"rmse": 9.0}, "poor", "standby"),
+        ({"motion": -14.0}, "fair", "recordings of more days"),
+        ({"motion": 30.0}, "poor", "30.0 %"),
+        ({"motion": None}, "good", "elbow is the weakest"),
     ],
 )
 def test_worst_figure_decides(change: dict[str, float], grade: str, words: str) -> None:

@@ -25,6 +25,12 @@ def register(subparsers: Any) -> None:
     predict.add_argument("model", metavar="MODEL.yaml")
     predict.add_argument("trajectory", metavar="TRAJECTORY.csv")
     add_payload_option(predict, purpose="by default the model's")
+    predict.add_argument(
+        "--session",
+        metavar="BAG",
+        help="recording of the same day: its standstill shows the standby power, its first seconds "
+        "of motion the friction; without, the interval carries their spread between sessions",
+    )
     output.add_json_option(predict)
     predict.set_defaults(run=run_predict)
 
@@ -34,18 +40,29 @@ def run_predict(options: argparse.Namespace) -> int:
     from ur_energy_model.energy.meter import CONFIDENCE
     from ur_energy_model.energy.plan import predict_energy, read_plan
     from ur_energy_model.energy.plan_smoothing import smoothed
+    from ur_energy_model.identification.session_anchor import session_json
     from ur_energy_model.model.energy_model import EnergyModel
 
     model, payload = EnergyModel.load(options.model), payload_given(options.payload)
     if payload is not None:
         model = model.with_payload(payload)
+    if options.session is not None:
+        from ur_energy_model.identification.evaluation import session_of
+
+        model = model.in_session(session_of(model, options.session))
     plan = read_plan(options.trajectory, [joint.name for joint in model.joints])
     plan, warning = smoothed(plan, model.description().max_acceleration)
     if warning is not None:
         output.note(f"warning: {plan.source}: {warning}")
     energy = predict_energy(model, plan)
     if options.json:
-        output.print_json({**as_json(energy), "warnings": [] if warning is None else [warning]})
+        output.print_json(
+            {
+                **as_json(energy),
+                "session": session_json(model.session),
+                "warnings": [] if warning is None else [warning],
+            }
+        )
     else:
         output.print_table(
             f"energy of {options.trajectory}, {energy.duration:.1f} s [J]",
@@ -62,6 +79,8 @@ def run_predict(options: argparse.Namespace) -> int:
             f"at the supply: {energy.total:.1f} ± {CONFIDENCE * energy.total_std:.1f} J, "
             f"peak {energy.peak_power:.1f} W"
         )
+        if options.session is None:
+            output.note("for any session; --session BAG of the same day narrows the interval")
     return 0
 
 

@@ -182,6 +182,13 @@ class EnergyCalculator:
         """Positions of the joints in the base frame [n, 3], m, at joint angles [n], rad."""
         return self.dynamics.joint_positions(q)
 
+    def in_session(self) -> EnergyModel:
+        """The model with the standby power that this session has shown."""
+        known = replace(
+            self.model.session, standby=self.standby.power, standby_std=self.standby.std
+        )
+        return self.model.in_session(known)
+
     @property
     def dynamics(self) -> ArmDynamics:
         """Rigid-body dynamics of the arm in its present setup."""

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from ur_energy_model.energy.gaps import bridged_steps
 from ur_energy_model.energy.meter import efficiency, integrate
 from ur_energy_model.energy.supply import SupplyStore
 from ur_energy_model.errors import InputError
@@ -113,17 +114,15 @@ def predict_energy(
     *,
     dynamics: ArmDynamics | None = None,
     temperature: Array | None = None,
-    standby: float | None = None,
     speed_scaling: float = 1.0,
 ) -> PlanEnergy:
     """Energy of a planned trajectory.
 
     Args:
-        model: of the arm.
+        model: of the arm, in the session at hand (`EnergyModel.in_session`) or in any.
         plan: the trajectory.
         dynamics: of the arm in its setup; that of the model where it is None.
         temperature: of the joints [n], degC.
-        standby: standby power in place of the model's [W].
         speed_scaling: of the controller; the motion takes 1 / speed_scaling times as long.
 
     Raises:
@@ -143,8 +142,8 @@ def predict_energy(
     split = model.predict(
         q, qd * speed_scaling, qdd * speed_scaling**2, dynamics=dynamics, temperature=temperature
     )
-    shift = 0.0 if standby is None else standby - model.bus.standby
-    total = SupplyStore(model.bus.storage, model.bus.floor)(time, split.demand + shift)
+    steps = bridged_steps(time, np.inf)
+    total = SupplyStore(model.bus.storage, model.bus.floor)(steps, split.demand)
     n, samples = model.dof, len(time)
     powers = np.column_stack(
         [

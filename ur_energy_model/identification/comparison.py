@@ -47,10 +47,12 @@ class Setups:
     def parts(self, motion: Motion) -> Iterator[tuple[Motion, ArmDynamics]]:
         """Parts of a motion with one payload each, and the dynamics that belong to it."""
         for rows, told in _constant(motion.payload):
-            setup = self.of(told)[0]
-            if self.carried is not None:
-                setup = replace(setup, payload=self.carried)
-            yield motion.cut(rows), ArmDynamics(self.robot, setup)
+            yield motion.cut(rows), ArmDynamics(self.robot, self.there(told))
+
+    def there(self, told: Array) -> Setup:
+        """Setup that was really there beside a payload told to the controller [4]."""
+        setup = self.of(told)[0]
+        return setup if self.carried is None else replace(setup, payload=self.carried)
 
     def told_load(self, motion: Motion, load: Array) -> Array:
         """What the controller takes for the load [samples, n], N m, joint side.

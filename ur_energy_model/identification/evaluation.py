@@ -7,10 +7,15 @@ from pathlib import Path
 
 import numpy as np
 
-from ur_energy_model.energy.calculator import EnergyCalculator, Method, PowerOptions
+from ur_energy_model.energy.calculator import (
+    FIELDS,
+    MEASURED_FIELDS,
+    EnergyCalculator,
+    Method,
+    PowerOptions,
+)
 from ur_energy_model.energy.checks import check_model
 from ur_energy_model.energy.recorded import calculated
-from ur_energy_model.energy.standby import StandbyTracker
 from ur_energy_model.errors import MissingFieldError
 from ur_energy_model.identification.comparison import Setups, compare, compare_target_torque
 from ur_energy_model.identification.metrics import (
@@ -23,6 +28,7 @@ from ur_energy_model.identification.recording import Progress, Recording, read_r
 from ur_energy_model.identification.session_anchor import anchored_friction, session_json
 from ur_energy_model.identification.setups import estimate_setups
 from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.sessions import Session
 from ur_energy_model.model.setup import Payload
 
 
@@ -92,16 +98,15 @@ def measure(model: EnergyModel, recording: Recording, setups: Setups, *, anchor:
             torque.add(part.torque_recorded, part.torque_model)
     for _, recorded, modelled in compare_target_torque(model, recording, setups):
         torque.add(recorded, modelled)
-    power, standby = power_statistics(model, recording.path, "current", anchor=anchor)
-    from_motion, _ = power_statistics(model, recording.path, "motion", anchor=anchor)
-    session = model.session
-    if standby.anchored:
-        session = replace(
-            session,
-            standby=standby.power,
-            standby_std=standby.std,
-            still_seconds=standby.still_seconds,
-        )
+    there = replace(model, setup=setups.there(recording.told_payload))
+    fields = FIELDS
+    if len(recording.quality.payloads) <= 1:  # what is there may not be what was told
+        fields = tuple(name for name in FIELDS if not name.startswith("payload"))
+    if anchor:  # standstill may come late: look for it first
+        shown = power_statistics(there, recording.path, MEASURED_FIELDS, "current", anchor=True)
+        there = there.in_session(shown[1])
+    power, session = power_statistics(there, recording.path, fields, "current", anchor=anchor)
+    from_motion, _ = power_statistics(there, recording.path, fields, "motion", anchor=anchor)
     known = bool(everything.count.any())
     return Metrics(
         bag=str(recording.path),
@@ -124,14 +129,29 @@ def measure(model: EnergyModel, recording: Recording, setups: Setups, *, anchor:
     )
 
 
+def session_of(model: EnergyModel, bag: str | Path) -> Session:
+    """The session that a recording shows: standby at standstill, friction in its first motion.
+
+    Raises:
+        UrEnergyError: input that cannot be used, with place and remedy.
+    """
+    recording, setups = read_for_comparison(model, bag)
+    try:
+        model = model.in_session(anchored_friction(model, recording, setups))
+        return power_statistics(model, bag, MEASURED_FIELDS, "current", anchor=True)[1]
+    finally:
+        recording.close()
+
+
 def power_statistics(
-    model: EnergyModel, bag: str | Path, method: Method, *, anchor: bool
-) -> tuple[PowerStatistics, StandbyTracker]:
-    """Modelled beside measured supply power while brakes are released, and the session's standby.
+    model: EnergyModel, bag: str | Path, fields: tuple[str, ...], method: Method, *, anchor: bool
+) -> tuple[PowerStatistics, Session]:
+    """Modelled beside measured supply power while brakes are released, and the session.
 
     Args:
-        model: of the arm.
+        model: of the arm, in the setup and with the friction of the recording.
         bag: recording.
+        fields: RTDE fields to read.
         method: powers from measured "current", or from "motion" alone.
         anchor: take standby power from the recording's own standstill.
     """
@@ -139,8 +159,16 @@ def power_statistics(
     calculator = EnergyCalculator(model, model.description(), options)
     statistics = PowerStatistics(calculator.channels)
     try:
-        for table in calculated(calculator, bag):
+        for table in calculated(calculator, bag, fields=fields):
             statistics.add(table)
     except MissingFieldError:  # the recording lacks what this method needs
         statistics = PowerStatistics(calculator.channels)
-    return statistics, calculator.standby
+    standby = calculator.standby
+    if not standby.anchored:
+        return statistics, model.session
+    return statistics, replace(
+        model.session,
+        standby=standby.power,
+        standby_std=standby.std,
+        still_seconds=standby.still_seconds,
+    )

@@ -24,6 +24,10 @@ SHORTEST_STANDSTILL = 0.5
 """Standstill from which the supply's power at rest is known [s]."""
 
 
+LEAST_MOTION_POWER = 1.0
+"""Mean power above standstill that is told from a drift of standby [W]."""
+
+
 class ErrorStatistics:
     """Errors of n channels, model minus measurement."""
 
@@ -139,7 +143,7 @@ class PowerStatistics:
     def motion_energy_error_percent(self) -> float | None:
         """Error of the energy above standstill while the arm moves, over the measured one [%].
 
-        None where the recording shows no standstill or no motion.
+        None where the recording shows no standstill or next to no power of motion.
         """
         still, moving = ArmState.STANDSTILL, ArmState.MOVING
         seconds = self._seconds
@@ -149,7 +153,9 @@ class PowerStatistics:
         modelled = self._model[still] / seconds[still]
         above = self._measured[moving] - level * seconds[moving]
         expected = self._model[moving] - modelled * seconds[moving]
-        return _figure(100 * float(expected - above) / float(above)) if above > 0 else None
+        if above <= LEAST_MOTION_POWER * seconds[moving]:
+            return None
+        return _figure(100 * float(expected - above) / float(above))
 
     def entry(self) -> dict[str, float | None]:
         """{"rmse", "rmse_percent", "r2", "energy_error_percent"}."""

@@ -262,14 +262,17 @@ class EstimatorNode(ManagedNode):
         with self._lock:
             snapshot = self._estimator.snapshot("plan")
             calculator = self._estimator.calculator
-            now, standby = calculator.conditions, calculator.standby.power
-            dynamics = calculator.model.dynamics(robot=self._robot, setup=now.setup)
+            now, model = calculator.conditions, calculator.in_session()
+            dynamics = model.dynamics(robot=self._robot, setup=now.setup)
         try:
             here = None if snapshot is None else snapshot.q
             plan = predict_energy(
-                calculator.model, convert.plan_of(message, self._joints, here), dynamics=dynamics,
-                temperature=now.temperature, standby=standby, speed_scaling=now.speed_scaling,
-            )  # fmt: skip
+                model,
+                convert.plan_of(message, self._joints, here),
+                dynamics=dynamics,
+                temperature=now.temperature,
+                speed_scaling=now.speed_scaling,
+            )
         except UrEnergyError as error:
             self.get_logger().warning(f"no prediction: {error}")
             return

@@ -21,6 +21,8 @@ POWER_RMSE_PERCENT = (3.0, 6.0)
 """The same in percent of the power's range; the milder of both counts."""
 ENERGY_ERROR = (1.0, 3.0)
 """Largest error of the energy at the supply, percent."""
+MOTION_ENERGY_ERROR = (10.0, 20.0)
+"""Largest error of the energy above standstill, predicted from the motion alone, percent."""
 
 _HEADLINES: dict[Grade, str] = {
     "good": "The model can be trusted for energy.",
@@ -71,6 +73,7 @@ def judge(
         *_correlation(metrics, "torque", joint_names, TORQUE_R2),
         *_correlation(metrics, "current", joint_names, CURRENT_R2),
         *_power(metrics),
+        *_motion_energy(metrics),
     ]
     if not held_out:
         found.append(
@@ -168,6 +171,18 @@ def _power(metrics: Sequence[Mapping[str, Any]]) -> Iterator[Statement]:
     text += f", energy within {max(errors, default=0.0):.1f} %"
     remedy = "; an arm's standby power shifts by some watts from day to day: identify with today's"
     yield Statement(grade, text + ("." if grade == "good" else f"{remedy} recording."))
+
+
+def _motion_energy(metrics: Sequence[Mapping[str, Any]]) -> Iterator[Statement]:
+    """Energy of motion on its own: most of the whole is standby, which tells nothing of motors."""
+    errors = [m.get("motion_energy_error_percent") for m in metrics]
+    known = [abs(float(error)) for error in errors if error is not None]
+    if not known:
+        return
+    grade = grade_of(max(known), MOTION_ENERGY_ERROR, high=False)
+    text = f"Energy of motion above standstill is predicted within {max(known):.1f} %"
+    remedy = "; identify with recordings of more days and of motions like those in production."
+    yield Statement(grade, text + ("." if grade == "good" else remedy))
 
 
 def _percent(share: float) -> str:
