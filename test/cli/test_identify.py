@@ -133,6 +133,20 @@ def test_predict_agrees_with_the_recording(
     assert main(["predict", str(model), str(path)]) == DONE
 
 
+def test_a_recording_of_the_day_narrows_a_prediction(
+    model: Path, bag: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    path = tmp_path / "plan.csv"
+    path.write_text("time,q_0,q_1,q_2,q_3,q_4,q_5\n0,0,-1,1,0,0,0\n2,1,-1.5,1,0,0,0\n")
+    stds = []
+    for options in ([], ["--session", str(bag)]):
+        assert main(["predict", str(model), str(path), "--json", *options]) == DONE
+        content = json.loads(capsys.readouterr().out)
+        assert content["session"]["anchored"] == bool(options)
+        stds.append(content["total"]["supply_energy_std"])
+    assert stds[1] < stds[0]
+
+
 def refused(arguments: list[str], capsys: Capture, *words: str) -> None:
     """One line on stderr with these words, nothing on stdout, exit code 1."""
     capsys.readouterr()
