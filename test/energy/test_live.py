@@ -20,10 +20,10 @@ from test.energy.known_arm import (
     total,
 )  # fmt: skip
 from ur_energy_model.energy.alignment import SpeedAlignment
-from ur_energy_model.energy.calculator import PowerOptions
 from ur_energy_model.energy.channels import ArmState
 from ur_energy_model.energy.gaps import bridged_steps
 from ur_energy_model.energy.live import LiveEstimator, LiveOptions
+from ur_energy_model.energy.power_options import PowerOptions
 from ur_energy_model.energy.snapshot import Snapshot
 from ur_energy_model.energy.supply import SupplyStore
 from ur_energy_model.errors import MissingFieldError, WrongRobotError

@@ -9,8 +9,7 @@ samples and the controller's clock. Equations: drive.py; supply.py; Clochiatti e
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,10 +18,11 @@ from ur_energy_model.energy.anchoring import AnchorCredit
 from ur_energy_model.energy.batches import rows_of
 from ur_energy_model.energy.channels import QUANTITIES, ArmState, Channels, arm_states
 from ur_energy_model.energy.conditions import Conditions
-from ur_energy_model.energy.gaps import DEFAULT_GAP_LIMIT, GapRule
+from ur_energy_model.energy.gaps import GapRule
 from ur_energy_model.energy.measured_powers import MeasuredPowers
 from ur_energy_model.energy.mode_power import mode_power
 from ur_energy_model.energy.motion_powers import MotionPowers
+from ur_energy_model.energy.power_options import PowerOptions
 from ur_energy_model.energy.power_table import PowerTable
 from ur_energy_model.energy.rated_limits import rated_limits
 from ur_energy_model.energy.standby import Standby, StandbyTracker
@@ -37,52 +37,8 @@ from ur_energy_model.telemetry.samples import Telemetry
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
-Method = Literal["auto", "current", "motion"]
-
-MEASURED_FIELDS: tuple[str, ...] = (
-    "actual_qd",
-    "actual_current",
-    "joint_temperatures",
-    "actual_robot_voltage",
-    "actual_robot_current",
-    "robot_mode",
-    "safety_mode",
-)
-"""RTDE fields that powers from measured currents follow from; the first two are indispensable."""
-FIELDS: tuple[str, ...] = (
-    *MEASURED_FIELDS,
-    "actual_q",
-    "target_q",
-    "target_qd",
-    "target_qdd",
-    "payload",
-    "payload_cog",
-    "payload_inertia",
-    "speed_scaling",
-    "target_speed_fraction",
-)
-"""All RTDE fields that the calculator reads; what a source lacks is left out."""
 SENSITIVITY_PERIOD = 0.05
 """Sensitivities are worked out once in each such stretch of the clock and held within it [s]."""
-
-
-@dataclass(frozen=True)
-class PowerOptions:
-    """How powers are found.
-
-    Attributes:
-        method: from measured "current", from "motion" by the model, or "auto".
-        track_standby: follow the standby power at standstill.
-        standby_limit: largest departure from the model's standby [W].
-        idle_power: with brakes engaged, where neither bus nor model tells; None takes standby [W].
-        gap_limit: longest step between samples that is bridged at any rate [s].
-    """
-
-    method: Method = "auto"
-    track_standby: bool = True
-    standby_limit: float = 15.0
-    idle_power: float | None = None
-    gap_limit: float = DEFAULT_GAP_LIMIT
 
 
 class EnergyCalculator:

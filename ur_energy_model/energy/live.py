@@ -11,11 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ur_energy_model.energy.batches import ControllerCounter, merged
-from ur_energy_model.energy.calculator import FIELDS, EnergyCalculator, PowerOptions
+from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.energy.channels import ArmState, Channels
 from ur_energy_model.energy.counters import EnergyCounters, utc_now
 from ur_energy_model.energy.cycles import Cycle, CycleCounter, CycleLog, CycleStarts, Trigger
 from ur_energy_model.energy.meter import MeterReading
+from ur_energy_model.energy.power_options import FIELDS, PowerOptions
 from ur_energy_model.energy.power_table import PowerTable
 from ur_energy_model.energy.snapshot import Snapshot
 from ur_energy_model.energy.standby import ResidualMonitor

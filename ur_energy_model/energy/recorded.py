@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ur_energy_model.energy.calculator import FIELDS, EnergyCalculator, PowerOptions
+from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.energy.channels import ArmState
 from ur_energy_model.energy.checks import check_robot, check_width
 from ur_energy_model.energy.meter import EnergyMeter, efficiency
+from ur_energy_model.energy.power_options import FIELDS, PowerOptions
 from ur_energy_model.energy.power_series import power_series
 from ur_energy_model.energy.power_table import PowerTable
 from ur_energy_model.errors import RecordingError

@@ -7,14 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-from ur_energy_model.energy.calculator import (
-    FIELDS,
-    MEASURED_FIELDS,
-    EnergyCalculator,
-    Method,
-    PowerOptions,
-)
+from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.energy.checks import check_model
+from ur_energy_model.energy.power_options import FIELDS, MEASURED_FIELDS, Method, PowerOptions
 from ur_energy_model.energy.recorded import calculated
 from ur_energy_model.errors import MissingFieldError
 from ur_energy_model.identification.comparison import Setups, compare, compare_target_torque

@@ -181,25 +181,6 @@ class Drives:
             total_sensitivity=whole,
         )
 
-    def total_power(self, current: Sequence[float], qd: Sequence[float], standby: float) -> float:
-        """Power of the whole arm [W] at one sample of n joints; inductive terms left out.
-
-        In plain numbers, which for a single sample take a fraction of the time of arrays.
-        """
-        total = standby
-        for amperes, speed, (resistance, back_emf, driver) in zip(
-            current, qd, self._per_joint, strict=True
-        ):
-            total += (resistance * amperes + back_emf * speed) * amperes + driver * abs(amperes)
-        return max(total, self.bus.floor)
-
-    @cached_property
-    def _per_joint(self) -> list[tuple[float, float, float]]:
-        """Resistance [ohm], back-EMF per joint speed [V s/rad] and driver loss [W/A] [n]."""
-        back_emf = self.back_emf_constant * self.gear_ratio
-        columns = np.stack([self.winding_resistance, back_emf, self.bus.driver], axis=1)
-        return [(row[0], row[1], row[2]) for row in columns.tolist()]
-
     @cached_property
     def _errors(self) -> tuple[Array, Array, Array, Array]:
         """The bus model's errors: of standby [k], and of R, k_b and driver losses [n, k]."""

@@ -12,7 +12,7 @@ power, with I the current that RTDE reports.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -248,22 +248,6 @@ class EnergyModel:
         spread = [np.zeros((len(qd), 0))] * self.dof if std else None
         return self._drives.powers(
             current, qd, friction, spread=spread, standby=standby, current_rate=current_rate
-        )
-
-    def total_power(
-        self, qd: Sequence[float], current: Sequence[float], *, standby: float | None = None
-    ) -> float:
-        """Power of the whole arm at one sample, from MEASURED currents: a few microseconds [W].
-
-        The same as `joint_power` has it, without EcBot's inductive term.
-
-        Args:
-            qd: joint velocities [n], rad/s.
-            current: measured motor currents [n], A.
-            standby: standby power in place of the model's [W].
-        """
-        return self._drives.total_power(
-            current, qd, self.bus.standby if standby is None else standby
         )
 
     def _each(self, name: str) -> Array:

@@ -17,11 +17,11 @@ from std_msgs.msg import String
 from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory
 
-from ur_energy_model.energy.calculator import PowerOptions
 from ur_energy_model.energy.cycles import Cycle
 from ur_energy_model.energy.follow_plan import PlanFollower
 from ur_energy_model.energy.live import LIVE_FIELDS, LiveEstimator, LiveOptions
 from ur_energy_model.energy.plan import predict_energy
+from ur_energy_model.energy.power_options import PowerOptions
 from ur_energy_model.energy.reader import SourceReader
 from ur_energy_model.errors import InputError, UrEnergyError
 from ur_energy_model.model.urdf import urdf

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ur_energy_model.energy.calculator import MEASURED_FIELDS
+from ur_energy_model.energy.power_options import MEASURED_FIELDS
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.identification.comparison import (
     Comparison,

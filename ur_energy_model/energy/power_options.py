@@ -1,0 +1,53 @@
+"""How powers are found, and the telemetry that they follow from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from ur_energy_model.energy.gaps import DEFAULT_GAP_LIMIT
+
+Method = Literal["auto", "current", "motion"]
+
+MEASURED_FIELDS: tuple[str, ...] = (
+    "actual_qd",
+    "actual_current",
+    "joint_temperatures",
+    "actual_robot_voltage",
+    "actual_robot_current",
+    "robot_mode",
+    "safety_mode",
+)
+"""RTDE fields that powers from measured currents follow from; the first two are indispensable."""
+FIELDS: tuple[str, ...] = (
+    *MEASURED_FIELDS,
+    "actual_q",
+    "target_q",
+    "target_qd",
+    "target_qdd",
+    "payload",
+    "payload_cog",
+    "payload_inertia",
+    "speed_scaling",
+    "target_speed_fraction",
+)
+"""All RTDE fields that the calculator reads; what a source lacks is left out."""
+
+
+@dataclass(frozen=True)
+class PowerOptions:
+    """How powers are found.
+
+    Attributes:
+        method: from measured "current", from "motion" by the model, or "auto".
+        track_standby: follow the standby power at standstill.
+        standby_limit: largest departure from the model's standby [W].
+        idle_power: with brakes engaged, where neither bus nor model tells; None takes standby [W].
+        gap_limit: longest step between samples that is bridged at any rate [s].
+    """
+
+    method: Method = "auto"
+    track_standby: bool = True
+    standby_limit: float = 15.0
+    idle_power: float | None = None
+    gap_limit: float = DEFAULT_GAP_LIMIT
