@@ -71,10 +71,20 @@ def test_a_second_of_standstill_shows_the_standby_power(rate: float) -> None:
     assert tracker.power == 25.0
 
 
-def test_a_short_rest_shows_nothing() -> None:
+def test_a_short_rest_shows_nothing_and_several_do() -> None:
+    rest_and_move = [(0.4, True, 29.0), (1.0, False, 90.0)]
     tracker = StandbyTracker(25.0, spread=2.5)
-    followed(tracker, 500.0, [(0.4, True, 29.0), (1.0, False, 90.0)] * 3, 100)
-    assert tracker.power == 25.0
+    followed(tracker, 500.0, rest_and_move, 100)
+    assert (tracker.power, tracker.anchored) == (25.0, False)
+    tracker = StandbyTracker(25.0, spread=2.5)
+    followed(tracker, 500.0, 5 * rest_and_move, 100)
+    assert (tracker.power, tracker.anchored) == (pytest.approx(29.0), True)
+
+
+def test_the_first_moment_of_a_rest_does_not_count() -> None:
+    tracker = StandbyTracker(25.0, spread=2.5)
+    followed(tracker, 500.0, [(0.1, True, 70.0), (1.0, True, 29.0), (0.1, False, 90.0)], 100)
+    assert tracker.power == pytest.approx(29.0)
 
 
 def test_batches_give_the_same_as_the_whole() -> None:

@@ -89,8 +89,8 @@ def _print_summary(summary: EnergySummary) -> None:
     else:
         output.note(
             f"standby power is the model's, {session.power:.1f} ± "
-            f"{CONFIDENCE * session.std:.1f} W: no second of standstill with bus power shows "
-            "that of this session"
+            f"{CONFIDENCE * session.std:.1f} W: no standstill with bus power shows that of "
+            "this session (a second of it would do)"
         )
     if summary.refused:
         output.note(f"{summary.refused} samples with values that are not finite are left out")

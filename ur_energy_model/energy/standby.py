@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-BLOCK = 0.1
+BLOCK = 0.05
 """Length of the blocks that standby is followed in [s]."""
-SETTLING = 0.3
+SETTLING = 0.15
 """Standstill that must pass before standby is followed, so that transients have decayed [s]."""
 ANCHORING = 0.5
 """Settled standstill from which the session's standby counts as known [s]."""
@@ -26,7 +26,7 @@ STANDBY_TIME_CONSTANT = 10.0
 ANCHORED_STD = 0.4
 """Standard deviation of a session's standby that long standstill leaves [W]: holding currents
 differ from pose to pose, and standby drifts between one standstill and the next."""
-BLOCK_NOISE = 0.6
+BLOCK_NOISE = 0.8
 """Standard deviation of a block's mean, where fewer than four were seen [W]."""
 
 
