@@ -75,9 +75,14 @@ def run(options: argparse.Namespace) -> int:
     figures: list[Path] = []
     with progress("report") as show:
         report = make_report(
-            model, options.bags, tariff=tariff, trigger=options.cycle,
-            output=options.cycle_output, progress=show,
-        )  # fmt: skip
+            model,
+            options.bags,
+            payload=payload,
+            tariff=tariff,
+            trigger=options.cycle,
+            output=options.cycle_output,
+            progress=show,
+        )
         show(0.95, "writing")
         page = render(page_of(report))
         if options.figures is not None:

@@ -25,6 +25,7 @@ from ur_energy_model.identification.evaluation import read_for_comparison
 from ur_energy_model.identification.session_anchor import anchored_friction
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.setup import Payload
 from ur_energy_model.report.powers import Breaks, Powers, breaks_of, powers_of
 from ur_energy_model.telemetry.bags import iterate_bag
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, concatenate
@@ -134,6 +135,7 @@ def analyse(
     *,
     label: str | None = None,
     held_out: bool | None = None,
+    payload: Payload | None = None,
     seconds: float = DRAWN_SECONDS,
 ) -> Analysis:
     """Evaluate a model along a recording, its friction anchored on the first seconds of motion.
@@ -143,6 +145,7 @@ def analyse(
         bag: recording; mounting and payload are found in it.
         label: short name; by default that of the bag.
         held_out: whether the model was fitted without it.
+        payload: that was really there, where the controller was told of another one.
         seconds: how much of it, from its start.
 
     Raises:
@@ -150,7 +153,7 @@ def analyse(
     """
     telemetry, cut = _beginning(Path(bag), seconds)
     start = float(telemetry.time[0])
-    recording, setups = read_for_comparison(model, bag)
+    recording, setups = read_for_comparison(model, bag, payload=payload)
     with closing(recording):
         anchored = model.in_session(anchored_friction(model, recording, setups))
         parts = [

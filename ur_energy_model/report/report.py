@@ -14,6 +14,7 @@ from ur_energy_model.energy.recorded import EnergySummary, estimate
 from ur_energy_model.identification.evaluation import evaluate
 from ur_energy_model.identification.recording import digest
 from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.setup import Payload
 from ur_energy_model.report.analysis import Analysis, analyse
 from ur_energy_model.report.curves import short_name
 from ur_energy_model.report.shift import Shift, read_shift
@@ -70,6 +71,7 @@ def make_report(
     model: EnergyModel,
     bags: Sequence[str | Path],
     *,
+    payload: Payload | None = None,
     tariff: Tariff | None = None,
     trigger: Trigger = "none",
     output: int = 0,
@@ -80,8 +82,9 @@ def make_report(
     Args:
         model: identified model.
         bags: recordings of the arm; those that the model was fitted on are known by their hashes.
+        payload: that was really there, where the controller was told of another one.
         tariff: what energy costs.
-        trigger: what starts a cycle, see `estimation.cycles.CycleStarts`.
+        trigger: what starts a cycle, see `energy.cycles.CycleStarts`.
         output: number of the digital output that may do so.
         progress: called with fraction and text.
 
@@ -93,7 +96,7 @@ def make_report(
     reports = []
     for number, (bag, label) in enumerate(zip(bags, labels, strict=True)):
         stage = _Stage(progress, number / (len(bags) + 1), 1 / (len(bags) + 1))
-        reports.append(_look_at(model, Path(bag), label, fitted, stage))
+        reports.append(_look_at(model, Path(bag), label, fitted, stage, payload))
     stage = _Stage(progress, len(bags) / (len(bags) + 1), 1 / (len(bags) + 1))
     shift = read_shift(model, bags, trigger=trigger, output=output, progress=stage)
     held_out = [bag for bag in reports if bag.analysis.held_out]
@@ -109,15 +112,21 @@ def make_report(
 
 
 def _look_at(
-    model: EnergyModel, bag: Path, label: str, fitted: set[Any], stage: _Stage
+    model: EnergyModel,
+    bag: Path,
+    label: str,
+    fitted: set[Any],
+    stage: _Stage,
+    payload: Payload | None,
 ) -> BagReport:
     stage(0.0, f"evaluating {label}")
-    metrics = evaluate(model, bag).as_json()
+    metrics = evaluate(model, bag, payload=payload).as_json()
     stage(0.4, f"energy of {label}")
     energy = estimate(model, bag)
     stage(0.6, f"figures of {label}")
     held_out = digest(bag) not in fitted if fitted else None
-    return BagReport(analyse(model, bag, label=label, held_out=held_out), metrics, energy)
+    analysis = analyse(model, bag, label=label, held_out=held_out, payload=payload)
+    return BagReport(analysis, metrics, energy)
 
 
 def _labels(bags: Sequence[str | Path]) -> list[str]:

@@ -160,24 +160,55 @@ def energy_table(summary: EnergySummary, label: str) -> Table:
          "friction [J]", "fed back [J]"),
         tuple(rows),
         "Over the whole recording, ± 95 %. Mechanical energy is what reaches the motor shaft, "
-        "friction included.",
+        f"friction included. {_session_note(summary)}",
     )  # fmt: skip
+
+
+def _session_note(summary: EnergySummary) -> str:
+    """Where the standby power of the recording is from."""
+    session = summary.session
+    power = f"{session.power:.1f} ± {CONFIDENCE * session.std:.1f} W"
+    if session.anchored:
+        return (
+            f"Standby: {power}, from {session.still_seconds:.1f} s of this recording's standstill."
+        )
+    return f"Standby: {power}, the model's, for this recording shows no standstill with bus power."
+
+
+_POWERS = {"power": "from measured currents", "power_from_motion": "from the motion alone"}
+"""METRICS keys of power, and how people say them."""
 
 
 def power_table(metrics: Sequence[Mapping[str, Any]], labels: Sequence[str]) -> Table | None:
     """Errors of power and energy at the supply (EcBot eq. 22-26)."""
     rows = [
-        (label, p["rmse"], p["rmse_percent"], p["r2"], p["energy_error_percent"])
+        (
+            f"{label}, {how}",
+            p["rmse"],
+            p["rmse_percent"],
+            p["r2"],
+            p["energy_error_percent"],
+            entry.get("motion_energy_error_percent") if key == "power_from_motion" else None,
+        )
         for entry, label in zip(metrics, labels, strict=True)
-        if (p := entry.get("power")) is not None
+        for key, how in _POWERS.items()
+        if (p := entry.get(key)) is not None
     ]
     if not rows:
         return None
     return Table(
         "power_error",
         "Power at the supply: model against measurement",
-        ("recording", "RMSE [W]", "RMSE [% of range]", "R²", "energy error [%]"),
+        (
+            "recording",
+            "RMSE [W]",
+            "RMSE [% of range]",
+            "R²",
+            "energy error [%]",
+            "error of motion energy [%]",
+        ),
         tuple(rows),
+        "Motion energy is what the supply gives above its power at standstill.",
     )
 
 
