@@ -8,6 +8,7 @@ with the line to mend. An optional key is added by asking for it in `load_model`
 from __future__ import annotations
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import yaml
 
@@ -40,11 +41,24 @@ def save_model(model: EnergyModel, path: str | Path) -> None:
     """Write a model file atomically: the old file stays whole until the new one is complete.
 
     Raises:
-        ModelFileError: the place cannot be written.
+        ModelFileError: the place cannot be written, or the model holds what no arm has, so that
+            nobody could read it again.
     """
     content = _HEADER + yaml.safe_dump(
         document(model), sort_keys=False, default_flow_style=None, width=100, allow_unicode=True
     )
+    with TemporaryDirectory() as folder:
+        trial = Path(folder) / "model.yaml"
+        trial.write_text(content, encoding="utf-8")
+        try:
+            load_model(trial)
+        except ModelFileError as error:
+            raise ModelFileError(
+                path,
+                f"would not be a model that can be used ({error.problem})",
+                "identify from a recording with more motion of every joint",
+                field=error.field,
+            ) from None
     write_text(path, content, ModelFileError)
 
 
