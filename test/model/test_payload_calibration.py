@@ -57,9 +57,10 @@ def test_refuses_a_gain_that_cannot_be(tmp_path: Path) -> None:
     path = tmp_path / "model.yaml"
     known = some_calibration()
     wrong = replace(known, payload_gain=-known.payload_gain)
-    replace(true_model(load_robot("ur5e")), payload_calibration=wrong).save(path)
+    model = replace(true_model(load_robot("ur5e")), payload_calibration=known)
     with pytest.raises(ModelFileError, match=r"payload_gain: .* must be positive"):
-        EnergyModel.load(path)
+        replace(model, payload_calibration=wrong).save(path)
+    assert not path.exists()  # what could not be read again is not written
 
 
 def test_another_payload_leaves_the_rest_of_the_setup() -> None:
