@@ -1,1 +1,1 @@
-"""Energy while the arm works: live powers, counters, cycles, plans."""
+"""The one calculator of power and energy, and what drives it: live counters, recordings, plans."""
