@@ -1,6 +1,6 @@
 """Energy of a shift: over time, by what the arm does, and per cycle.
 
-The same estimator as live (`estimation.live`) goes through the bags in constant memory, so that
+The same estimator as live (`energy.live`) goes through the bags in constant memory, so that
 counters, states and cycles mean the same here and on /energy.
 """
 
