@@ -152,6 +152,19 @@ def test_samples_that_are_not_finite_are_left_out() -> None:
     assert np.isfinite(snapshot.since_reset.net).all()
 
 
+def test_batches_of_damaged_or_repeated_samples_alone_are_told_apart() -> None:
+    telemetry = motion(1.0)
+    nothing = changed(telemetry, actual_current=np.full((len(telemetry), 6), 1e30))
+    estimator = fed(telemetry)
+    seen(estimator)
+    estimator.update(telemetry.cut(slice(-1, None)))  # once more: no sample, and not refused
+    assert (seen(estimator).refused, seen(estimator).samples) == (0, len(telemetry))
+    later = Telemetry(nothing.time + 1.002, nothing.columns)
+    for batch in packets(later, 10):
+        estimator.update(batch)
+    assert (seen(estimator).refused, seen(estimator).samples) == (len(later), len(telemetry))
+
+
 def test_states_partition_time_and_energy() -> None:
     still, moving = motion(2.0, speed=0.0), motion(2.0, start=102.002)
     estimator = fed(still)

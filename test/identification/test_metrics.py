@@ -51,7 +51,7 @@ def table(rows: np.ndarray, channels: Channels) -> PowerTable:
     time, states = rows[:, 0], rows[:, 1].astype(np.intp)
     power = np.zeros((len(rows), len(channels)))
     power[:, channels.arm["bus"]], power[:, channels.arm["total"]] = rows[:, 2], rows[:, 3]
-    return PowerTable(Telemetry(time, {}), 0, GapRule()(time), states, power, True)
+    return PowerTable(Telemetry(time, {}), GapRule()(time), states, power, True)
 
 
 def test_power_and_its_energy() -> None:

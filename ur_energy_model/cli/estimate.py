@@ -93,6 +93,6 @@ def _print_summary(summary: EnergySummary) -> None:
             "this session (a second of it would do)"
         )
     if summary.refused:
-        output.note(f"{summary.refused} samples with values that are not finite are left out")
+        output.note(f"{summary.refused} samples are left out: values not finite or impossible")
     if summary.unaccounted:
         output.note(f"gaps of {summary.unaccounted:.2f} s in all are not in these energies")

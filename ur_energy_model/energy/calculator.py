@@ -65,6 +65,8 @@ class EnergyCalculator:
         self.model = model
         self.robot = robot
         self.options = PowerOptions() if options is None else options
+        self.refused = 0
+        """Samples left out so far, for values that are not finite or that no arm has."""
         self.gaps = GapRule(self.options.gap_limit)
         self.conditions = Conditions(model.setup)
         self.standby = StandbyTracker(
@@ -86,7 +88,7 @@ class EnergyCalculator:
 
     def adopt(self, earlier: EnergyCalculator) -> None:
         """Go on where a calculator with another model of the same arm stopped."""
-        self.gaps = earlier.gaps
+        self.gaps, self.refused = earlier.gaps, earlier.refused
         self.conditions.adopt(earlier.conditions)
 
     def retune(self, options: PowerOptions) -> None:
@@ -104,9 +106,8 @@ class EnergyCalculator:
         """
         current = self.currents(batch)
         good = self._usable(batch, current)
-        refused = 0
         if not good.all():
-            refused = len(batch) - int(good.sum())
+            self.refused += len(batch) - int(good.sum())
             batch = rows_of(batch, good)
             current = None if current is None else current[good]
             if not len(batch):
@@ -132,7 +133,7 @@ class EnergyCalculator:
         powers[rows, columns.state_time + states] = 1.0
         credit = self._anchor(steps.bridged, states, standby)
         measured = bus is not None and bool(np.isfinite(bus).all())
-        return PowerTable(batch, refused, steps, states, powers, measured, credit)
+        return PowerTable(batch, steps, states, powers, measured, credit)
 
     def joint_positions(self, q: Array) -> Array:
         """Positions of the joints in the base frame [n, 3], m, at joint angles [n], rad."""

@@ -95,8 +95,6 @@ class LiveEstimator:
         self.cycles: deque[Cycle] = deque(maxlen=KEPT_CYCLES)
         self.samples = 0
         """Samples accounted for."""
-        self.refused = 0
-        """Samples left out because a value was not finite."""
         self.log_problem: str | None = None
         """Why the last cycle is not in the cycle log."""
         self._pending: list[Telemetry] = []
@@ -110,6 +108,11 @@ class LiveEstimator:
         self._shown: dict[str, MeterReading] = {}
         self._last: PowerTable | None = None
         self._controller_energy = ControllerCounter()
+
+    @property
+    def refused(self) -> int:
+        """Samples left out for values that are not finite or that no arm has."""
+        return self.calculator.refused
 
     def update(self, batch: Telemetry) -> None:
         """Take in samples that follow the previous ones.
@@ -254,9 +257,7 @@ class LiveEstimator:
         self._pending = []
         table = self.calculator(batch)
         if table is None:
-            self.refused += len(batch)
             return
-        self.refused += table.refused
         self._integrate(table)
         self._compare(table)
         self._controller_energy.update(table.samples)

@@ -38,7 +38,6 @@ class PowerTable:
 
     Attributes:
         samples: those that count: each once, with values that an arm can have.
-        refused: number of samples left out for values that are not finite or impossible.
         steps: time to each sample.
         states: what the arm does, ArmState [samples].
         power: of every channel [samples, channels], W.
@@ -47,7 +46,6 @@ class PowerTable:
     """
 
     samples: Telemetry
-    refused: int
     steps: Steps
     states: NDArray[np.intp]
     power: Array

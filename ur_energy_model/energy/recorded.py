@@ -196,7 +196,7 @@ def estimate(
     """
     calculator = EnergyCalculator(model, load_robot(model.robot), options)
     meter = EnergyMeter(len(calculator.channels))
-    refused, bus_complete, counted = 0, True, 0
+    bus_complete, counted = True, 0
     with ExitStack() as files:
         rows = None
         if series is not None:
@@ -206,7 +206,6 @@ def estimate(
         for table in calculated(calculator, bag, fields=fields, progress=progress):
             check.add(table.samples)
             meter.add_table(table)
-            refused += table.refused
             counted += len(table.samples)
             bus_complete &= table.bus_measured
             if rows is not None:
@@ -217,12 +216,10 @@ def estimate(
             )
         if check.found:
             raise RecordingError(bag, REASON, REMEDY)
-    return _summary(calculator, meter, refused, bus_complete)
+    return _summary(calculator, meter, bus_complete)
 
 
-def _summary(
-    calculator: EnergyCalculator, meter: EnergyMeter, refused: int, bus_complete: bool
-) -> EnergySummary:
+def _summary(calculator: EnergyCalculator, meter: EnergyMeter, bus_complete: bool) -> EnergySummary:
     channels, reading = calculator.channels, meter.reading
     net, joint, arm = reading.net, channels.per_joint, channels.arm
     electrical, mechanical = net[joint["electrical_power"]], net[joint["mechanical_power"]]
@@ -231,7 +228,7 @@ def _summary(
     return EnergySummary(
         duration=reading.accounted,
         unaccounted=reading.unaccounted,
-        refused=refused,
+        refused=calculator.refused,
         names=channels.joints,
         mechanical=mechanical,
         electrical=electrical,
