@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.telemetry.samples import Telemetry
 
@@ -40,10 +39,3 @@ def merged(batches: Sequence[Telemetry]) -> Telemetry:
         name: np.concatenate([batch.columns[name] for batch in batches]) for name in first.columns
     }
     return Telemetry(np.concatenate([batch.time for batch in batches]), columns, first.info)
-
-
-def rows_of(batch: Telemetry, keep: NDArray[np.bool_]) -> Telemetry:
-    """The samples of a batch that a mask [samples] keeps."""
-    return Telemetry(
-        batch.time[keep], {name: values[keep] for name, values in batch.columns.items()}, batch.info
-    )

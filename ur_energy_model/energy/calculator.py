@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ur_energy_model.energy.anchoring import AnchorCredit
-from ur_energy_model.energy.batches import rows_of
 from ur_energy_model.energy.channels import QUANTITIES, ArmState, Channels, arm_states
 from ur_energy_model.energy.conditions import Conditions
 from ur_energy_model.energy.gaps import GapRule
@@ -108,7 +107,7 @@ class EnergyCalculator:
         good = self._usable(batch, current)
         if not good.all():
             self.refused += len(batch) - int(good.sum())
-            batch = rows_of(batch, good)
+            batch = batch.select(good)
             current = None if current is None else current[good]
             if not len(batch):
                 return None
@@ -116,7 +115,7 @@ class EnergyCalculator:
         again = (steps.bridged > 0.0) | (steps.lost > 0.0) | steps.back
         again[0] |= self._stretch is None  # the very first sample
         if not again.all():  # samples that repeat a timestamp
-            batch, steps = rows_of(batch, again), steps.cut(again)
+            batch, steps = batch.select(again), steps.cut(again)
             current = None if current is None else current[again]
             if not len(batch):
                 return None
