@@ -125,8 +125,9 @@ def main() -> None:
             for recording in (case.fitted, case.judged)
         }
         results = {case: identify([bags[case.fitted]], case.robot) for case in CASES}
-        metrics = {case: evaluate(results[case].model, bags[case.judged]).as_json()
-                   for case in CASES}  # fmt: skip
+        metrics = {
+            case: evaluate(results[case].model, bags[case.judged]).as_json() for case in CASES
+        }
         draw(results, bags)
     page = PAGE.format(
         metrics=table(
@@ -135,14 +136,19 @@ def main() -> None:
         ),
         peers=beside_others(),
         constants=table(
-            ("", "reflected inertia [kg m²]", "off by at most [%]", "gravity [m/s²]",
-             "payload [kg]"),
+            (
+                "",
+                "reflected inertia [kg m²]",
+                "off by at most [%]",
+                "gravity [m/s²]",
+                "payload [kg]",
+            ),
             [constants_row(case, results[case]) for case in CASES if case != CASES[1]],
         ),
         sources="\n".join(
             f"- `{recording}`: {source} on GitHub" for recording, source in sorted(SOURCES.items())
         ),
-    )  # fmt: skip
+    )
     (DOCS / "accuracy.md").write_text(page, encoding="utf-8")
 
 

@@ -74,9 +74,14 @@ def draw_moment(axes: Axes, real: Telemetry, simulated: Telemetry, joint: int) -
     """Target moment against motor current: a line at rest, a loop of friction in motion."""
     for telemetry, colour, label in ((real, REAL, "real"), (simulated, SIMULATED, "simulated")):
         axes.plot(
-            telemetry["actual_current"][:, joint], telemetry["target_moment"][:, joint], ".",
-            ms=2.5, color=colour, label=label, alpha=0.7,
-        )  # fmt: skip
+            telemetry["actual_current"][:, joint],
+            telemetry["target_moment"][:, joint],
+            ".",
+            ms=2.5,
+            color=colour,
+            label=label,
+            alpha=0.7,
+        )
     axes.set_xlabel(f"actual_current of joint {joint + 1} [A]")
     axes.set_ylabel("target_moment [N m]")
 
@@ -107,10 +112,14 @@ def draw_power_noise(axes: Axes, pair: tuple[Telemetry, Telemetry]) -> None:
         mean = np.convolve(values, np.ones(15) / 15, "same")
         deviation = (values - mean)[rest]
         axes.hist(
-            deviation, bins=np.linspace(-6, 6, 41), density=True, histtype="step", lw=1.5,
+            deviation,
+            bins=np.linspace(-6, 6, 41),
+            density=True,
+            histtype="step",
+            lw=1.5,
             color=colour,
             label=f"{values[rest].mean():.1f} W, noise {white_noise(values, rest):.2f} W",
-        )  # fmt: skip
+        )
     axes.set_xlabel("bus power at rest about its mean [W]")
     axes.legend(frameon=False, fontsize=7)
 

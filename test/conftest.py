@@ -91,8 +91,10 @@ def simulate() -> Iterator[Simulate]:
         command = [sys.executable, "-m", "ur_energy_model.cli.main", "simulate", "--robot", robot]
         child = subprocess.Popen(
             [*command, "--host", host, *options],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        )  # fmt: skip
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
         children.append(child)
         assert child.stdout is not None
         assert child.stderr is not None

@@ -26,9 +26,14 @@ sys.exit(scripts.{name}())
 
 
 def interrupted(
-    name: str, arguments: Sequence[str], delays: Sequence[float], folder: Path, *,
-    code: int = 0, environment: Mapping[str, str] | None = None,
-) -> list[tuple[int, str]]:  # fmt: skip
+    name: str,
+    arguments: Sequence[str],
+    delays: Sequence[float],
+    folder: Path,
+    *,
+    code: int = 0,
+    environment: Mapping[str, str] | None = None,
+) -> list[tuple[int, str]]:
     """Exit codes and outputs of a console script, interrupted after each of these delays.
 
     Args:
@@ -43,9 +48,14 @@ def interrupted(
 
     def run(delay: float) -> tuple[int, str]:
         with subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=folder,
-            env=environment, start_new_session=True,
-        ) as child:  # fmt: skip
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            cwd=folder,
+            env=environment,
+            start_new_session=True,
+        ) as child:
             assert child.stdout is not None
             assert child.stdout.readline() == "listening\n"
             with suppress(subprocess.TimeoutExpired):

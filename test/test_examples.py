@@ -28,8 +28,10 @@ def test_bag_to_figure(tmp_path: Path) -> None:
     script = ROOT / "examples" / "bag_to_figure.py"
     subprocess.run(
         [sys.executable, script, "model.yaml", "bag", "figure.png"],
-        cwd=tmp_path, check=True, timeout=60,
-    )  # fmt: skip
+        cwd=tmp_path,
+        check=True,
+        timeout=60,
+    )
     assert (tmp_path / "figure.png").read_bytes().startswith(b"\x89PNG")
 
 
@@ -43,8 +45,10 @@ def test_listener_warns_above_its_limit(
     monkeypatch.setenv("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
     listener = subprocess.Popen(
         [sys.executable, ROOT / "examples" / "energy_listener.py"],
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-    )  # fmt: skip
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
     context = rclpy.Context()
     rclpy.init(context=context)
     try:
@@ -76,6 +80,10 @@ def test_documentation_builds_without_a_warning(tmp_path: Path) -> None:
         pytest.skip("the pinned Sphinx needs Python 3.11; not tested: links and index of docs/")
     done = subprocess.run(
         [sys.executable, "-m", "sphinx", "-b", "html", "-W", "-q", "docs", tmp_path],
-        cwd=ROOT, capture_output=True, text=True, timeout=100, env={**os.environ, "TERM": "dumb"},
-    )  # fmt: skip
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        env={**os.environ, "TERM": "dumb"},
+    )
     assert done.returncode == 0, done.stderr

@@ -74,8 +74,11 @@ def test_every_file_of_the_package_is_read(path: Path) -> None:
             assert set(published_results(path)) == {"s0", "s1", "s2", "s4"}
         case _, name:  # parameters of the nodes, which ROS reads
             assert name.removesuffix(".yaml") in {
-                "logger", "identification", "estimator", "simulated_robot",
-            }  # fmt: skip
+                "logger",
+                "identification",
+                "estimator",
+                "simulated_robot",
+            }
 
 
 # kind, what stands there, what is put in its place, what the message says

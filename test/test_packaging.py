@@ -28,10 +28,22 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
     unwanted = (".*", "build", "demo_output", "*.egg-info", "__pycache__", "test")
     shutil.copytree(ROOT, source, ignore=shutil.ignore_patterns(*unwanted))
     subprocess.run(
-        [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation",
-         "--disable-pip-version-check", "-w", str(folder), str(source)],
-        check=True, capture_output=True,
-    )  # fmt: skip
+        [
+            sys.executable,
+            "-m",
+            "pip",
+            "wheel",
+            "-q",
+            "--no-deps",
+            "--no-build-isolation",
+            "--disable-pip-version-check",
+            "-w",
+            str(folder),
+            str(source),
+        ],
+        check=True,
+        capture_output=True,
+    )
     (path,) = folder.glob("*.whl")
     return zipfile.ZipFile(path)
 
@@ -67,8 +79,10 @@ def test_installed_executables_start() -> None:
         assert os.access(forwarder, os.X_OK), f"{forwarder} is missing; run make setup"
     done = subprocess.run(
         [prefix / "lib/ur_energy_model/ur_energy", "--version"],
-        capture_output=True, text=True, timeout=60,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
     assert done.returncode == 0
     assert done.stdout.startswith("ur_energy ")
 

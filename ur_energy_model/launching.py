@@ -98,9 +98,13 @@ _COMMON: tuple[LaunchArgument, ...] = (
     LaunchArgument(
         "params_file", "", "YAML file with further parameters; arguments given here win over it"
     ),
-    LaunchArgument("log_level", "info", "least severe message that is shown",
-                   ("debug", "info", "warn", "error")),
-)  # fmt: skip
+    LaunchArgument(
+        "log_level",
+        "info",
+        "least severe message that is shown",
+        ("debug", "info", "warn", "error"),
+    ),
+)
 _RVIZ = _switch("rviz", "false", "open rviz with markers and robot model")
 
 ARGUMENTS: dict[str, tuple[LaunchArgument, ...]] = {
@@ -119,7 +123,8 @@ ARGUMENTS: dict[str, tuple[LaunchArgument, ...]] = {
         _switch("composed", "false", "logger and estimator in one process, on one connection"),
         _switch("use_sim_time", "false", "take the time from /clock"),
         _switch(
-            "robot_description", "false",
+            "robot_description",
+            "false",
             "publish a simple robot model and its frames, where no driver does",
         ),
         _RVIZ,
@@ -144,7 +149,7 @@ ARGUMENTS: dict[str, tuple[LaunchArgument, ...]] = {
         *_COMMON,
         _switch("exit_when_done", "true", "end when the model file is written"),
     ),
-}  # fmt: skip
+}
 """Arguments of every launch file, by its name (launch/<name>.launch.py)."""
 
 
@@ -188,9 +193,13 @@ def _node(node: str, arguments: Mapping[str, str], names: tuple[str, ...], **fix
     if arguments["params_file"]:
         files.append(Path(arguments["params_file"]).expanduser())
     return Start(
-        PACKAGE, NODE_TABLE[node].executable, node, values, tuple(files),
+        PACKAGE,
+        NODE_TABLE[node].executable,
+        node,
+        values,
+        tuple(files),
         ("--ros-args", "--log-level", f"{node}:={arguments['log_level']}"),
-    )  # fmt: skip
+    )
 
 
 def _parsed(name: str, text: str, default: Value) -> Value:
@@ -209,10 +218,11 @@ def _energy(arguments: Mapping[str, str]) -> list[Start]:
     viewers = _viewers(arguments, arguments["robot_description"] == "true", arguments["tf_prefix"])
     out = [
         _node(
-            "estimator", arguments,
+            "estimator",
+            arguments,
             ("source", "robot_ip", "model_file", "bag", "tf_prefix", "state_file"),
         )
-    ]  # fmt: skip
+    ]
     if arguments["logger"] == "true" and arguments["source"] == "rtde":
         names = ("robot_ip", "robot_model", "tf_prefix", "record", "bag_directory")
         out.append(_node("logger", arguments, names))
@@ -227,9 +237,13 @@ def _composed(parts: list[Start]) -> Start:
     for part in parts:
         parameters |= part.parameters
     return Start(
-        PACKAGE, CELL_EXECUTABLE, "", parameters, parts[0].parameter_files[1:],
+        PACKAGE,
+        CELL_EXECUTABLE,
+        "",
+        parameters,
+        parts[0].parameter_files[1:],
         tuple(argument for part in parts for argument in part.arguments),
-    )  # fmt: skip
+    )
 
 
 def _demo(arguments: Mapping[str, str]) -> list[Start]:
@@ -258,10 +272,12 @@ def _viewers(arguments: Mapping[str, str], description: bool, prefix: str) -> li
         model = urdf(load_robot(arguments["robot_model"]), prefix=prefix)
         out.append(
             Start(
-                "robot_state_publisher", "robot_state_publisher", "robot_state_publisher",
+                "robot_state_publisher",
+                "robot_state_publisher",
+                "robot_state_publisher",
                 {"robot_description": model},
             )
-        )  # fmt: skip
+        )
     if arguments["rviz"] == "true":
         layout = config_file("rviz", "energy.rviz")
         out.append(Start("rviz2", "rviz2", "rviz2", arguments=("-d", str(layout))))
@@ -289,9 +305,11 @@ def node_command(node: str, parameters: Mapping[str, Value], *, namespace: str =
     """
     entry = NODE_TABLE[node]
     command = [
-        str(Path(sys.executable).parent / entry.executable), "--ros-args",
-        "--params-file", str(entry.parameter_file),
-    ]  # fmt: skip
+        str(Path(sys.executable).parent / entry.executable),
+        "--ros-args",
+        "--params-file",
+        str(entry.parameter_file),
+    ]
     if namespace:
         command += ["-r", f"__ns:={namespace}"]
     for name, value in parameters.items():

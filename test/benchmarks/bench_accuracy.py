@@ -44,9 +44,11 @@ def main() -> None:
         inside += int((np.abs(error) < CONFIDENCE * summary.electrical_std).sum())
         count += robot.dof
         print(f"{name} {seed}: torque constants {percent(constants, parameters.torque_constant)} %")
-        print(f"    electrical energy {percent(summary.electrical, truth.electrical)} %, "
-              f"all joints {percent(summary.electrical.sum(), truth.electrical.sum())} %, "
-              f"at the supply {percent(summary.supply, truth.bus)} %")  # fmt: skip
+        print(
+            f"    electrical energy {percent(summary.electrical, truth.electrical)} %, "
+            f"all joints {percent(summary.electrical.sum(), truth.electrical.sum())} %, "
+            f"at the supply {percent(summary.supply, truth.bus)} %"
+        )
     print(f"95 % intervals that hold the truth: {inside} of {count}")
 
 

@@ -129,9 +129,10 @@ def send(ready: Connection, host: str) -> None:
 def estimate(pipe: Connection, folder: Path, domain: int, host: str) -> None:
     """The node, with a watch on each packet; sends its figures when told to stop."""
     os.environ |= {
-        "ROS_DOMAIN_ID": str(domain), "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST",
+        "ROS_DOMAIN_ID": str(domain),
+        "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST",
         "ROS_LOG_DIR": str(folder / "log"),
-    }  # fmt: skip
+    }
     from ur_energy_model.launching import node_command
     from ur_energy_model.nodes.energy_topics import EnergyTopics
     from ur_energy_model.nodes.estimator import EstimatorNode
@@ -153,9 +154,11 @@ def estimate(pipe: Connection, folder: Path, domain: int, host: str) -> None:
     EstimatorNode._consume = noting  # type: ignore[method-assign]
     EnergyTopics.total = telling  # type: ignore[method-assign]
     parameters = {
-        "robot_ip": host, "model_file": str(folder / "model.yaml"),
-        "state_file": str(folder / "state.json"), "cycle_trigger": "none",
-    }  # fmt: skip
+        "robot_ip": host,
+        "model_file": str(folder / "model.yaml"),
+        "state_file": str(folder / "state.json"),
+        "cycle_trigger": "none",
+    }
     sys.argv = node_command("estimator", parameters)
 
     def make() -> list[EstimatorNode]:

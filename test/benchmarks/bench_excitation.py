@@ -20,9 +20,14 @@ PUBLISHED_CONDITION_NUMBER = 153
 def row(name: str, design: Design) -> list[object]:
     verdict = design.verdict
     return [
-        name, design.condition_number, verdict.clearance, verdict.max_velocity_ratio,
-        verdict.max_tool_speed, design.starts, design.seconds,
-    ]  # fmt: skip
+        name,
+        design.condition_number,
+        verdict.clearance,
+        verdict.max_velocity_ratio,
+        verdict.max_tool_speed,
+        design.starts,
+        design.seconds,
+    ]
 
 
 def main(time_limit: float = 60.0) -> None:

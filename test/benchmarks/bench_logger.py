@@ -65,8 +65,18 @@ class Result:
 @contextmanager
 def simulated_controller() -> Iterator[None]:
     """`ur_energy simulate` in a process of its own."""
-    command = [sys.executable, "-m", "ur_energy_model.cli.main", "simulate", "--robot", "ur5e",
-               "--host", HOST, "--motion", "trajectory_a"]  # fmt: skip
+    command = [
+        sys.executable,
+        "-m",
+        "ur_energy_model.cli.main",
+        "simulate",
+        "--robot",
+        "ur5e",
+        "--host",
+        HOST,
+        "--motion",
+        "trajectory_a",
+    ]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         for line in process.stdout:
@@ -105,8 +115,22 @@ def _cpu_seconds(pid: int) -> float:
 def ours(folder: Path) -> Result:
     """`ur_energy record` with all energy fields."""
     bag = folder / "bag"
-    cpu = run([sys.executable, "-m", "ur_energy_model.cli.main", "record", "--host", HOST,
-               "--robot", "ur5e", "--duration", str(SECONDS), "-o", str(bag)])  # fmt: skip
+    cpu = run(
+        [
+            sys.executable,
+            "-m",
+            "ur_energy_model.cli.main",
+            "record",
+            "--host",
+            HOST,
+            "--robot",
+            "ur5e",
+            "--duration",
+            str(SECONDS),
+            "-o",
+            str(bag),
+        ]
+    )
     return Result("ur_energy record", read_bag(bag, ["timestamp"]).time, cpu)
 
 
@@ -127,9 +151,23 @@ def ur_example(folder: Path, sources: Path, fields: str) -> Result:
         f'<?xml version="1.0"?><rtde_config><recipe key="out">{entries}</recipe></rtde_config>'
     )
     try:
-        cpu = run([sys.executable, "record.py", "--host", HOST, "--frequency", "500",
-               "--samples", str(round(SECONDS * RATE)), "--config", str(recipe),
-               "--output", str(csv)], cwd=sources / "examples")  # fmt: skip
+        cpu = run(
+            [
+                sys.executable,
+                "record.py",
+                "--host",
+                HOST,
+                "--frequency",
+                "500",
+                "--samples",
+                str(round(SECONDS * RATE)),
+                "--config",
+                str(recipe),
+                "--output",
+                str(csv),
+            ],
+            cwd=sources / "examples",
+        )
     except subprocess.TimeoutExpired:
         return Result("UR's record example", np.empty(0), 0.0)
     return Result("UR's record example", read_csv([csv], None).time, cpu)
@@ -208,8 +246,10 @@ def main() -> None:
             sources = os.environ.get("UR_RTDE_CLIENT")
             if sources is not None:
                 results.append(ur_example(folder, Path(sources), fields))
-        print(f"{SECONDS:.0f} s at 500 Hz, {len(fields.split(','))} fields, "
-              f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")  # fmt: skip
+        print(
+            f"{SECONDS:.0f} s at 500 Hz, {len(fields.split(','))} fields, "
+            f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
+        )
         print(f"{'':32} {'samples':>8} {'lost':>17} {'duplicated':>17} {'CPU':>9}")
         for result in results:
             print(result.line())

@@ -46,23 +46,27 @@ def main(*, only_summary: bool = False) -> None:
 
 def summary(results: Results) -> str:
     """Groups of pairs, coverage and time, as Markdown."""
-    return "\n\n".join([
-        "Current predicted from motion, medians (worst) over pairs; percent of each joint's range, "
-        "mean of the joints (EcBot, eq. 26).",
-        _current_summary(results),
-        "Energy at the supply from measured currents and speeds, medians (worst) over pairs. "
-        "Motion energy is what is above standstill.",
-        _energy_summary(results),
-        "Our 95 % intervals that hold the truth (0.95 is right), and RMS of errors over stated "
-        "deviations (1 is right).",
-        _coverage(results),
-        "Time of a fit; for the others' currents it includes their predictions.",
-        table(
-            ("method", "median [s]", "fits"),
-            [(name, f"{np.median(each):.2f}", str(len(each)))
-             for name, each in results.seconds.items()],
-        ),
-    ])  # fmt: skip
+    return "\n\n".join(
+        [
+            "Current predicted from motion, medians (worst) over pairs; percent of each joint's "
+            "range, mean of the joints (EcBot, eq. 26).",
+            _current_summary(results),
+            "Energy at the supply from measured currents and speeds, medians (worst) over pairs. "
+            "Motion energy is what is above standstill.",
+            _energy_summary(results),
+            "Our 95 % intervals that hold the truth (0.95 is right), and RMS of errors over stated "
+            "deviations (1 is right).",
+            _coverage(results),
+            "Time of a fit; for the others' currents it includes their predictions.",
+            table(
+                ("method", "median [s]", "fits"),
+                [
+                    (name, f"{np.median(each):.2f}", str(len(each)))
+                    for name, each in results.seconds.items()
+                ],
+            ),
+        ]
+    )
 
 
 def pair_by_pair(results: Results) -> str:
@@ -71,22 +75,27 @@ def pair_by_pair(results: Results) -> str:
     currents = table(
         ("fitted", "judged", *(f"{m} [A, %; moving A, %]" for m in methods)),
         [
-            (pair.train.name, pair.judged.name, *(
-                _current(results, pair, method) for method in methods
-            ))
+            (
+                pair.train.name,
+                pair.judged.name,
+                *(_current(results, pair, method) for method in methods),
+            )
             for pair in _pairs(results.currents)
         ],
-    )  # fmt: skip
+    )
     methods = _methods(results.energies)
     energies = table(
         ("fitted", "judged", *(f"{m} [supply %, motion %]" for m in methods), "covered"),
         [
-            (pair.train.name, pair.judged.name,
-             *(_energy(results, pair, method) for method in methods),
-             {True: "yes", False: "no", None: ""}[results.supply_covered.get(pair)])
+            (
+                pair.train.name,
+                pair.judged.name,
+                *(_energy(results, pair, method) for method in methods),
+                {True: "yes", False: "no", None: ""}[results.supply_covered.get(pair)],
+            )
             for pair in _pairs(results.energies)
         ],
-    )  # fmt: skip
+    )
     return f"{currents}\n\n{energies}\n"
 
 
@@ -94,11 +103,19 @@ def _current_summary(results: Results) -> str:
     def row(group: str, method: str) -> tuple[str, ...]:
         found = _of_group(results.currents, group, method)
         return (
-            group, method, str(len(found)),
-            *(median_and_worst([getattr(error, name) for error in found], digits)
-              for name, digits in (("rms", 3), ("percent", 2), ("moving_rms", 3),
-                                   ("moving_percent", 2))),
-        )  # fmt: skip
+            group,
+            method,
+            str(len(found)),
+            *(
+                median_and_worst([getattr(error, name) for error in found], digits)
+                for name, digits in (
+                    ("rms", 3),
+                    ("percent", 2),
+                    ("moving_rms", 3),
+                    ("moving_percent", 2),
+                )
+            ),
+        )
 
     columns = ("judged on", "method", "pairs", "all [A]", "all [%]", "moving [A]", "moving [%]")
     return table(columns, _rows(results.currents, row))
@@ -109,11 +126,13 @@ def _energy_summary(results: Results) -> str:
         found = _of_group(results.energies, group, method)
         covered = [v for pair, v in results.supply_covered.items() if pair.group == group]
         return (
-            group, method, str(len(found)),
+            group,
+            method,
+            str(len(found)),
             median_and_worst([error.supply for error in found]),
             median_and_worst([error.motion for error in found]),
             f"{sum(covered)} of {len(covered)}" if method == OURS else "",
-        )  # fmt: skip
+        )
 
     columns = ("judged on", "method", "pairs", "supply [%]", "motion [%]", "in our interval")
     return table(columns, _rows(results.energies, row))
@@ -123,12 +142,17 @@ def _coverage(results: Results) -> str:
     return table(
         ("quantity", "judged on", "intervals", "hold the truth", "RMS"),
         [
-            (quantity, group, f"{found.count:.0f}", number(found.share, ".2f"),
-             number(found.rms, ".1f"))
+            (
+                quantity,
+                group,
+                f"{found.count:.0f}",
+                number(found.share, ".2f"),
+                number(found.rms, ".1f"),
+            )
             for (quantity, group), found in sorted(results.coverage.items())
             if found.count
         ],
-    )  # fmt: skip
+    )
 
 
 def _current(results: Results, pair: Pair, method: str) -> str:

@@ -15,9 +15,8 @@ from ur_energy_model.identification.power_columns import PowerRows
 from ur_energy_model.model.energy_model import EnergyModel
 
 ARM = ExactArm(
-    torque_constant=ExactArm().robot.torque_constant.copy(),
-    resistance_factor=1.3, power_noise=0.0,
-)  # fmt: skip
+    torque_constant=ExactArm().robot.torque_constant.copy(), resistance_factor=1.3, power_noise=0.0
+)
 """With the robot file's torque constants, which base parameters take for true."""
 
 
@@ -40,8 +39,9 @@ def test_currents_are_predicted_as_well_as_their_noise_lets_it(recordings, metho
 
 def supply(*, driver: float, seed: int) -> PowerRows:
     """Speeds, currents and the power of an arm that has a loss of `driver` W/A."""
-    arm = ExactArm(driver=driver, standby=100.0, resistance_factor=1.3,
-                   torque_constant=ARM.torque_constant)  # fmt: skip
+    arm = ExactArm(
+        driver=driver, standby=100.0, resistance_factor=1.3, torque_constant=ARM.torque_constant
+    )
     random = np.random.default_rng(seed)
     time = np.arange(2000) / 100
     angle = 2 * np.pi * random.uniform(0.2, 1.0, 6) * time[:, None]
@@ -91,8 +91,13 @@ def bag(name: str, arm: str, day: str, *, told: bool = True, simulated: bool = F
 
 
 def test_pairs_say_what_the_judged_recording_is_to_the_fitted_one():
-    real = [bag("a", "A", "1"), bag("b", "A", "1"), bag("c", "A", "2"), bag("d", "B", "1"),
-            bag("loaded", "A", "2", told=False)]  # fmt: skip
+    real = [
+        bag("a", "A", "1"),
+        bag("b", "A", "1"),
+        bag("c", "A", "2"),
+        bag("d", "B", "1"),
+        bag("loaded", "A", "2", told=False),
+    ]
     simulated = [bag(f"s{k}", "A", str(k), simulated=True) for k in (TRAIN, 2)]
     groups = {(p.train.name, p.judged.name): p.group for p in pairs(real + simulated)}
     assert groups["a", "b"] == "real, another recording"
@@ -107,8 +112,9 @@ def test_pairs_say_what_the_judged_recording_is_to_the_fitted_one():
 
 def test_the_model_s_friction_is_read_with_its_deviation(recordings, tmp_path):
     file = tmp_path / "model.yaml"
-    command("identify", recordings[0].bag, "--robot", "ur5e", "--friction", "power_flow",
-            "-o", file)  # fmt: skip
+    command(
+        "identify", recordings[0].bag, "--robot", "ur5e", "--friction", "power_flow", "-o", file
+    )
     value, std = friction_at(EnergyModel.load(file), 0.5, np.full(6, 30.0), same_session=True)
     qd = np.array([[0.5] * 6, [-0.5] * 6])
     true = 0.5 * np.diff(ARM.friction(qd, np.zeros_like(qd))[::-1], axis=0)[0]
@@ -124,5 +130,7 @@ def test_a_command_that_fails_says_why(tmp_path):
 
 def test_tables_are_markdown():
     assert table(("a", "method"), [("12345", "x")]).splitlines() == [
-        "| a     | method |", "| ----- | ------ |", "| 12345 | x      |"
-    ]  # fmt: skip
+        "| a     | method |",
+        "| ----- | ------ |",
+        "| 12345 | x      |",
+    ]

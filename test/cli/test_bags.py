@@ -12,8 +12,9 @@ from ur_energy_model.telemetry.bags import read_bag
 
 
 def contents(folder):
-    return {path.relative_to(folder): path.read_bytes()
-            for path in folder.rglob("*") if path.is_file()}  # fmt: skip
+    return {
+        path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()
+    }
 
 
 def test_import_makes_a_bag(tmp_path, capsys):
@@ -26,8 +27,9 @@ def test_import_makes_a_bag(tmp_path, capsys):
     assert "missing fields: " in err
     assert len(read_bag(tmp_path / "bag")) == 50
     assert sorted(path.name for path in (tmp_path / "bag").iterdir()) == [
-        "bag_0.mcap", "metadata.yaml",
-    ]  # fmt: skip
+        "bag_0.mcap",
+        "metadata.yaml",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -42,8 +42,10 @@ def test_demo_finds_the_energy_of_the_simulated_arm(
     output = tmp_path / "demo_output"
     done = subprocess.run(
         [*DEMO, "--host", fresh_host(), "--seconds", "15", "-o", str(output)],
-        capture_output=True, text=True, timeout=230,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        timeout=230,
+    )
     assert done.returncode == 0, done.stderr
     result = json.loads((output / "result.json").read_text())
     truth, estimate = result["truth"], result["estimate"]
@@ -67,8 +69,10 @@ def test_demo_leaves_nothing_running_when_interrupted(
     output = tmp_path / "demo_output"
     with subprocess.Popen(
         [*DEMO, "--host", fresh_host(), "-o", str(output)],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    ) as demo:  # fmt: skip
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as demo:
         assert demo.stderr is not None
         for line in demo.stderr:
             if "the logger records ..." in line:
@@ -98,9 +102,11 @@ def test_processes_take_sigterm_like_ctrl_c(tmp_path: Path) -> None:
         "    print('started', flush=True)\n    time.sleep(60)\n"
     )
     with subprocess.Popen(
-        [sys.executable, "-c", script, str(tmp_path)], stdout=subprocess.PIPE, text=True,
+        [sys.executable, "-c", script, str(tmp_path)],
+        stdout=subprocess.PIPE,
+        text=True,
         stderr=subprocess.DEVNULL,
-    ) as parent:  # fmt: skip
+    ) as parent:
         assert parent.stdout is not None
         assert parent.stdout.readline() == "started\n"
         end = time.monotonic() + 10.0
@@ -123,8 +129,13 @@ def test_folder_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
 
 def test_true_energy_between_two_times(tmp_path: Path) -> None:
     time_, ramp = np.array([10.0, 20.0]), np.array([[0.0, 0.0], [100.0, 40.0]])
-    np.savez(tmp_path / "truth.npz", timestamp=time_, mechanical_energy=ramp,
-             electrical_energy=2 * ramp, bus_energy=np.array([0.0, 500.0]))  # fmt: skip
+    np.savez(
+        tmp_path / "truth.npz",
+        timestamp=time_,
+        mechanical_energy=ramp,
+        electrical_energy=2 * ramp,
+        bus_energy=np.array([0.0, 500.0]),
+    )
     (tmp_path / "truth.json").write_text('{"arrays": "truth.npz"}')
     truth = true_energy(tmp_path / "truth.json", 12.0, 17.0)
     assert truth.mechanical == pytest.approx([50.0, 20.0])

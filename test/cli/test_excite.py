@@ -41,9 +41,13 @@ def designed(tmp_path_factory) -> tuple[Path, dict[str, object]]:
 def test_json_is_the_contract(designed):
     path, result = designed
     contract = {
-        "condition_number", "objective", "max_velocity_ratio", "max_acceleration_ratio",
-        "clearance", "seconds",
-    }  # fmt: skip
+        "condition_number",
+        "objective",
+        "max_velocity_ratio",
+        "max_acceleration_ratio",
+        "clearance",
+        "seconds",
+    }
     assert contract <= set(result)
     assert result["objective"] == "condition"
     assert 0 < result["max_velocity_ratio"] <= 1

@@ -65,9 +65,11 @@ def test_known_payload_calibrates_and_writes_a_model(paths, tmp_path, capsys) ->
 def test_refusals(paths, tmp_path, capsys) -> None:
     model, bag = paths
     for arguments in (
-        [model, tmp_path / "none"], [tmp_path / "none.yaml", bag],
-        [model, bag, "--known-payload", "-3"], [model, bag, "-o", tmp_path / "new.yaml"],
-    ):  # fmt: skip
+        [model, tmp_path / "none"],
+        [tmp_path / "none.yaml", bag],
+        [model, bag, "--known-payload", "-3"],
+        [model, bag, "-o", tmp_path / "new.yaml"],
+    ):
         assert main(["payload", *map(str, arguments)]) == 1
         assert len(capsys.readouterr().err.strip().splitlines()) == 1
     assert not (tmp_path / "new.yaml").exists()
@@ -117,9 +119,16 @@ def test_a_real_arm_with_2805_grams(recordings: Path, tmp_path, capsys) -> None:
     assert abs(mass - 2.805) < 2 * std < 0.22
     calibrated = tmp_path / "calibrated.yaml"
     run(
-        capsys, model, tmp_path / "loaded", "--known-payload", 2.805,
-        "--empty", tmp_path / "empty", "-o", calibrated,
-    )  # fmt: skip
+        capsys,
+        model,
+        tmp_path / "loaded",
+        "--known-payload",
+        2.805,
+        "--empty",
+        tmp_path / "empty",
+        "-o",
+        calibrated,
+    )
     for bag, true in (("loaded", 2.805), ("empty", 0.0)):
         out = run(capsys, calibrated, tmp_path / bag)
         low, high = out["interval"]

@@ -94,8 +94,21 @@ def test_splitting_makes_several_files(tmp_path, capsys, peer, record):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_interrupting_finishes_the_bag(tmp_path, peer, number):
     bag = tmp_path / "bag"
-    command = [sys.executable, "-m", "ur_energy_model.cli.main", "record", "--host", peer.host,
-               "--robot", "ur5e", "--fields", FIELDS, "-o", str(bag), "--json"]  # fmt: skip
+    command = [
+        sys.executable,
+        "-m",
+        "ur_energy_model.cli.main",
+        "record",
+        "--host",
+        peer.host,
+        "--robot",
+        "ur5e",
+        "--fields",
+        FIELDS,
+        "-o",
+        str(bag),
+        "--json",
+    ]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         deadline = time.monotonic() + 30.0
         while not (bag / "bag_0.mcap").exists() or (bag / "bag_0.mcap").stat().st_size < 20_000:

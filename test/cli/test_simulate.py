@@ -118,9 +118,14 @@ def test_an_address_in_use_is_refused(
 
 @pytest.mark.parametrize(
     "option",
-    [["--controller-version", "five"], ["--payload", "heavy"], ["--payload", "-1"],
-     ["--mounting", "1,2,3"], ["--controller", "fuzzy"]],
-)  # fmt: skip
+    [
+        ["--controller-version", "five"],
+        ["--payload", "heavy"],
+        ["--payload", "-1"],
+        ["--mounting", "1,2,3"],
+        ["--controller", "fuzzy"],
+    ],
+)
 def test_wrong_spelling_is_a_usage_error(option: list[str]) -> None:
     with pytest.raises(SystemExit) as exit_:
         main(["simulate", "--robot", "ur5e", *option])
@@ -130,8 +135,10 @@ def test_wrong_spelling_is_a_usage_error(option: list[str]) -> None:
 def test_help_has_an_example_and_names_every_fault() -> None:
     text = subprocess.run(
         [sys.executable, "-m", "ur_energy_model.cli.main", "simulate", "--help"],
-        capture_output=True, text=True, check=True,
-    ).stdout  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
     assert "ur_energy simulate --robot ur5e --host 127.0.0.2" in text
     for name in FAULTS:
         assert name in text

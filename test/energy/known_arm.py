@@ -38,10 +38,12 @@ def known_model(standby: float = STANDBY, **changes: float) -> EnergyModel:
         friction = Friction(law, dict.fromkeys(law.parameters, 0.001), law.default_shape)
         joints.append(
             JointModel(
-                name, friction=friction, **constants,
+                name,
+                friction=friction,
+                **constants,
                 std={"winding_resistance": 0.05, "back_emf_constant": 0.001},
             )
-        )  # fmt: skip
+        )
     # One common error of standby (0.5 W), one of all back-EMF constants (0.001 V s/rad).
     errors = np.zeros((2, 1 + 3 * 6))
     errors[0, 0] = 0.5

@@ -47,9 +47,11 @@ def run_cycles(log: Path | None, size: int) -> tuple[list[Cycle], Telemetry, Liv
     telemetry = changed(telemetry, output_int_register_0=register)
     done: list[Cycle] = []
     estimator = LiveEstimator(
-        known_model(), ROBOT, LiveOptions(cycle_trigger="int_register", cycle_log=log),
+        known_model(),
+        ROBOT,
+        LiveOptions(cycle_trigger="int_register", cycle_log=log),
         on_cycle=done.append,
-    )  # fmt: skip
+    )
     for batch in packets(telemetry, size):
         estimator.update(batch)
     estimator.snapshot()

@@ -24,8 +24,10 @@ def test_the_motion_after_a_plan_is_measured() -> None:
     estimator, follower = LiveEstimator(known_model(), ROBOT), PlanFollower()
     follower.expect(plan)
     parts = [
-        motion(2.0, speed=0.0), motion(4.0, start=102.002), motion(2.0, start=106.004, speed=0.0),
-    ]  # fmt: skip
+        motion(2.0, speed=0.0),
+        motion(4.0, start=102.002),
+        motion(2.0, start=106.004, speed=0.0),
+    ]
     found = []
     for part in parts:
         for batch in packets(part, 10):

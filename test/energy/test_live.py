@@ -18,7 +18,7 @@ from test.energy.known_arm import (
     motion,
     packets,
     total,
-)  # fmt: skip
+)
 from ur_energy_model.energy.alignment import SpeedAlignment
 from ur_energy_model.energy.channels import ArmState
 from ur_energy_model.energy.gaps import bridged_steps
@@ -184,9 +184,11 @@ def test_an_arm_with_brakes_engaged_takes_the_power_of_its_mode() -> None:
     telemetry = motion(10.0, speed=0.0)
     n = len(telemetry)
     idle = changed(
-        telemetry, robot_mode=np.full(n, 5.0), actual_current=np.zeros((n, 6)),
+        telemetry,
+        robot_mode=np.full(n, 5.0),
+        actual_current=np.zeros((n, 6)),
         actual_robot_current=np.full(n, 12.0 / 48.0),
-    )  # fmt: skip
+    )
     snapshot = seen(fed(idle))
     assert snapshot.state == ArmState.BRAKED
     assert snapshot.power[snapshot.channels.arm["total"]] == pytest.approx(12.0, abs=0.5)
@@ -257,9 +259,12 @@ def test_the_motion_method_needs_no_current() -> None:
     snapshot = seen(estimator)
     loaded = replace(model.setup, payload=replace(model.setup.payload, mass=2.0))
     truth = model.predict(
-        target["target_q"], target["target_qd"], target["target_qdd"], setup=loaded,
+        target["target_q"],
+        target["target_qd"],
+        target["target_qdd"],
+        setup=loaded,
         temperature=np.full(6, 30.0),
-    )  # fmt: skip
+    )
     whole = np.trapezoid(truth.total_power, telemetry.time)
     assert energy(snapshot, "total") == pytest.approx(whole, rel=1e-3)
     assert snapshot.payload == 2.0
@@ -310,9 +315,9 @@ def test_friction_follows_the_joints_temperature() -> None:
             snapshot = seen(estimator)
         losses.append(snapshot.since_reset.net[snapshot.channels.per_joint["friction_loss"]])
     # The temperature term alone: N^2 qd^2 at 20 K.
-    part = 2e-5 * 20.0 * 101.0**2 * np.trapezoid(
-        telemetry["actual_qd"] ** 2, telemetry.time, axis=0
-    )  # fmt: skip
+    part = (
+        2e-5 * 20.0 * 101.0**2 * np.trapezoid(telemetry["actual_qd"] ** 2, telemetry.time, axis=0)
+    )
     assert losses[0] - losses[1] == pytest.approx(part, rel=0.01)
 
 
@@ -356,9 +361,12 @@ def test_a_payload_and_speeds_that_were_told_outlive_a_new_model() -> None:
     telemetry = motion(0.2)
     n = len(telemetry)
     told = changed(
-        telemetry, payload=np.full(n, 2.5), payload_cog=np.full((n, 3), 0.02),
-        speed_scaling=np.full(n, 0.5), target_speed_fraction=np.full(n, 0.8),
-    )  # fmt: skip
+        telemetry,
+        payload=np.full(n, 2.5),
+        payload_cog=np.full((n, 3), 0.02),
+        speed_scaling=np.full(n, 0.5),
+        target_speed_fraction=np.full(n, 0.8),
+    )
     estimator = fed(told)
     seen(estimator)
     estimator.use_model(known_model(standby=30.0))

@@ -179,9 +179,11 @@ for batch in packets(motion(600.0), 10):
 def test_a_kill_takes_back_nothing_that_was_shown(tmp_path: Path) -> None:
     path = tmp_path / "s"
     child = subprocess.Popen(
-        [sys.executable, "-c", _KILLED, str(path)], stdout=subprocess.PIPE, text=True,
+        [sys.executable, "-c", _KILLED, str(path)],
+        stdout=subprocess.PIPE,
+        text=True,
         cwd=Path(__file__).resolve().parents[2],
-    )  # fmt: skip
+    )
     assert child.stdout is not None
     shown = [float(child.stdout.readline()) for _ in range(200)]
     os.kill(child.pid, signal.SIGKILL)

@@ -56,10 +56,24 @@ class Execution:
         save_trajectory(path, trajectory)
         self.bag = folder / "bag"
         self.child = subprocess.Popen(
-            [sys.executable, "-m", "ur_energy_model.cli.main", "excite", "--execute", str(path),
-             "--host", host, "-o", str(self.bag), "--yes", "--json"],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        )  # fmt: skip
+            [
+                sys.executable,
+                "-m",
+                "ur_energy_model.cli.main",
+                "excite",
+                "--execute",
+                str(path),
+                "--host",
+                host,
+                "-o",
+                str(self.bag),
+                "--yes",
+                "--json",
+            ],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
 
     def __enter__(self) -> Execution:
         return self

@@ -23,10 +23,13 @@ def run_script(text: str) -> list[list[float]]:
     body = re.sub(r"\blocal ", "", body)
     body = re.sub(r"^( *)end$", "", body, flags=re.MULTILINE)
     names = {
-        "sin": math.sin, "cos": math.cos, "get_steptime": lambda: STEP,
-        "movej": lambda q, a, v: streamed.append(q), "stopj": lambda a: None,
+        "sin": math.sin,
+        "cos": math.cos,
+        "get_steptime": lambda: STEP,
+        "movej": lambda q, a, v: streamed.append(q),
+        "stopj": lambda a: None,
         "servoj": lambda q, a, v, t, lookahead, gain: streamed.append(q),
-    }  # fmt: skip
+    }
     exec(body, names)
     names["program"]()
     return streamed

@@ -82,9 +82,14 @@ def session(arm: UnhurriedArm, tmp_path: Path) -> QuickSession:
     shipped = load_trajectory(config_file("excitation", "ur5.yaml")).repeated(1)
     designs = [shipped, replace(shipped, period=1.3 * shipped.period)]
     return QuickSession(
-        ROBOT, tmp_path, arm.run, arm.mount, lambda fraction, text: None, simulated=True,
+        ROBOT,
+        tmp_path,
+        arm.run,
+        arm.mount,
+        lambda fraction, text: None,
+        simulated=True,
         designs=designs,
-    )  # fmt: skip
+    )
 
 
 def figures(outcome: Outcome, start: str) -> object:

@@ -59,9 +59,15 @@ class ExactArm:
         return terms @ values * self.size
 
     def record(
-        self, seconds: float = 40.0, *, rate: float = 100.0, seed: int = 0,
-        still: tuple[int, ...] = (), temperature: float = 30.0, source: str = "exact",
-    ) -> Telemetry:  # fmt: skip
+        self,
+        seconds: float = 40.0,
+        *,
+        rate: float = 100.0,
+        seed: int = 0,
+        still: tuple[int, ...] = (),
+        temperature: float = 30.0,
+        source: str = "exact",
+    ) -> Telemetry:
         """A recording with every column the pipeline can use."""
         robot, random = self.robot, np.random.default_rng(seed)
         time = 60.0 + np.arange(round(seconds * rate)) / rate
@@ -79,13 +85,18 @@ class ExactArm:
             len(time)
         )
         columns = {
-            "target_q": q, "target_qd": qd, "target_qdd": qdd, "target_moment": load,
-            "target_current": true_current, "actual_q": q, "actual_qd": qd,
+            "target_q": q,
+            "target_qd": qd,
+            "target_qdd": qdd,
+            "target_moment": load,
+            "target_current": true_current,
+            "actual_q": q,
+            "actual_qd": qd,
             "actual_current": true_current + noise * self.size[None] ** 0.7,
             "joint_temperatures": np.full(q.shape, temperature),
             "actual_robot_voltage": np.full(len(time), 47.8)
             + 0.01 * random.standard_normal(len(time)),
-        }  # fmt: skip
+        }
         columns["actual_robot_current"] = power / columns["actual_robot_voltage"]
         info = RecordingInfo(source=source, robot=robot.name, rate=rate, simulated=True)
         return Telemetry(time, columns, info, find_gaps(time, 1 / rate))

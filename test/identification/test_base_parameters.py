@@ -49,11 +49,15 @@ class TestRegrouping:
         ("name", "friction", "rank"),
         [
             # 36 inertial + 12 friction + 4 motor inertias (Raviola et al. 2021).
-            ("ur5", True, 52), ("ur5", False, 40), ("ur10e", True, 52), ("ur3e", True, 52),
+            ("ur5", True, 52),
+            ("ur5", False, 40),
+            ("ur10e", True, 52),
+            ("ur3e", True, 52),
             # Seven joints: 43 inertial + 14 friction + 5 motor inertias.
-            ("gen3", True, 62), ("fr3", True, 62),
+            ("gen3", True, 62),
+            ("fr3", True, 62),
         ],
-    )  # fmt: skip
+    )
     def test_ranks(self, name: str, friction: bool, rank: int) -> None:
         found = regroup(FullRegressor(load_robot(name), UPRIGHT, friction))
         assert found.rank == rank
@@ -211,9 +215,13 @@ class TestPhysicalConsistency:
         nominal = regressor.nominal()
         other = nominal * 1.1
         found = nearest_possible(
-            1e8 * np.eye(groups.rank), groups.combination, groups.combination @ other,
-            nominal, np.full(len(nominal), 1.0), 6,
-        )  # fmt: skip
+            1e8 * np.eye(groups.rank),
+            groups.combination,
+            groups.combination @ other,
+            nominal,
+            np.full(len(nominal), 1.0),
+            6,
+        )
         assert np.allclose(groups.combination @ found, groups.combination @ other, atol=1e-4)
 
     def test_impossible_values_move_to_possible_ones(self) -> None:

@@ -53,11 +53,13 @@ def deviations(tmp_path_factory: pytest.TempPathFactory) -> dict[str, np.ndarray
         total = summary.electrical.sum() - truth.sum()
         found["sum"].append(np.array([total / summary.electrical_total_std]))
         found["torque constant"].append(
-            np.array([
-                (joint.torque_constant - true) / joint.std["torque_constant"]
-                for joint, true in zip(model.joints, arm.torque_constant, strict=True)
-            ])
-        )  # fmt: skip
+            np.array(
+                [
+                    (joint.torque_constant - true) / joint.std["torque_constant"]
+                    for joint, true in zip(model.joints, arm.torque_constant, strict=True)
+                ]
+            )
+        )
     return {name: np.array(values) for name, values in found.items()}
 
 
@@ -71,10 +73,14 @@ def test_intervals_cover_the_truth(deviations: dict[str, np.ndarray], quantity: 
 FIELDS = {
     "no bus power": ("actual_q", "actual_qd", "actual_current", "target_moment"),
     "no target_moment": (
-        "actual_q", "actual_qd", "actual_current", "actual_robot_voltage", "actual_robot_current",
+        "actual_q",
+        "actual_qd",
+        "actual_current",
+        "actual_robot_voltage",
+        "actual_robot_current",
     ),
     "neither": ("actual_q", "actual_qd", "actual_current"),
-}  # fmt: skip
+}
 FEW_ARMS = 5
 SPEED = 0.5
 """Joint speed at which friction is judged [rad/s]."""
@@ -90,8 +96,10 @@ def missing(
     tells them.
     """
     found: dict[str, list[list[float]]] = {
-        "torque_constant": [], "friction": [], "reflected_inertia": []
-    }  # fmt: skip
+        "torque_constant": [],
+        "friction": [],
+        "reflected_inertia": [],
+    }
     nominal = load_robot("ur5e")
     for seed in range(FEW_ARMS):
         random = np.random.default_rng([seed, 6])
@@ -101,28 +109,34 @@ def missing(
             arm = replace(
                 arm,
                 robot=replace(
-                    nominal, mass=heavier * nominal.mass, inertia=heavier * nominal.inertia,
+                    nominal,
+                    mass=heavier * nominal.mass,
+                    inertia=heavier * nominal.inertia,
                     rotor_inertia=nominal.rotor_inertia * random.normal(1.0, 0.05, 6),
                 ),
-            )  # fmt: skip
+            )
         whole = arm.record(40.0, rate=125.0, seed=seed)
         bare = replace(whole, columns={name: whole.columns[name] for name in names})
         bag = write_bag(tmp_path_factory.mktemp("arm") / "bag", bare)
         joints = identify([bag], nominal, friction="power_flow").model.joints
         speed = SPEED * np.array([[1.0] * 6, [-1.0] * 6])
         truth = np.abs(arm.friction(speed, np.zeros_like(speed))).mean(axis=0)
-        found["friction"].append([
-            (value - true) / std
-            for (value, std), true in zip(map(_friction, joints), truth, strict=True)
-        ])  # fmt: skip
+        found["friction"].append(
+            [
+                (value - true) / std
+                for (value, std), true in zip(map(_friction, joints), truth, strict=True)
+            ]
+        )
         for name, true in (
             ("torque_constant", arm.torque_constant),
             ("reflected_inertia", arm.robot.reflected_inertia),
         ):
-            found[name].append([
-                (getattr(joint, name) - value) / joint.std[name]
-                for joint, value in zip(joints, true, strict=True)
-            ])  # fmt: skip
+            found[name].append(
+                [
+                    (getattr(joint, name) - value) / joint.std[name]
+                    for joint, value in zip(joints, true, strict=True)
+                ]
+            )
     return {name: np.array(values) for name, values in found.items()}
 
 

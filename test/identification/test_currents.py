@@ -56,9 +56,10 @@ def test_parsimony_wins_ties() -> None:
 
 
 def test_cold_and_warm_recordings_give_friction_over_temperature() -> None:
-    law, values = LAWS["temperature_linear"], {
-        "viscous": 5e-4, "coulomb": 0.05, "viscous_temperature": -1.2e-5,
-    }  # fmt: skip
+    law, values = (
+        LAWS["temperature_linear"],
+        {"viscous": 5e-4, "coulomb": 0.05, "viscous_temperature": -1.2e-5},
+    )
     arm = ExactArm(law=law, parameters=values)
     recordings = [arm.record(seed=13, temperature=24.0), arm.record(seed=14, temperature=35.0)]
     joint = fitted(recordings, arm).fit()[1]

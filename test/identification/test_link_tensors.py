@@ -138,9 +138,11 @@ def test_a_real_arm_without_its_tensors_gets_them_back(recordings: Path) -> None
     rms = {
         name: estimate_setup_and_inertia([held_out], robot).rms
         for name, robot in (
-            ("known", known), ("bare", bare), ("found", found.link_tensors.applied_to(bare)),
+            ("known", known),
+            ("bare", bare),
+            ("found", found.link_tensors.applied_to(bare)),
         )
-    }  # fmt: skip
+    }
     assert (rms["found"] < 1.05 * rms["known"]).all()
     assert (rms["found"][:3] < 0.75 * rms["bare"][:3]).all()
     # What the arm's longest links resist about the elbow and the shoulder is well told.

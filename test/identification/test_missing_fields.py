@@ -83,16 +83,21 @@ def test_payload_told_to_the_controller_counts_without_target_moment(tmp_path: P
     payload = Payload(3.0, np.array([0.0, 0.02, 0.1]))
     carrying = Setup(payload=payload)
     made = made_up_recording(
-        robot, setup=carrying, coulomb=2.0, noise=0.1, payload=3.0,
+        robot,
+        setup=carrying,
+        coulomb=2.0,
+        noise=0.1,
+        payload=3.0,
         payload_cog=payload.center_of_mass,
-    )  # fmt: skip
+    )
     told = only(made, *BARE, "payload", "payload_cog")
     result = identify([write_bag(tmp_path / "told", told)], robot, friction=LAW)
     assert result.model.setup_source == "rtde"
     assert result.model.setup.payload.mass == pytest.approx(3.0)
     assert covers(result.model, "torque_constant", np.full(6, 0.1)).all()
-    stated = identify([write_bag(tmp_path / "s", only(made, *BARE))], robot, friction=LAW,
-                      setup=carrying)  # fmt: skip
+    stated = identify(
+        [write_bag(tmp_path / "s", only(made, *BARE))], robot, friction=LAW, setup=carrying
+    )
     assert covers(stated.model, "torque_constant", np.full(6, 0.1)).all()
 
 
@@ -146,8 +151,9 @@ def test_energy_of_a_slow_recording_is_compared(tmp_path: Path) -> None:
     assert abs(power["energy_error_percent"] or 99.0) < 1.0
 
 
-@pytest.mark.parametrize("field", ["target_moment", "target_qdd", "joint_temperatures",
-                                   "actual_robot_current"])  # fmt: skip
+@pytest.mark.parametrize(
+    "field", ["target_moment", "target_qdd", "joint_temperatures", "actual_robot_current"]
+)
 def test_a_column_of_nan_is_as_good_as_none(field: str, tmp_path: Path) -> None:
     whole = ExactArm().record(30.0)
     rest = [name for name in whole.columns if name != field]

@@ -29,17 +29,25 @@ def true_model(robot: RobotDescription, gains: np.ndarray | None = None) -> Ener
     law = LAWS["coulomb_viscous"]
     joints = tuple(
         JointModel(
-            name=name, gear_ratio=ratio, reflected_inertia=inertia, torque_constant=0.1 * gain,
-            winding_resistance=0.3, back_emf_constant=0.1,
-            friction=Friction(law, {
-                "coulomb": gain * COULOMB / ratio, "viscous": gain * VISCOUS / ratio**2,
-            }),
+            name=name,
+            gear_ratio=ratio,
+            reflected_inertia=inertia,
+            torque_constant=0.1 * gain,
+            winding_resistance=0.3,
+            back_emf_constant=0.1,
+            friction=Friction(
+                law,
+                {
+                    "coulomb": gain * COULOMB / ratio,
+                    "viscous": gain * VISCOUS / ratio**2,
+                },
+            ),
             std={"torque_constant": 0.0005},
         )
         for name, ratio, inertia, gain in zip(
             robot.joint_names, robot.gear_ratio, robot.reflected_inertia, gains, strict=True
         )
-    )  # fmt: skip
+    )
     bus = BusModel("physical", 30.0, np.zeros(robot.dof), np.zeros(robot.dof))
     return EnergyModel(robot.name, Setup(UPRIGHT), "given", joints, bus)
 

@@ -68,9 +68,15 @@ def test_what_the_model_leaves_out_hardly_passes_for_payload(kind: str) -> None:
     """Each of them would pass for up to 80 g here if it were not estimated along."""
     robot = load_robot("ur5e")
     made = made_up_recording(
-        robot, setup=Setup(UPRIGHT), carried=Setup(UPRIGHT, LOAD), noise=0.3,
-        coulomb=COULOMB, viscous=VISCOUS, seconds=12, seed=2,
-    )  # fmt: skip
+        robot,
+        setup=Setup(UPRIGHT),
+        carried=Setup(UPRIGHT, LOAD),
+        noise=0.3,
+        coulomb=COULOMB,
+        viscous=VISCOUS,
+        seconds=12,
+        seed=2,
+    )
     model = true_model(robot)
     disturbed = with_torque(made, robot, DISTURBANCES[kind])
     shift = (
@@ -83,9 +89,13 @@ def test_links_that_are_bodies_and_not_points_are_no_payload() -> None:
     robot = load_robot("ur5e")
     solid = robot.inertia + np.diag([0.01, 0.08, 0.08]) * (robot.mass / 8.0)[:, None, None]
     made = made_up_recording(
-        replace(robot, inertia=solid), setup=Setup(UPRIGHT), carried=Setup(UPRIGHT, LOAD),
-        noise=0.3, coulomb=COULOMB, viscous=VISCOUS,
-    )  # fmt: skip
+        replace(robot, inertia=solid),
+        setup=Setup(UPRIGHT),
+        carried=Setup(UPRIGHT, LOAD),
+        noise=0.3,
+        coulomb=COULOMB,
+        viscous=VISCOUS,
+    )
     assert identified(robot, true_model(robot), made).shown_mass == pytest.approx(
         LOAD.mass, abs=0.02
     )
@@ -97,9 +107,13 @@ def test_columns_make_up_the_torque_of_the_drives() -> None:
     model = true_model(robot)
     columns = PayloadColumns(model, robot, UPRIGHT)
     made = made_up_recording(
-        robot, setup=Setup(UPRIGHT), carried=Setup(UPRIGHT, LOAD), seconds=10,
-        coulomb=COULOMB, viscous=VISCOUS,
-    )  # fmt: skip
+        robot,
+        setup=Setup(UPRIGHT),
+        carried=Setup(UPRIGHT, LOAD),
+        seconds=10,
+        coulomb=COULOMB,
+        viscous=VISCOUS,
+    )
     motion = exact_motion(made, robot)
     payload = ArmDynamics(robot, Setup(UPRIGHT, LOAD)).parameters()[-BODY:]
     payload = payload - ArmDynamics(robot, Setup(UPRIGHT)).parameters()[-BODY:]
@@ -113,9 +127,15 @@ def exact_motion(made: Telemetry, robot: RobotDescription) -> Motion:
     q, qd, qdd = smooth_motion(robot, made.time, 1)
     nothing = np.full_like(q, np.nan)
     return Motion(
-        made.time, q, qd, qdd, made["actual_current"], nothing, nothing,
+        made.time,
+        q,
+        qd,
+        qdd,
+        made["actual_current"],
+        nothing,
+        nothing,
         np.full((len(q), 4), np.nan),
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize("load", [Payload(), LOAD], ids=["empty", "2.5 kg"])

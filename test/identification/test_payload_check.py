@@ -24,9 +24,14 @@ NOTHING = Payload()
 def recorded(folder: Path, told: Payload, carried: Payload) -> Path:
     """A UR5e whose controller was told of one payload and that carries another."""
     made = made_up_recording(
-        load_robot("ur5e"), setup=Setup(UPRIGHT, told), carried=Setup(UPRIGHT, carried),
-        noise=0.5, coulomb=COULOMB, viscous=VISCOUS, seconds=30.0,
-    )  # fmt: skip
+        load_robot("ur5e"),
+        setup=Setup(UPRIGHT, told),
+        carried=Setup(UPRIGHT, carried),
+        noise=0.5,
+        coulomb=COULOMB,
+        viscous=VISCOUS,
+        seconds=30.0,
+    )
     return write_bag(folder / "bag", made)
 
 

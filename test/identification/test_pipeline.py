@@ -152,9 +152,15 @@ def test_json_has_the_agreed_keys(result: Identification) -> None:
     )
     joint = content["joints"][0]
     keys = {
-        "name", "reflected_inertia", "torque_constant", "viscous", "coulomb_direct",
-        "coulomb_reverse", "friction_law", "std",
-    }  # fmt: skip
+        "name",
+        "reflected_inertia",
+        "torque_constant",
+        "viscous",
+        "coulomb_direct",
+        "coulomb_reverse",
+        "friction_law",
+        "std",
+    }
     assert keys <= set(joint)
     metrics = {"bag", "samples", "torque", "current", "power"}
     assert metrics <= set(content["fit"])

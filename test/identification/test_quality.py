@@ -89,9 +89,11 @@ def test_gaps_are_counted(good: Telemetry) -> None:
     keep[500:550] = keep[1500:1510] = False
     time = good.time[keep]
     cut = Telemetry(
-        time, {name: values[keep] for name, values in good.columns.items()}, good.info,
+        time,
+        {name: values[keep] for name, values in good.columns.items()},
+        good.info,
         find_gaps(time, 0.01),
-    )  # fmt: skip
+    )
     quality = assess(cut)
     assert (quality.gaps, quality.lost) == (2, 60)
     assert any("60 samples (2.0 %)" in line for line in quality.warnings)
@@ -160,9 +162,10 @@ def test_still_and_hardly_moving_joints(recording: Make) -> None:
 
 def test_missing_fields_rule_out_what_needs_them(good: Telemetry) -> None:
     columns = {
-        name: values for name, values in good.columns.items()
+        name: values
+        for name, values in good.columns.items()
         if name not in {"target_moment", "actual_robot_current", "joint_temperatures"}
-    }  # fmt: skip
+    }
     quality = assess(replace(good, columns=columns))
     assert [grade(quality, p) for p in ("setup_and_inertia", "bus_power", "temperature")] == [
         "no"

@@ -76,9 +76,14 @@ def test_the_demo_runs_until_ctrl_c(
     known_model().save(tmp_path / "model.yaml")
     cell.observer.listen("/cell_1/energy/total/power", "std_msgs/Float64")
     child = launched(
-        cell, "demo", host=fresh_host(), model_file=str(tmp_path / "model.yaml"),
-        record="true", bag_directory=str(tmp_path / "bags"), namespace="cell_1",
-    )  # fmt: skip
+        cell,
+        "demo",
+        host=fresh_host(),
+        model_file=str(tmp_path / "model.yaml"),
+        record="true",
+        bag_directory=str(tmp_path / "bags"),
+        namespace="cell_1",
+    )
     cell.observer.hear("/cell_1/energy/total/power")
     cell.observer.wait(lambda: list(tmp_path.glob("bags/*/*.mcap")), "a bag")
     child.send_signal(signal.SIGINT)
@@ -95,9 +100,12 @@ def test_the_cell_waits_for_its_controller(
     known_model().save(tmp_path / "model.yaml")
     cell.observer.listen("/diagnostics", "diagnostic_msgs/DiagnosticArray")
     child = launched(
-        cell, "energy", robot_ip=fresh_host(), model_file=str(tmp_path / "model.yaml"),
+        cell,
+        "energy",
+        robot_ip=fresh_host(),
+        model_file=str(tmp_path / "model.yaml"),
         composed=composed,
-    )  # fmt: skip
+    )
     for name in ("logger: connection", "estimator: source"):
         assert "connection" in cell.observer.status("/diagnostics", name)["message"]
     assert child.poll() is None

@@ -10,14 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from ur_energy_model.launching import (
-    ARGUMENTS,
-    NODE_TABLE,
-    PACKAGE,
-    Start,
-    node_command,
-    starts,
-)  # fmt: skip
+from ur_energy_model.launching import ARGUMENTS, NODE_TABLE, PACKAGE, Start, node_command, starts
 from ur_energy_model.nodes.parameters import NODES, parameter
 from ur_energy_model.resources import share_directory
 
@@ -84,11 +77,11 @@ def test_a_cell_has_estimator_and_logger() -> None:
     nodes = started("energy", robot_ip="10.0.0.7", record="true", tf_prefix="a_")
     assert set(nodes) == {"estimator", "logger"}
     assert nodes["estimator"].parameters == {
-        "robot_ip": "10.0.0.7", "model_file": "m.yaml", "tf_prefix": "a_",
-    }  # fmt: skip
-    assert nodes["logger"].parameters == {
-        "robot_ip": "10.0.0.7", "record": True, "tf_prefix": "a_",
-    }  # fmt: skip
+        "robot_ip": "10.0.0.7",
+        "model_file": "m.yaml",
+        "tf_prefix": "a_",
+    }
+    assert nodes["logger"].parameters == {"robot_ip": "10.0.0.7", "record": True, "tf_prefix": "a_"}
 
 
 def test_only_rtde_needs_a_logger() -> None:
@@ -99,9 +92,7 @@ def test_only_rtde_needs_a_logger() -> None:
 def test_arguments_at_their_default_leave_the_parameter_file_its_say(tmp_path: Path) -> None:
     start = started("energy", params_file=str(tmp_path / "mine.yaml"))["estimator"]
     assert "robot_ip" not in start.parameters
-    assert start.parameter_files == (
-        NODE_TABLE["estimator"].parameter_file, tmp_path / "mine.yaml",
-    )  # fmt: skip
+    assert start.parameter_files == (NODE_TABLE["estimator"].parameter_file, tmp_path / "mine.yaml")
 
 
 def test_a_viewer_gets_the_robot_model_with_the_prefix() -> None:
@@ -141,9 +132,10 @@ def test_wrong_arguments_are_refused(name: str, values: dict[str, str]) -> None:
 
 def test_commands_of_the_demo_runner() -> None:
     command = node_command(
-        "logger", {"robot_ip": "127.0.0.2", "record": True, "fields": ["actual_q", "it's"]},
+        "logger",
+        {"robot_ip": "127.0.0.2", "record": True, "fields": ["actual_q", "it's"]},
         namespace="/cell",
-    )  # fmt: skip
+    )
     assert Path(command[0]).is_file()
     assert "robot_ip:='127.0.0.2'" in command
     assert "record:=true" in command

@@ -102,10 +102,12 @@ class Lagrangian:
 
     def torque(self, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray) -> np.ndarray:
         step = 1e-6
-        slopes = np.array([
-            (self.mass_matrix(q + step * unit) - self.mass_matrix(q - step * unit)) / (2 * step)
-            for unit in np.eye(len(q))
-        ])  # fmt: skip
+        slopes = np.array(
+            [
+                (self.mass_matrix(q + step * unit) - self.mass_matrix(q - step * unit)) / (2 * step)
+                for unit in np.eye(len(q))
+            ]
+        )
         change = np.einsum("kij,k->ij", slopes, qd) @ qd
         energy = 0.5 * np.einsum("kij,i,j->k", slopes, qd, qd)
         weight = sum(-mass * linear.T @ self.setup.gravity for mass, linear, *_ in self.bodies(q))
@@ -197,8 +199,10 @@ def test_work_of_the_torques_is_the_change_of_energy() -> None:
 
     def energy(i: int) -> float:
         links, _ = other.frames(q[i])
-        centers = [link[:3, :3] @ c + link[:3, 3]
-                   for link, c in zip(links, robot.center_of_mass, strict=True)]  # fmt: skip
+        centers = [
+            link[:3, :3] @ c + link[:3, 3]
+            for link, c in zip(links, robot.center_of_mass, strict=True)
+        ]
         potential = -sum(m * setup.gravity @ c for m, c in zip(robot.mass, centers, strict=True))
         return float(0.5 * qd[i] @ other.mass_matrix(q[i]) @ qd[i] + potential)
 
@@ -212,11 +216,19 @@ def planar(convention: str, first: float, second: float) -> RobotDescription:
     two = np.zeros(2)
     ends = np.zeros((2, 3)) if standard else np.array([[first, 0, 0], [second, 0, 0]])
     return replace(
-        arm, name="planar", joint_names=("one", "two"), convention=convention, d=two, theta=two,
-        alpha=two, a=np.array([first, second] if standard else [0.0, first]),
-        fixed=np.zeros(2, bool), mass=np.array([3.0, 1.5]), center_of_mass=ends,
+        arm,
+        name="planar",
+        joint_names=("one", "two"),
+        convention=convention,
+        d=two,
+        theta=two,
+        alpha=two,
+        a=np.array([first, second] if standard else [0.0, first]),
+        fixed=np.zeros(2, bool),
+        mass=np.array([3.0, 1.5]),
+        center_of_mass=ends,
         inertia=np.zeros((2, 3, 3)),
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize("convention", ["standard", "modified"])
@@ -232,10 +244,13 @@ def test_double_pendulum(convention: str) -> None:
     both = m2 * l1 * l2
     two = inertia * (a1 + a2) + both * c2 * a1 + both * s2 * v1**2 + m2 * g * l2 * np.cos(q1 + q2)
     one = (
-        inertia * (a1 + a2) + both * c2 * (2 * a1 + a2) + (m1 + m2) * l1**2 * a1
+        inertia * (a1 + a2)
+        + both * c2 * (2 * a1 + a2)
+        + (m1 + m2) * l1**2 * a1
         - both * s2 * (v2**2 + 2 * v1 * v2)
-        + m2 * g * l2 * np.cos(q1 + q2) + (m1 + m2) * g * l1 * np.cos(q1)
-    )  # fmt: skip
+        + m2 * g * l2 * np.cos(q1 + q2)
+        + (m1 + m2) * g * l1 * np.cos(q1)
+    )
     assert np.allclose(arm.inverse_dynamics(q, qd, qdd), np.stack([one, two], axis=1))
 
 
@@ -249,9 +264,10 @@ def test_parameter_transform_moves_a_body_to_another_frame() -> None:
         return np.concatenate([[mass], mass * center, entries_of(tensor + shift)])
 
     moved = parameters(
-        payload.mass, frame.rotation @ payload.center_of_mass + frame.translation,
+        payload.mass,
+        frame.rotation @ payload.center_of_mass + frame.translation,
         frame.rotation @ payload.inertia @ frame.rotation.T,
-    )  # fmt: skip
+    )
     own = parameters(payload.mass, payload.center_of_mass, payload.inertia)
     assert np.allclose(parameter_transform(frame) @ own, moved)
 

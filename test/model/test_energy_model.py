@@ -32,7 +32,12 @@ def made_up_model() -> EnergyModel:
         parameters = {p: float(random.uniform(1e-4, 1e-2)) for p in law.parameters}
         joints.append(
             JointModel(
-                ROBOT.joint_names[j], 101.0, 1.9, 0.1, 0.3, 0.098,
+                ROBOT.joint_names[j],
+                101.0,
+                1.9,
+                0.1,
+                0.3,
+                0.098,
                 Friction(law, parameters, law.default_shape, None, (20.0, 40.0), 1e-3),
                 std={"torque_constant": 1e-3, **dict.fromkeys(parameters, 1e-4)},
                 source={"torque_constant": "current", **dict.fromkeys(parameters, "current")},
@@ -40,18 +45,30 @@ def made_up_model() -> EnergyModel:
                 current_residual=0.02,
                 friction_reason="made up: for a test",
             )
-        )  # fmt: skip
+        )
     bus = BusModel(
-        "physical", 25.0, np.full(N, 0.2), np.zeros(N), std={"standby": 0.5, "driver": 0.01},
-        errors=random.normal(0, 1e-3, (3, 1 + 3 * N)), mode_power={"idle": 12.5}, residual=1.5,
-        source="bus_power", reason="made up",
-    )  # fmt: skip
+        "physical",
+        25.0,
+        np.full(N, 0.2),
+        np.zeros(N),
+        std={"standby": 0.5, "driver": 0.01},
+        errors=random.normal(0, 1e-3, (3, 1 + 3 * N)),
+        mode_power={"idle": 12.5},
+        residual=1.5,
+        source="bus_power",
+        reason="made up",
+    )
     setup = Setup(np.array([0.0, 6.94, -6.94]), Payload(1.2, np.array([0.0, 0.01, 0.1])))
     return EnergyModel(
-        "ur5e", setup, "estimated", tuple(joints), bus,
-        fit=({"bag": "a", "torque": None},), provenance={"date": "today", "serial": None},
+        "ur5e",
+        setup,
+        "estimated",
+        tuple(joints),
+        bus,
+        fit=({"bag": "a", "torque": None},),
+        provenance={"date": "today", "serial": None},
         current_delay=1.2e-3,
-    )  # fmt: skip
+    )
 
 
 def motion(samples: int = 50) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

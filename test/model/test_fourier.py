@@ -23,9 +23,13 @@ def random_trajectory(harmonics: int = 5, seed: int = 0, repetitions: int = 2) -
     free = np.random.default_rng(seed).normal(size=(basis.shape[1], 6))
     coefficients = basis @ free
     return FourierTrajectory(
-        "ur5e", 8.0, repetitions, coefficients[0],
-        coefficients[1 : 1 + harmonics].T, coefficients[1 + harmonics :].T,
-    )  # fmt: skip
+        "ur5e",
+        8.0,
+        repetitions,
+        coefficients[0],
+        coefficients[1 : 1 + harmonics].T,
+        coefficients[1 + harmonics :].T,
+    )
 
 
 @given(harmonics=st.integers(2, 9), seed=st.integers(0, 2**31))

@@ -42,10 +42,12 @@ def test_modified_parameters_and_fixed_joints() -> None:
     names = tuple(name for i, name in enumerate(robot.joint_names) if i != 2)
     check(
         replace(
-            robot, fixed=fixed, joint_names=names,
+            robot,
+            fixed=fixed,
+            joint_names=names,
             **{key: np.delete(getattr(robot, key), 2) for key in each},
         )
-    )  # fmt: skip
+    )
 
 
 def test_names_limits_and_looks() -> None:

@@ -132,9 +132,11 @@ class Cell:
         self.folder = folder
         self.domain = domain
         self.environment = {
-            **os.environ, "ROS_DOMAIN_ID": str(self.domain),
-            "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST", "ROS_LOG_DIR": str(folder / "ros_log"),
-        }  # fmt: skip
+            **os.environ,
+            "ROS_DOMAIN_ID": str(self.domain),
+            "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST",
+            "ROS_LOG_DIR": str(folder / "ros_log"),
+        }
         os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
         self.observer = Observer(self.domain)
         self.children: list[subprocess.Popen[str]] = []
@@ -163,9 +165,14 @@ class Cell:
     def run(self, command: list[str], **environment: str) -> subprocess.Popen[str]:
         """Start a process in a session of its own."""
         child = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-            env=self.environment | environment, start_new_session=True, cwd=self.folder,
-        )  # fmt: skip
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env=self.environment | environment,
+            start_new_session=True,
+            cwd=self.folder,
+        )
         self.children.append(child)
         return child
 

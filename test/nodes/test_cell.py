@@ -37,9 +37,12 @@ def cell(
         made.start("simulated_robot", host=host, motion="trajectory_b")
         made.start("logger", robot_ip=host, bag_directory=str(folder / "bags"))
         made.start(
-            "estimator", robot_ip=host, model_file=str(folder / "model.yaml"),
-            state_file=str(folder / "state.json"), publish_robot_description=True,
-        )  # fmt: skip
+            "estimator",
+            robot_ip=host,
+            model_file=str(folder / "model.yaml"),
+            state_file=str(folder / "state.json"),
+            publish_robot_description=True,
+        )
         observer = made.observer
         for topic, kind in live_topics(JOINTS).items():
             observer.listen(topic, kind)

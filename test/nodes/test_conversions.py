@@ -33,9 +33,11 @@ STAMP = Time(sec=5, nanosec=500_000_000)
 )
 def test_joint_states_are_sorted_into_the_arms_order(unit: str, field: str) -> None:
     message = JointState(
-        name=["b", "finger", "a"], position=[2.0, 9.0, 1.0], velocity=[0.2, 0.9, 0.1],
+        name=["b", "finger", "a"],
+        position=[2.0, 9.0, 1.0],
+        velocity=[0.2, 0.9, 0.1],
         effort=[20.0, np.nan, 10.0],
-    )  # fmt: skip
+    )
     message.header.stamp = STAMP
     telemetry = convert.telemetry_of(message, NAMES, unit)
     assert telemetry is not None
@@ -68,12 +70,10 @@ def trajectory(*points: tuple[int, list[float], list[float]]) -> JointTrajectory
     return JointTrajectory(
         joint_names=["b", "a"],
         points=[
-            JointTrajectoryPoint(
-                time_from_start=Duration(sec=second), positions=q, velocities=qd
-            )
+            JointTrajectoryPoint(time_from_start=Duration(sec=second), positions=q, velocities=qd)
             for second, q, qd in points
         ],
-    )  # fmt: skip
+    )
 
 
 def test_a_trajectory_becomes_a_plan() -> None:

@@ -93,9 +93,12 @@ def test_a_killed_estimator_continues_its_counters(cell: Cell, model: Path, bag:
     topic = "/energy/total/energy"
     observer.listen(topic, "std_msgs/Float64")
     parameters = {
-        "source": "bag", "bag": str(bag), "loop": True, "model_file": str(model),
+        "source": "bag",
+        "bag": str(bag),
+        "loop": True,
+        "model_file": str(model),
         "state_file": str(cell.folder / "state.json"),
-    }  # fmt: skip
+    }
     child = cell.start("estimator", **parameters)
     observer.wait(lambda: len(observer.history.get(topic, [])) > 20, "energies")
     os.kill(child.pid, signal.SIGKILL)
@@ -118,8 +121,10 @@ def test_joint_states_of_a_driver_in_a_namespace_with_a_prefix(cell: Cell, model
     observer.listen(f"/cell_7/energy/{names[2]}/power", "std_msgs/Float64")
     cell.add(
         lambda **options: EstimatorNode(namespace="/cell_7", **options),
-        source="joint_states", tf_prefix="left_", model_file=str(model),
-    )  # fmt: skip
+        source="joint_states",
+        tf_prefix="left_",
+        model_file=str(model),
+    )
     publisher = observer.node.create_publisher(JointState, "/cell_7/joint_states", 10)
     observer.wait(lambda: publisher.get_subscription_count() > 0, "the estimator's ear")
     telemetry = motion(4.0)
@@ -128,8 +133,10 @@ def test_joint_states_of_a_driver_in_a_namespace_with_a_prefix(cell: Cell, model
         message = JointState(name=["left_finger_joint", *(names[k] for k in order)])
         message.header.stamp = time_message(int(telemetry.time[i] * 1e9))
         for field, column in (
-            ("position", "actual_q"), ("velocity", "actual_qd"), ("effort", "actual_current"),
-        ):  # fmt: skip
+            ("position", "actual_q"),
+            ("velocity", "actual_qd"),
+            ("effort", "actual_current"),
+        ):
             setattr(message, field, [0.0, *telemetry[column][i][order].tolist()])
         publisher.publish(message)
         observer.hear(topic)
@@ -143,9 +150,8 @@ def test_lifecycle_without_autostart(cell: Cell, model: Path, bag: Path) -> None
     observer = cell.observer
     observer.listen("/energy/total/power", "std_msgs/Float64")
     cell.add(
-        EstimatorNode, autostart=False, source="bag", bag=str(bag), loop=True,
-        model_file=str(model),
-    )  # fmt: skip
+        EstimatorNode, autostart=False, source="bag", bag=str(bag), loop=True, model_file=str(model)
+    )
 
     def state() -> str:
         return observer.call("/estimator/get_state", GetState).current_state.label
@@ -198,9 +204,14 @@ def test_a_new_model_file_is_taken_and_a_broken_one_is_not(
     observer.listen("/energy/standby/power", "std_msgs/Float64")
     observer.listen("/diagnostics", "diagnostic_msgs/DiagnosticArray")
     cell.add(
-        EstimatorNode, source="bag", bag=str(bag), loop=True, model_file=str(model),
-        reload_period=0.1, track_standby=False,
-    )  # fmt: skip
+        EstimatorNode,
+        source="bag",
+        bag=str(bag),
+        loop=True,
+        model_file=str(model),
+        reload_period=0.1,
+        track_standby=False,
+    )
     assert observer.hear("/energy/standby/power").data == 25.0
     shutil.copy(model, cell.folder / "good.yaml")
     known_model(standby=31.0).save(model)
@@ -239,9 +250,14 @@ def test_a_drifting_model_is_told(cell: Cell, tmp_path: Path, bag: Path) -> None
     observer.listen("/diagnostics", "diagnostic_msgs/DiagnosticArray")
     known_model(standby=33.0).save(tmp_path / "high.yaml")
     cell.add(
-        EstimatorNode, source="bag", bag=str(bag), loop=True, drift_time=1.0, drift_alarm=5.0,
+        EstimatorNode,
+        source="bag",
+        bag=str(bag),
+        loop=True,
+        drift_time=1.0,
+        drift_alarm=5.0,
         model_file=str(tmp_path / "high.yaml"),
-    )  # fmt: skip
+    )
     model = observer.wait(
         lambda: (s := observer.status("/diagnostics", "estimator: model"))["level"] == "1" and s,
         "the alarm",
@@ -257,9 +273,13 @@ def test_a_full_disk_is_told_and_stops_nothing(
     observer.listen("/diagnostics", "diagnostic_msgs/DiagnosticArray")
     observer.listen("/energy/total/energy", "std_msgs/Float64")
     cell.add(
-        EstimatorNode, source="bag", bag=str(bag), loop=True, model_file=str(model),
+        EstimatorNode,
+        source="bag",
+        bag=str(bag),
+        loop=True,
+        model_file=str(model),
         state_file=str(cell.folder / "state.json"),
-    )  # fmt: skip
+    )
 
     def counters(level: str) -> dict[str, str]:
         return observer.wait(
@@ -292,9 +312,13 @@ def refuse(*_: Any) -> None:
     ],
 )
 def test_what_cannot_be_used_is_refused_in_one_line(
-    cell: Cell, model: Path, parameters: dict[str, str], problem: str,
-    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+    cell: Cell,
+    model: Path,
+    parameters: dict[str, str],
+    problem: str,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.chdir(cell.folder)
     (cell.folder / "broken.yaml").write_text("{}")
     assert not cell.make(EstimatorNode, **parameters).begin()
@@ -316,9 +340,13 @@ def test_a_source_that_cannot_be_used_ends_the_process_with_one_line(
 def test_ctrl_c_under_launch_ends_the_node_cleanly(cell: Cell, model: Path, bag: Path) -> None:
     state = cell.folder / "state.json"
     child = cell.start(
-        "estimator", source="bag", bag=str(bag), loop=True, model_file=str(model),
+        "estimator",
+        source="bag",
+        bag=str(bag),
+        loop=True,
+        model_file=str(model),
         state_file=str(state),
-    )  # fmt: skip
+    )
     cell.observer.listen("/energy/total/power", "std_msgs/Float64")
     cell.observer.hear("/energy/total/power")
     child.send_signal(signal.SIGINT)  # ros2 launch delivers Ctrl-C twice

@@ -36,10 +36,13 @@ def test_from_a_simulated_robot_to_a_model(cell: Cell, fresh_host: Callable[[], 
     )
     observer.wait(lambda: "/joint_states" in observer.latest, "samples")
     status = observer.wait(
-        lambda: (s := observer.status("/diagnostics", "simulated_robot: controller"))["message"]
-        == "serving" and s,
+        lambda: (
+            (s := observer.status("/diagnostics", "simulated_robot: controller"))["message"]
+            == "serving"
+            and s
+        ),
         "the simulated robot's word",
-    )  # fmt: skip
+    )
     assert status["host"] == host
     observer.hear_many("/joint_states", 150)
     logger.end()

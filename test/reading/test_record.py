@@ -98,9 +98,29 @@ def test_numbers(tmp_path, written: str, value: float) -> None:
 
 @pytest.mark.parametrize(
     "written",
-    ["'1'", '"1"', "true", "no", "null", "", ".nan", "-.inf", "nan", "1e999", "0x10", "012", "1:30",
-     "1_000", "1,5", "one", "[1]", "{a: 1}", "9" * 500, "2024-01-01"],
-)  # fmt: skip
+    [
+        "'1'",
+        '"1"',
+        "true",
+        "no",
+        "null",
+        "",
+        ".nan",
+        "-.inf",
+        "nan",
+        "1e999",
+        "0x10",
+        "012",
+        "1:30",
+        "1_000",
+        "1,5",
+        "one",
+        "[1]",
+        "{a: 1}",
+        "9" * 500,
+        "2024-01-01",
+    ],
+)
 def test_what_is_not_a_number(tmp_path, written: str) -> None:
     root = tree(f"first: 1\na: {written}", tmp_path)
     with pytest.raises(ModelFileError, match="line 2: a: ") as refusal:

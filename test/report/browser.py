@@ -36,8 +36,10 @@ class Browser:
         self._profile = tempfile.mkdtemp(prefix="report-browser-")
         self._process = subprocess.Popen(
             [program, *FLAGS, f"--user-data-dir={self._profile}", "about:blank"],
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
-        )  # fmt: skip
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
         self.complaints: list[str] = []
         self.requests: list[str] = []
         self._number = 0
@@ -96,9 +98,11 @@ class Browser:
     def drag(self, start: tuple[float, float], end: tuple[float, float]) -> None:
         """Press, move and release the mouse at places in the window."""
         for kind, (x, y) in (
-            ("mouseMoved", start), ("mousePressed", start), ("mouseMoved", end),
+            ("mouseMoved", start),
+            ("mousePressed", start),
+            ("mouseMoved", end),
             ("mouseReleased", end),
-        ):  # fmt: skip
+        ):
             pressed = {"button": "left", "clickCount": 1} if kind != "mouseMoved" else {}
             buttons = 1 if (kind, (x, y)) != ("mouseMoved", start) else 0
             self.call(

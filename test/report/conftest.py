@@ -38,16 +38,20 @@ def explained_recording(
     power = model.joint_power(qd, predicted.current).total_power + extra_power
     delayed = q - POSITION_DELAY * qd
     columns = {
-        "target_q": q, "target_qd": qd, "target_qdd": qdd,
+        "target_q": q,
+        "target_qd": qd,
+        "target_qdd": qdd,
         "target_moment": dynamics.inverse_dynamics(delayed, qd, qdd) + inertia * qdd,
-        "actual_q": q, "actual_qd": qd, "actual_current": predicted.current,
+        "actual_q": q,
+        "actual_qd": qd,
+        "actual_current": predicted.current,
         "joint_temperatures": np.full_like(q, 30.0),
         "actual_robot_voltage": np.full(len(time), 48.0),
         "actual_robot_current": power / 48.0,
         "robot_mode": np.full(len(time), 7.0),
         "safety_mode": np.ones(len(time)),
         "runtime_state": np.where((time - time[0]) % 10.0 < 9.0, 2.0, 1.0),
-    }  # fmt: skip
+    }
     info = RecordingInfo(source="explained", robot=model.robot, rate=rate)
     return Telemetry(time, columns, info, find_gaps(time, 1 / rate))
 

@@ -18,9 +18,12 @@ def with_law(model: EnergyModel, name: str) -> EnergyModel:
     """The model with a law on its first joint whose every parameter is 0.01."""
     law = LAWS[name]
     friction = Friction(
-        law, dict.fromkeys(law.parameters, 0.01), law.default_shape,
-        temperature_model=(0.402, -0.09083, 0.9553, -0.01831), temperature_range=(20.0, 40.0),
-    )  # fmt: skip
+        law,
+        dict.fromkeys(law.parameters, 0.01),
+        law.default_shape,
+        temperature_model=(0.402, -0.09083, 0.9553, -0.01831),
+        temperature_range=(20.0, 40.0),
+    )
     return replace(model, joints=(replace(model.joints[0], friction=friction), *model.joints[1:]))
 
 

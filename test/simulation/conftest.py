@@ -186,11 +186,13 @@ def serve(arm: StandInArm, fresh_host: Callable[[], str]) -> Iterator[Serve]:
         def start(*faults: str, speed: float = 1.0) -> SimulatedController:
             return running.enter_context(
                 SimulatedController(
-                    arm, fresh_host(),
+                    arm,
+                    fresh_host(),
                     Identity.of(arm.robot, (5, 11, 1), seed=7, motion="hold"),
-                    faults=Faults.parse(faults), speed=speed,
+                    faults=Faults.parse(faults),
+                    speed=speed,
                 )
-            )  # fmt: skip
+            )
 
         yield start
 

@@ -46,9 +46,15 @@ def resting():
     """An arm at rest with a bent elbow: the arm, and some fields over 8 s."""
     arm = SimulatedArm(ROBOT, motion=Hold(HOME), seed=5)
     names = (
-        "actual_q", "actual_qd", "actual_current", "target_current", "target_moment",
-        "actual_robot_voltage", "actual_robot_current", "actual_joint_voltage",
-    )  # fmt: skip
+        "actual_q",
+        "actual_qd",
+        "actual_current",
+        "target_current",
+        "target_moment",
+        "actual_robot_voltage",
+        "actual_robot_current",
+        "actual_joint_voltage",
+    )
     return arm, dict(zip(names, run(arm, 8.0, *names), strict=True))
 
 

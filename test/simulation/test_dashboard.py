@@ -91,11 +91,15 @@ def test_power_cycle(dashboard: DashboardSession) -> None:
 def test_program_states(dashboard: DashboardSession) -> None:
     assert ask(dashboard, "pause") == ["Failed to execute: pause"]
     assert ask(dashboard, "play", "running", "programState") == [
-        "Starting program", "Program running: true", "PLAYING hold.urp",
-    ]  # fmt: skip
+        "Starting program",
+        "Program running: true",
+        "PLAYING hold.urp",
+    ]
     assert ask(dashboard, "pause", "programState", "running") == [
-        "Pausing program", "PAUSED hold.urp", "Program running: false",
-    ]  # fmt: skip
+        "Pausing program",
+        "PAUSED hold.urp",
+        "Program running: false",
+    ]
     assert ask(dashboard, "play", "programState")[1] == "PLAYING hold.urp"
     assert ask(dashboard, "stop", "programState")[1] == "STOPPED hold.urp"
 
@@ -105,16 +109,18 @@ def test_loading_stops_the_program(dashboard: DashboardSession) -> None:
     assert ask(dashboard, "programState") == ["STOPPED next.urp"]
     ask(dashboard, "load /programs/cell/next.urp")
     assert ask(dashboard, "programState", "get loaded program") == [
-        "STOPPED next.urp", "Loaded program: /programs/cell/next.urp",
-    ]  # fmt: skip
+        "STOPPED next.urp",
+        "Loaded program: /programs/cell/next.urp",
+    ]
     assert ask(dashboard, "load picture.png") == ["File not found: picture.png"]
 
 
 def test_protective_stop_and_unlock(dashboard: DashboardSession, box: ControlBox) -> None:
     box.arm.command(ProtectiveStop())
     assert ask(dashboard, "safetymode", "play") == [
-        "Safetymode: PROTECTIVE_STOP", "Failed to execute: play",
-    ]  # fmt: skip
+        "Safetymode: PROTECTIVE_STOP",
+        "Failed to execute: play",
+    ]
     assert ask(dashboard, "unlock protective stop", "safetymode")[1] == "Safetymode: NORMAL"
 
 

@@ -60,11 +60,20 @@ def test_spelling(text: str, start: float, duration: float, argument: str) -> No
 @pytest.mark.parametrize(
     "text",
     [
-        "no_such_fault", "", "stalled_stream@", "stalled_stream@1.2.3", "stalled_stream:5",
-        "frozen_encoder:6", "frozen_encoder:1.5", "voltage_dip:low", "late_ticks:-1",
-        "nan_values:no_such_field", "nan_values:robot_mode", "nan_values:output_double_register_0",
+        "no_such_fault",
+        "",
+        "stalled_stream@",
+        "stalled_stream@1.2.3",
+        "stalled_stream:5",
+        "frozen_encoder:6",
+        "frozen_encoder:1.5",
+        "voltage_dip:low",
+        "late_ticks:-1",
+        "nan_values:no_such_field",
+        "nan_values:robot_mode",
+        "nan_values:output_double_register_0",
     ],
-)  # fmt: skip
+)
 def test_bad_spelling_is_refused_with_a_remedy(text: str) -> None:
     with pytest.raises(InputError) as refusal:
         parse_fault(text)

@@ -39,13 +39,19 @@ def servo(parameters, hertz=12.0):
 def frictionless(parameters):
     zero = np.zeros(6)
     friction = replace(
-        parameters.friction, coulomb=np.zeros((2, 6)), rise=np.zeros((2, 6)),
+        parameters.friction,
+        coulomb=np.zeros((2, 6)),
+        rise=np.zeros((2, 6)),
         viscous=np.zeros((2, 6)),
-    )  # fmt: skip
+    )
     return replace(
-        parameters, friction=friction, load_direct=zero, load_reverse=zero,
-        flex_spline_coulomb=zero, flex_spline_viscous=zero,
-    )  # fmt: skip
+        parameters,
+        friction=friction,
+        load_direct=zero,
+        load_reverse=zero,
+        flex_spline_coulomb=zero,
+        flex_spline_viscous=zero,
+    )
 
 
 def test_it_stands_under_the_torque_of_gravity():
@@ -116,9 +122,12 @@ def run_trajectory(plant, parameters, seconds):
     torque = plant.dynamics.inverse_dynamics(q, qd, qdd) + parameters.rotor_inertia * qdd
     for k in range(len(q) - 1):
         plant.advance(
-            0.002, np.stack([q[k], qd[k]]), np.stack([q[k + 1], qd[k + 1]]), torque[k],
+            0.002,
+            np.stack([q[k], qd[k]]),
+            np.stack([q[k + 1], qd[k + 1]]),
+            torque[k],
             servo(parameters),
-        )  # fmt: skip
+        )
     return q[-1]
 
 

@@ -168,14 +168,28 @@ def test_realtime_packet(fixture: str, size: int, request: pytest.FixtureRequest
     assert struct.unpack_from(">i", packet) == (size,)
     values = np.frombuffer(packet[4:], ">f8")
     for place, name in (
-        (0, "timestamp"), (1, "target_q"), (7, "target_qd"), (13, "target_qdd"),
-        (19, "target_current"), (25, "target_moment"), (31, "actual_q"), (37, "actual_qd"),
-        (43, "actual_current"), (55, "actual_TCP_pose"), (61, "actual_TCP_speed"),
-        (67, "actual_TCP_force"), (86, "joint_temperatures"), (94, "robot_mode"),
-        (95, "joint_mode"), (101, "safety_mode"), (121, "actual_main_voltage"),
-        (122, "actual_robot_voltage"), (123, "actual_robot_current"),
-        (124, "actual_joint_voltage"), (131, "runtime_state"),
-    ):  # fmt: skip
+        (0, "timestamp"),
+        (1, "target_q"),
+        (7, "target_qd"),
+        (13, "target_qdd"),
+        (19, "target_current"),
+        (25, "target_moment"),
+        (31, "actual_q"),
+        (37, "actual_qd"),
+        (43, "actual_current"),
+        (55, "actual_TCP_pose"),
+        (61, "actual_TCP_speed"),
+        (67, "actual_TCP_force"),
+        (86, "joint_temperatures"),
+        (94, "robot_mode"),
+        (95, "joint_mode"),
+        (101, "safety_mode"),
+        (121, "actual_main_voltage"),
+        (122, "actual_robot_voltage"),
+        (123, "actual_robot_current"),
+        (124, "actual_joint_voltage"),
+        (131, "runtime_state"),
+    ):
         expected = np.ravel(box.values[name])
         np.testing.assert_array_equal(values[place : place + len(expected)], expected, err_msg=name)
 

@@ -111,9 +111,12 @@ def test_composition_of_poses(standing: ControlBox) -> None:
 def test_limits(standing: ControlBox) -> None:
     inside, outside = [0.0] * 6, [0.0] * 5 + [7.0]
     for command, argument, expected in (
-        (37, inside, 1), (37, outside, 0), (36, answer(standing, 43).tolist(), 1),
-        (36, [3.0, 0, 0, 0, 0, 0], 0), (60, [3.0, 0, 0, 0, 0, 0], 0),
-    ):  # fmt: skip
+        (37, inside, 1),
+        (37, outside, 0),
+        (36, answer(standing, 43).tolist(), 1),
+        (36, [3.0, 0, 0, 0, 0, 0], 0),
+        (60, [3.0, 0, 0, 0, 0, 0], 0),
+    ):
         answer(standing, command, *argument)
         assert standing.values["output_int_register_1"] == expected
 

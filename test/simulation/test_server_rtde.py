@@ -253,15 +253,22 @@ def test_input_without_a_recipe_or_of_wrong_length_is_ignored(client: Client) ->
 
 def test_signals_set_by_input(client: Client) -> None:
     names = (
-        "speed_slider_mask", "speed_slider_fraction", "standard_digital_output_mask",
-        "standard_digital_output", "configurable_digital_output_mask",
-        "configurable_digital_output", "standard_analog_output_mask",
-        "standard_analog_output_type", "standard_analog_output_0", "standard_analog_output_1",
-    )  # fmt: skip
+        "speed_slider_mask",
+        "speed_slider_fraction",
+        "standard_digital_output_mask",
+        "standard_digital_output",
+        "configurable_digital_output_mask",
+        "configurable_digital_output",
+        "standard_analog_output_mask",
+        "standard_analog_output_type",
+        "standard_analog_output_0",
+        "standard_analog_output_1",
+    )
     reply = decode_setup_reply(client.reply(PacketType.SETUP_INPUTS, encode_names(names)))
     recipe = Recipe(names, reply.kinds, reply.recipe_id)  # type: ignore[arg-type]
-    values = dict(zip(names, (1, 0.25, 0b101, 0b111, 0b10, 0b10, 0b11, 0b10, 0.5, 0.5),
-                      strict=True))  # fmt: skip
+    values = dict(
+        zip(names, (1, 0.25, 0b101, 0b111, 0b10, 0b10, 0b11, 0b10, 0.5, 0.5), strict=True)
+    )
     client.session.receive(recipe.pack(values))
     client.box.step()
     assert client.box.arm.commands == [SpeedSlider(0.25)]  # type: ignore[attr-defined]
@@ -304,9 +311,13 @@ def test_unknown_packets_are_answered_by_a_message(client: Client) -> None:
 
 
 @pytest.mark.parametrize(
-    "packet", [b"\x00\x01V", frame(PacketType.REQUEST_PROTOCOL_VERSION, b"\x01"),
-               frame(PacketType.SETUP_OUTPUTS, b"123")],
-)  # fmt: skip
+    "packet",
+    [
+        b"\x00\x01V",
+        frame(PacketType.REQUEST_PROTOCOL_VERSION, b"\x01"),
+        frame(PacketType.SETUP_OUTPUTS, b"123"),
+    ],
+)
 def test_a_stream_that_is_not_rtde_is_refused(client: Client, packet: bytes) -> None:
     with pytest.raises(ProtocolError):
         client.session.receive(packet)

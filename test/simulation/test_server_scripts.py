@@ -31,9 +31,7 @@ def test_programs_are_cut_at_end_and_lines_stand_alone() -> None:
     reader = ScriptReader()
     text = "def a():\n  if x:\n    y()\n  end\nend\nstopj(2.0)\nsec b():\nend\n"
     programs = [program for byte in text for program in reader.feed(byte.encode())]
-    assert programs == [
-        "def a():\n  if x:\n    y()\n  end\nend", "stopj(2.0)", "sec b():\nend",
-    ]  # fmt: skip
+    assert programs == ["def a():\n  if x:\n    y()\n  end\nend", "stopj(2.0)", "sec b():\nend"]
 
 
 def test_endless_programs_do_not_fill_the_memory() -> None:

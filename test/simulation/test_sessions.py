@@ -26,8 +26,13 @@ OF_THE_SESSION = {
 
 
 def some_session(**changes: object) -> Session:
-    values = {"number": 1, "standby_offset": 0.0, "friction_scale": np.ones(6),
-              "ambient_offset": 0.0, "warmth": 1.0}  # fmt: skip
+    values = {
+        "number": 1,
+        "standby_offset": 0.0,
+        "friction_scale": np.ones(6),
+        "ambient_offset": 0.0,
+        "warmth": 1.0,
+    }
     return Session(**(values | changes))
 
 
@@ -96,8 +101,10 @@ def test_spreads_are_those_stated():
 
 
 def test_friction_falls_over_the_sessions_towards_a_floor():
-    drawn = [[draw_session(seed, number, 6).friction_scale for seed in range(200)]
-             for number in (1, 10, 1000, 1001)]  # fmt: skip
+    drawn = [
+        [draw_session(seed, number, 6).friction_scale for seed in range(200)]
+        for number in (1, 10, 1000, 1001)
+    ]
     first, later, last, beyond = np.mean(drawn, axis=(1, 2))
     assert first > later > last
     assert beyond == pytest.approx(last, abs=0.02)
@@ -116,8 +123,10 @@ def test_the_recording_shows_the_session_and_the_truth_tells_it(tmp_path):
     path = tmp_path / "truth.json"
     base = SimulatedArm(ROBOT, motion=Hold(HOME), seed=3)
     arm = SimulatedArm(ROBOT, motion=Hold(HOME), seed=3, session=2, truth=path)
-    power = [record_arm(a, 2.0, ("actual_robot_voltage", "actual_robot_current")).bus_power.mean()
-             for a in (base, arm)]  # fmt: skip
+    power = [
+        record_arm(a, 2.0, ("actual_robot_voltage", "actual_robot_current")).bus_power.mean()
+        for a in (base, arm)
+    ]
     arm.close()
     truth = json.loads(path.read_text())
     drawn = draw_session(3, 2, 6)
@@ -132,8 +141,9 @@ def test_the_recording_shows_the_session_and_the_truth_tells_it(tmp_path):
 
 def test_sessions_have_noise_of_their_own():
     arms = [SimulatedArm(ROBOT, motion=Hold(HOME), seed=3, session=number) for number in (1, 2)]
-    noise = [np.diff(record_arm(arm, 0.2, ("actual_current",))["actual_current"], axis=0)
-             for arm in arms]  # fmt: skip
+    noise = [
+        np.diff(record_arm(arm, 0.2, ("actual_current",))["actual_current"], axis=0) for arm in arms
+    ]
     assert abs(np.corrcoef(noise[0].ravel(), noise[1].ravel())[0, 1]) < 0.3
 
 

@@ -51,9 +51,12 @@ def test_it_names_what_an_estimate_names(written):
 def test_energies_of_the_joints_make_up_the_bus(written):
     total = written[0]["total"]
     assert total["bus_energy"] == pytest.approx(
-        total["electrical_energy"] + total["driver_energy"] + total["standby_energy"]
-        + total["braking_energy"], abs=0.1,
-    )  # fmt: skip
+        total["electrical_energy"]
+        + total["driver_energy"]
+        + total["standby_energy"]
+        + total["braking_energy"],
+        abs=0.1,
+    )
     assert written[0]["bus_energy"] == total["bus_energy"]
 
 

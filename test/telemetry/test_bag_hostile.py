@@ -68,8 +68,7 @@ def test_a_flipped_bit_in_the_samples_is_noticed(bag):
         read_bag(bag)
 
 
-@settings(max_examples=60,
-          suppress_health_check=[HealthCheck.function_scoped_fixture])  # fmt: skip
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(flips=st.lists(st.tuples(st.floats(0, 0.9999), st.integers(0, 7)), min_size=1, max_size=8))
 def test_any_flipped_bits_are_refused_or_harmless(intact, tmp_path_factory, flips):
     path = tmp_path_factory.mktemp("flipped") / "bag"
@@ -87,8 +86,7 @@ def test_any_flipped_bits_are_refused_or_harmless(intact, tmp_path_factory, flip
         assert len(read_bag(path)) == recover_bag(path).samples
 
 
-@settings(max_examples=60,
-          suppress_health_check=[HealthCheck.function_scoped_fixture])  # fmt: skip
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(content=st.binary(max_size=600))
 def test_any_bytes_for_a_file_are_refused(tmp_path_factory, content):
     path = tmp_path_factory.mktemp("bytes") / "x.mcap"
@@ -164,9 +162,10 @@ def test_what_other_writers_add_to_metadata_does_no_harm(bag):
     root = "rosbag2_bagfile_information:"
     edit_metadata(bag, root, f"{root}\n  a_later_key: {{with: [1, 2.5, null, 2026-01-01]}}")
     edit_metadata(
-        bag, "custom_data:",
+        bag,
+        "custom_data:",
         "custom_data:\n    site: 12\n    day: 2026-01-01\n    more: [1]\n    note: !<!> 'x'",
-    )  # fmt: skip
+    )
     custom = read_metadata(bag).custom
     assert (custom["site"], custom["day"], custom["note"]) == ("12", "2026-01-01", "x")
     assert "more" not in custom
@@ -178,10 +177,17 @@ def test_what_other_writers_add_to_metadata_does_no_harm(bag):
 @pytest.mark.parametrize(
     ("key", "value"),
     [
-        ("rate", "NaN"), ("rate", "-500"), ("rate", "1e999"), ("rate", "[5]"), ("rate", "9" * 400),
-        ("payload_mass", "x"), ("gravity", "[0, 0]"), ("extra", "[1]"), ("extra", "[" * 9999),
+        ("rate", "NaN"),
+        ("rate", "-500"),
+        ("rate", "1e999"),
+        ("rate", "[5]"),
+        ("rate", "9" * 400),
+        ("payload_mass", "x"),
+        ("gravity", "[0, 0]"),
+        ("extra", "[1]"),
+        ("extra", "[" * 9999),
     ],
-)  # fmt: skip
+)
 def test_provenance_that_cannot_be_is_refused(key, value):
     with pytest.raises(RecordingError, match="recording information is malformed") as refusal:
         info_of_custom({key: value}, "a bag")

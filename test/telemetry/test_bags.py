@@ -38,8 +38,12 @@ BAG_KEYS = {
     "files", "custom_data", "ros_distro",
 }  # fmt: skip
 TOPIC_KEYS = {
-    "name", "type", "serialization_format", "offered_qos_profiles", "type_description_hash",
-}  # fmt: skip
+    "name",
+    "type",
+    "serialization_format",
+    "offered_qos_profiles",
+    "type_description_hash",
+}
 
 
 def write_bag(path: Path, telemetry, *, batch=25, **options) -> Path:
@@ -89,10 +93,17 @@ def test_few_fields_come_back(tmp_path, fields):
 
 def test_what_made_a_recording_comes_back(tmp_path):
     info = RecordingInfo(
-        source="10.0.0.1", robot="ur10e", serial="20195500123", controller_version="5.11.1.108318",
-        rate=500.0, gravity=(0.0, 6.9, -6.9), payload_mass=1.25,
-        payload_center_of_mass=(0.0, 0.01, 0.1), simulated=True, extra={"cell": "7: left"},
-    )  # fmt: skip
+        source="10.0.0.1",
+        robot="ur10e",
+        serial="20195500123",
+        controller_version="5.11.1.108318",
+        rate=500.0,
+        gravity=(0.0, 6.9, -6.9),
+        payload_mass=1.25,
+        payload_center_of_mass=(0.0, 0.01, 0.1),
+        simulated=True,
+        extra={"cell": "7: left"},
+    )
     bag = write_bag(tmp_path / "bag", make_telemetry(10, info=info))
     assert read_bag(bag).info == replace(info, source=str(bag))
     assert read_bag(bag / "bag_0.mcap").info == replace(info, source=str(bag / "bag_0.mcap"))
@@ -176,8 +187,10 @@ def test_events_come_back(tmp_path, telemetry):
         bag.write_event(Event(EPOCH + 5, "mark", "gripper closes ⚙"))
         bag.write_event(Event(EPOCH + 9, "message", "safety", 40))
     events = read_events(tmp_path / "bag")
-    assert events == [Event(EPOCH + 5, "mark", "gripper closes ⚙"),
-                      Event(EPOCH + 9, "message", "safety", 40)]  # fmt: skip
+    assert events == [
+        Event(EPOCH + 5, "mark", "gripper closes ⚙"),
+        Event(EPOCH + 9, "message", "safety", 40),
+    ]
 
 
 @pytest.mark.parametrize("kind", [DYNAMIC_JOINT_STATE, JOINT_STATE, LOG])
@@ -192,8 +205,10 @@ def test_rosbags_reads_every_value(tmp_path, telemetry, typestore):
     joint = [name for name in telemetry.columns if FIELDS[name].per_joint]
     with Reader(bag) as reader:
         assert {each.topic: each.msgcount for each in reader.connections} == {
-            TELEMETRY_TOPIC: 1000, "/joint_states": 100, "/rtde/events": 0,
-        }  # fmt: skip
+            TELEMETRY_TOPIC: 1000,
+            "/joint_states": 100,
+            "/rtde/events": 0,
+        }
         wanted = [each for each in reader.connections if each.topic == TELEMETRY_TOPIC]
         for i, (connection, stamp, raw) in enumerate(reader.messages(wanted)):
             assert stamp == telemetry.stamp[i]
@@ -211,9 +226,11 @@ def test_rosbags_reads_every_value(tmp_path, telemetry, typestore):
             assert found["timestamp"] == telemetry.time[i]
             assert found["payload_cog_1"] == telemetry["payload_cog"][i, 1]
             assert set(found) == {
-                column for name in telemetry.columns if name not in joint
+                column
+                for name in telemetry.columns
+                if name not in joint
                 for column in column_names(FIELDS[name])
-            }  # fmt: skip
+            }
 
 
 def test_mcap_reads_by_the_embedded_definitions(tmp_path, telemetry):

@@ -118,8 +118,13 @@ def test_the_rate_is_one_that_the_controller_has(version, wanted, asked):
 
 def test_cycles_are_left_out_as_a_whole():
     assert [effective_rate(500.0, f) for f in (500, 499, 250, 200, 125, 10)] == [
-        500.0, 500.0, 250.0, 250.0, 125.0, 10.0,
-    ]  # fmt: skip
+        500.0,
+        500.0,
+        250.0,
+        250.0,
+        125.0,
+        10.0,
+    ]
 
 
 def test_text_messages_are_kept_and_bounded():

@@ -115,12 +115,11 @@ def test_a_clock_that_stood_still_is_followed_after_a_while():
 @settings(max_examples=60)
 @given(
     st.lists(
-        st.tuples(
-            st.lists(st.floats(0, 1e8), min_size=1, max_size=6), st.integers(0, 4 * 10**18)
-        ),
-        min_size=1, max_size=20,
+        st.tuples(st.lists(st.floats(0, 1e8), min_size=1, max_size=6), st.integers(0, 4 * 10**18)),
+        min_size=1,
+        max_size=20,
     )
-)  # fmt: skip
+)
 def test_stamps_never_go_back_whatever_comes(batches):
     clock, last = ClockMap(), 0
     for times, arrival in batches:

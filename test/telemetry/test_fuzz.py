@@ -45,8 +45,13 @@ def test_anything_may_follow_a_part_of_the_greeting(pieces, cut):
 
 
 @settings(max_examples=100)
-@given(st.lists(st.tuples(st.integers(0, len(GREETING + HONEST) - 1), st.integers(0, 255)),
-                min_size=1, max_size=6))  # fmt: skip
+@given(
+    st.lists(
+        st.tuples(st.integers(0, len(GREETING + HONEST) - 1), st.integers(0, 255)),
+        min_size=1,
+        max_size=6,
+    )
+)
 def test_any_bytes_of_an_honest_stream_may_change(changes):
     data = bytearray(GREETING + HONEST)
     for place, value in changes:

@@ -180,8 +180,10 @@ def test_splitting_on_request(tmp_path, source, anywhere):
     source.give(*batches(4, first=100))
     anywhere.stop()
     assert sorted(path.name for path in (tmp_path / "bag").iterdir()) == [
-        "bag_0.mcap", "bag_1.mcap", "metadata.yaml",
-    ]  # fmt: skip
+        "bag_0.mcap",
+        "bag_1.mcap",
+        "metadata.yaml",
+    ]
     assert len(read_bag(tmp_path / "bag")) == 200
 
 

@@ -29,17 +29,26 @@ def register(subparsers: Any) -> None:
     parser.add_argument("bags", nargs="+", type=Path, metavar="BAG", help="bags to fit")
     parser.add_argument("--robot", required=True, metavar="NAME", help="such as ur5e")
     parser.add_argument(
-        "--validate", action="append", default=[], type=Path, metavar="BAG",
+        "--validate",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="BAG",
         help="bag to predict, not to fit (may be repeated)",
-    )  # fmt: skip
+    )
     parser.add_argument(
-        "--from", dest="torque", choices=("current", "target_moment"), default="current",
+        "--from",
+        dest="torque",
+        choices=("current", "target_moment"),
+        default="current",
         help="where the torque comes from (default: current)",
-    )  # fmt: skip
+    )
     parser.add_argument(
-        "--model", type=Path, metavar="MODEL.yaml",
+        "--model",
+        type=Path,
+        metavar="MODEL.yaml",
         help="take the torque constants of this model, not the robot file's",
-    )  # fmt: skip
+    )
     add_json_option(parser)
     parser.set_defaults(run=run)
 
@@ -64,9 +73,13 @@ def run(options: argparse.Namespace) -> int:
         constants = np.array([joint.torque_constant for joint in model.joints])
     with progress("identifying base parameters") as report:
         result = identify_base_parameters(
-            options.bags, robot, validate=options.validate, torque_source=options.torque,
-            torque_constant=constants, progress=report,
-        )  # fmt: skip
+            options.bags,
+            robot,
+            validate=options.validate,
+            torque_source=options.torque,
+            torque_constant=constants,
+            progress=report,
+        )
     for warning in result.warnings:
         note(f"warning: {warning}")
     found = result.parameters

@@ -146,22 +146,22 @@ def bash(grammar: list[Command]) -> str:
         "    local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]}\n"
         "    local options words\n"
         "    COMPREPLY=()\n"
-        "    if [ \"$COMP_CWORD\" -eq 1 ]; then\n"
-        f"        COMPREPLY=($(compgen -W \"{names} --help --version\" -- \"$current\"))\n"
+        '    if [ "$COMP_CWORD" -eq 1 ]; then\n'
+        f'        COMPREPLY=($(compgen -W "{names} --help --version" -- "$current"))\n'
         "        return\n"
         "    fi\n"
-        "    case \"${COMP_WORDS[1]}:$previous\" in\n" + "".join(values) + "    esac\n"
+        '    case "${COMP_WORDS[1]}:$previous" in\n' + "".join(values) + "    esac\n"
         "    case ${COMP_WORDS[1]} in\n" + "".join(cases) + "    esac\n"
         "    if [[ $current == -* ]]; then\n"
-        "        COMPREPLY=($(compgen -W \"$options\" -- \"$current\"))\n"
-        "    elif [ -n \"$words\" ]; then\n"
-        "        COMPREPLY=($(compgen -W \"$words\" -- \"$current\"))\n"
+        '        COMPREPLY=($(compgen -W "$options" -- "$current"))\n'
+        '    elif [ -n "$words" ]; then\n'
+        '        COMPREPLY=($(compgen -W "$words" -- "$current"))\n'
         "    else\n"
-        "        COMPREPLY=($(compgen -f -- \"$current\"))\n"
+        '        COMPREPLY=($(compgen -f -- "$current"))\n'
         "    fi\n"
         "}\n"
         "complete -o filenames -F _ur_energy ur_energy\n"
-    )  # fmt: skip
+    )
 
 
 def zsh(grammar: list[Command]) -> str:
@@ -183,9 +183,9 @@ def zsh(grammar: list[Command]) -> str:
         "    shift words; (( CURRENT-- ))\n"
         "    case $command in\n" + cases + "    esac\n"
         "}\n"
-        "if [ \"$funcstack[1]\" = _ur_energy ]; then _ur_energy \"$@\"; "
+        'if [ "$funcstack[1]" = _ur_energy ]; then _ur_energy "$@"; '
         "else compdef _ur_energy ur_energy; fi\n"
-    )  # fmt: skip
+    )
 
 
 def _zsh_arguments(command: Command) -> Iterator[str]:

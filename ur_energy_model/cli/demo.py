@@ -73,9 +73,10 @@ def run(options: argparse.Namespace) -> int:
     domain = _free_domain()
     model_file = folder / "model.yaml"
     environment = {
-        "ROS_DOMAIN_ID": str(domain), "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST",
+        "ROS_DOMAIN_ID": str(domain),
+        "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST",
         "ROS_LOG_DIR": str(folder / "logs"),
-    }  # fmt: skip
+    }
     note(f"simulated {options.robot} number {seed} on {options.host}, ROS domain {domain}")
     with Processes(folder / "logs", environment) as processes:
         demo = _Demo(options, seed, folder, processes)
@@ -90,15 +91,18 @@ def run(options: argparse.Namespace) -> int:
     with progress("4/4  figures and tables"):
         result = evaluate_run(identified.model, second.bag, second.truth, folder)
     print_result(result, demo.live)
-    print_files(folder, [
-        (first.bag, "trajectory A as the logger recorded it"),
-        (second.bag, "trajectory B, which the model was not fitted to"),
-        (second.truth, "what the simulated arm says of itself"),
-        (model_file, "the identified model"),
-        (folder / "result.json", "the tables above, as numbers"),
-        (folder / "report.html", "the report: open it in a browser"),
-        *((figure, "figure") for figure in result.figures),
-    ])  # fmt: skip
+    print_files(
+        folder,
+        [
+            (first.bag, "trajectory A as the logger recorded it"),
+            (second.bag, "trajectory B, which the model was not fitted to"),
+            (second.truth, "what the simulated arm says of itself"),
+            (model_file, "the identified model"),
+            (folder / "result.json", "the tables above, as numbers"),
+            (folder / "report.html", "the report: open it in a browser"),
+            *((figure, "figure") for figure in result.figures),
+        ],
+    )
     return 0
 
 
@@ -118,14 +122,21 @@ class _Demo:
         host, robot = self.options.host, self.options.robot
         truth = self.folder / f"truth_{motion}.json"
         bags = self.folder / "bags" / motion
-        self._start("simulated_robot", robot_model=robot, host=host, motion=motion,
-                    seed=self.seed, truth_file=str(truth))  # fmt: skip
+        self._start(
+            "simulated_robot",
+            robot_model=robot,
+            host=host,
+            motion=motion,
+            seed=self.seed,
+            truth_file=str(truth),
+        )
         with progress(f"{title}: the simulated arm starts"):
             self.processes.wait_until(
                 lambda: _accepts(host, RTDE_PORT), "simulated_robot", START_TIMEOUT
             )
-        self._start("logger", robot_ip=host, robot_model=robot, record=True,
-                    bag_directory=str(bags))  # fmt: skip
+        self._start(
+            "logger", robot_ip=host, robot_model=robot, record=True, bag_directory=str(bags)
+        )
         if model_file is not None:
             self._start("estimator", robot_ip=host, model_file=str(model_file))
         self.processes.wait_until(lambda: bags.is_dir() and any(bags.iterdir()), "logger", 30.0)
@@ -172,8 +183,10 @@ def _line(monitor: EnergyMonitor) -> str:
         return "the estimator starts"
     bus = latest.get("energy/bus/power")
     beside = "" if bus is None else f" (bus {bus:5.1f} W)"
-    return (f"/energy {latest['energy/total/power']:5.1f} W{beside} "
-            f"{latest.get('energy/total/energy', 0.0):6.0f} J")  # fmt: skip
+    return (
+        f"/energy {latest['energy/total/power']:5.1f} W{beside} "
+        f"{latest.get('energy/total/energy', 0.0):6.0f} J"
+    )
 
 
 def print_files(folder: Path, files: Sequence[tuple[Path, str]]) -> None:

@@ -27,9 +27,11 @@ class EnergyMonitor:
         self._node = rclpy.create_node("ur_energy_demo", context=self._context)
         for topic in TOPICS:
             self._node.create_subscription(
-                Float64, topic, lambda message, topic=topic: self._keep(topic, message),
+                Float64,
+                topic,
+                lambda message, topic=topic: self._keep(topic, message),
                 QoSProfile(depth=10),
-            )  # fmt: skip
+            )
         self._executor = SingleThreadedExecutor(context=self._context)
         self._executor.add_node(self._node)
 

@@ -81,14 +81,24 @@ def print_result(result: DemoResult, live: Mapping[str, float]) -> None:
         ["joint", "E mech", "true", "E elec", "true", "error %", "efficiency"],
         [
             *(
-                _energy_row(names[j], energy.mechanical[j], truth.mechanical[j],
-                            energy.electrical[j], truth.electrical[j])
+                _energy_row(
+                    names[j],
+                    energy.mechanical[j],
+                    truth.mechanical[j],
+                    energy.electrical[j],
+                    truth.electrical[j],
+                )
                 for j in range(len(names))
             ),
-            _energy_row("whole arm", energy.mechanical.sum(), truth.mechanical.sum(),
-                        energy.electrical.sum(), truth.electrical.sum()),
+            _energy_row(
+                "whole arm",
+                energy.mechanical.sum(),
+                truth.mechanical.sum(),
+                energy.electrical.sum(),
+                truth.electrical.sum(),
+            ),
         ],
-    )  # fmt: skip
+    )
     print_table(
         "Energy at the supply, standby included [J]",
         ["whole arm", "energy", "error %"],
@@ -113,21 +123,29 @@ def print_result(result: DemoResult, live: Mapping[str, float]) -> None:
             )
     if metrics.power is not None:
         power = metrics.power
-        note(f"bus power: RMSE {power['rmse']:.2f} W ({power['rmse_percent']:.1f} % of range), "
-             f"energy error {power['energy_error_percent']:+.2f} %")  # fmt: skip
+        note(
+            f"bus power: RMSE {power['rmse']:.2f} W ({power['rmse_percent']:.1f} % of range), "
+            f"energy error {power['energy_error_percent']:+.2f} %"
+        )
     note(
         "the model was fitted to trajectory A alone; the tables are those of Clochiatti et al. 2024"
     )
     note(f"samples lost by the logger: {result.lost}")
     if "energy/total/energy" in live:
-        note(f"live /energy/total/energy ended at {live['energy/total/energy']:.0f} J, "
-             f"/energy/bus/energy at {live.get('energy/bus/energy', float('nan')):.0f} J "
-             f"({live['messages']:.0f} messages received)")  # fmt: skip
+        note(
+            f"live /energy/total/energy ended at {live['energy/total/energy']:.0f} J, "
+            f"/energy/bus/energy at {live.get('energy/bus/energy', float('nan')):.0f} J "
+            f"({live['messages']:.0f} messages received)"
+        )
 
 
 def _energy_row(name: str, mech: float, true_mech: float, elec: float, true: float) -> list[Any]:
-    return [name, *(round(float(x), 1) for x in (mech, true_mech, elec, true)),
-            _percent(elec, true), f"{mech / elec:.3f}" if elec > 0 else None]  # fmt: skip
+    return [
+        name,
+        *(round(float(x), 1) for x in (mech, true_mech, elec, true)),
+        _percent(elec, true),
+        f"{mech / elec:.3f}" if elec > 0 else None,
+    ]
 
 
 def _percent(value: float | None, truth: float) -> str | None:

@@ -45,9 +45,9 @@ def true_energy(truth_file: Path, start: float, end: float) -> TrueEnergy:
 
         def between(name: str) -> Array:
             values = rows[name].reshape(len(time), -1)
-            return np.array([
-                np.diff(np.interp([start, end], time, column))[0] for column in values.T
-            ])  # fmt: skip
+            return np.array(
+                [np.diff(np.interp([start, end], time, column))[0] for column in values.T]
+            )
 
         return TrueEnergy(
             mechanical=between("mechanical_energy"),

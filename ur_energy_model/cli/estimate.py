@@ -39,9 +39,11 @@ def run_estimate(options: argparse.Namespace) -> int:
         model = model.with_payload(payload)
     with output.progress("estimating") as report:
         summary = estimate(
-            model, options.bag, series=options.csv,
+            model,
+            options.bag,
+            series=options.csv,
             progress=lambda f, text: report(0.0 if math.isnan(f) else f, text),
-        )  # fmt: skip
+        )
     if options.json:
         output.print_json(summary.as_json())
     else:
@@ -57,18 +59,26 @@ def _print_summary(summary: EnergySummary) -> None:
     content = summary.as_json()
     rows = [
         [
-            row["name"], row["mechanical_energy"], row["electrical_energy"],
-            CONFIDENCE * row["electrical_energy_std"], row["efficiency"], row["regenerated_energy"],
+            row["name"],
+            row["mechanical_energy"],
+            row["electrical_energy"],
+            CONFIDENCE * row["electrical_energy_std"],
+            row["efficiency"],
+            row["regenerated_energy"],
         ]
         for row in content["joints"]
-    ]  # fmt: skip
+    ]
     total = content["total"]
     rows.append(
         [
-            "joints together", total["mechanical_energy"], total["electrical_energy"],
-            CONFIDENCE * total["electrical_energy_std"], total["efficiency"], None,
+            "joints together",
+            total["mechanical_energy"],
+            total["electrical_energy"],
+            CONFIDENCE * total["electrical_energy_std"],
+            total["efficiency"],
+            None,
         ]
-    )  # fmt: skip
+    )
     output.print_table(
         f"energy over {summary.duration:.1f} s [J]",
         ["joint", "mechanical", "electrical", "± 95 %", "efficiency", "regenerated"],

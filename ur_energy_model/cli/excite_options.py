@@ -42,33 +42,53 @@ def add_design_options(group: argparse._ArgumentGroup) -> None:
         "--generations", type=int, default=5, metavar="N", help="genetic, default %(default)s"
     )
     group.add_argument(
-        "--payload", type=float, nargs=4, metavar=("KG", "X", "Y", "Z"),
+        "--payload",
+        type=float,
+        nargs=4,
+        metavar=("KG", "X", "Y", "Z"),
         help="mass on the flange and its centre [m]",
-    )  # fmt: skip
+    )
 
 
 def add_surroundings(group: argparse._ArgumentGroup) -> None:
     """What the arm must keep clear of."""
     group.add_argument(
-        "--clearance", type=float, default=0.03, metavar="M",
+        "--clearance",
+        type=float,
+        default=0.03,
+        metavar="M",
         help="distance to keep, default %(default)s m",
-    )  # fmt: skip
+    )
     group.add_argument(
-        "--tool-speed", type=float, default=1.5, metavar="M/S",
+        "--tool-speed",
+        type=float,
+        default=1.5,
+        metavar="M/S",
         help="largest speed of flange and elbow, default %(default)s m/s",
-    )  # fmt: skip
+    )
     group.add_argument(
-        "--table", type=float, default=0.0, metavar="M",
+        "--table",
+        type=float,
+        default=0.0,
+        metavar="M",
         help="height of the table above the base flange, default %(default)s m",
-    )  # fmt: skip
+    )
     group.add_argument(
-        "--wall", type=float, nargs=4, action="append", default=[],
-        metavar=("NX", "NY", "NZ", "OFFSET"), help="half-space to keep out of; may be repeated",
-    )  # fmt: skip
+        "--wall",
+        type=float,
+        nargs=4,
+        action="append",
+        default=[],
+        metavar=("NX", "NY", "NZ", "OFFSET"),
+        help="half-space to keep out of; may be repeated",
+    )
     group.add_argument(
-        "--tool", type=float, nargs=2, metavar=("LENGTH", "RADIUS"),
+        "--tool",
+        type=float,
+        nargs=2,
+        metavar=("LENGTH", "RADIUS"),
         help="tool that sticks out of the flange [m]",
-    )  # fmt: skip
+    )
 
 
 def add_execution_options(group: argparse._ArgumentGroup) -> None:
@@ -76,13 +96,19 @@ def add_execution_options(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--host", metavar="ADDRESS", help="controller that runs the trajectory")
     group.add_argument("--yes", action="store_true", help="move without asking")
     group.add_argument(
-        "--warm-up", type=float, default=0.0, metavar="MIN",
+        "--warm-up",
+        type=float,
+        default=0.0,
+        metavar="MIN",
         help="move for this long before recording, so that the joints are warm",
-    )  # fmt: skip
+    )
     group.add_argument(
-        "--speed-fraction", type=float, default=1.0, metavar="F",
+        "--speed-fraction",
+        type=float,
+        default=1.0,
+        metavar="F",
         help="run slower by this factor, for a first try",
-    )  # fmt: skip
+    )
 
 
 def request_of(options: argparse.Namespace, robot: str) -> DesignRequest:

@@ -41,26 +41,36 @@ def register(subparsers: Any) -> None:
     )
     identify.add_argument("-o", "--output", required=True, metavar="MODEL.yaml")
     identify.add_argument(
-        "--friction", default="auto", metavar="LAW",
+        "--friction",
+        default="auto",
+        metavar="LAW",
         help="one of those below, or auto to choose per joint by cross-validation (default)",
-    )  # fmt: skip
+    )
     identify.add_argument(
-        "--power-model", default="physical", choices=("physical", "ecbot"),
+        "--power-model",
+        default="physical",
+        choices=("physical", "ecbot"),
         help="physical structure with priors, or EcBot's 4n+1 free coefficients",
-    )  # fmt: skip
+    )
     identify.add_argument(
-        "--link-tensors", default="file", choices=("file", "identify"),
+        "--link-tensors",
+        default="file",
+        choices=("file", "identify"),
         help="inertia tensors of the links: the robot file's (default), or identified from "
         "target_moment where the file has none or wrong ones",
-    )  # fmt: skip
+    )
     identify.add_argument(
-        "--gravity", nargs=3, type=float, metavar=("X", "Y", "Z"),
+        "--gravity",
+        nargs=3,
+        type=float,
+        metavar=("X", "Y", "Z"),
         help="gravity in the base frame [m/s^2], where you know the mounting",
-    )  # fmt: skip
+    )
     add_payload_option(
-        identify, identified=True,
+        identify,
+        identified=True,
         purpose="by default what target_moment says the controller was told",
-    )  # fmt: skip
+    )
     output.add_json_option(identify)
     identify.set_defaults(run=run_identify)
 
@@ -73,10 +83,11 @@ def register(subparsers: Any) -> None:
     evaluate.add_argument("model", metavar="MODEL.yaml")
     evaluate.add_argument("bags", nargs="+", metavar="BAG")
     evaluate.add_argument(
-        "--no-anchor", action="store_true",
+        "--no-anchor",
+        action="store_true",
         help="compare with standby power and friction as the model has them, not as the "
         "recording's own standstill and first seconds of motion show them",
-    )  # fmt: skip
+    )
     add_payload_option(evaluate, purpose="by default what target_moment says")
     output.add_json_option(evaluate)
     evaluate.set_defaults(run=run_evaluate)
@@ -88,10 +99,12 @@ def _law_lines() -> str:
     return "\n".join(
         textwrap.fill(
             f"  {name}".ljust(column) + law.description,
-            output.WIDTH, subsequent_indent=" " * column, break_on_hyphens=False,
+            output.WIDTH,
+            subsequent_indent=" " * column,
+            break_on_hyphens=False,
         )
         for name, law in LAWS.items()
-    )  # fmt: skip
+    )
 
 
 def run_identify(options: argparse.Namespace) -> int:
@@ -105,11 +118,16 @@ def run_identify(options: argparse.Namespace) -> int:
     payload = payload_given(options.payload)
     with output.progress("identifying") as report:
         result = identify(
-            options.bags, robot, validate=options.validate, friction=options.friction,
-            power_model=options.power_model, setup=_given_setup(options, robot, payload),
+            options.bags,
+            robot,
+            validate=options.validate,
+            friction=options.friction,
+            power_model=options.power_model,
+            setup=_given_setup(options, robot, payload),
             payload=IDENTIFIED if is_identified(options.payload) else payload,
-            identify_tensors=options.link_tensors == "identify", progress=_shown(report),
-        )  # fmt: skip
+            identify_tensors=options.link_tensors == "identify",
+            progress=_shown(report),
+        )
     result.model.save(options.output)
     for warning in result.warnings:
         output.note(f"warning: {warning}")
@@ -138,8 +156,11 @@ def _given_setup(
     gravity = options.gravity or [0.0, 0.0, -robot.controller_gravity]
     magnitude = float(np.linalg.norm(gravity))
     if not GRAVITY.low <= magnitude <= GRAVITY.high:
-        raise InputError("--gravity", f"has the magnitude {magnitude:g}, not that of gravity",
-                         "give X Y Z in m/s^2")  # fmt: skip
+        raise InputError(
+            "--gravity",
+            f"has the magnitude {magnitude:g}, not that of gravity",
+            "give X Y Z in m/s^2",
+        )
     return Setup(np.array(gravity), Payload() if payload is None else payload)
 
 
@@ -226,18 +247,23 @@ def _print_identification(result: Identification) -> None:
         ["joint", "inertia", "k_t", "± 95 %", "friction law", "source of k_t"],
         [
             [
-                joint.name, joint.reflected_inertia, joint.torque_constant,
-                CONFIDENCE * joint.std["torque_constant"], joint.friction.law.name,
+                joint.name,
+                joint.reflected_inertia,
+                joint.torque_constant,
+                CONFIDENCE * joint.std["torque_constant"],
+                joint.friction.law.name,
                 joint.source["torque_constant"],
             ]
             for joint in model.joints
         ],
-    )  # fmt: skip
+    )
     output.print_table(*drive_table(model))
     for joint in model.joints:
         output.note(f"{joint.name}: {joint.friction.law.name}: {joint.friction_reason}")
-    output.note(f"setup ({model.setup_source}): gravity {model.setup.gravity.round(3).tolist()}, "
-                f"payload {model.setup.payload.mass:.3f} kg")  # fmt: skip
+    output.note(
+        f"setup ({model.setup_source}): gravity {model.setup.gravity.round(3).tolist()}, "
+        f"payload {model.setup.payload.mass:.3f} kg"
+    )
     for entry in model.provenance["bags"]:
         output.note(
             f"{entry['path']}: {entry['rate']:.0f} Hz, filter cut-off {entry['cutoff']:.1f} Hz, "

@@ -65,19 +65,28 @@ def _print(quality: Any) -> None:
         ("joint", "travel", "speed", "torque", "current", "moving", "turns", "degC", "motion"),
         [
             (
-                j + 1, joint.travel, joint.speed, joint.torque, joint.current, joint.moving,
-                joint.reversals, joint.temperature[1], joint.activity,
+                j + 1,
+                joint.travel,
+                joint.speed,
+                joint.torque,
+                joint.current,
+                joint.moving,
+                joint.reversals,
+                joint.temperature[1],
+                joint.activity,
             )
             for j, joint in enumerate(quality.joints)
         ],
-    )  # fmt: skip
+    )
     print("travel [rad], largest speed [rad/s], torque range [N m], largest current [A],")
     print("time moving [s], changes of direction, highest temperature [degC]")
     if quality.condition_number is not None:
         print(f"condition number of the base regressor: {quality.condition_number:.0f}")
-    print_table("good for", ("purpose", "verdict", "why"), [
-        (use.purpose.replace("_", " "), use.grade, use.reason) for use in quality.uses
-    ])  # fmt: skip
+    print_table(
+        "good for",
+        ("purpose", "verdict", "why"),
+        [(use.purpose.replace("_", " "), use.grade, use.reason) for use in quality.uses],
+    )
     for warning in quality.warnings:
         say(f"warning: {warning}")
     say(f"verdict: {quality.verdict}")

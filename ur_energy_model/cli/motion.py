@@ -66,9 +66,11 @@ def run_and_report(
         ["samples", status.samples],
         ["lost", status.lost],
         ["largest following error, rad", result.following_error],
-        ["hottest joint before and after, degC",
-         " ".join(f"{value:.1f}" for value in result.temperatures.max(axis=1))],
-    ]  # fmt: skip
+        [
+            "hottest joint before and after, degC",
+            " ".join(f"{value:.1f}" for value in result.temperatures.max(axis=1)),
+        ],
+    ]
     print_table(f"Recorded {bag}", ["figure", "value"], rows)
     note(f"next: ur_energy identify {bag} --robot {plan.trajectory.robot} -o model.yaml")
     return 0

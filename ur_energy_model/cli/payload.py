@@ -34,13 +34,18 @@ def register(subparsers: Any) -> None:
         "--known-payload", type=float, metavar="KG", help="true mass, to calibrate with"
     )
     parser.add_argument(
-        "--empty", type=Path, metavar="BAG",
+        "--empty",
+        type=Path,
+        metavar="BAG",
         help="recording of the same arm with an empty flange; the payload is what comes on top",
-    )  # fmt: skip
+    )
     parser.add_argument(
-        "-o", "--output", type=Path, metavar="MODEL.yaml",
+        "-o",
+        "--output",
+        type=Path,
+        metavar="MODEL.yaml",
         help="write the calibrated model (needs --known-payload)",
-    )  # fmt: skip
+    )
     parser.add_argument(
         "--robot", metavar="NAME", help="name or file of the robot, by default as the model says"
     )
@@ -62,9 +67,13 @@ def run(options: argparse.Namespace) -> int:
     robot = None if options.robot is None else load_robot(options.robot)
     with progress("identifying the payload") as report:
         found = identify_payload(
-            model, options.bag, robot=robot, known_mass=options.known_payload,
-            empty=options.empty, progress=report,
-        )  # fmt: skip
+            model,
+            options.bag,
+            robot=robot,
+            known_mass=options.known_payload,
+            empty=options.empty,
+            progress=report,
+        )
     for warning in found.warnings:
         note(f"warning: {warning}")
     if options.output is not None:

@@ -28,10 +28,12 @@ def add_payload_option(
     """
     word = f", or '{IDENTIFY}' to find it from the currents" if identified else ""
     parser.add_argument(
-        "--payload", nargs="+", metavar="KG",
+        "--payload",
+        nargs="+",
+        metavar="KG",
         help="true payload: mass [kg], and optionally its centre in the flange frame, x y z [m] "
         f"(or in one word: KG,X,Y,Z){word}; {purpose}",
-    )  # fmt: skip
+    )
 
 
 def payload_given(words: Sequence[str] | None) -> Payload | None:
@@ -55,9 +57,10 @@ def payload_given(words: Sequence[str] | None) -> Payload | None:
     right = len(numbers) in (1, 4) and all(map(math.isfinite, numbers))
     if not right or not 0 <= numbers[0] <= PAYLOAD_MASS.high or far > LENGTH.high:
         raise InputError(
-            "--payload", f"'{' '.join(words)}' is not a mass",
+            "--payload",
+            f"'{' '.join(words)}' is not a mass",
             "give KG, or KG and the centre X Y Z, or KG,X,Y,Z in one word",
-        )  # fmt: skip
+        )
     return Payload(numbers[0], np.array(numbers[1:] or [0.0, 0.0, 0.0]))
 
 

@@ -70,11 +70,15 @@ def run_predict(options: argparse.Namespace) -> int:
             [
                 list(row)
                 for row in zip(
-                    energy.names, energy.mechanical, energy.electrical,
-                    CONFIDENCE * energy.electrical_std, energy.efficiency, strict=True,
+                    energy.names,
+                    energy.mechanical,
+                    energy.electrical,
+                    CONFIDENCE * energy.electrical_std,
+                    energy.efficiency,
+                    strict=True,
                 )
             ],
-        )  # fmt: skip
+        )
         output.note(
             f"at the supply: {energy.total:.1f} ± {CONFIDENCE * energy.total_std:.1f} J, "
             f"peak {energy.peak_power:.1f} W"

@@ -56,9 +56,13 @@ class Processes:
         self._logs.mkdir(parents=True, exist_ok=True)
         with self.log(name).open("ab") as log:
             self._children[name] = subprocess.Popen(
-                [program, *command[1:]], stdin=subprocess.DEVNULL, stdout=log,
-                stderr=subprocess.STDOUT, env=self._environment, start_new_session=True,
-            )  # fmt: skip
+                [program, *command[1:]],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env=self._environment,
+                start_new_session=True,
+            )
 
     def log(self, name: str) -> Path:
         """File that holds what a child printed."""

@@ -49,9 +49,12 @@ def register(subparsers: Any) -> None:
     parser.add_argument("--yes", action="store_true", help="move without asking")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="default %(default)s")
     parser.add_argument(
-        "--design-time", type=float, default=25.0, metavar="S",
+        "--design-time",
+        type=float,
+        default=25.0,
+        metavar="S",
         help="time for the design of each trajectory, default %(default)s s",
-    )  # fmt: skip
+    )
     add_json_option(parser)
     parser.set_defaults(run=run)
 

@@ -45,9 +45,11 @@ def register(subparsers: Any) -> None:
     )
     parser.add_argument("--duration", type=_positive, metavar="S", help="stop after S seconds")
     parser.add_argument(
-        "--fields", type=_names, metavar="NAME,...",
+        "--fields",
+        type=_names,
+        metavar="NAME,...",
         help="RTDE fields to record (default: all that energy work needs)",
-    )  # fmt: skip
+    )
     parser.add_argument(
         "--rate", type=_positive, metavar="HZ", help="default: every cycle of the controller"
     )
@@ -58,9 +60,12 @@ def register(subparsers: Any) -> None:
         "--split-mb", type=_positive, metavar="M", help="start a new file every M megabytes"
     )
     parser.add_argument(
-        "--wait", type=_positive, default=0.0, metavar="S",
+        "--wait",
+        type=_positive,
+        default=0.0,
+        metavar="S",
         help="go on trying to connect for S seconds",
-    )  # fmt: skip
+    )
     add_json_option(parser)
     parser.set_defaults(run=run)
 
@@ -104,9 +109,10 @@ def run(options: argparse.Namespace) -> int:
     _report(options, status, 100.0 * (time.process_time() - processor) / max(elapsed, 1e-9))
     if status.stopped_because is not None:
         raise RecordingError(
-            options.output, f"recording ended early: {status.stopped_because}",
+            options.output,
+            f"recording ended early: {status.stopped_because}",
             "what was recorded is readable",
-        )  # fmt: skip
+        )
     return 0
 
 

@@ -44,14 +44,19 @@ def register(subparsers: Any) -> None:
     energy.add_argument("--currency", default="EUR", metavar="NAME", help="of the price")
     energy.add_argument("--co2", type=float, metavar="KG", help="kg of CO2 a kWh")
     energy.add_argument(
-        "--supply-efficiency", type=float, default=1.0, metavar="SHARE",
+        "--supply-efficiency",
+        type=float,
+        default=1.0,
+        metavar="SHARE",
         help="share of the power at the wall that reaches the robot bus (default 1)",
-    )  # fmt: skip
+    )
     energy.add_argument(
-        "--cycle", choices=("none", "program", "digital_output", "int_register"), default="none",
+        "--cycle",
+        choices=("none", "program", "digital_output", "int_register"),
+        default="none",
         help="what starts a cycle: a program start, an edge of a digital output, or a change of "
         "output_int_register_0",
-    )  # fmt: skip
+    )
     energy.add_argument(
         "--cycle-output", type=int, default=0, metavar="N", help="number of that digital output"
     )

@@ -16,8 +16,11 @@ from ur_energy_model.telemetry.samples import Telemetry
 Array = NDArray[np.float64]
 
 QUANTITIES: tuple[str, ...] = (
-    "electrical_power", "mechanical_power", "copper_loss", "friction_loss",
-)  # fmt: skip
+    "electrical_power",
+    "mechanical_power",
+    "copper_loss",
+    "friction_loss",
+)
 """Per joint, W."""
 
 ARM: tuple[str, ...] = ("total", "standby", "driver", "bus")

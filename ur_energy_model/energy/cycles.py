@@ -92,9 +92,11 @@ class CycleStarts:
         name = TRIGGER_FIELD[self.trigger]
         if name not in batch.columns:
             raise MissingFieldError(
-                batch.info.source, f"is missing, and cycle_trigger {self.trigger} needs it",
-                "set cycle_trigger to none", field=name,
-            )  # fmt: skip
+                batch.info.source,
+                f"is missing, and cycle_trigger {self.trigger} needs it",
+                "set cycle_trigger to none",
+                field=name,
+            )
         signal = batch.columns[name]
         first = signal[0] if self._last is None else self._last
         self._last = float(signal[-1])

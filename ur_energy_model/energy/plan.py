@@ -131,9 +131,10 @@ def predict_energy(
     """
     if plan.q.shape[1] != model.dof:
         raise InputError(
-            plan.source, f"has {plan.q.shape[1]} joints, the model {model.dof}",
+            plan.source,
+            f"has {plan.q.shape[1]} joints, the model {model.dof}",
             "give a trajectory of this robot",
-        )  # fmt: skip
+        )
     if not speed_scaling > 0:
         raise InputError(plan.source, "the robot's speed scaling is zero", "raise the speed slider")
     time, q, qd, qdd = plan.sampled()
@@ -147,10 +148,13 @@ def predict_energy(
     n, samples = model.dof, len(time)
     powers = np.column_stack(
         [
-            split.mechanical_power, split.electrical_power, total,
-            split.sensitivity.reshape(samples, -1), split.total_sensitivity,
+            split.mechanical_power,
+            split.electrical_power,
+            total,
+            split.sensitivity.reshape(samples, -1),
+            split.total_sensitivity,
         ]
-    )  # fmt: skip
+    )
     energy = integrate(time, powers, gap_limit=np.inf).net
     errors = split.sensitivity.shape[-1]
     ends = np.cumsum([n, n, 1, n * errors])
@@ -177,14 +181,19 @@ def _check_limits(source: str, robot: RobotDescription, q: Array, qd: Array) -> 
     for j, name in enumerate(robot.joint_names):
         if reach[j] > robot.max_position[j]:
             raise InputError(
-                source, f"reaches {reach[j]:.4g} rad, and the joint's range ends at "
-                f"{robot.max_position[j]:.4g}", "give positions in radians", field=name,
-            )  # fmt: skip
+                source,
+                f"reaches {reach[j]:.4g} rad, and the joint's range ends at "
+                f"{robot.max_position[j]:.4g}",
+                "give positions in radians",
+                field=name,
+            )
         if speed[j] > SPEED_TOLERANCE * robot.max_velocity[j]:
             raise InputError(
-                source, f"needs {speed[j]:.4g} rad/s, and the joint has "
-                f"{robot.max_velocity[j]:.4g}", "give the motion more time", field=name,
-            )  # fmt: skip
+                source,
+                f"needs {speed[j]:.4g} rad/s, and the joint has {robot.max_velocity[j]:.4g}",
+                "give the motion more time",
+                field=name,
+            )
 
 
 _TIME_NAMES = ("time", "t", "timestamp", "time_from_start")
@@ -211,8 +220,11 @@ def read_plan(path: str | Path, joint_names: Sequence[str]) -> Plan:
     header = {name.strip(): i for i, name in enumerate(rows[0])}
     for number, row in enumerate(rows[1:], start=2):
         if len(row) != len(rows[0]):
-            raise InputError(path, f"line {number} has {len(row)} columns, the header "
-                             f"{len(rows[0])}", "mend that line")  # fmt: skip
+            raise InputError(
+                path,
+                f"line {number} has {len(row)} columns, the header {len(rows[0])}",
+                "mend that line",
+            )
     time = next((name for name in _TIME_NAMES if name in header), None)
     if time is None:
         raise InputError(path, "is missing", "name the time column 'time'", field="time")
@@ -258,7 +270,9 @@ class _Columns:
                 out[:, j] = [float(text) for text in texts]
             except ValueError as error:
                 raise InputError(
-                    self.path, f"holds something that is not a number ({error})",
-                    "mend that line", field=name,
-                ) from error  # fmt: skip
+                    self.path,
+                    f"holds something that is not a number ({error})",
+                    "mend that line",
+                    field=name,
+                ) from error
         return out

@@ -81,14 +81,18 @@ class StateFile:
             flags = os.O_RDWR | os.O_CREAT
             self._journal = os.open(self.path.with_name(self.path.name + ".journal"), flags, 0o644)
         except OSError as error:
-            raise InputError(path, f"cannot be written ({error.strerror})",
-                             "set state_file to a writable place") from error  # fmt: skip
+            raise InputError(
+                path, f"cannot be written ({error.strerror})", "set state_file to a writable place"
+            ) from error
         try:
             fcntl.flock(self._journal, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             os.close(self._journal)
-            raise InputError(path, "is in use by another estimator",
-                             "give each estimator a state_file of its own") from error  # fmt: skip
+            raise InputError(
+                path,
+                "is in use by another estimator",
+                "give each estimator a state_file of its own",
+            ) from error
 
     def load(self) -> Counters | None:
         """The last counters that were saved or noted, None where there are none yet.
@@ -118,15 +122,17 @@ class StateFile:
             )
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise InputError(
-                self.path, f"is not a state file of energy counters ({error})",
+                self.path,
+                f"is not a state file of energy counters ({error})",
                 "restore it, or move it away to start from zero",
-            ) from error  # fmt: skip
+            ) from error
         counted = {name.partition("/")[0] for name in names if "/" in name}
         if counted - {"total"} != set(self._channels.joints):
             raise InputError(
-                self.path, "counts the energy of other joints",
+                self.path,
+                "counts the energy of other joints",
                 "choose another state_file for this arm",
-            )  # fmt: skip
+            )
         counters = self._newer(counters, len(names))
         adopt = self._channels.adopt
         return replace(
@@ -179,9 +185,12 @@ class StateFile:
         self._sequence += 1
         payload = _slot(len(self._channels)).pack(
             self._sequence,
-            *ever.net, *ever.consumed, ever.accounted, ever.unaccounted,
+            *ever.net,
+            *ever.consumed,
+            ever.accounted,
+            ever.unaccounted,
             float("nan") if clock is None else clock,
-        )  # fmt: skip
+        )
         record = payload + struct.pack("<I", zlib.crc32(payload))
         os.pwrite(self._journal, record, (self._sequence % 2) * len(record))
 

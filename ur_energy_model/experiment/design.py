@@ -83,7 +83,11 @@ def design_of(problem: DesignProblem, best: Candidate, seconds: float, tried: in
     plain = problem.trajectory(best.x)
     condition = problem.condition_number(plain)
     design = Design(plain, condition, request.objective, best.value, best.verdict, seconds, tried)
-    record = {**design.figures(), "seed": request.seed, "clearance_kept": request.clearance,
-              "tool_speed_limit": request.tool_speed}  # fmt: skip
+    record = {
+        **design.figures(),
+        "seed": request.seed,
+        "clearance_kept": request.clearance,
+        "tool_speed_limit": request.tool_speed,
+    }
     labelled = problem.trajectory(best.x, record)
     return Design(labelled, condition, request.objective, best.value, best.verdict, seconds, tried)

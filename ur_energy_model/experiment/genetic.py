@@ -43,8 +43,9 @@ def genetic_search(
         order = np.argsort(fitness)
         elite = order[: max(1, population // 10)]
         pairs = random.integers(0, population, (population - len(elite), 2, 2))
-        parents = people[np.where(fitness[pairs[..., 0]] < fitness[pairs[..., 1]],
-                                  pairs[..., 0], pairs[..., 1])]  # fmt: skip
+        parents = people[
+            np.where(fitness[pairs[..., 0]] < fitness[pairs[..., 1]], pairs[..., 0], pairs[..., 1])
+        ]
         blend = random.uniform(-0.25, 1.25, parents[:, 0].shape)
         children = parents[:, 0] + blend * (parents[:, 1] - parents[:, 0])
         mutated = random.random(children.shape) < 0.05

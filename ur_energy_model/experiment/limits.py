@@ -84,9 +84,7 @@ class Limits:
         samples = len(q)
         value = 0.0
         gradient = [np.zeros_like(q) for _ in range(3)]
-        bounds = (
-            self.share * robot.max_position, self.max_velocity, self.max_acceleration
-        )  # fmt: skip
+        bounds = (self.share * robot.max_position, self.max_velocity, self.max_acceleration)
         for motion, bound, out in zip((q, qd, qdd), bounds, gradient, strict=True):
             limit = _TIGHTER * bound
             excess = np.maximum(np.abs(motion) / limit - 1, 0)
@@ -96,8 +94,10 @@ class Limits:
         value += self._speed_penalty(q, qd, gradient)
         value += self._torque_penalty(q, qd, qdd, gradient)
         return value / samples, (
-            gradient[0] / samples, gradient[1] / samples, gradient[2] / samples,
-        )  # fmt: skip
+            gradient[0] / samples,
+            gradient[1] / samples,
+            gradient[2] / samples,
+        )
 
     def _collision_penalty(self, q: Array, by_q: Array) -> float:
         distance, slope = self.geometry.gradients(q)
@@ -221,6 +221,13 @@ def check(motion: Runnable, limits: Limits) -> Verdict:
     elif clearance < limits.clearance:
         problems.append(f"{' and '.join(closest.pair)} come within {1000 * clearance:.0f} mm")
     return Verdict(
-        ratios["position"], ratios["velocity"], ratios["acceleration"], ratios["torque"],
-        float(speeds.max()), *rest, clearance, closest.pair, tuple(problems),
-    )  # fmt: skip
+        ratios["position"],
+        ratios["velocity"],
+        ratios["acceleration"],
+        ratios["torque"],
+        float(speeds.max()),
+        *rest,
+        clearance,
+        closest.pair,
+        tuple(problems),
+    )

@@ -130,9 +130,14 @@ class DesignProblem:
         coefficients = self._basis @ x
         split = 1 + request.harmonics
         return FourierTrajectory(
-            request.robot.name, request.period, request.repetitions,
-            coefficients[0], coefficients[1:split].T, coefficients[split:].T, design or {},
-        )  # fmt: skip
+            request.robot.name,
+            request.period,
+            request.repetitions,
+            coefficients[0],
+            coefficients[1:split].T,
+            coefficients[split:].T,
+            design or {},
+        )
 
     def value(self, trajectory: FourierTrajectory) -> float:
         """The objective of one period, as it is reported."""

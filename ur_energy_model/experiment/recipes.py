@@ -67,26 +67,45 @@ def s0(session: Session, published: Mapping[str, Any]) -> Outcome:
     rows = [
         Row("torque, largest error per joint [N m]", published["torque_peak"], torque["max"]),
         Row("torque R2 per joint", published["torque_r2"], torque["r2"]),
-        Row("current RMS error, joints 1-3 [A]", published["current_rms_large_joints"],
-            current["rms"][LARGE]),
-        Row("current RMS error, wrists [A]", published["current_rms_wrists"],
-            current["rms"][WRISTS]),
+        Row(
+            "current RMS error, joints 1-3 [A]",
+            published["current_rms_large_joints"],
+            current["rms"][LARGE],
+        ),
+        Row(
+            "current RMS error, wrists [A]", published["current_rms_wrists"], current["rms"][WRISTS]
+        ),
         Row("current R2 per joint", published["current_r2"], current["r2"]),
-        Row("mean motor inertia, joints 1-3 [kg m2]", published["motor_inertia_large_joints"],
-            _mean_of_known(inertia[LARGE])),
-        Row("mean motor inertia, wrists [kg m2]", published["motor_inertia_wrists"],
-            _mean_of_known(inertia[WRISTS])),
-        Row("mean torque constant, joints 1-3 [N m/A]", published["torque_constant_large_joints"],
-            float(constants[LARGE].mean())),
-        Row("mean torque constant, wrists [N m/A]", published["torque_constant_wrists"],
-            float(constants[WRISTS].mean())),
+        Row(
+            "mean motor inertia, joints 1-3 [kg m2]",
+            published["motor_inertia_large_joints"],
+            _mean_of_known(inertia[LARGE]),
+        ),
+        Row(
+            "mean motor inertia, wrists [kg m2]",
+            published["motor_inertia_wrists"],
+            _mean_of_known(inertia[WRISTS]),
+        ),
+        Row(
+            "mean torque constant, joints 1-3 [N m/A]",
+            published["torque_constant_large_joints"],
+            float(constants[LARGE].mean()),
+        ),
+        Row(
+            "mean torque constant, wrists [N m/A]",
+            published["torque_constant_wrists"],
+            float(constants[WRISTS].mean()),
+        ),
         Row("mechanical energy on B per joint [J]", None, energies.mechanical),
         Row("electrical energy on B per joint [J]", None, energies.electrical),
         Row("efficiency on B per joint", None, energies.efficiency),
-        Row("energy at the supply, model and measured [J]", None,
-            [energies.supply, float("nan") if energies.bus is None else energies.bus]),
+        Row(
+            "energy at the supply, model and measured [J]",
+            None,
+            [energies.supply, float("nan") if energies.bus is None else energies.bus],
+        ),
         Row("of that given back and counted as burned [J]", None, float(burned)),
-    ]  # fmt: skip
+    ]
     return session.finish("s0", published, rows)
 
 
@@ -100,20 +119,26 @@ def s1(session: Session, published: Mapping[str, Any]) -> Outcome:
         [fitted], session.robot, validate=[held_out], progress=session.progress
     )
     found = identify(
-        [fitted], session.robot, validate=[held_out], friction="coulomb_viscous",
+        [fitted],
+        session.robot,
+        validate=[held_out],
+        friction="coulomb_viscous",
         progress=session.progress,
-    )  # fmt: skip
+    )
     found.model.save(session.folder / "model.yaml")
     session.warnings += base.warnings
     rows = [
         Row("condition number, designed", published["condition_number"], design.condition_number),
         Row("condition number, as recorded", None, base.parameters.condition_number),
         Row("base parameters", published["base_parameters"], base.parameters.regrouping.rank),
-        Row("normalised error on the validation motion [N m]", published["normalised_error"],
-            base.normalised_error),
+        Row(
+            "normalised error on the validation motion [N m]",
+            published["normalised_error"],
+            base.normalised_error,
+        ),
         Row("torque constants [N m/A]", published["torque_constants"], _constants(found)),
         Row("clearance kept [m]", None, design.verdict.clearance),
-    ]  # fmt: skip
+    ]
     return session.finish("s1", published, rows)
 
 
@@ -137,9 +162,12 @@ def s2(session: Session, published: Mapping[str, Any]) -> Outcome:
                 for arm in ("ur3e", "ur10e")
             ]
             rows.append(
-                Row(f"power {part}, {label}: RMSE [W], [% of range], R2",
-                    "; ".join(theirs) if kind == "ecbot" else None, here)
-            )  # fmt: skip
+                Row(
+                    f"power {part}, {label}: RMSE [W], [% of range], R2",
+                    "; ".join(theirs) if kind == "ecbot" else None,
+                    here,
+                )
+            )
     return session.finish("s2", published, rows)
 
 
@@ -160,14 +188,23 @@ def s4(session: Session, published: Mapping[str, Any]) -> Outcome:
     verification = base.verification
     parameters = base.parameters
     rows = [
-        Row("base parameters (published without, here with motor inertias)",
-            published["base_parameters"], parameters.regrouping.rank),
+        Row(
+            "base parameters (published without, here with motor inertias)",
+            published["base_parameters"],
+            parameters.regrouping.rank,
+        ),
         Row("torque RMS, self verification [N m]", None, parameters.torque_rms),
-        Row("torque RMS, general verification [N m]", None,
-            None if verification is None else verification.torque_rms),
-        Row("torque R2, general verification", None,
-            None if verification is None else verification.torque_r2),
-    ]  # fmt: skip
+        Row(
+            "torque RMS, general verification [N m]",
+            None,
+            None if verification is None else verification.torque_rms,
+        ),
+        Row(
+            "torque R2, general verification",
+            None,
+            None if verification is None else verification.torque_r2,
+        ),
+    ]
     rows += identify_known_payload(session, published, design.trajectory, found, fitted)
     return session.finish("s4", published, rows)
 
@@ -250,8 +287,11 @@ def _motor_inertia(session: Session, found: Identification) -> Array:
 
 
 PROTOCOLS: dict[str, Callable[[Session, Mapping[str, Any]], Outcome]] = {
-    "s0": s0, "s1": s1, "s2": s2, "s4": s4,
-}  # fmt: skip
+    "s0": s0,
+    "s1": s1,
+    "s2": s2,
+    "s4": s4,
+}
 """Recipes by name."""
 
 

@@ -144,9 +144,13 @@ def minimised(problem: DesignProblem, x: Array, deadline: float = float("inf")) 
             return value, gradient.ravel()
 
         flat = minimize(
-            cost, flat, jac=True, method="L-BFGS-B", callback=watch,
+            cost,
+            flat,
+            jac=True,
+            method="L-BFGS-B",
+            callback=watch,
             options={"maxiter": iterations, "maxcor": 20},
-        ).x  # fmt: skip
+        ).x
     return np.asarray(flat.reshape(problem.shape))
 
 
@@ -154,9 +158,13 @@ class _Worker:
     """A process that descends until its time is over and sends what it finds."""
 
     def __init__(
-        self, context: Any, request: DesignRequest, index: int, deadline: float,
+        self,
+        context: Any,
+        request: DesignRequest,
+        index: int,
+        deadline: float,
         starts: int | None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.pipe, theirs = context.Pipe(duplex=False)
         self._process = context.Process(
             target=_work, args=(theirs, request, index, deadline, starts), daemon=True

@@ -27,10 +27,15 @@ _SETUP_SOURCES = {"configured": "given"}
 
 
 def assemble(
-    robot: RobotDescription, estimate: SetupEstimate | None, joints: Sequence[JointFit],
-    inertia: InertiaEstimate, power: PowerFitResult, recordings: Sequence[Recording],
-    stated: StatedSetup, sessions: SessionSpread,
-) -> EnergyModel:  # fmt: skip
+    robot: RobotDescription,
+    estimate: SetupEstimate | None,
+    joints: Sequence[JointFit],
+    inertia: InertiaEstimate,
+    power: PowerFitResult,
+    recordings: Sequence[Recording],
+    stated: StatedSetup,
+    sessions: SessionSpread,
+) -> EnergyModel:
     """The model, without metrics; the setup stated counts where none was estimated.
 
     Deviations of friction parameters are those of any session of the arm; current_covariance is

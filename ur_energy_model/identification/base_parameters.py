@@ -208,9 +208,13 @@ class BaseParameterFit:
         nominal = self.regressor.nominal()
         n = self.robot.dof
         return nearest_possible(
-            _inverse(covariance), self.regrouping.combination, values,
-            nominal, _plausible_spread(nominal.reshape(n, -1)).ravel(), n,
-        )  # fmt: skip
+            _inverse(covariance),
+            self.regrouping.combination,
+            values,
+            nominal,
+            _plausible_spread(nominal.reshape(n, -1)).ravel(),
+            n,
+        )
 
     def _cross_validated(self, blocks: Array) -> float:
         """Normalised error with every fold of blocks predicted from the others."""

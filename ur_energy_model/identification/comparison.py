@@ -80,9 +80,10 @@ class Setups:
         """
         source = self.info.source
         entries = (
-            [] if self.estimate is None
+            []
+            if self.estimate is None
             else [e for e in self.estimate.recordings if e.source == source]
-        )  # fmt: skip
+        )
         if not entries:
             return self.stated(told).setup, 0.0
         told = np.nan_to_num(told)

@@ -49,10 +49,10 @@ class Conditioning:
         if joints != self._regressor.robot.dof:
             raise RecordingError(
                 part.info.source,
-                f"has {joints} joints, a {self._regressor.robot.name} "
-                f"{self._regressor.robot.dof}",
-                "import or record it again under the right robot name", field=names[0],
-            )  # fmt: skip
+                f"has {joints} joints, a {self._regressor.robot.name} {self._regressor.robot.dof}",
+                "import or record it again under the right robot name",
+                field=names[0],
+            )
         distinct = part.distinct()
         finite = np.isfinite(np.hstack([distinct[name] for name in names]))
         good = np.asarray(finite.all(axis=1))

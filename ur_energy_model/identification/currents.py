@@ -70,9 +70,14 @@ class CurrentFit:
     """
 
     def __init__(
-        self, robot: RobotDescription, friction: str = AUTO, *, warm: bool = False,
-        inertia: InertiaEstimate | None = None, nominal: Array | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        robot: RobotDescription,
+        friction: str = AUTO,
+        *,
+        warm: bool = False,
+        inertia: InertiaEstimate | None = None,
+        nominal: Array | None = None,
+    ) -> None:
         self.robot = robot
         self.friction = friction
         self.candidates = candidates(friction, warm=warm)
@@ -155,10 +160,12 @@ class CurrentFit:
     def _point(self, motion: Motion, load: Array) -> OperatingPoint:
         model = self.robot.friction_temperature_model.T
         return OperatingPoint(
-            motion.qd, load, self.robot.gear_ratio,
+            motion.qd,
+            load,
+            self.robot.gear_ratio,
             motion.temperature if np.isfinite(motion.temperature).all() else None,
             model if np.isfinite(model).all() else None,
-        )  # fmt: skip
+        )
 
     def _joint(self, j: int) -> JointFit:
         if self._moving_time[j] < SHORTEST_MOTION:
@@ -225,9 +232,15 @@ class CurrentFit:
             )
 
     def _result(
-        self, j: int, candidate: Candidate, prior: Prior, solution: Solution, reason: str,
-        comparison: dict[str, float], unexplained_over_load: float = float("inf"),
-    ) -> JointFit:  # fmt: skip
+        self,
+        j: int,
+        candidate: Candidate,
+        prior: Prior,
+        solution: Solution,
+        reason: str,
+        comparison: dict[str, float],
+        unexplained_over_load: float = float("inf"),
+    ) -> JointFit:
         law = candidate.law
         form = FRICTION_ERROR * np.append(0.0, solution.coefficients[1:])
         solution = replace(solution, covariance=solution.covariance + np.outer(form, form))

@@ -55,17 +55,26 @@ def nominal_friction(robot: RobotDescription, j: int) -> tuple[dict[str, float],
     viscous = _VISCOUS_SHARE * rated / ratio**2
     fastest = ratio * robot.max_velocity[j]
     mean = {
-        "viscous": viscous, "coulomb": coulomb, "coulomb_direct": coulomb,
-        "coulomb_reverse": coulomb, "power": viscous * ratio,
-    }  # fmt: skip
+        "viscous": viscous,
+        "coulomb": coulomb,
+        "coulomb_direct": coulomb,
+        "coulomb_reverse": coulomb,
+        "power": viscous * ratio,
+    }
     std = {
-        "viscous": viscous, "coulomb": coulomb, "coulomb_direct": coulomb,
-        "coulomb_reverse": coulomb, "stribeck": coulomb, "power": viscous * ratio,
-        LOAD: _LOAD_SPREAD, LOAD_ASYMMETRY: LOAD_ASYMMETRY_SPREAD,
-        "square": viscous / fastest, "cubic": viscous / fastest**2,
+        "viscous": viscous,
+        "coulomb": coulomb,
+        "coulomb_direct": coulomb,
+        "coulomb_reverse": coulomb,
+        "stribeck": coulomb,
+        "power": viscous * ratio,
+        LOAD: _LOAD_SPREAD,
+        LOAD_ASYMMETRY: LOAD_ASYMMETRY_SPREAD,
+        "square": viscous / fastest,
+        "cubic": viscous / fastest**2,
         "viscous_temperature": 0.05 * viscous,
         "power_temperature": 0.05 * viscous * ratio,
-    }  # fmt: skip
+    }
     if not np.isfinite(rated):
         unknown = dict.fromkeys(std, np.inf)
         return dict.fromkeys(mean, 0.0), {**unknown, LOAD_ASYMMETRY: LOAD_ASYMMETRY_SPREAD}

@@ -67,13 +67,16 @@ class Judge:
         activity = found.activity or JointActivity.of(n)
         return tuple(
             JointQuality(
-                travel=float(travel[j]), speed=float(speed[j]), torque=float(torque[j]),
-                current=float(current[j]), moving=float(activity.moving[j]),
+                travel=float(travel[j]),
+                speed=float(speed[j]),
+                torque=float(torque[j]),
+                current=float(current[j]),
+                moving=float(activity.moving[j]),
                 reversals=int(activity.reversals[j]),
                 temperature=(float(cold[j]), float(warm[j])),
             )
             for j in range(n)
-        )  # fmt: skip
+        )
 
     def _stuck(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         still = max(20.0, 0.2 / self.step if np.isfinite(self.step) else 20.0)
@@ -139,9 +142,17 @@ class Judge:
 
     def _missing(self) -> tuple[str, ...]:
         wanted = (
-            "target_q", "target_qd", "target_qdd", "target_moment", "actual_q", "actual_qd",
-            "actual_current", "joint_temperatures", "actual_robot_voltage", "actual_robot_current",
-        )  # fmt: skip
+            "target_q",
+            "target_qd",
+            "target_qdd",
+            "target_moment",
+            "actual_q",
+            "actual_qd",
+            "actual_current",
+            "joint_temperatures",
+            "actual_robot_voltage",
+            "actual_robot_current",
+        )
         return tuple(name for name in wanted if name not in self.found.fields)
 
     def _uses(self, refusal: str | None) -> Iterable[Use]:
@@ -163,8 +174,12 @@ class Judge:
             elif purpose == "bus_power" and all(j.activity == "idle" for j in self.joints):
                 yield Use(purpose, "limited", "standstill: standby power and nothing else")
             elif purpose == "base_parameters" and self.condition > ILL_CONDITIONED:
-                yield Use(purpose, "limited", "the motion leaves some combinations undetermined; "
-                          "record one made by ur_energy excite")  # fmt: skip
+                yield Use(
+                    purpose,
+                    "limited",
+                    "the motion leaves some combinations undetermined; "
+                    "record one made by ur_energy excite",
+                )
             else:
                 # The controller's own torque and targets are exact, so any motion will do there.
                 little = purpose == "setup_and_inertia" and exact
@@ -189,16 +204,21 @@ class Judge:
         spans = np.array([high - low for low, high in (j.temperature for j in self.joints)])
         widest = float(np.nanmax(spans)) if np.isfinite(spans).any() else 0.0
         if widest < 5:
-            return Use("temperature", "no", f"joints warm by {widest:.1f} degC only; "
-                       "combine a cold and a warm recording")  # fmt: skip
+            return Use(
+                "temperature",
+                "no",
+                f"joints warm by {widest:.1f} degC only; combine a cold and a warm recording",
+            )
         return Use("temperature", "good", f"joints warm by up to {widest:.1f} degC")
 
     def _warnings(self, seconds: float) -> Iterable[str]:
         found = self.found
         total = found.samples + found.lost
         if found.lost > 0.001 * total:
-            yield f"{found.lost} samples ({100 * found.lost / total:.1f} %) are missing in " \
-                  f"{found.gaps} gaps"  # fmt: skip
+            yield (
+                f"{found.lost} samples ({100 * found.lost / total:.1f} %) are missing in "
+                f"{found.gaps} gaps"
+            )
         if found.impossible:
             yield (
                 f"{found.impossible} samples with impossible values "

@@ -244,12 +244,14 @@ def with_torque_constants(model: EnergyModel, estimate: PayloadEstimate) -> Ener
             covariance[:, 0] *= factor
         joints.append(
             replace(
-                joint, torque_constant=float(value), friction=friction,
+                joint,
+                torque_constant=float(value),
+                friction=friction,
                 current_covariance=covariance,
                 std={**joint.std, "torque_constant": float(std)},
                 source={**joint.source, "torque_constant": "known_payload"},
             )
-        )  # fmt: skip
+        )
     return replace(
         model,
         joints=tuple(joints),

@@ -86,13 +86,15 @@ def identify_payload(
         calibration = without.estimate.calibration
         warnings = without.warnings
     found = _identified(
-        model, bag, description,
-        known_mass=known_mass, calibration=calibration, progress=progress,
-    )  # fmt: skip
+        model, bag, description, known_mass=known_mass, calibration=calibration, progress=progress
+    )
     return BagPayload(
-        found.estimate, found.gravity, found.gravity_source, found.told_mass,
+        found.estimate,
+        found.gravity,
+        found.gravity_source,
+        found.told_mass,
         (*warnings, *found.warnings),
-    )  # fmt: skip
+    )
 
 
 def _identified(
@@ -115,9 +117,8 @@ def _identified(
             )
         gravity, source, told = _mounting(recording, description, model)
         fit = PayloadFit(
-            model, description, gravity,
-            known_mass=known_mass, empty=empty, calibration=calibration,
-        )  # fmt: skip
+            model, description, gravity, known_mass=known_mass, empty=empty, calibration=calibration
+        )
         estimate = fit.estimate(RecordedMotions(recording), NarrowFilter(recording.cutoff))
         given = known_mass if known_mass is not None else 0.0 if empty else None
         warnings = tuple(_warnings(bag, estimate, told, given))

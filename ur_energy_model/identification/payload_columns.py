@@ -171,9 +171,12 @@ class PayloadColumns:
             joint: which one.
             friction_change: of that joint, see `friction_change`.
         """
-        std = np.array([
-            value * (friction_change if name in _CHANGING else 1.0) for name, value in _OWN.items()
-        ])  # fmt: skip
+        std = np.array(
+            [
+                value * (friction_change if name in _CHANGING else 1.0)
+                for name, value in _OWN.items()
+            ]
+        )
         std[-1] *= self._scale[joint]
         return std
 

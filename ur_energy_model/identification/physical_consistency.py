@@ -72,16 +72,22 @@ def nearest_possible(
     settings = clarabel.DefaultSettings()
     settings.verbose = False
     solver = clarabel.DefaultSolver(
-        sparse.csc_matrix(np.triu(quadratic)), linear, matrix, offset,
-        [kind(count) for kind, count in (
-            (clarabel.NonnegativeConeT, cones[0]),
-            *((clarabel.PSDTriangleConeT, _PSEUDO) for _ in range(cones[1])),
-        ) if count], settings,
-    )  # fmt: skip
+        sparse.csc_matrix(np.triu(quadratic)),
+        linear,
+        matrix,
+        offset,
+        [
+            kind(count)
+            for kind, count in (
+                (clarabel.NonnegativeConeT, cones[0]),
+                *((clarabel.PSDTriangleConeT, _PSEUDO) for _ in range(cones[1])),
+            )
+            if count
+        ],
+        settings,
+    )
     solution = solver.solve()
-    if solution.status not in {
-        clarabel.SolverStatus.Solved, clarabel.SolverStatus.AlmostSolved
-    }:  # fmt: skip
+    if solution.status not in {clarabel.SolverStatus.Solved, clarabel.SolverStatus.AlmostSolved}:
         raise IdentificationError(
             f"no physically consistent parameters found (solver: {solution.status}); "
             "check that the recording belongs to this robot"
@@ -108,10 +114,12 @@ def nearest_possible_tensors(
         IdentificationError: the solver finds no solution.
     """
     n, moving = robot.dof, np.flatnonzero(~robot.fixed)
-    nominal = np.concatenate([
-        payload_parameters(robot.mass[k], robot.center_of_mass[k], entries_of(robot.inertia[k]))
-        for k in moving
-    ])  # fmt: skip
+    nominal = np.concatenate(
+        [
+            payload_parameters(robot.mass[k], robot.center_of_mass[k], entries_of(robot.inertia[k]))
+            for k in moving
+        ]
+    )
     picks = np.concatenate([10 * link + np.arange(4, 10) for link in range(n)])
     combination = np.zeros((6 * n, 10 * n))
     combination[np.arange(6 * n), picks] = 1.0
@@ -121,10 +129,12 @@ def nearest_possible_tensors(
         information, combination, combination @ nominal + deviations, nominal, free, n
     )
     change = (found - nominal)[picks].reshape(n, 6)
-    return np.array([
-        possible_inertia(robot.inertia[k] + tensor_of(entries))
-        for k, entries in zip(moving, change, strict=True)
-    ])  # fmt: skip
+    return np.array(
+        [
+            possible_inertia(robot.inertia[k] + tensor_of(entries))
+            for k, entries in zip(moving, change, strict=True)
+        ]
+    )
 
 
 def _constraints(

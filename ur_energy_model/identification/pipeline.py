@@ -172,9 +172,16 @@ def identify(
         warnings.append(f"the payload identified, {carried.mass:.2f} kg, is used for the currents")
     warnings += unknowns(model, arm, torque=estimate is not None, mounting=mounting)
     return Identification(
-        described, model, joints, result, estimate, fit, validation,
-        tuple(dict.fromkeys(warnings)), checks,
-    )  # fmt: skip
+        described,
+        model,
+        joints,
+        result,
+        estimate,
+        fit,
+        validation,
+        tuple(dict.fromkeys(warnings)),
+        checks,
+    )
 
 
 @dataclass(frozen=True)
@@ -206,9 +213,12 @@ class _Readings:
 
 
 def _fit_currents(
-    recordings: Sequence[Recording], setups: Sequence[Setups], robot: RobotDescription,
-    inertia: InertiaEstimate, friction: str,
-) -> tuple[JointFit, ...]:  # fmt: skip
+    recordings: Sequence[Recording],
+    setups: Sequence[Setups],
+    robot: RobotDescription,
+    inertia: InertiaEstimate,
+    friction: str,
+) -> tuple[JointFit, ...]:
     """The current stage; a second time where it finds inertias, of which the load is made."""
     low = np.fmin.reduce([recording.warmth[:, 0] for recording in recordings])
     high = np.fmax.reduce([recording.warmth[:, 1] for recording in recordings])

@@ -188,9 +188,11 @@ class PowerFit:
                 chosen = name
         others = ", ".join(f"{name} {value:.3g} W" for name, value in rmse.items())
         return self._result(
-            "physical", structures[chosen], rmse,
+            "physical",
+            structures[chosen],
+            rmse,
             f"copper factors: {chosen}; held-out RMSE {others}",
-        )  # fmt: skip
+        )
 
     def _possible(self, structure: Structure) -> bool:
         """Whether no joint's copper loss comes out negative."""
@@ -213,8 +215,10 @@ class PowerFit:
         if self.samples:
             solution = solve(self._project(structure), structure.prior, self._counts.blocks)
             values, covariance, residual = (
-                solution.coefficients, solution.covariance, solution.residual,
-            )  # fmt: skip
+                solution.coefficients,
+                solution.covariance,
+                solution.residual,
+            )
         else:
             values = structure.prior.mean
             covariance, residual = np.diag(structure.prior.std**2), float("nan")

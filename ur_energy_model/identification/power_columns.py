@@ -92,9 +92,14 @@ def power_columns(rows: PowerRows, gear_ratio: Array, constant: Array) -> Array:
     time, current = rows.time, rows.current
     speed = gear_ratio * rows.qd
     product = speed * current
-    return np.column_stack([
-        np.ones(len(time)), current**2, product, np.abs(current),
-        current * backward_difference(time, current),
-        -(backward_difference(time, speed) * current) @ constant,
-        -backward_difference(time, product) @ constant,
-    ])  # fmt: skip
+    return np.column_stack(
+        [
+            np.ones(len(time)),
+            current**2,
+            product,
+            np.abs(current),
+            current * backward_difference(time, current),
+            -(backward_difference(time, speed) * current) @ constant,
+            -backward_difference(time, product) @ constant,
+        ]
+    )

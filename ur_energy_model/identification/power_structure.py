@@ -89,9 +89,12 @@ def free(n: int) -> Structure:
     size = 4 * n + 1
     names = ("standby", *(f"{kind}_{j}" for kind in ("R", "k", "driver", "L") for j in range(n)))
     return Structure(
-        names, np.eye(width(n), size), Prior(np.zeros(size), np.full(size, np.inf)),
-        np.zeros((n, size)), np.zeros(n),
-    )  # fmt: skip
+        names,
+        np.eye(width(n), size),
+        Prior(np.zeros(size), np.full(size, np.inf)),
+        np.zeros((n, size)),
+        np.zeros(n),
+    )
 
 
 def common(robot: RobotDescription, constant: Array, deviation: Array) -> Structure:

@@ -207,14 +207,21 @@ class _Reader:
         assert self._inspector is not None
         self._take(self._stream.finish())
         return Recording(
-            path=self.path, info=info, quality=self._inspector.quality(),
-            cutoff=self._stream.cutoff, rate=self._stream.rate, power=self._power,
-            samples=samples, duration=duration,
+            path=self.path,
+            info=info,
+            quality=self._inspector.quality(),
+            cutoff=self._stream.cutoff,
+            rate=self._stream.rate,
+            power=self._power,
+            samples=samples,
+            duration=duration,
             delay=float(self._lag[0] / self._lag[1]) if self._lag[1] > 0 else float("nan"),
             warmth=self._warmth,
-            _motion=self._motion, _torque=self._torque or Spool(1),
-            _torque_columns=self._torque_columns, _supply=self._supply,
-        )  # fmt: skip
+            _motion=self._motion,
+            _torque=self._torque or Spool(1),
+            _torque_columns=self._torque_columns,
+            _supply=self._supply,
+        )
 
     def _begin(self, first: list[Telemetry]) -> None:
         joined = concatenate(first)

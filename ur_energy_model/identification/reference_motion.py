@@ -137,11 +137,16 @@ def _target_blocks(
         zero = np.zeros_like(torque)
         late, early = at(POSITION_DELAY + _STEP), at(POSITION_DELAY - _STEP)
         yield ReferenceBlock(
-            kind="target", nominal_delay=POSITION_DELAY,
-            columns=at(POSITION_DELAY), column_slopes=(late - early) / (2 * _STEP),
-            torque=torque, torque_slope=zero, torque_curve=zero,
-            position=q, duration=block,
-        )  # fmt: skip
+            kind="target",
+            nominal_delay=POSITION_DELAY,
+            columns=at(POSITION_DELAY),
+            column_slopes=(late - early) / (2 * _STEP),
+            torque=torque,
+            torque_slope=zero,
+            torque_curve=zero,
+            position=q,
+            duration=block,
+        )
 
 
 def _actual_blocks(
@@ -151,9 +156,13 @@ def _actual_blocks(
     rate = _GRID_RATE / 2
     edge = int(_EDGE * rate)
     for run in uniform_runs(
-        telemetry, names, usable(telemetry, *names),
-        rate=_GRID_RATE, bandwidth=_ACCELERATION_BANDWIDTH, shortest=4 * _EDGE,
-    ):  # fmt: skip
+        telemetry,
+        names,
+        usable(telemetry, *names),
+        rate=_GRID_RATE,
+        bandwidth=_ACCELERATION_BANDWIDTH,
+        shortest=4 * _EDGE,
+    ):
         q, qd, qdd = run["actual_q"][::2], run["actual_qd"][::2], run.derivative("actual_qd")[::2]
         torque = zero_phase(run["target_moment"][::2], rate, _BANDWIDTH)
         slope = np.gradient(torque, 1 / rate, axis=0)
@@ -162,11 +171,16 @@ def _actual_blocks(
         for part in _batches(run.time[::2][edge:-edge], block):
             inside = slice(part.start + edge, part.stop + edge)
             yield ReferenceBlock(
-                kind="actual", nominal_delay=0.0,
-                columns=values[inside], column_slopes=np.zeros_like(values[inside]),
-                torque=torque[inside], torque_slope=slope[inside], torque_curve=curve[inside],
-                position=q[inside], duration=block,
-            )  # fmt: skip
+                kind="actual",
+                nominal_delay=0.0,
+                columns=values[inside],
+                column_slopes=np.zeros_like(values[inside]),
+                torque=torque[inside],
+                torque_slope=slope[inside],
+                torque_curve=curve[inside],
+                position=q[inside],
+                duration=block,
+            )
 
 
 def _batches(time: Array, block: float) -> Iterator[slice]:

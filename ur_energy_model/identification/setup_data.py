@@ -37,9 +37,12 @@ def stated_setup(part: Telemetry, robot: RobotDescription, configured: Setup | N
 
 
 def stated_for(
-    info: RecordingInfo, told: Payload | None, robot: RobotDescription,
-    configured: Setup | None, fallback: Setup | None = None,
-) -> StatedSetup:  # fmt: skip
+    info: RecordingInfo,
+    told: Payload | None,
+    robot: RobotDescription,
+    configured: Setup | None,
+    fallback: Setup | None = None,
+) -> StatedSetup:
     """Setup stated for a recording.
 
     The user's word comes first, then the payload told to the controller and the recording's info,

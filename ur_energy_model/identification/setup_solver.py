@@ -155,13 +155,19 @@ class SetupSolver:
             setup = entry.stated.setup
             payload = setup.payload
             mean += [
-                setup.gravity, np.array([payload.mass]), payload.center_of_mass,
-                entries_of(payload.inertia), np.zeros(1),
-            ]  # fmt: skip
+                setup.gravity,
+                np.array([payload.mass]),
+                payload.center_of_mass,
+                entries_of(payload.inertia),
+                np.zeros(1),
+            ]
             spread += [
-                np.full(3, GRAVITY_STD), np.array([MASS_STD]), np.full(3, _CENTER_STD),
-                np.full(6, _TENSOR_STD), np.array([_DELAY_STD]),
-            ]  # fmt: skip
+                np.full(3, GRAVITY_STD),
+                np.array([MASS_STD]),
+                np.full(3, _CENTER_STD),
+                np.full(6, _TENSOR_STD),
+                np.array([_DELAY_STD]),
+            ]
         return np.concatenate(mean), np.concatenate(spread)
 
     def _at(self, index: int) -> slice:

@@ -26,9 +26,12 @@ recordings of a UR10e without targets are off by."""
 
 
 def estimate_setups(
-    recordings: Sequence[Recording], fitted: Sequence[Recording], robot: RobotDescription,
-    setup: Setup | None, identify_tensors: bool = False,
-) -> tuple[RobotDescription, SetupEstimate | None]:  # fmt: skip
+    recordings: Sequence[Recording],
+    fitted: Sequence[Recording],
+    robot: RobotDescription,
+    setup: Setup | None,
+    identify_tensors: bool = False,
+) -> tuple[RobotDescription, SetupEstimate | None]:
     """The arm, with its link tensors where they are asked for, and setups of all recordings.
 
     Inertia and tensors come from the fitted recordings alone.
@@ -37,9 +40,11 @@ def estimate_setups(
     if not any(recording in usable for recording in fitted):
         if identify_tensors:
             raise MissingFieldError(
-                fitted[0].path, "was not recorded, and link tensors show in nothing else",
-                "record it or use the robot file's tensors", field="target_moment",
-            )  # fmt: skip
+                fitted[0].path,
+                "was not recorded, and link tensors show in nothing else",
+                "record it or use the robot file's tensors",
+                field="target_moment",
+            )
         return robot, None
     estimate = estimate_setup_and_inertia(
         _torques(fitted), robot, configured=setup, identify_tensors=identify_tensors

@@ -86,9 +86,13 @@ class StandstillFit:
         temperature = motion.temperature if np.isfinite(motion.temperature).all() else None
         for k in range(len(TRAVELS)):
             current = self.model.from_link_torque(
-                link_torque, motion.qd, motion.qdd, temperature=temperature,
-                direction=directions[:, k], std=False,
-            ).current  # fmt: skip
+                link_torque,
+                motion.qd,
+                motion.qdd,
+                temperature=temperature,
+                direction=directions[:, k],
+                std=False,
+            ).current
             error = narrow(motion, current)[inside] - measured
             self._squares[k] += (np.square(error) * still).sum(axis=0)
         self._episodes += (np.diff(still.astype(int), axis=0, prepend=0) > 0).sum(axis=0)

@@ -17,12 +17,14 @@ from ur_energy_model.resources import config_file
 Array = NDArray[np.float64]
 
 SCHEMA = 1
-_CAPSULE = table({
-    "link": whole(0, 100),
-    "from": array(LENGTH, 3),
-    "to": array(LENGTH, 3),
-    "radius": Quantity("m", 0, 2, positive=True),
-})  # fmt: skip
+_CAPSULE = table(
+    {
+        "link": whole(0, 100),
+        "from": array(LENGTH, 3),
+        "to": array(LENGTH, 3),
+        "radius": Quantity("m", 0, 2, positive=True),
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -69,9 +71,10 @@ def load_capsules(robot: str) -> tuple[tuple[Capsule, ...], frozenset[tuple[int,
     path = config_file("geometry", f"{robot}.yaml")
     if not path.is_file() or path.parent != config_file("geometry"):
         raise RobotFileError(
-            path, "there is no capsule geometry for this arm",
+            path,
+            "there is no capsule geometry for this arm",
             "add one in the layout of config/geometry/ur5e.yaml",
-        )  # fmt: skip
+        )
     return read_capsules(path, robot)
 
 

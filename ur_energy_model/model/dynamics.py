@@ -200,9 +200,9 @@ def tensor_of(entries: Array) -> Array:
 
 def entries_of(tensor: Array) -> Array:
     """Entries [6] in pinocchio's order of a symmetric tensor [3, 3]."""
-    return np.array([
-        tensor[0, 0], tensor[0, 1], tensor[1, 1], tensor[0, 2], tensor[1, 2], tensor[2, 2]
-    ])  # fmt: skip
+    return np.array(
+        [tensor[0, 0], tensor[0, 1], tensor[1, 1], tensor[0, 2], tensor[1, 2], tensor[2, 2]]
+    )
 
 
 def _build(robot: RobotDescription) -> tuple[pin.Model, list[pin.SE3]]:

@@ -186,10 +186,13 @@ class _Group:
         """Terms [samples, joints of the group, parameters]."""
         warmth = self._temperature(temperature) if self.law.uses_temperature else None
         point = OperatingPoint(
-            speed[:, self.joints], load[:, self.joints], self.gear_ratio,
-            warmth, self.temperature_model,
+            speed[:, self.joints],
+            load[:, self.joints],
+            self.gear_ratio,
+            warmth,
+            self.temperature_model,
             None if direction is None else direction[:, self.joints],
-        )  # fmt: skip
+        )
         return self.law.regressor(point, self.shape)
 
     def parameter(self, name: str) -> Array:

@@ -146,11 +146,14 @@ class ArmGeometry:
         for k in np.flatnonzero(near).tolist():
             poses = placed[k]
             where = [
-                coal.Transform3s(pose[:3, :3] @ local.rotation, pose[:3, :3] @ local.translation
-                                 + pose[:3, 3])
-                for pose, local in ((poses[link], local) for link, (_, local)
-                                    in zip(self._link, self._shapes, strict=True))
-            ]  # fmt: skip
+                coal.Transform3s(
+                    pose[:3, :3] @ local.rotation, pose[:3, :3] @ local.translation + pose[:3, 3]
+                )
+                for pose, local in (
+                    (poses[link], local)
+                    for link, (_, local) in zip(self._link, self._shapes, strict=True)
+                )
+            ]
             candidates = [
                 ((i, j), self._shapes[j][0], where[j], None) for i, j in self._pairs.tolist()
             ] + [
@@ -160,9 +163,7 @@ class ArmGeometry:
             ]
             for (i, j), shape, place, wall in candidates:
                 result.clear()
-                value = coal.distance(
-                    self._shapes[i][0], where[i], shape, place, request, result
-                )  # fmt: skip
+                value = coal.distance(self._shapes[i][0], where[i], shape, place, request, result)
                 if value < best.distance:
                     other = _name(self._link[j]) if wall is None else wall.name
                     best = Clearance(float(value), (_name(self._link[i]), other), k)

@@ -105,8 +105,10 @@ def _joint_document(joint: JointModel) -> dict[str, Any]:
     if friction.temperature_range is not None:
         low, high = friction.temperature_range
         document["temperature_range"] = {
-            "lowest": _number(low), "highest": _number(high), "unit": "degC",
-        }  # fmt: skip
+            "lowest": _number(low),
+            "highest": _number(high),
+            "unit": "degC",
+        }
     if friction.temperature_model is not None:
         document["temperature_model"] = _numbers(friction.temperature_model)
     out["friction"] = document

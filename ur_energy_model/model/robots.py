@@ -208,9 +208,14 @@ def _chain(keys: Record, joints: int) -> dict[str, Any]:
         d, a, alpha = lengths(along), lengths(keys["a"]), angles(keys["alpha"])
         theta = keys.read("theta", angles, zero)
     return {
-        "convention": convention, "d": d, "a": a, "alpha": alpha, "theta": theta,
-        "origin": origin, "fixed": fixed,
-    }  # fmt: skip
+        "convention": convention,
+        "d": d,
+        "a": a,
+        "alpha": alpha,
+        "theta": theta,
+        "origin": origin,
+        "fixed": fixed,
+    }
 
 
 def _bodies(keys: Record, links: int) -> dict[str, Any]:

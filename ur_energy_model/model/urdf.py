@@ -21,10 +21,13 @@ SHORTEST = 1e-3
 def link_names(robot: RobotDescription) -> tuple[str, ...]:
     """Names of the moving links, as UR's own description has them for its joints."""
     known = {
-        "shoulder_pan_joint": "shoulder_link", "shoulder_lift_joint": "upper_arm_link",
-        "elbow_joint": "forearm_link", "wrist_1_joint": "wrist_1_link",
-        "wrist_2_joint": "wrist_2_link", "wrist_3_joint": "wrist_3_link",
-    }  # fmt: skip
+        "shoulder_pan_joint": "shoulder_link",
+        "shoulder_lift_joint": "upper_arm_link",
+        "elbow_joint": "forearm_link",
+        "wrist_1_joint": "wrist_1_link",
+        "wrist_2_joint": "wrist_2_link",
+        "wrist_3_joint": "wrist_3_link",
+    }
     return tuple(
         known.get(joint, f"{joint.removesuffix('_joint')}_link") for joint in robot.joint_names
     )
@@ -44,8 +47,14 @@ def urdf(robot: RobotDescription, *, prefix: str = "") -> str:
     names = link_names(robot)
     _link(root, prefix + "base_link")
     _link(root, prefix + "base")
-    _joint(root, prefix + "base_link-base", "fixed", prefix + "base_link", prefix + "base",
-           np.diag([-1.0, -1.0, 1.0, 1.0]))  # fmt: skip
+    _joint(
+        root,
+        prefix + "base_link-base",
+        "fixed",
+        prefix + "base_link",
+        prefix + "base",
+        np.diag([-1.0, -1.0, 1.0, 1.0]),
+    )
     # A DH row turns about z, then moves; the part after the turn belongs to the next joint.
     parent, placement, moving = "base", np.eye(4), 0
     stretches: list[Array] = []
@@ -65,15 +74,24 @@ def urdf(robot: RobotDescription, *, prefix: str = "") -> str:
         if not robot.fixed[row]:
             _cylinders(element, [*stretches, placement], moving, robot.dof)
             name = prefix + names[moving]
-            joint = _joint(root, prefix + robot.joint_names[moving], "revolute",
-                           prefix + parent, name, placement)  # fmt: skip
+            joint = _joint(
+                root,
+                prefix + robot.joint_names[moving],
+                "revolute",
+                prefix + parent,
+                name,
+                placement,
+            )
             Xml.SubElement(joint, "axis", xyz="0 0 1")
             reach = float(robot.max_position[moving])
             Xml.SubElement(
-                joint, "limit", lower=f"{-reach:g}", upper=f"{reach:g}",
+                joint,
+                "limit",
+                lower=f"{-reach:g}",
+                upper=f"{reach:g}",
                 velocity=f"{robot.max_velocity[moving]:g}",
                 effort=f"{np.nan_to_num(robot.max_torque[moving], posinf=1e4):g}",
-            )  # fmt: skip
+            )
             element = _link(root, name)
             parent, placement, stretches = names[moving], np.eye(4), []
             moving += 1

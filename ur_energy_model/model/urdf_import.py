@@ -72,8 +72,9 @@ class _Reader:
             ends = _link(joint, "parent"), _link(joint, "child")
             for end in ends:
                 if end not in self.links:
-                    raise self.refuse(str(joint.get("name")), f"has no link '{shown(end)}'",
-                                      "correct the URDF")  # fmt: skip
+                    raise self.refuse(
+                        str(joint.get("name")), f"has no link '{shown(end)}'", "correct the URDF"
+                    )
             if ends[1] in children:
                 raise self.refuse(ends[1], "has two parents", "cut the URDF to one arm")
             children.add(ends[1])
@@ -140,9 +141,10 @@ class _Reader:
             joint = (deep or candidates)[0]
             if joint.get("type") not in (*_MOVING, "fixed"):
                 raise self.refuse(
-                    str(joint.get("name")), f"is a {joint.get('type')} joint",
+                    str(joint.get("name")),
+                    f"is a {joint.get('type')} joint",
                     "only revolute and fixed joints are supported",
-                )  # fmt: skip
+                )
             chain.append(joint)
             place = _link(joint, "child")
         if not any(joint.get("type") in _MOVING for joint in chain):

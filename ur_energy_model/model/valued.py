@@ -34,9 +34,14 @@ class Estimates:
     source: dict[str, str] = field(default_factory=dict)
 
     def read(
-        self, node: YamlTree, name: str, quantity: Quantity, *, free: bool = False,
+        self,
+        node: YamlTree,
+        name: str,
+        quantity: Quantity,
+        *,
+        free: bool = False,
         sourced: bool = True,
-    ) -> float:  # fmt: skip
+    ) -> float:
         """Value of a fitted quantity.
 
         Args:

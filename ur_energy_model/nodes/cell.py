@@ -33,9 +33,11 @@ def nodes() -> list[ManagedNode]:
     estimator = EstimatorNode(lambda: shared.consumer())
     if estimator.value("source") != "rtde":
         raise InputError(
-            "cell_node", f"is {estimator.value('source')}, and both nodes share an RTDE connection",
-            "start estimator_node by itself", field="source",
-        )  # fmt: skip
+            "cell_node",
+            f"is {estimator.value('source')}, and both nodes share an RTDE connection",
+            "start estimator_node by itself",
+            field="source",
+        )
     return [logger, estimator]
 
 

@@ -21,8 +21,11 @@ from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 Array = NDArray[np.float64]
 
 OK, WARN, ERROR, STALE = (
-    DiagnosticStatus.OK, DiagnosticStatus.WARN, DiagnosticStatus.ERROR, DiagnosticStatus.STALE,
-)  # fmt: skip
+    DiagnosticStatus.OK,
+    DiagnosticStatus.WARN,
+    DiagnosticStatus.ERROR,
+    DiagnosticStatus.STALE,
+)
 
 
 def time_message(nanoseconds: int) -> Time:
@@ -78,9 +81,11 @@ def telemetry_of(message: JointState, names: Sequence[str], effort_unit: str) ->
         field = "actual_current" if effort_unit == "ampere" else "actual_current_as_torque"
         columns[field] = effort[None]
     return Telemetry(
-        np.array([seconds_of(stamp)]), columns, RecordingInfo(source="joint_states"),
+        np.array([seconds_of(stamp)]),
+        columns,
+        RecordingInfo(source="joint_states"),
         stamp=np.array([stamp.sec * 10**9 + stamp.nanosec], dtype=np.int64),
-    )  # fmt: skip
+    )
 
 
 def plan_of(message: JointTrajectory, names: Sequence[str], here: Array | None) -> Plan:
@@ -98,9 +103,11 @@ def plan_of(message: JointTrajectory, names: Sequence[str], here: Array | None) 
     missing = [name for name in names if name not in places]
     if missing:
         raise InputError(
-            "trajectory", f"lacks {', '.join(missing)}", "name all joints of the arm",
+            "trajectory",
+            f"lacks {', '.join(missing)}",
+            "name all joints of the arm",
             field="joint_names",
-        )  # fmt: skip
+        )
     order = [places[name] for name in names]
 
     def values(field: str) -> Array | None:
@@ -109,9 +116,11 @@ def plan_of(message: JointTrajectory, names: Sequence[str], here: Array | None) 
             return None
         if any(len(row) != len(message.joint_names) for row in rows):
             raise InputError(
-                "trajectory", "has points without a value for each joint", "complete them",
+                "trajectory",
+                "has points without a value for each joint",
+                "complete them",
                 field=field,
-            )  # fmt: skip
+            )
         return np.array(rows, dtype=float)[:, order]
 
     if not message.points:
@@ -133,9 +142,12 @@ def status(
 ) -> DiagnosticStatus:
     """One diagnostic status; numbers to six significant digits."""
     return DiagnosticStatus(
-        level=level, name=name, message=message, hardware_id=hardware,
+        level=level,
+        name=name,
+        message=message,
+        hardware_id=hardware,
         values=[KeyValue(key=key, value=text_of(value)) for key, value in values.items()],
-    )  # fmt: skip
+    )
 
 
 def diagnostics(stamp: Time, statuses: Iterable[DiagnosticStatus]) -> DiagnosticArray:

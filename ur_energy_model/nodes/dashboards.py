@@ -9,9 +9,7 @@ from xml.etree import ElementTree as Xml
 
 import yaml
 
-COLORS = (
-    "#1f77b4", "#d62728", "#2ca02c", "#ff7f0e", "#9467bd", "#17becf", "#7f7f7f", "#000000",
-)  # fmt: skip
+COLORS = ("#1f77b4", "#d62728", "#2ca02c", "#ff7f0e", "#9467bd", "#17becf", "#7f7f7f", "#000000")
 WINDOW = 60.0
 """Of the live plots [s]."""
 
@@ -42,9 +40,12 @@ def plotjuggler(joints: Sequence[str]) -> str:
     groups = plots(joints)
     share = ";".join(f"{1 / len(groups):.6f}" for _ in groups)
     splitter = Xml.SubElement(
-        Xml.SubElement(tab, "Container"), "DockSplitter", count=str(len(groups)), sizes=share,
+        Xml.SubElement(tab, "Container"),
+        "DockSplitter",
+        count=str(len(groups)),
+        sizes=share,
         orientation="-",
-    )  # fmt: skip
+    )
     for title, curves in groups.items():
         area = Xml.SubElement(splitter, "DockArea", name=title)
         plot = Xml.SubElement(
@@ -75,7 +76,10 @@ def foxglove(joints: Sequence[str]) -> str:
             "title": title,
             "paths": [
                 {
-                    "value": f"{topic}.data", "label": legend, "enabled": True, "color": color,
+                    "value": f"{topic}.data",
+                    "label": legend,
+                    "enabled": True,
+                    "color": color,
                     "timestampMethod": "receiveTime",
                 }
                 for (topic, legend), color in zip(curves, COLORS, strict=False)
@@ -85,15 +89,21 @@ def foxglove(joints: Sequence[str]) -> str:
             "xAxisVal": "timestamp",
             "followingViewWidth": WINDOW,
             "isSynced": True,
-        }  # fmt: skip
+        }
     panels["3D!arm"] = {
         "followTf": "base",
         "topics": {"/energy/markers": {"visible": True}, "/robot_description": {"visible": True}},
         "layers": {
-            "grid": {"visible": True, "label": "Grid", "instanceId": "grid",
-                     "layerId": "foxglove.Grid", "size": 2, "divisions": 10},
+            "grid": {
+                "visible": True,
+                "label": "Grid",
+                "instanceId": "grid",
+                "layerId": "foxglove.Grid",
+                "size": 2,
+                "divisions": 10,
+            },
         },
-    }  # fmt: skip
+    }
     panels["DiagnosticSummary!energy"] = {"topicToRender": "/diagnostics", "minLevel": 0}
     panels["DiagnosticSummary!summary"] = {"topicToRender": "/energy/summary", "minLevel": 0}
     names = list(panels)
@@ -117,9 +127,12 @@ def rviz() -> str:
 
     def topic(name: str, durability: str) -> dict[str, Any]:
         return {
-            "Value": name, "Depth": 5, "History Policy": "Keep Last",
-            "Reliability Policy": "Reliable", "Durability Policy": durability,
-        }  # fmt: skip
+            "Value": name,
+            "Depth": 5,
+            "History Policy": "Keep Last",
+            "Reliability Policy": "Reliable",
+            "Durability Policy": durability,
+        }
 
     layout = {
         "Panels": [{"Class": "rviz_common/Displays", "Name": "Displays"}],
@@ -128,28 +141,40 @@ def rviz() -> str:
             "Global Options": {"Fixed Frame": "base", "Frame Rate": 30},
             "Displays": [
                 {
-                    "Class": "rviz_default_plugins/Grid", "Name": "Grid", "Enabled": True,
-                    "Cell Size": 0.25, "Plane Cell Count": 12,
+                    "Class": "rviz_default_plugins/Grid",
+                    "Name": "Grid",
+                    "Enabled": True,
+                    "Cell Size": 0.25,
+                    "Plane Cell Count": 12,
                 },
                 {
-                    "Class": "rviz_default_plugins/RobotModel", "Name": "Arm", "Enabled": True,
-                    "Description Source": "Topic", "Alpha": 0.6,
+                    "Class": "rviz_default_plugins/RobotModel",
+                    "Name": "Arm",
+                    "Enabled": True,
+                    "Description Source": "Topic",
+                    "Alpha": 0.6,
                     "Description Topic": topic("/robot_description", "Transient Local"),
                 },
                 {
-                    "Class": "rviz_default_plugins/MarkerArray", "Name": "Power", "Enabled": True,
+                    "Class": "rviz_default_plugins/MarkerArray",
+                    "Name": "Power",
+                    "Enabled": True,
                     "Topic": topic("/energy/markers", "Volatile"),
                 },
             ],
             "Tools": [{"Class": "rviz_default_plugins/MoveCamera"}],
             "Views": {
                 "Current": {
-                    "Class": "rviz_default_plugins/Orbit", "Name": "Current View",
-                    "Distance": 2.5, "Pitch": 0.4, "Yaw": 0.8, "Target Frame": "base",
+                    "Class": "rviz_default_plugins/Orbit",
+                    "Name": "Current View",
+                    "Distance": 2.5,
+                    "Pitch": 0.4,
+                    "Yaw": 0.8,
+                    "Target Frame": "base",
                 },
             },
         },
-    }  # fmt: skip
+    }
     return yaml.safe_dump(layout, sort_keys=False)
 
 

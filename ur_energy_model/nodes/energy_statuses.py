@@ -68,16 +68,21 @@ def summary_statuses(
     out.append(_bus_status(snapshot))
     out.append(_state_status(snapshot))
     out.append(
-        convert.status("energy: counters", convert.OK, f"since {snapshot.reset_time}", {
-            "reset_time": snapshot.reset_time,
-            "reset_reason": snapshot.reset_reason,
-            "accounted_s": reset.accounted,
-            "unaccounted_s": reset.unaccounted,
-            "accounted_ever_s": ever.accounted,
-            "unaccounted_ever_s": ever.unaccounted,
-            "model": model,
-        })
-    )  # fmt: skip
+        convert.status(
+            "energy: counters",
+            convert.OK,
+            f"since {snapshot.reset_time}",
+            {
+                "reset_time": snapshot.reset_time,
+                "reset_reason": snapshot.reset_reason,
+                "accounted_s": reset.accounted,
+                "unaccounted_s": reset.unaccounted,
+                "accounted_ever_s": ever.accounted,
+                "unaccounted_ever_s": ever.unaccounted,
+                "model": model,
+            },
+        )
+    )
     return out
 
 
@@ -106,12 +111,14 @@ def _state_status(snapshot: Snapshot) -> DiagnosticStatus:
     columns, net = snapshot.channels, snapshot.since_reset.net
     values: dict[str, Any] = {
         "robot_mode": ROBOT_MODES.get(snapshot.robot_mode or 0, snapshot.robot_mode)
-        if snapshot.robot_mode is not None else None,
+        if snapshot.robot_mode is not None
+        else None,
         "safety_mode": SAFETY_MODES.get(snapshot.safety_mode or 0, snapshot.safety_mode)
-        if snapshot.safety_mode is not None else None,
+        if snapshot.safety_mode is not None
+        else None,
         "payload_kg": snapshot.payload,
         "speed_scaling": snapshot.speed_scaling,
-    }  # fmt: skip
+    }
     for state in ArmState:
         name = state.name.lower()
         values[f"{name}_time_s"] = net[columns.state_time + state]

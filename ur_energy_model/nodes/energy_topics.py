@@ -107,9 +107,11 @@ class EnergyTopics:
     def cycle(self, cycle: Cycle, channels: Channels, stamp: Time) -> None:
         """energy/cycle, when a cycle has ended."""
         status = convert.status(
-            "energy: cycle", convert.OK, f"cycle {cycle.number}",
+            "energy: cycle",
+            convert.OK,
+            f"cycle {cycle.number}",
             {"cycle": cycle.number, **cycle.summary(channels)},
-        )  # fmt: skip
+        )
         self._cycle.publish(convert.diagnostics(stamp, [status]))
 
     def prediction(

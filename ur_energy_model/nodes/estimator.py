@@ -67,13 +67,16 @@ class EstimatorNode(ManagedNode):
         """Load the model, make topics and services."""
         if not self.value("model_file"):
             raise InputError(
-                "estimator", "is not set",
-                "give the path of a model.yaml made by ur_energy identify", field="model_file",
-            )  # fmt: skip
+                "estimator",
+                "is not set",
+                "give the path of a model.yaml made by ur_energy identify",
+                field="model_file",
+            )
         self._model = WatchedModel(
-            Path(self.value("model_file")).expanduser(), self.value("robot_model"),
+            Path(self.value("model_file")).expanduser(),
+            self.value("robot_model"),
             self.value("reload_period"),
-        )  # fmt: skip
+        )
         self._robot = self._model.robot
         prefix = self.value("tf_prefix")
         self._joints = tuple(prefix + joint for joint in self._robot.joint_names)
@@ -284,17 +287,19 @@ class EstimatorNode(ManagedNode):
         value = self.value
         return LiveOptions(
             power=PowerOptions(
-                method=value("method"), track_standby=value("track_standby"),
-                standby_limit=value("standby_limit"), idle_power=value("idle_power") or None,
+                method=value("method"),
+                track_standby=value("track_standby"),
+                standby_limit=value("standby_limit"),
+                idle_power=value("idle_power") or None,
                 gap_limit=value("gap_limit"),
             ),
             drift_alarm=value("drift_alarm"),
-            drift_time=value("drift_time"), cycle_trigger=value("cycle_trigger")
-            if value("source") != "joint_states" else "none",
+            drift_time=value("drift_time"),
+            cycle_trigger=value("cycle_trigger") if value("source") != "joint_states" else "none",
             cycle_output=value("cycle_output"),
             state_file=Path(value("state_file")) if value("state_file") else None,
             cycle_log=Path(value("cycle_log")) if value("cycle_log") else None,
-        )  # fmt: skip
+        )
 
     def _now(self) -> Time:
         """Stamp of the newest sample; the node's clock where samples carry no host time."""

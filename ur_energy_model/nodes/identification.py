@@ -85,10 +85,13 @@ class IdentificationNode(ManagedNode):
                 )
             output = Path(self.value("output")).expanduser()
             result = identify(
-                bags, self.value("robot_model"), validate=self.texts("validation_bags"),
-                friction=self.value("friction"), power_model=self.value("power_model"),
+                bags,
+                self.value("robot_model"),
+                validate=self.texts("validation_bags"),
+                friction=self.value("friction"),
+                power_model=self.value("power_model"),
                 progress=self._on_progress,
-            )  # fmt: skip
+            )
             result.model.save(output)
         except UrEnergyError as error:
             self._level, self._progress, self._figures = convert.ERROR, (0.0, str(error)), {}
@@ -127,8 +130,12 @@ def result_statuses(result: Identification) -> list[DiagnosticStatus]:
     out = []
     for joint in result.model.joints:
         values: dict[str, Any] = {}
-        for name in ("reflected_inertia", "torque_constant", "winding_resistance",
-                     "back_emf_constant"):  # fmt: skip
+        for name in (
+            "reflected_inertia",
+            "torque_constant",
+            "winding_resistance",
+            "back_emf_constant",
+        ):
             values[name] = getattr(joint, name)
             values[f"{name}_std"] = joint.std.get(name)
         values |= {"friction_law": joint.friction.law.name}

@@ -21,11 +21,13 @@ def description(launch_file: str | Path) -> LaunchDescription:
     name = Path(launch_file).name.removesuffix(".launch.py")
     arguments = [
         DeclareLaunchArgument(
-            entry.name, default_value=entry.default, description=entry.description,
+            entry.name,
+            default_value=entry.default,
+            description=entry.description,
             choices=list(entry.choices) or None,
         )
         for entry in ARGUMENTS[name]
-    ]  # fmt: skip
+    ]
 
     def start_all(context: Any) -> list[Any]:
         values = {
@@ -42,7 +44,11 @@ def action(start: Start, namespace: str) -> Node:
     if start.parameters:
         parameters.append(dict(start.parameters))
     return Node(
-        package=start.package, executable=start.executable, name=start.name or None,
-        namespace=namespace or None, parameters=parameters, arguments=list(start.arguments),
+        package=start.package,
+        executable=start.executable,
+        name=start.name or None,
+        namespace=namespace or None,
+        parameters=parameters,
+        arguments=list(start.arguments),
         output="screen",
-    )  # fmt: skip
+    )

@@ -97,11 +97,13 @@ class LoggerNode(ManagedNode):
         if self._given_source is not None:
             return self._given_source()
         return RtdeSource(
-            self.value("robot_ip"), robot=self._robot.name,
+            self.value("robot_ip"),
+            robot=self._robot.name,
             fields=tuple(self.texts("fields")) or ENERGY_FIELDS,
-            rate=self.value("rtde_rate") or None, patience=math.inf,
+            rate=self.value("rtde_rate") or None,
+            patience=math.inf,
             batch_seconds=min(LONGEST_BATCH, 1.0 / self.value("publish_rate")),
-        )  # fmt: skip
+        )
 
     def _run_session(self) -> None:
         """Record from the source, and from a new one where it failed, until the node stops."""
@@ -123,9 +125,15 @@ class LoggerNode(ManagedNode):
         folder = Path(self.value("bag_directory")).expanduser()
         split = self.value("split_duration") or None
         try:
-            with self._source as source, Recorder(
-                source, folder, split_seconds=split, tap=self._tap,
-            ) as recorder:  # fmt: skip
+            with (
+                self._source as source,
+                Recorder(
+                    source,
+                    folder,
+                    split_seconds=split,
+                    tap=self._tap,
+                ) as recorder,
+            ):
                 self._recorder = recorder
                 if record:
                     self._start_recording()
@@ -148,16 +156,20 @@ class LoggerNode(ManagedNode):
         if not self._joint_states.get_subscription_count():
             return
         stamp = (
-            self.get_clock().now().to_msg() if batch.stamp is None
+            self.get_clock().now().to_msg()
+            if batch.stamp is None
             else convert.time_message(int(batch.stamp[-1]))
-        )  # fmt: skip
+        )
         qd, current = columns.get("actual_qd"), columns.get("actual_current")
         self._joint_states.publish(
             convert.joint_state(
-                self._joints, stamp, columns["actual_q"][-1],
-                None if qd is None else qd[-1], None if current is None else current[-1],
+                self._joints,
+                stamp,
+                columns["actual_q"][-1],
+                None if qd is None else qd[-1],
+                None if current is None else current[-1],
             )
-        )  # fmt: skip
+        )
 
     def _connected(self) -> Recorder:
         if self._recorder is None:

@@ -11,7 +11,7 @@ from rcl_interfaces.msg import (
     IntegerRange,
     ParameterDescriptor,
     SetParametersResult,
-)  # fmt: skip
+)
 from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
 from rclpy.clock import Clock as RosClock
 from rclpy.clock import ClockType
@@ -25,9 +25,11 @@ from ur_energy_model.nodes.parameters import NODES, Parameter
 LIVE = QoSProfile(reliability=ReliabilityPolicy.RELIABLE, history=HistoryPolicy.KEEP_LAST, depth=10)
 """Quality of service of live topics."""
 LATCHED = QoSProfile(
-    reliability=ReliabilityPolicy.RELIABLE, history=HistoryPolicy.KEEP_LAST, depth=1,
+    reliability=ReliabilityPolicy.RELIABLE,
+    history=HistoryPolicy.KEEP_LAST,
+    depth=1,
     durability=DurabilityPolicy.TRANSIENT_LOCAL,
-)  # fmt: skip
+)
 """Quality of service of topics whose last message late joiners get."""
 
 

@@ -34,9 +34,12 @@ class PowerMarkers:
             for i in range(joints)
         ]
         self._text = Marker(
-            ns="total_power", type=Marker.TEXT_VIEW_FACING, action=Marker.ADD, lifetime=LIFETIME,
+            ns="total_power",
+            type=Marker.TEXT_VIEW_FACING,
+            action=Marker.ADD,
+            lifetime=LIFETIME,
             color=ColorRGBA(r=1.0, g=1.0, b=1.0, a=1.0),
-        )  # fmt: skip
+        )
         self._text.scale.z = 0.12
         self._array = MarkerArray(markers=[*self._balls, self._text])
         for marker in self._array.markers:

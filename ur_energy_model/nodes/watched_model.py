@@ -71,9 +71,10 @@ class WatchedModel:
             same = True  # moved: the joints will tell
         if not same:
             raise WrongRobotError(
-                self.path, f"is a model of {model.robot}, not of {robot.name}",
+                self.path,
+                f"is a model of {model.robot}, not of {robot.name}",
                 "give a model of this robot",
-            )  # fmt: skip
+            )
         return robot
 
     def _modification_time(self) -> int | None:

@@ -163,9 +163,10 @@ def analyse(
         ]
         if not parts:
             raise RecordingError(
-                bag, "has no stretch of a second in which the robot runs",
+                bag,
+                "has no stretch of a second in which the robot runs",
                 "record while it moves, brakes released",
-            )  # fmt: skip
+            )
         current = _currents(parts, start, seconds, recording.cutoff)
         targets = list(compare_target_torque(model, recording, setups))
         torque = _torques(parts, targets, start, seconds)

@@ -33,9 +33,14 @@ def box_figure(chart: BoxChart, theme: Theme) -> Figure:
             colour = theme.joint(j)
             axes.plot([x, x], [box.low, box.high], color=colour, linewidth=1.1)
             axes.bar(
-                x, box.third - box.first, width * 0.8, bottom=box.first,
-                color=colour, alpha=0.85 if s == 0 else 0.35, edgecolor=colour,
-            )  # fmt: skip
+                x,
+                box.third - box.first,
+                width * 0.8,
+                bottom=box.first,
+                color=colour,
+                alpha=0.85 if s == 0 else 0.35,
+                edgecolor=colour,
+            )
             axes.plot(
                 [x - width * 0.4, x + width * 0.4], [box.median] * 2, color=theme.ground, lw=1.6
             )
@@ -72,9 +77,14 @@ def bar_figure(chart: BarChart, theme: Theme) -> Figure:
         axes.bar(x, bars.values, width * 0.92, bottom=base if chart.stacked else 0, **options)
         if bars.half_width is not None:
             axes.errorbar(
-                x, bars.values, yerr=bars.half_width, fmt="none", ecolor=theme.ink,
-                elinewidth=1.0, capsize=2.5,
-            )  # fmt: skip
+                x,
+                bars.values,
+                yerr=bars.half_width,
+                fmt="none",
+                ecolor=theme.ink,
+                elinewidth=1.0,
+                capsize=2.5,
+            )
         if chart.stacked:
             base = base + np.nan_to_num(bars.values)
         elif s == 0:
@@ -92,10 +102,14 @@ def _value_labels(axes: Axes, x: Array, values: Array, theme: Theme) -> None:
     for place, value in zip(x, values, strict=True):
         if np.isfinite(value):
             axes.annotate(
-                f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}", (place, max(value, 0.0)),
-                xytext=(0, 6), textcoords="offset points", ha="center", fontsize=8,
+                f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}",
+                (place, max(value, 0.0)),
+                xytext=(0, 6),
+                textcoords="offset points",
+                ha="center",
+                fontsize=8,
                 color=theme.ink,
-            )  # fmt: skip
+            )
 
 
 def _bar_handles(chart: BarChart, theme: Theme) -> list[Patch]:
@@ -118,9 +132,14 @@ def interval_figure(chart: IntervalChart, theme: Theme) -> Figure:
             colour = theme.joint(interval.joint)
             axes.plot(interval.prior, interval.joint, "|", color=theme.muted, markersize=13)
             axes.errorbar(
-                interval.value, interval.joint, xerr=interval.half_width, fmt="o",
-                color=colour, markersize=4, capsize=3,
-            )  # fmt: skip
+                interval.value,
+                interval.joint,
+                xerr=interval.half_width,
+                fmt="o",
+                color=colour,
+                markersize=4,
+                capsize=3,
+            )
         axes.set_title(panel.title)
         axes.set_xlabel(f"[{panel.unit}]")
         axes.margins(x=0.1)

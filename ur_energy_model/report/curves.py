@@ -32,9 +32,15 @@ def joint_curves(
 
 
 def curve(
-    time: Array, breaks: Breaks, label: str, values: Array, *,
-    role: Role = "model", joint: int | None = None, half_width: Array | None = None,
-) -> Line:  # fmt: skip
+    time: Array,
+    breaks: Breaks,
+    label: str,
+    values: Array,
+    *,
+    role: Role = "model",
+    joint: int | None = None,
+    half_width: Array | None = None,
+) -> Line:
     """A curve of values over time, all [samples], broken where samples are missing."""
     x, y = break_at(time, values, breaks)
     band = None

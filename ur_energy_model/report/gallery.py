@@ -196,10 +196,17 @@ def temperature_chart(analysis: Analysis) -> LineChart | None:
 
 
 def _comparison(
-    analysis: Analysis, curves: tuple[Array, Breaks, Array, Array], *,
-    key: str, title: str, caption: str, y_label: str, names: tuple[str, str], unit: str,
+    analysis: Analysis,
+    curves: tuple[Array, Breaks, Array, Array],
+    *,
+    key: str,
+    title: str,
+    caption: str,
+    y_label: str,
+    names: tuple[str, str],
+    unit: str,
     counted: NDArray[np.bool_] | None = None,
-) -> LineChart:  # fmt: skip
+) -> LineChart:
     """One panel a joint: the recorded curve in grey, the model's in the joint's colour."""
     time, breaks, recorded, modelled = curves
     panels = []
@@ -220,10 +227,15 @@ def _comparison(
             )
         )
     return LineChart(
-        key=key, title=title, caption=caption, x_label="time [s]", y_label=y_label,
-        panels=tuple(panels), group=analysis.label,
+        key=key,
+        title=title,
+        caption=caption,
+        x_label="time [s]",
+        y_label=y_label,
+        panels=tuple(panels),
+        group=analysis.label,
         focus=analysis.focus,
-    )  # fmt: skip
+    )
 
 
 def _rms_note(error: Array, unit: str, when: str = "") -> str:
@@ -236,8 +248,12 @@ def _rms_note(error: Array, unit: str, when: str = "") -> str:
 
 def _errors(
     entries: Sequence[tuple[Analysis, Array, Array]],
-    *, key: str, title: str, caption: str, y_label: str,
-) -> BoxChart | None:  # fmt: skip
+    *,
+    key: str,
+    title: str,
+    caption: str,
+    y_label: str,
+) -> BoxChart | None:
     if not entries:
         return None
     return BoxChart(

@@ -64,9 +64,14 @@ def style(theme: Theme) -> Any:
 
 
 def sheet(
-    chart: Chart, rows: int, columns: int, height: float, *,
-    handles: Sequence[Any] = (), **options: Any,
-) -> tuple[Figure, list[Axes]]:  # fmt: skip
+    chart: Chart,
+    rows: int,
+    columns: int,
+    height: float,
+    *,
+    handles: Sequence[Any] = (),
+    **options: Any,
+) -> tuple[Figure, list[Axes]]:
     """Figure with a title, a caption, a legend and its axes, row by row."""
     caption = "\n".join(wrap(chart.caption, 130))
     below = len(handles) > BESIDE_TITLE
@@ -77,17 +82,25 @@ def sheet(
     FigureCanvasAgg(figure)
     figure.text(0.012, 1 - 0.10 / full, chart.title, va="top", fontsize=13, fontweight="bold")
     figure.text(
-        0.012, 1 - 0.38 / full, caption, va="top", color=rcParams["axes.labelcolor"],
+        0.012,
+        1 - 0.38 / full,
+        caption,
+        va="top",
+        color=rcParams["axes.labelcolor"],
         linespacing=1.35,
-    )  # fmt: skip
+    )
     if handles:
         place: dict[str, Any] = {"loc": "upper right", "bbox_to_anchor": (0.995, 1.0)}
         if below:
             place = {"loc": "upper left", "bbox_to_anchor": (0.004, 1 - (head - 0.32) / full)}
         legend = figure.legend(
-            handles=list(handles), ncols=len(handles), frameon=False, handlelength=1.4,
-            columnspacing=1.2, **place,
-        )  # fmt: skip
+            handles=list(handles),
+            ncols=len(handles),
+            frameon=False,
+            handlelength=1.4,
+            columnspacing=1.2,
+            **place,
+        )
         legend.set_in_layout(False)
     return figure, list(figure.subplots(rows, columns, squeeze=False, **options).flat)
 
@@ -100,9 +113,8 @@ def line_figure(chart: LineChart, theme: Theme) -> Figure:
     if chart.equal:
         height = 3.2
     figure, places = sheet(
-        chart, rows, columns, height,
-        handles=_handles(chart.panels, theme), sharex=not chart.equal,
-    )  # fmt: skip
+        chart, rows, columns, height, handles=_handles(chart.panels, theme), sharex=not chart.equal
+    )
     for panel, axes in zip(chart.panels, places, strict=False):
         _panel(axes, panel, chart, theme)
     for axes in places[len(chart.panels) :]:
@@ -122,9 +134,15 @@ def _panel(axes: Axes, panel: Panel, chart: LineChart, theme: Theme) -> None:
         colour, options = _stroke(line, theme)
         if line.points:
             axes.plot(
-                line.x, line.y, ".", markersize=2.2, color=colour,
-                alpha=0.45 if line.role == "measured" else 0.9, markeredgewidth=0, rasterized=True,
-            )  # fmt: skip
+                line.x,
+                line.y,
+                ".",
+                markersize=2.2,
+                color=colour,
+                alpha=0.45 if line.role == "measured" else 0.9,
+                markeredgewidth=0,
+                rasterized=True,
+            )
             continue
         x, y = (line.x, line.y) if chart.equal else decimate(line.x, line.y, BUCKETS)
         if line.base is not None:

@@ -64,7 +64,14 @@ THEMES: dict[ThemeName, Theme] = {
         fair="#b07400",
         poor="#c0392b",
         joints=(
-            "#1f6fc4", "#d9600f", "#2b8a4b", "#b5368d", "#7353c9", "#98740a", "#00808c", "#8a5438",
+            "#1f6fc4",
+            "#d9600f",
+            "#2b8a4b",
+            "#b5368d",
+            "#7353c9",
+            "#98740a",
+            "#00808c",
+            "#8a5438",
         ),
     ),
     "dark": Theme(
@@ -79,10 +86,17 @@ THEMES: dict[ThemeName, Theme] = {
         fair="#e0b03c",
         poor="#f07f72",
         joints=(
-            "#66a9f2", "#f59354", "#62c584", "#e67fc3", "#ab91f5", "#d8b33f", "#3fc4cd", "#cd9b7d",
+            "#66a9f2",
+            "#f59354",
+            "#62c584",
+            "#e67fc3",
+            "#ab91f5",
+            "#d8b33f",
+            "#3fc4cd",
+            "#cd9b7d",
         ),
     ),
-}  # fmt: skip
+}
 
 
 def stylesheet() -> str:

@@ -139,10 +139,21 @@ def power_chart(analysis: Analysis) -> LineChart:
             Panel(
                 title=short_name(joint),
                 lines=(
-                    curve(powers.time, powers.breaks, "mechanical", powers.mechanical[:, j],
-                          role="measured"),
-                    curve(powers.time, powers.breaks, "electrical", powers.electrical[:, j],
-                          joint=j, half_width=powers.electrical_half_width[:, j]),
+                    curve(
+                        powers.time,
+                        powers.breaks,
+                        "mechanical",
+                        powers.mechanical[:, j],
+                        role="measured",
+                    ),
+                    curve(
+                        powers.time,
+                        powers.breaks,
+                        "electrical",
+                        powers.electrical[:, j],
+                        joint=j,
+                        half_width=powers.electrical_half_width[:, j],
+                    ),
                 ),
                 joint=j,
                 note=f"peak {np.nanmax(powers.electrical[:, j]):.0f} W",
@@ -151,7 +162,7 @@ def power_chart(analysis: Analysis) -> LineChart:
         ),
         group=analysis.label,
         focus=analysis.focus,
-    )  # fmt: skip
+    )
 
 
 def energy_chart(analysis: Analysis) -> LineChart:

@@ -48,9 +48,10 @@ class Tariff:
     def __post_init__(self) -> None:
         if not 0 < self.supply_efficiency <= 1:
             raise InputError(
-                "--supply-efficiency", f"{self.supply_efficiency:g} is not a share",
+                "--supply-efficiency",
+                f"{self.supply_efficiency:g} is not a share",
                 "give a number above 0 and at most 1, such as 0.85",
-            )  # fmt: skip
+            )
 
     def cost(self, joules: float) -> float | None:
         """Cost of an energy at the bus."""
@@ -76,9 +77,12 @@ def shift_table(shift: Shift, tariff: Tariff) -> Table:
     def row(name: str, seconds: float, joules: float) -> tuple[str | float | None, ...]:
         cost, emission = tariff.cost(joules), tariff.emission(joules)
         cells: list[str | float | None] = [
-            name, seconds / 60, joules / 3600, joules / seconds if seconds > 0 else None,
+            name,
+            seconds / 60,
+            joules / 3600,
+            joules / seconds if seconds > 0 else None,
             100 * joules / shift.energy if shift.energy > 0 else None,
-        ]  # fmt: skip
+        ]
         if cost is not None:
             cells.append(cost)
         if emission is not None:
@@ -165,8 +169,15 @@ def cycle_table(shift: Shift) -> Table | None:
         *((f"{joint}_energy", f"{short_name(joint)} [J]") for joint in shift.joint_names),
     ):
         values = np.array([f[key] for f in figures])
-        rows.append((name, float(values.mean()), float(values.std()), float(values.min()),
-                     float(values.max())))  # fmt: skip
+        rows.append(
+            (
+                name,
+                float(values.mean()),
+                float(values.std()),
+                float(values.min()),
+                float(values.max()),
+            )
+        )
     return Table(
         "cycle_table",
         f"{len(figures)} cycles",

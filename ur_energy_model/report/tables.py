@@ -41,12 +41,19 @@ def inertia_table(model: EnergyModel) -> Table:
     return Table(
         "table4",
         "Inertia of motors and reducers (Table IV)",
-        ("joint", "reflected, joint side [kg m²]", "± 95 %", "robot file [kg m²]",
-         "motor side [10⁻⁴ kg m²]", "reducer, catalogue [10⁻⁴ kg m²]",
-         "motor [10⁻⁴ kg m²]", "from"),
+        (
+            "joint",
+            "reflected, joint side [kg m²]",
+            "± 95 %",
+            "robot file [kg m²]",
+            "motor side [10⁻⁴ kg m²]",
+            "reducer, catalogue [10⁻⁴ kg m²]",
+            "motor [10⁻⁴ kg m²]",
+            "from",
+        ),
         tuple(rows),
         "From target_moment, which contains motor inertia but no friction.",
-    )  # fmt: skip
+    )
 
 
 def error_table(
@@ -142,26 +149,45 @@ def energy_table(summary: EnergySummary, label: str) -> Table:
     ]
     mechanical, electrical = float(summary.mechanical.sum()), float(summary.electrical.sum())
     rows += [
-        ("all motors", mechanical, electrical,
-         100 * mechanical / electrical if electrical > 0 else None,
-         float(summary.copper.sum()), float(summary.friction.sum()),
-         float(summary.regenerated.sum())),
+        (
+            "all motors",
+            mechanical,
+            electrical,
+            100 * mechanical / electrical if electrical > 0 else None,
+            float(summary.copper.sum()),
+            float(summary.friction.sum()),
+            float(summary.regenerated.sum()),
+        ),
         ("drivers", None, summary.driver, None, None, None, None),
         ("standby", None, summary.standby, None, None, None, None),
-        ("whole arm", None, _pm(summary.supply, summary.supply_std),
-         100 * mechanical / summary.supply if summary.supply > 0 else None, None, None, None),
-    ]  # fmt: skip
+        (
+            "whole arm",
+            None,
+            _pm(summary.supply, summary.supply_std),
+            100 * mechanical / summary.supply if summary.supply > 0 else None,
+            None,
+            None,
+            None,
+        ),
+    ]
     if summary.bus is not None:
         rows.append(("measured at the bus", None, summary.bus, None, None, None, None))
     return Table(
         "table8",
         f"Energy and efficiency, {label} (Table VIII)",
-        ("", "mechanical [J]", "electrical [J]", "efficiency [%]", "copper loss [J]",
-         "friction [J]", "fed back [J]"),
+        (
+            "",
+            "mechanical [J]",
+            "electrical [J]",
+            "efficiency [%]",
+            "copper loss [J]",
+            "friction [J]",
+            "fed back [J]",
+        ),
         tuple(rows),
         "Over the whole recording, ± 95 %. Mechanical energy is what reaches the motor shaft, "
         f"friction included. {_session_note(summary)}",
-    )  # fmt: skip
+    )
 
 
 def _session_note(summary: EnergySummary) -> str:
@@ -223,12 +249,17 @@ def provenance_table(model: EnergyModel) -> Table:
         ("package version", _text(made.get("package_version"))),
         ("made", _text(made.get("date"))),
         ("gravity in the base frame [m/s²]", ", ".join(f"{g:.3f}" for g in model.setup.gravity)),
-        ("payload", f"{payload.mass:.3f} kg at "
-                    f"({', '.join(f'{c:.3f}' for c in payload.center_of_mass)}) m"),
+        (
+            "payload",
+            f"{payload.mass:.3f} kg at ({', '.join(f'{c:.3f}' for c in payload.center_of_mass)}) m",
+        ),
         ("mounting and payload are", model.setup_source),
-        ("bus power model", f"{model.bus.kind}, from {model.bus.source.replace('_', ' ')}; "
-                            f"standby {model.bus.standby:.2f} W; {model.bus.reason}"),
-    ]  # fmt: skip
+        (
+            "bus power model",
+            f"{model.bus.kind}, from {model.bus.source.replace('_', ' ')}; "
+            f"standby {model.bus.standby:.2f} W; {model.bus.reason}",
+        ),
+    ]
     rows += [
         (
             "fitted on",

@@ -61,11 +61,19 @@ class SimulatedArm:
     """
 
     def __init__(
-        self, robot: RobotDescription, *, motion: Motion, seed: int = 0, ambient: float = 25.0,
-        controller_version: tuple[int, ...] = (5, 11, 0), controller: Kind = "feedforward",
-        setup: Setup | None = None, carried: Payload | None = None,
-        truth: TruthLog | str | Path | None = None, session: int = 0,
-    ) -> None:  # fmt: skip
+        self,
+        robot: RobotDescription,
+        *,
+        motion: Motion,
+        seed: int = 0,
+        ambient: float = 25.0,
+        controller_version: tuple[int, ...] = (5, 11, 0),
+        controller: Kind = "feedforward",
+        setup: Setup | None = None,
+        carried: Payload | None = None,
+        truth: TruthLog | str | Path | None = None,
+        session: int = 0,
+    ) -> None:
         setup = Setup() if setup is None else setup
         self.robot, self.motion, self.setup = robot, motion, setup
         self.rate = robot.rate
@@ -170,10 +178,13 @@ class SimulatedArm:
             self._supervisor.check_torque(self._targets.moment)
         reference = self._drive_reference(self._targets)
         self._plant.advance(
-            self._dt, self._reference, reference,
-            self._targets.current * self.parameters.current_to_torque, self._controller.gains,
+            self._dt,
+            self._reference,
+            reference,
+            self._targets.current * self.parameters.current_to_torque,
+            self._controller.gains,
             self._sensors.noise.drive,
-        )  # fmt: skip
+        )
         self._reference = reference
         if self._ledger.enter(self._plant.energy, self._supply):
             self._plant.set_temperature(self._ledger.thermal.temperature)

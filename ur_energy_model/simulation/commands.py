@@ -134,6 +134,19 @@ class Unlock:
 
 
 Command = (
-    MoveJ | Follow | ServoJ | SpeedJ | StopJ | SetPayload | SpeedSlider
-    | PowerOn | PowerOff | BrakeRelease | Play | Pause | Stop | ProtectiveStop | Unlock
-)  # fmt: skip
+    MoveJ
+    | Follow
+    | ServoJ
+    | SpeedJ
+    | StopJ
+    | SetPayload
+    | SpeedSlider
+    | PowerOn
+    | PowerOff
+    | BrakeRelease
+    | Play
+    | Pause
+    | Stop
+    | ProtectiveStop
+    | Unlock
+)

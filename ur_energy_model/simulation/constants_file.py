@@ -159,12 +159,14 @@ _SECTIONS: dict[str, Reader[dict[str, Any]]] = {
         "following_error": Quantity("rad", 0, 10, positive=True),
     }),
 }  # fmt: skip
-_GEAR = table({
-    "name": text,
-    "max_torque": ranges.TORQUE,
-    "K": list_of(_STIFFNESS, 3),
-    "T": _increasing(list_of(ranges.TORQUE, 2)),
-})  # fmt: skip
+_GEAR = table(
+    {
+        "name": text,
+        "max_torque": ranges.TORQUE,
+        "K": list_of(_STIFFNESS, 3),
+        "T": _increasing(list_of(ranges.TORQUE, 2)),
+    }
+)
 _ALIKE = (
     ("friction_calibration", "torque_constant", ("max_torque", "forward", "backward")),
     ("motor", "max_torque", ("rotor_inertia", "winding_resistance", "torque_constant")),

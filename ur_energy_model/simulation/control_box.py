@@ -134,9 +134,14 @@ class ControlBox:
         if self._planner is None:
             pose, speed, acceleration = self._goal
             self._planner = LinePlanner(
-                self.kinematics, np.asarray(self.values["target_q"]), pose, self.tcp_offset,
-                speed, acceleration, self.arm.robot.max_velocity,
-            )  # fmt: skip
+                self.kinematics,
+                np.asarray(self.values["target_q"]),
+                pose,
+                self.tcp_offset,
+                speed,
+                acceleration,
+                self.arm.robot.max_velocity,
+            )
         try:
             line = self._planner.advance()
         except ValueError as error:

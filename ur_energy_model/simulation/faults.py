@@ -108,17 +108,21 @@ def parse_fault(text: str, now: float = 0.0) -> Fault:
     kind = FAULTS.get(match["name"]) if match else None
     if match is None or kind is None:
         raise InputError(
-            f"fault {text!r}", "is not known",
+            f"fault {text!r}",
+            "is not known",
             f"write NAME[@T[+D]][:ARGUMENT] with NAME one of {', '.join(FAULTS)}",
-        )  # fmt: skip
+        )
     argument = match["argument"] or kind.default
     _check_argument(text, kind, argument)
     try:
         start = float(match["start"] or 0.0)
         duration = kind.duration if match["duration"] is None else float(match["duration"])
     except ValueError:
-        raise InputError(f"fault {text!r}", "has a time that is no number",
-                         "write it in seconds, as in voltage_dip@10+0.5:30") from None  # fmt: skip
+        raise InputError(
+            f"fault {text!r}",
+            "has a time that is no number",
+            "write it in seconds, as in voltage_dip@10+0.5:30",
+        ) from None
     return Fault(kind, now + start, duration, argument)
 
 
@@ -139,9 +143,10 @@ def _check_argument(text: str, kind: FaultKind, argument: str) -> None:
         usable = number >= 0 and (kind.name != "frozen_encoder" or number in range(6))
     if not usable:
         raise InputError(
-            f"fault {text!r}", f"has argument {argument!r}, expected {kind.argument}",
+            f"fault {text!r}",
+            f"has argument {argument!r}, expected {kind.argument}",
             f"write for instance {kind.name}:{kind.default}",
-        )  # fmt: skip
+        )
 
 
 @dataclass

@@ -40,9 +40,14 @@ class FrictionCurve:
 
     @classmethod
     def of_directions(
-        cls, forward: Array, backward: Array, *, scale: Array, breakaway: float,
+        cls,
+        forward: Array,
+        backward: Array,
+        *,
+        scale: Array,
+        breakaway: float,
         stribeck_speed: float,
-    ) -> FrictionCurve:  # fmt: skip
+    ) -> FrictionCurve:
         """From the fits of both directions (`fit_calibration`, [n, 4] each), times `scale` [n]."""
         both = np.stack([forward, backward])
         n = both.shape[1]

@@ -225,9 +225,7 @@ class Sinusoids:
         q = fade * sin
         qd = fade_d * sin + fade * pace * cos
         qdd = fade_dd * sin + 2 * fade_d * pace * cos - fade * pace**2 * sin
-        return (
-            self.centre + self.amplitude * q, self.amplitude * qd, self.amplitude * qdd
-        )  # fmt: skip
+        return (self.centre + self.amplitude * q, self.amplitude * qd, self.amplitude * qdd)
 
     def _fade(self, time: Array) -> tuple[Array, Array, Array]:
         """Quintic steps: value and two derivatives."""

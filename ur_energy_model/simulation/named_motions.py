@@ -22,9 +22,12 @@ _SEEDS = {"trajectory_a": 1, "trajectory_b": 36}
 
 
 def named_motion(
-    name: str | Path, robot: RobotDescription, setup: Setup | None = None, *,
+    name: str | Path,
+    robot: RobotDescription,
+    setup: Setup | None = None,
+    *,
     reflected_inertia: Array | None = None,
-) -> Motion:  # fmt: skip
+) -> Motion:
     """A motion by name, or a Fourier trajectory from its YAML file.
 
     Args:
@@ -47,9 +50,10 @@ def named_motion(
     trajectory = load_trajectory(path)
     if trajectory.dof != robot.dof:
         raise InputError(
-            path, f"moves {trajectory.dof} joints, {robot.name} has {robot.dof}",
+            path,
+            f"moves {trajectory.dof} joints, {robot.name} has {robot.dof}",
             f"design one for this arm with 'ur_energy excite --robot {robot.name}'",
-        )  # fmt: skip
+        )
     return trajectory
 
 
@@ -66,10 +70,13 @@ def _sinusoids(planner: Planner) -> Motion:
     robot = planner.robot
     frequency = np.linspace(0.08, 0.21, robot.dof)
     pace = 2 * np.pi * frequency
-    amplitude = np.minimum.reduce([
-        np.full(robot.dof, 0.6), 0.4 * planner.limits.speed / pace,
-        0.4 * planner.limits.acceleration / pace**2,
-    ])  # fmt: skip
+    amplitude = np.minimum.reduce(
+        [
+            np.full(robot.dof, 0.6),
+            0.4 * planner.limits.speed / pace,
+            0.4 * planner.limits.acceleration / pace**2,
+        ]
+    )
     while True:
         motion = Sinusoids(home_of(robot), amplitude, frequency, duration=60.0)
         if amplitude.max() < 0.05 or planner.free(motion.at(np.linspace(0.0, 60.0, 600))[0]):
@@ -106,8 +113,11 @@ def _warm_up(planner: Planner) -> Motion:
     for stroke in (*np.diag(width), width):
         while np.abs(stroke).max() > 0.05 and not planner.free(line(home - stroke, home + stroke)):
             stroke = 0.85 * stroke
-        for start, end in ((home, home + stroke), (home + stroke, home - stroke),
-                           (home - stroke, home)):  # fmt: skip
+        for start, end in (
+            (home, home + stroke),
+            (home + stroke, home - stroke),
+            (home - stroke, home),
+        ):
             segments.append(planner.move(start, end))
     return Chain(segments)
 

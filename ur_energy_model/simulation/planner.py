@@ -49,9 +49,11 @@ class Limits:
 
     @classmethod
     def of(
-        cls, robot: RobotDescription, speed: float = TEST_SPEED,
+        cls,
+        robot: RobotDescription,
+        speed: float = TEST_SPEED,
         acceleration: float = TEST_ACCELERATION,
-    ) -> Limits:  # fmt: skip
+    ) -> Limits:
         """The wished speed and acceleration, less where the arm's own limits are lower."""
         return cls(
             speed=np.minimum(speed, robot.max_velocity),
@@ -73,9 +75,13 @@ class Planner:
     """
 
     def __init__(
-        self, robot: RobotDescription, setup: Setup | None = None, *,
-        reflected_inertia: Array | None = None, limits: Limits | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        robot: RobotDescription,
+        setup: Setup | None = None,
+        *,
+        reflected_inertia: Array | None = None,
+        limits: Limits | None = None,
+    ) -> None:
         self.robot = robot
         self.dynamics = ArmDynamics(robot, setup)
         inertia = robot.reflected_inertia if reflected_inertia is None else reflected_inertia

@@ -100,9 +100,14 @@ class Plant:
         self._model, self._data = self.dynamics.model, self.dynamics.data
 
     def advance(
-        self, dt: float, start: Array, end: Array, feed_forward: Array,
-        gains: ServoGains, noise: Array | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        dt: float,
+        start: Array,
+        end: Array,
+        feed_forward: Array,
+        gains: ServoGains,
+        noise: Array | None = None,
+    ) -> None:
         """Move on by `dt` under the drives' servo.
 
         Args:
@@ -130,10 +135,22 @@ class Plant:
             first = start + (end - start) * (k / blocks)
             last = start + (end - start) * ((k + 1) / blocks)
             _advance(
-                self.state, self.energy, steps, h, inverse, bias, first, last,
-                feed_forward, gains.stiffness, gains.damping, self._drives, self._factor,
-                lag, self.stopped,
-            )  # fmt: skip
+                self.state,
+                self.energy,
+                steps,
+                h,
+                inverse,
+                bias,
+                first,
+                last,
+                feed_forward,
+                gains.stiffness,
+                gains.damping,
+                self._drives,
+                self._factor,
+                lag,
+                self.stopped,
+            )
 
     def set_temperature(self, temperature: Array) -> None:
         """Let friction follow joint temperatures [n], degC: its share that grows with speed."""
@@ -189,11 +206,24 @@ class _Drives(NamedTuple):
         """From the parameters of an arm."""
         curve = p.friction
         return cls(
-            p.current_to_torque, p.effective_resistance, p.rotor_inertia, p.max_current,
-            p.stiffness, p.knees, p.damping, curve.coulomb, curve.rise, curve.pace, curve.viscous,
-            curve.breakaway, curve.stribeck_speed, p.load_direct, p.load_reverse,
-            p.flex_spline_coulomb, p.flex_spline_viscous,
-        )  # fmt: skip
+            p.current_to_torque,
+            p.effective_resistance,
+            p.rotor_inertia,
+            p.max_current,
+            p.stiffness,
+            p.knees,
+            p.damping,
+            curve.coulomb,
+            curve.rise,
+            curve.pace,
+            curve.viscous,
+            curve.breakaway,
+            curve.stribeck_speed,
+            p.load_direct,
+            p.load_reverse,
+            p.flex_spline_coulomb,
+            p.flex_spline_viscous,
+        )
 
 
 @numba.njit(cache=True)  # type: ignore[untyped-decorator]
@@ -215,10 +245,22 @@ def _friction(
 
 @numba.njit(cache=True)  # type: ignore[untyped-decorator]
 def _advance(
-    state: Array, energy: Array, steps: int, h: float, inverse: Array, bias: Array, first: Array,
-    last: Array, feed_forward: Array, stiffness: Array, damping: Array, drives: _Drives,
-    factor: Array, lag: float, stopped: bool,
-) -> None:  # fmt: skip
+    state: Array,
+    energy: Array,
+    steps: int,
+    h: float,
+    inverse: Array,
+    bias: Array,
+    first: Array,
+    last: Array,
+    feed_forward: Array,
+    stiffness: Array,
+    damping: Array,
+    drives: _Drives,
+    factor: Array,
+    lag: float,
+    stopped: bool,
+) -> None:
     """`steps` steps of length `h`; symplectic Euler, friction implicit."""
     n = state.shape[1]
     load = np.empty(n)
@@ -226,8 +268,12 @@ def _advance(
         share = (k + 0.5) / steps
         for j in range(n):
             q, qd, rotor, speed, current = (
-                state[0, j], state[1, j], state[2, j], state[3, j], state[4, j]
-            )  # fmt: skip
+                state[0, j],
+                state[1, j],
+                state[2, j],
+                state[3, j],
+                state[4, j],
+            )
             to_torque, inertia = drives.to_torque[j], drives.inertia[j]
             # Drive: servo and current loop.
             wanted = 0.0

@@ -155,9 +155,10 @@ class Listener:
         except OSError as error:
             self._socket.close()
             raise ControllerError(
-                address[0], f"port {address[1]} cannot be opened ({error.strerror})",
+                address[0],
+                f"port {address[1]} cannot be opened ({error.strerror})",
                 "choose a free address such as 127.0.0.2 with --host",
-            ) from error  # fmt: skip
+            ) from error
         self._socket.setblocking(False)
 
     @property

@@ -128,9 +128,14 @@ class Sensors:
         self._used += 1
         rest = row[4 * n :]
         return Noise(
-            row[:n], row[n : 2 * n], row[2 * n : 3 * n], row[3 * n : 4 * n],
-            rest[:4], rest[4:10], rest[10:13],
-        )  # fmt: skip
+            row[:n],
+            row[n : 2 * n],
+            row[2 * n : 3 * n],
+            row[3 * n : 4 * n],
+            rest[:4],
+            rest[4:10],
+            rest[10:13],
+        )
 
     def position(self, q: Array) -> Array:
         """Encoder readings [n], rad."""

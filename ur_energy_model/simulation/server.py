@@ -49,9 +49,15 @@ class SimulatedController:
     """
 
     def __init__(
-        self, arm: Arm, host: str, identity: Identity, *, faults: Faults | None = None,
-        speed: float = 1.0, report: Callable[[str], None] = lambda text: None,
-    ) -> None:  # fmt: skip
+        self,
+        arm: Arm,
+        host: str,
+        identity: Identity,
+        *,
+        faults: Faults | None = None,
+        speed: float = 1.0,
+        report: Callable[[str], None] = lambda text: None,
+    ) -> None:
         self.host = host
         self._report = report
         self.faults = Faults() if faults is None else faults

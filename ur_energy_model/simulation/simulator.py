@@ -95,19 +95,22 @@ class Simulation:
     def _check(self, robot: RobotDescription, version: tuple[int, ...]) -> None:
         if not self.allow_network and not is_loopback(self.host):
             raise ControllerError(
-                self.host, "is not a loopback address, and others could take it for a robot",
+                self.host,
+                "is not a loopback address, and others could take it for a robot",
                 "use 127.0.0.1, 127.0.0.2, ... or say --allow-network",
-            )  # fmt: skip
+            )
         if robot.dof != 6:
             raise InputError(
-                robot.name, f"has {robot.dof} joints, and RTDE carries six",
+                robot.name,
+                f"has {robot.dof} joints, and RTDE carries six",
                 "simulate an arm with six joints",
-            )  # fmt: skip
+            )
         if (robot.generation == "cb3") != (version[0] < 5):
             raise InputError(
-                "--controller-version", f"{'.'.join(map(str, version))} does not run {robot.name}",
+                "--controller-version",
+                f"{'.'.join(map(str, version))} does not run {robot.name}",
                 "CB3 arms have 3.x, e-Series arms 5.x or 10.x",
-            )  # fmt: skip
+            )
         if not self.speed > 0:
             raise InputError("--speed", f"is {self.speed:g}", "give a positive factor")
         if self.truth is not None and not self.truth.absolute().parent.is_dir():

@@ -69,9 +69,15 @@ class LinePlanner:
     """
 
     def __init__(
-        self, kinematics: ArmKinematics, q: Array, pose: Array, tool: Array, speed: float,
-        acceleration: float, max_speed: Array,
-    ) -> None:  # fmt: skip
+        self,
+        kinematics: ArmKinematics,
+        q: Array,
+        pose: Array,
+        tool: Array,
+        speed: float,
+        acceleration: float,
+        max_speed: Array,
+    ) -> None:
         self._kinematics, self._tool, self._max_speed = kinematics, tool, max_speed
         self._speed, self._acceleration = speed, acceleration
         self._start = matrix_of(kinematics.forward(q, tool))
@@ -101,6 +107,9 @@ class LinePlanner:
         if len(self._path) <= self._points:
             return None
         return StraightLine(
-            np.array(self._path), max(self._way, 1e-6), self._speed, self._acceleration,
+            np.array(self._path),
+            max(self._way, 1e-6),
+            self._speed,
+            self._acceleration,
             self._max_speed,
-        )  # fmt: skip
+        )

@@ -54,12 +54,12 @@ def state_message(box: ControlBox, *, configuration: bool = False) -> bytes:
     parts = [
         _framed(MODE_DATA, _mode_data(box)),
         _framed(JOINT_DATA, _joint_data(box.values)),
-        _framed(CARTESIAN_INFO, _doubles(box.values["actual_TCP_pose"],
-                                         box.tcp_offset)),
+        _framed(CARTESIAN_INFO, _doubles(box.values["actual_TCP_pose"], box.tcp_offset)),
         _framed(MASTERBOARD_DATA, _masterboard_data(box)),
-        _framed(TOOL_DATA, struct.pack(">bbddfBffB", 0, 0, 0.0, 0.0, 0.0, 0, 0.0, 25.0,
-                                       TOOL_RUNNING)),
-    ]  # fmt: skip
+        _framed(
+            TOOL_DATA, struct.pack(">bbddfBffB", 0, 0, 0.0, 0.0, 0.0, 0, 0.0, 25.0, TOOL_RUNNING)
+        ),
+    ]
     if configuration:
         parts.append(_framed(KINEMATICS_INFO, _kinematics_info(box)))
         parts.append(_framed(CONFIGURATION_DATA, _configuration_data(box)))
@@ -72,24 +72,46 @@ def realtime_packet(box: ControlBox) -> bytes:
     zero = np.zeros(6)
     body = _doubles(
         value["timestamp"],
-        value["target_q"], value["target_qd"], value["target_qdd"],
-        value["target_current"], value["target_moment"],
-        value["actual_q"], value["actual_qd"], value["actual_current"],
+        value["target_q"],
+        value["target_qd"],
+        value["target_qdd"],
+        value["target_current"],
+        value["target_moment"],
+        value["actual_q"],
+        value["actual_qd"],
+        value["actual_current"],
         value["joint_control_output"],
-        value["actual_TCP_pose"], value["actual_TCP_speed"], value["actual_TCP_force"],
-        value["target_TCP_pose"], value["target_TCP_speed"],
-        value["actual_digital_input_bits"], value["joint_temperatures"],
-        value["actual_execution_time"], 0.0,
-        value["robot_mode"], value["joint_mode"], value["safety_mode"], zero,
-        value["actual_tool_accelerometer"], zero,
-        value["speed_scaling"], value["actual_momentum"], zero[:2],
-        value["actual_main_voltage"], value["actual_robot_voltage"], value["actual_robot_current"],
+        value["actual_TCP_pose"],
+        value["actual_TCP_speed"],
+        value["actual_TCP_force"],
+        value["target_TCP_pose"],
+        value["target_TCP_speed"],
+        value["actual_digital_input_bits"],
+        value["joint_temperatures"],
+        value["actual_execution_time"],
+        0.0,
+        value["robot_mode"],
+        value["joint_mode"],
+        value["safety_mode"],
+        zero,
+        value["actual_tool_accelerometer"],
+        zero,
+        value["speed_scaling"],
+        value["actual_momentum"],
+        zero[:2],
+        value["actual_main_voltage"],
+        value["actual_robot_voltage"],
+        value["actual_robot_current"],
         value["actual_joint_voltage"],
-        value["actual_digital_output_bits"], value["runtime_state"],
+        value["actual_digital_output_bits"],
+        value["runtime_state"],
         zero,  # elbow position and velocity
-        value["safety_mode"], zero[:3],
-        value["payload"], value["payload_cog"], value["payload_inertia"],
-    )  # fmt: skip
+        value["safety_mode"],
+        zero[:3],
+        value["payload"],
+        value["payload_cog"],
+        value["payload_inertia"],
+    )
     size = _realtime_size(box.version)
     return struct.pack(">i", size) + body[: size - 4]
 
@@ -116,23 +138,34 @@ def _mode_data(box: ControlBox) -> bytes:
     body = struct.pack(
         ">Q7?BBddd",
         _microseconds(box.values),
-        True, True, mode >= RobotMode.POWER_ON,
+        True,
+        True,
+        mode >= RobotMode.POWER_ON,
         False,
         safety == SafetyMode.PROTECTIVE_STOP,
-        state == ProgramState.PLAYING, state == ProgramState.PAUSED,
-        max(mode, 0), 0,
+        state == ProgramState.PLAYING,
+        state == ProgramState.PAUSED,
+        max(mode, 0),
+        0,
         box.values["target_speed_fraction"],
-        box.values["speed_scaling"], 1.0,
-    )  # fmt: skip
+        box.values["speed_scaling"],
+        1.0,
+    )
     return body + b"\0" if box.version >= (3, 5) else body
 
 
 def _joint_data(values: Mapping[str, Any]) -> bytes:
     columns = zip(
-        values["actual_q"], values["target_q"], values["actual_qd"], values["actual_current"],
-        values["actual_joint_voltage"], values["joint_temperatures"], np.zeros(6),
-        np.asarray(values["joint_mode"], dtype=int).tolist(), strict=True,
-    )  # fmt: skip
+        values["actual_q"],
+        values["target_q"],
+        values["actual_qd"],
+        values["actual_current"],
+        values["actual_joint_voltage"],
+        values["joint_temperatures"],
+        np.zeros(6),
+        np.asarray(values["joint_mode"], dtype=int).tolist(),
+        strict=True,
+    )
     return b"".join(_JOINT.pack(*joint) for joint in columns)
 
 
@@ -140,12 +173,28 @@ def _masterboard_data(box: ControlBox) -> bytes:
     value = box.values
     return struct.pack(
         ">iiBBddbbddffffBBBIBBB",
-        int(value["actual_digital_input_bits"]), int(value["actual_digital_output_bits"]), 0, 0,
-        value["standard_analog_input0"], value["standard_analog_input1"], 0, 0,
-        value["standard_analog_output0"], value["standard_analog_output1"],
-        30.0, value["actual_robot_voltage"], value["actual_robot_current"], value["io_current"],
-        box.arm.safety_mode, 0, 0, 0, 0, 0, 0,
-    )  # fmt: skip
+        int(value["actual_digital_input_bits"]),
+        int(value["actual_digital_output_bits"]),
+        0,
+        0,
+        value["standard_analog_input0"],
+        value["standard_analog_input1"],
+        0,
+        0,
+        value["standard_analog_output0"],
+        value["standard_analog_output1"],
+        30.0,
+        value["actual_robot_voltage"],
+        value["actual_robot_current"],
+        value["io_current"],
+        box.arm.safety_mode,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+    )
 
 
 def _six(values: Any) -> np.ndarray[Any, np.dtype[np.float64]]:

@@ -208,9 +208,10 @@ class Supervisor:
         self._brake()
 
     def _brake(
-        self, acceleration: float = STOP_ACCELERATION,
+        self,
+        acceleration: float = STOP_ACCELERATION,
         then: list[Reference | cmd.MoveJ] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         q, qd, _ = self._state
         self._reference = SpeedReference(q, qd, np.zeros_like(qd), acceleration)
         self._after = then or []

@@ -33,8 +33,12 @@ Array = NDArray[np.float64]
 ARRAY_RATE = 50.0
 """Rate of the arrays beside the truth file [Hz]."""
 JOINT_ENERGIES = (
-    "mechanical_energy", "electrical_energy", "copper_energy", "friction_energy", "output_energy"
-)  # fmt: skip
+    "mechanical_energy",
+    "electrical_energy",
+    "copper_energy",
+    "friction_energy",
+    "output_energy",
+)
 ARM_ENERGIES = ("bus_energy", "driver_energy", "standby_energy", "braking_energy")
 
 
@@ -59,10 +63,15 @@ class Energies:
 
     def joints(self) -> Array:
         """Energies of the joints in the order of JOINT_ENERGIES [5, n], J."""
-        return np.stack([
-            self.mechanical, self.mechanical + self.copper, self.copper, self.friction,
-            self.mechanical - self.friction,
-        ])  # fmt: skip
+        return np.stack(
+            [
+                self.mechanical,
+                self.mechanical + self.copper,
+                self.copper,
+                self.friction,
+                self.mechanical - self.friction,
+            ]
+        )
 
     def arm(self) -> Array:
         """Energies of the whole arm in the order of ARM_ENERGIES [4], J."""

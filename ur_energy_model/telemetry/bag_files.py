@@ -63,9 +63,10 @@ def bag_files(path: Path) -> tuple[list[Path], BagMetadata | None]:
         files = sorted(path.glob("*.mcap"), key=file_number)
         if not files:
             raise RecordingError(
-                path, "is not a bag: it has neither metadata.yaml nor .mcap files",
+                path,
+                "is not a bag: it has neither metadata.yaml nor .mcap files",
                 "name the directory that ur_energy record or import made",
-            )  # fmt: skip
+            )
         return files, None
     metadata = read_metadata(path)
     files = [path / entry.name for entry in metadata.files]

@@ -203,9 +203,10 @@ def check_room(path: Path) -> None:
         return  # writing will say what is wrong
     if usage.free < min(MIN_FREE_BYTES, MIN_FREE_FRACTION * usage.total):
         raise DiskNearlyFullError(
-            path, f"the disk is nearly full ({usage.free / 1e6:.1f} MB are left)",
+            path,
+            f"the disk is nearly full ({usage.free / 1e6:.1f} MB are left)",
             "make room, or record elsewhere",
-        )  # fmt: skip
+        )
 
 
 def _refusal(path: Path, error: OSError) -> RecordingError:

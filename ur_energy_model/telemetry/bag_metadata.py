@@ -269,8 +269,9 @@ def _vector(
 
 def custom_of_gap(gap: Gap) -> dict[str, str]:
     """A gap as key-value pairs."""
-    return {key: value if key == "cause" else json.dumps(value)
-            for key, value in asdict(gap).items()}  # fmt: skip
+    return {
+        key: value if key == "cause" else json.dumps(value) for key, value in asdict(gap).items()
+    }
 
 
 def gap_of_custom(custom: Mapping[str, str]) -> Gap | None:

@@ -41,9 +41,11 @@ def bag_name(template: str, info: RecordingInfo, folder: Path, now: float | None
             name = template.format(**values, number=number)
         except (KeyError, IndexError, ValueError, AttributeError) as error:
             raise InputError(
-                template, f"is not a bag name template ({error})",
-                "use " + ", ".join(f"{{{key}}}" for key in _KEYS), field="name",
-            ) from None  # fmt: skip
+                template,
+                f"is not a bag name template ({error})",
+                "use " + ", ".join(f"{{{key}}}" for key in _KEYS),
+                field="name",
+            ) from None
         name = re.sub(r"[^\w.+-]", "_", name)
         if name.strip(".") == "":
             raise InputError(template, "makes an empty bag name", "add a word", field="name")

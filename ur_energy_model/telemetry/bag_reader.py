@@ -153,15 +153,17 @@ class _BagReader:
             yield part
         if count == 0:
             raise RecordingError(
-                self.path, f"holds no samples on {TELEMETRY_TOPIC}",
+                self.path,
+                f"holds no samples on {TELEMETRY_TOPIC}",
                 "record or import telemetry with ur_energy",
-            )  # fmt: skip
+            )
         expected = 0 if metadata is None else metadata.messages.get(TELEMETRY_TOPIC, 0)
         if count < expected:
             raise RecordingError(
-                self.path, f"is truncated: {count} of {expected} samples are there",
+                self.path,
+                f"is truncated: {count} of {expected} samples are there",
                 "copy the bag again, or keep what is intact with 'ur_energy recover'",
-            )  # fmt: skip
+            )
 
     def _all_parts(self, files: Sequence[Path], metadata: BagMetadata | None) -> Iterator[_Part]:
         if metadata is not None:
@@ -241,14 +243,18 @@ class _BagReader:
             layout = TelemetryLayout.of_message(message)
         except CdrError as error:
             raise RecordingError(
-                self.path, f"has a malformed message ({error})",
-                "keep what is intact with 'ur_energy recover'", field=TELEMETRY_TOPIC,
-            ) from None  # fmt: skip
+                self.path,
+                f"has a malformed message ({error})",
+                "keep what is intact with 'ur_energy recover'",
+                field=TELEMETRY_TOPIC,
+            ) from None
         if "timestamp" not in layout.places:
             raise MissingFieldError(
-                self.path, "the messages carry no controller timestamp",
-                "record with ur_energy record", field="timestamp",
-            )  # fmt: skip
+                self.path,
+                "the messages carry no controller timestamp",
+                "record with ur_energy record",
+                field="timestamp",
+            )
         return layout
 
     def _fields(self, layout: TelemetryLayout) -> tuple[str, ...]:

@@ -84,9 +84,10 @@ class RtdeConnection:
         except OSError as error:
             reason = "does not answer" if isinstance(error, TimeoutError) else _reason(error)
             raise ControllerError(
-                host, f"no connection to port {port} ({reason})",
+                host,
+                f"no connection to port {port} ({reason})",
                 "check that the robot is switched on, its address, and the network",
-            ) from None  # fmt: skip
+            ) from None
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._poller = select.poll()
         self._poller.register(self._socket, select.POLLIN)
@@ -205,9 +206,10 @@ class RtdeConnection:
                 break
             if frame.kind == PacketType.DATA_PACKAGE:
                 raise ProtocolError(
-                    self.host, f"sent a data package of {len(frame.payload)} bytes that fits no "
-                    "recipe", _CHECK_PORT,
-                )  # fmt: skip
+                    self.host,
+                    f"sent a data package of {len(frame.payload)} bytes that fits no recipe",
+                    _CHECK_PORT,
+                )
             self._note(frame)
         if not found:
             return None
@@ -248,9 +250,10 @@ class RtdeConnection:
             rest = deadline - time.monotonic()
             if rest <= 0:
                 raise ControllerError(
-                    self.host, f"accepts connections but does not answer ({kind.name.lower()})",
+                    self.host,
+                    f"accepts connections but does not answer ({kind.name.lower()})",
                     "restart the controller, or " + _CHECK_PORT,
-                )  # fmt: skip
+                )
             self._socket.settimeout(rest)
             self._reader.feed(self._read(rest))
 

@@ -35,15 +35,19 @@ class Identity:
         """
         if None not in (serial, self.serial) and self.serial != serial:
             raise WrongRobotError(
-                host, f"is now robot {self.serial} instead of {serial}",
-                "connect the robot that the recording began with, or start another", field="serial",
-            )  # fmt: skip
+                host,
+                f"is now robot {self.serial} instead of {serial}",
+                "connect the robot that the recording began with, or start another",
+                field="serial",
+            )
         name = "" if robot is None else robot.upper()
         if self.model and name.startswith("UR") and self.model != name.removesuffix("E"):
             raise WrongRobotError(
-                host, f"is a {self.model}, not a {robot}", "check --robot and the address",
+                host,
+                f"is a {self.model}, not a {robot}",
+                "check --robot and the address",
                 field="robot model",
-            )  # fmt: skip
+            )
 
 
 def identify_controller(host: str, port: int = PORT, timeout: float = TIMEOUT) -> Identity:

@@ -12,9 +12,17 @@ from typing import Literal
 
 Version = tuple[int, ...]
 ValueKind = Literal[
-    "BOOL", "UINT8", "UINT32", "UINT64", "INT32", "DOUBLE", "VECTOR3D", "VECTOR6D",
-    "VECTOR6INT32", "VECTOR6UINT32",
-]  # fmt: skip
+    "BOOL",
+    "UINT8",
+    "UINT32",
+    "UINT64",
+    "INT32",
+    "DOUBLE",
+    "VECTOR3D",
+    "VECTOR6D",
+    "VECTOR6INT32",
+    "VECTOR6UINT32",
+]
 
 WIDTH: dict[ValueKind, int] = {
     "BOOL": 1, "UINT8": 1, "UINT32": 1, "UINT64": 1, "INT32": 1, "DOUBLE": 1,
@@ -69,23 +77,44 @@ def _registers(way: str) -> tuple[Field, ...]:
     first, upper = ((3, 0, 0) if way == "output" else (3, 4, 0)), (3, 9, 0)
     kinds: tuple[tuple[str, ValueKind], ...] = (("int", "INT32"), ("double", "DOUBLE"))
     return (
-        Field(f"{way}_bit_registers0_to_31", "UINT32", "", f"{way} bit registers 0 to 31",
-              since_cb3=first),
-        Field(f"{way}_bit_registers32_to_63", "UINT32", "", f"{way} bit registers 32 to 63",
-              since_cb3=first),
+        Field(
+            f"{way}_bit_registers0_to_31",
+            "UINT32",
+            "",
+            f"{way} bit registers 0 to 31",
+            since_cb3=first,
+        ),
+        Field(
+            f"{way}_bit_registers32_to_63",
+            "UINT32",
+            "",
+            f"{way} bit registers 32 to 63",
+            since_cb3=first,
+        ),
         *(
-            Field(f"{way}_bit_register_{i}", "BOOL", "", f"{way} bit register {i}",
-                  since=(5, 3, 0), since_cb3=upper)
+            Field(
+                f"{way}_bit_register_{i}",
+                "BOOL",
+                "",
+                f"{way} bit register {i}",
+                since=(5, 3, 0),
+                since_cb3=upper,
+            )
             for i in range(64, 128)
         ),
         *(
-            Field(f"{way}_{name}_register_{i}", kind, "", f"{way} {name} register {i}",
-                  since=(5, 0, 0) if i < 24 else (5, 3, 0),
-                  since_cb3=first if i < 24 else upper)
+            Field(
+                f"{way}_{name}_register_{i}",
+                kind,
+                "",
+                f"{way} {name} register {i}",
+                since=(5, 0, 0) if i < 24 else (5, 3, 0),
+                since_cb3=first if i < 24 else upper,
+            )
             for name, kind in kinds
             for i in range(48)
         ),
-    )  # fmt: skip
+    )
 
 
 _TABLE: tuple[Field, ...] = (

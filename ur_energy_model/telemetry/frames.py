@@ -84,9 +84,10 @@ class FrameReader:
         size, kind = HEADER.unpack_from(self._buffer)
         if size < HEADER.size:
             raise ProtocolError(
-                self.peer, f"sent a packet of size {size}, smaller than its header",
+                self.peer,
+                f"sent a packet of size {size}, smaller than its header",
                 "check that the address is a UR controller's RTDE port",
-            )  # fmt: skip
+            )
         if len(self._buffer) < size:
             return None
         payload = bytes(self._buffer[HEADER.size : size])

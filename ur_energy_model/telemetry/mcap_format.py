@@ -107,13 +107,14 @@ class ChunkIndex:
         offsets = b"".join(struct.pack("<HQ", *item) for item in self.message_index_offsets.items())
         return record(
             Op.CHUNK_INDEX,
-            struct.pack("<4QI", self.start_time, self.end_time, self.offset, self.length,
-                        len(offsets))
+            struct.pack(
+                "<4QI", self.start_time, self.end_time, self.offset, self.length, len(offsets)
+            )
             + offsets
             + struct.pack("<Q", self.message_index_length)
             + text(self.compression)
             + struct.pack("<2Q", self.compressed_size, self.uncompressed_size),
-        )  # fmt: skip
+        )
 
 
 @dataclass
@@ -167,11 +168,20 @@ class Summary:
         counts = b"".join(struct.pack("<HQ", *item) for item in sorted(self.counts.items()))
         return record(
             Op.STATISTICS,
-            struct.pack("<QHIIIIQQI", self.messages, len(self.schemas),
-                        len(self.channels), 0, len(self.metadata), len(self.chunks),
-                        self.start_time, self.end_time, len(counts))
+            struct.pack(
+                "<QHIIIIQQI",
+                self.messages,
+                len(self.schemas),
+                len(self.channels),
+                0,
+                len(self.metadata),
+                len(self.chunks),
+                self.start_time,
+                self.end_time,
+                len(counts),
+            )
             + counts,
-        )  # fmt: skip
+        )
 
 
 def provisional_tail() -> bytes:

@@ -133,8 +133,10 @@ class McapWriter:
         chunk = record(
             Op.CHUNK,
             struct.pack("<3QI", start, end, len(body), zlib.crc32(body))
-            + text(COMPRESSION) + struct.pack("<Q", len(packed)) + packed,
-        )  # fmt: skip
+            + text(COMPRESSION)
+            + struct.pack("<Q", len(packed))
+            + packed,
+        )
         indexes, places = b"", {}
         for channel, entries in index.items():
             places[channel] = self._end + len(chunk) + len(indexes)
@@ -144,9 +146,18 @@ class McapWriter:
         place = self._end
         self._append(chunk + indexes)
         self.summary.chunks.append(
-            ChunkIndex(start, end, place, len(chunk), places, len(indexes), COMPRESSION,
-                       len(packed), len(body))
-        )  # fmt: skip
+            ChunkIndex(
+                start,
+                end,
+                place,
+                len(chunk),
+                places,
+                len(indexes),
+                COMPRESSION,
+                len(packed),
+                len(body),
+            )
+        )
         for channel, entries in index.items():
             self.summary.counts[channel] += len(entries)
 

@@ -350,9 +350,13 @@ class Recorder:
     def _open(self, bag: Path) -> None:
         fields = self._fields if self._fields is not None else self._source.fields
         self._keeper = BagKeeper(
-            bag, self._source.info, fields, split_ns=self._split_ns,
-            split_bytes=self._split_bytes, retention=self._retention,
-        )  # fmt: skip
+            bag,
+            self._source.info,
+            fields,
+            split_ns=self._split_ns,
+            split_bytes=self._split_bytes,
+            retention=self._retention,
+        )
         self._began = time.monotonic()
         self._overflow_before, self._spilled_before = self._queue.overflow, self._queue.spilled
         self._status = RecorderStatus(state="recording", bag=bag)

@@ -245,9 +245,10 @@ class RtdeSource:
             )
         if now.rate != first.rate:
             raise ControllerError(
-                self._host, f"now sends at {now.rate} Hz instead of {first.rate}",
+                self._host,
+                f"now sends at {now.rate} Hz instead of {first.rate}",
                 "start a new recording",
-            )  # fmt: skip
+            )
         if now.version != first.version:
             versions = (".".join(map(str, each.version)) for each in (first, now))
             self._tell("connection", "software changed from {} to {}".format(*versions), WARNING)
@@ -265,9 +266,10 @@ class RtdeSource:
             connection, rest = self._connection, deadline - time.monotonic()
             if connection is None or rest <= 0:
                 raise ControllerError(
-                    self._host, "accepts the recipe but sends no data",
+                    self._host,
+                    "accepts the recipe but sends no data",
                     "restart the controller's RTDE interface",
-                )  # fmt: skip
+                )
             records = connection.receive(min(rest, 0.1))
             if records is not None:
                 found.append(records)

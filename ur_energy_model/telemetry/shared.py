@@ -155,9 +155,10 @@ class Consumer:
                 return
             if self._count + len(batch) > MOST_WAITING:
                 self._error = RecordingError(
-                    batch.info.source, "sends faster than its samples are taken",
+                    batch.info.source,
+                    "sends faster than its samples are taken",
                     "use a connection of its own",
-                )  # fmt: skip
+                )
             else:
                 self._waiting.append(batch)  # shared by all: consumers do not write to it
                 self._count += len(batch)

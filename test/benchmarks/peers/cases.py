@@ -181,9 +181,13 @@ def _simulate(robot: str, seed: int, session: int, folder: Path) -> Bag:
     motion = "trajectory_a" if session == TRAIN else "trajectory_b"
     weighed = session == WEIGHED
     arm = SimulatedArm(
-        described, motion=named_motion(motion, described), seed=seed, session=session,
-        carried=Payload(CARRIED, np.array([0.0, 0.0, 0.05])) if weighed else None, truth=truth,
-    )  # fmt: skip
+        described,
+        motion=named_motion(motion, described),
+        seed=seed,
+        session=session,
+        carried=Payload(CARRIED, np.array([0.0, 0.0, 0.05])) if weighed else None,
+        truth=truth,
+    )
     arm.command(Pause())
     rest = record_arm(arm, REST)
     arm.command(Play())
@@ -193,9 +197,15 @@ def _simulate(robot: str, seed: int, session: int, folder: Path) -> Bag:
     temperature = np.array(json.loads(truth.read_text())["mean_temperature"])
     payload = CARRIED if weighed else None
     return Bag(
-        name, path, robot, f"{robot} {seed}", str(session), payload, not weighed,
+        name,
+        path,
+        robot,
+        f"{robot} {seed}",
+        str(session),
+        payload,
+        not weighed,
         _truth(arm, temperature),
-    )  # fmt: skip
+    )
 
 
 def _truth(arm: SimulatedArm, temperature: Array) -> Truth:

@@ -114,9 +114,9 @@ def _judge_ours(file: Path, train: Bag, judged: Sequence[Pair], results: Results
         rms, moving = (_rms(metrics[key], model.dof) for key in ("current_all", "current"))
         results.currents[pair, OURS] = CurrentError.of(rms, moving, np.ptp(seen.current, axis=0))
         predicted = _predicted(model, seen)
-        spread = np.concatenate([
-            current_std(model, part)[seen.narrow.inside(part.motion)] for part in seen.parts
-        ])  # fmt: skip
+        spread = np.concatenate(
+            [current_std(model, part)[seen.narrow.inside(part.motion)] for part in seen.parts]
+        )
         error = np.where(seen.moving, predicted - seen.current, np.nan)
         for j in range(model.dof):
             results.coverage["joint current", group].add(error[:, j], spread[:, j], as_one=True)

@@ -36,13 +36,15 @@ def main(path: str) -> None:
     base = reduced[:, list(result.base_indices)]
     residual = data["torque"].T.ravel() - base @ np.asarray(result.phi_b).ravel()
     print(
-        json.dumps({
-            "rank": base.shape[1],
-            "regressor_seconds": built - begin,
-            "solve_seconds": solved - built,
-            "residual": float(np.sqrt(np.mean(residual**2))),
-        })
-    )  # fmt: skip
+        json.dumps(
+            {
+                "rank": base.shape[1],
+                "regressor_seconds": built - begin,
+                "solve_seconds": solved - built,
+                "residual": float(np.sqrt(np.mean(residual**2))),
+            }
+        )
+    )
 
 
 if __name__ == "__main__":

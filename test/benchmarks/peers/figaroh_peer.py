@@ -51,9 +51,10 @@ class Figaroh:
         currents = _unfiltered(train, lambda part: part.motion.current)
         payload = _unfiltered(train, lambda part: part.payload_torque)
         data: dict[str, Any] = {
-            "robot": train.robot.name, "gravity": snapped_to_axis(train.gravity),
+            "robot": train.robot.name,
+            "gravity": snapped_to_axis(train.gravity),
             "torque": currents * per_ampere - payload,
-        }  # fmt: skip
+        }
         for k, recording in enumerate((train, *alike)):
             for name in ("q", "qd", "qdd"):
                 data[f"{name}_{k}"] = _unfiltered(recording, _states(name))
@@ -62,8 +63,10 @@ class Figaroh:
             np.savez(given, **data)
             subprocess.run(
                 [self._python, SCRIPT, given, result],
-                check=True, capture_output=True, timeout=PATIENCE,
-            )  # fmt: skip
+                check=True,
+                capture_output=True,
+                timeout=PATIENCE,
+            )
             with np.load(result) as torques:
                 found = [torques[f"torque_{k}"] for k in range(1, 1 + len(alike))]
         out: list[Array | None] = []

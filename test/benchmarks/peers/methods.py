@@ -59,9 +59,15 @@ def twenty_lines(part: Part) -> Array:
     """qdd, qd, tanh, torque of the nominal links, 1."""
     motion = part.motion
     return np.stack(
-        [motion.qdd, motion.qd, np.tanh(motion.qd / SMOOTHING), part.link_torque,
-         np.ones_like(motion.qd)], axis=2,
-    )  # fmt: skip
+        [
+            motion.qdd,
+            motion.qd,
+            np.tanh(motion.qd / SMOOTHING),
+            part.link_torque,
+            np.ones_like(motion.qd),
+        ],
+        axis=2,
+    )
 
 
 def ecbot_currents(part: Part) -> Array:
@@ -100,9 +106,11 @@ class BaseParameters:
         found = solve(stacked.reshape(-1, stacked.shape[2]), torque.ravel())
         return [
             (other.filtered(columns) @ found + other.filtered(lambda part: part.payload_torque))
-            / per_ampere if same_mounting(train, other) else None
+            / per_ampere
+            if same_mounting(train, other)
+            else None
             for other in judged
-        ]  # fmt: skip
+        ]
 
 
 def torque_per_ampere(robot: RobotDescription) -> Array:

@@ -76,10 +76,12 @@ class Recorded:
 
     def filtered(self, columns: Callable[[Part], Array]) -> Array:
         """Columns [samples, ...] of all parts through the narrow filter, without the ends."""
-        return np.concatenate([
-            self.narrow(part.motion, columns(part))[self.narrow.inside(part.motion)]
-            for part in self.parts
-        ])  # fmt: skip
+        return np.concatenate(
+            [
+                self.narrow(part.motion, columns(part))[self.narrow.inside(part.motion)]
+                for part in self.parts
+            ]
+        )
 
     @cached_property
     def current(self) -> Array:
@@ -89,10 +91,12 @@ class Recorded:
     @cached_property
     def moving(self) -> NDArray[np.bool_]:
         """Joints that move clear of standstill [samples, n]."""
-        return np.concatenate([
-            self.narrow.moving(part.motion, MOVING_SPEED)[self.narrow.inside(part.motion)]
-            for part in self.parts
-        ])  # fmt: skip
+        return np.concatenate(
+            [
+                self.narrow.moving(part.motion, MOVING_SPEED)[self.narrow.inside(part.motion)]
+                for part in self.parts
+            ]
+        )
 
     @cached_property
     def supply(self) -> PowerRows | None:
