@@ -15,9 +15,11 @@ FLOOR = {
     "errors": 0, "resources": 0, "files": 0, "plain": 0, "interrupts": 0,
     "reading": 0, "robot_modes": 0,
     "telemetry": 1, "model": 1,
-    "energy": 2, "identification": 3, "simulation": 3,
-    "experiment": 4, "report": 4,
-    "nodes": 5, "cli": 5, "launching": 5, "scripts": 5,
+    "trajectory": 2,
+    "energy": 3,
+    "identification": 4, "simulation": 4,
+    "experiment": 5, "report": 5,
+    "nodes": 6, "cli": 6, "demo": 6, "launching": 6, "scripts": 6,
 }  # fmt: skip
 ROS_PACKAGES = {"rclpy", "std_msgs", "sensor_msgs", "diagnostic_msgs", "visualization_msgs"}
 
@@ -52,8 +54,8 @@ def test_imports_never_run_up(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_only_nodes_and_cli_know_ros(path: Path) -> None:
-    if room_of(path) in {"nodes", "cli"}:
+def test_only_nodes_and_the_demo_know_ros(path: Path) -> None:
+    if room_of(path) in {"nodes", "demo"}:
         return
     assert not {name.split(".")[0] for name in imported(path)} & ROS_PACKAGES
 

@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 
 from test.model.test_energy_model import with_tensors
 from ur_energy_model.errors import InputError, UrEnergyError
-from ur_energy_model.experiment.published import published_results
+from ur_energy_model.experiment.protocols.published import published_results
 from ur_energy_model.model.bodies import read_capsules
 from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.model.fourier import load_trajectory
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.resources import config_file
-from ur_energy_model.simulation.constants_file import read_constants
+from ur_energy_model.simulation.arm.constants_file import read_constants
+from ur_energy_model.trajectory.fourier import load_trajectory
 
 READERS: dict[str, Callable[[Path], Any]] = {
     "robot": load_robot,

@@ -25,10 +25,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from test.energy.known_arm import ROBOT, known_model, motion, packets
-from ur_energy_model.energy.live import LiveEstimator
-from ur_energy_model.energy.snapshot import Snapshot
+from ur_energy_model.energy.live.estimator import LiveEstimator
+from ur_energy_model.energy.live.snapshot import Snapshot
 from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.model.friction import LAWS, Friction
+from ur_energy_model.model.friction.law import LAWS, Friction
 from ur_energy_model.telemetry.samples import Telemetry
 
 SECONDS = 20.0
@@ -95,7 +95,7 @@ def resident(process: str) -> float:
 
 def send(ready: Connection, host: str) -> None:
     """A controller that sends the known arm's motion, over and over."""
-    from test.telemetry.rtde_peer import PeerBehaviour, RtdePeer, value_of
+    from test.telemetry.rtde.rtde_peer import PeerBehaviour, RtdePeer, value_of
 
     telemetry = motion(2.0)  # its period
     n = len(telemetry) - 1

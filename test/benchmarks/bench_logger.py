@@ -21,11 +21,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ur_energy_model.telemetry.bags import BagWriter, iterate_bag, read_bag
-from ur_energy_model.telemetry.csv_import import read_csv
+from ur_energy_model.telemetry.bag.source import BagWriter, iterate_bag, read_bag
+from ur_energy_model.telemetry.csv.importing import read_csv
 from ur_energy_model.telemetry.fields import ENERGY_FIELDS, FIELDS
-from ur_energy_model.telemetry.recorder import Recorder
-from ur_energy_model.telemetry.sample_queue import SampleQueue
+from ur_energy_model.telemetry.recording.recorder import Recorder
+from ur_energy_model.telemetry.recording.sample_queue import SampleQueue
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 
 HOST = "127.0.10.41"

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ur_energy_model.telemetry.fields import ENERGY_FIELDS
-from ur_energy_model.telemetry.rtde import RtdeSource
+from ur_energy_model.telemetry.rtde.source import RtdeSource
 
 SECONDS = float(os.environ.get("BENCH_SECONDS", "20"))
 HOST = "127.0.11.60"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ur_energy_model.cli.main import main
-from ur_energy_model.model.fourier import load_trajectory
+from ur_energy_model.trajectory.fourier import load_trajectory
 
 # The genetic search needs no time limit, so it finds the same on every machine.
 QUICK = (

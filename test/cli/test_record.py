@@ -12,10 +12,10 @@ from contextlib import suppress
 import numpy as np
 import pytest
 
-from test.telemetry.rtde_peer import START_TIME, RtdePeer, value_of
+from test.telemetry.rtde.rtde_peer import START_TIME, RtdePeer, value_of
 from ur_energy_model.cli.main import main
-from ur_energy_model.telemetry import client
-from ur_energy_model.telemetry.bags import read_bag
+from ur_energy_model.telemetry.bag.source import read_bag
+from ur_energy_model.telemetry.rtde import connection as client
 
 FIELDS = "actual_q,payload,robot_mode"
 

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from ur_energy_model.cli.main import main
-from ur_energy_model.simulation.faults import FAULTS
-from ur_energy_model.telemetry.rtde import RtdeSource
+from ur_energy_model.simulation.ports.faults import FAULTS
+from ur_energy_model.telemetry.rtde.source import RtdeSource
 
 Host = Callable[[], str]
 Simulate = Callable[..., "subprocess.Popen[str]"]

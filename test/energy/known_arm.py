@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ur_energy_model.model.drive import BusModel
 from ur_energy_model.model.energy_model import EnergyModel, JointModel
-from ur_energy_model.model.friction import LAWS, Friction
+from ur_energy_model.model.friction.law import LAWS, Friction
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.setup import Setup
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry

@@ -14,22 +14,22 @@ import pytest
 
 from test.energy.known_arm import changed, packets
 from test.identification.exact_arm import write_bag
-from ur_energy_model.energy.live import LIVE_FIELDS, LiveEstimator
+from ur_energy_model.energy.live.estimator import LIVE_FIELDS, LiveEstimator
 from ur_energy_model.energy.recorded import estimate
 from ur_energy_model.model.drive import BusModel
 from ur_energy_model.model.energy_model import EnergyModel, JointModel
-from ur_energy_model.model.friction import LAWS, Friction
+from ur_energy_model.model.friction.law import LAWS, Friction
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.setup import Setup
 from ur_energy_model.report.powers import powers_of
 from ur_energy_model.report.shift import read_shift
-from ur_energy_model.simulation import commands as cmd
-from ur_energy_model.simulation.arm import SimulatedArm
-from ur_energy_model.simulation.named_motions import named_motion
-from ur_energy_model.simulation.parameters import ArmParameters
+from ur_energy_model.simulation.arm import commands as cmd
+from ur_energy_model.simulation.arm.parameters import ArmParameters
+from ur_energy_model.simulation.arm.simulated_arm import SimulatedArm
 from ur_energy_model.simulation.recording import record_arm
-from ur_energy_model.telemetry.bags import BagSource
+from ur_energy_model.telemetry.bag.source import BagSource
 from ur_energy_model.telemetry.samples import Telemetry, concatenate
+from ur_energy_model.trajectory.named_motions import named_motion
 
 ROBOT = load_robot("ur5e")
 TRUTH = "actual_robot_energy_consumed"

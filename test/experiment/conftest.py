@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from ur_energy_model.experiment.problem import DesignProblem, DesignRequest
+from ur_energy_model.experiment.design.problem import DesignProblem, DesignRequest
 from ur_energy_model.model.robots import load_robot
 
 Motion = tuple[np.ndarray, np.ndarray, np.ndarray]

@@ -9,7 +9,7 @@ import re
 import numpy as np
 import pytest
 
-from test.model.test_fourier import random_trajectory
+from test.trajectory.test_fourier import random_trajectory
 from ur_energy_model.errors import InputError
 from ur_energy_model.experiment.export import export_trajectory, urscript
 

@@ -10,11 +10,11 @@ from scipy.signal import lfilter
 
 from test.identification.conftest import smooth_motion
 from ur_energy_model.model.dynamics import ArmDynamics
-from ur_energy_model.model.friction import LAWS, FrictionLaw
-from ur_energy_model.model.friction_terms import OperatingPoint
+from ur_energy_model.model.friction.law import LAWS, FrictionLaw
+from ur_energy_model.model.friction.terms import OperatingPoint
 from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.model.setup import Setup
-from ur_energy_model.telemetry.bags import BagWriter
+from ur_energy_model.telemetry.bag.source import BagWriter
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, find_gaps
 
 TORQUE_CONSTANT = np.array([0.105, 0.103, 0.107, 0.080, 0.078, 0.081])

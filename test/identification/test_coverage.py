@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from test.identification.exact_arm import TORQUE_CONSTANT, ExactArm, write_bag
-from ur_energy_model.energy.alignment import SpeedAlignment
 from ur_energy_model.energy.gaps import bridged_steps
 from ur_energy_model.energy.meter import CONFIDENCE
+from ur_energy_model.energy.powers.alignment import SpeedAlignment
 from ur_energy_model.energy.recorded import estimate
 from ur_energy_model.identification.pipeline import identify
 from ur_energy_model.model.energy_model import JointModel
-from ur_energy_model.model.friction_terms import OperatingPoint
+from ur_energy_model.model.friction.terms import OperatingPoint
 from ur_energy_model.model.robots import load_robot
 
 ARMS = 10

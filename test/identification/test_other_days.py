@@ -10,13 +10,13 @@ import pytest
 
 from test.benchmarks.peers.methods import PerJoint, twenty_lines
 from test.benchmarks.peers.recorded import Recorded
-from ur_energy_model.identification.evaluation import evaluate
+from ur_energy_model.identification.evaluation.evaluation import evaluate
 from ur_energy_model.identification.pipeline import identify
 from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.model.friction_curve import FrictionCurve, friction_curve
+from ur_energy_model.model.friction.curve import FrictionCurve, friction_curve
 from ur_energy_model.model.robots import load_robot
-from ur_energy_model.telemetry.bags import BagWriter
-from ur_energy_model.telemetry.csv_import import read_csv
+from ur_energy_model.telemetry.bag.source import BagWriter
+from ur_energy_model.telemetry.csv.importing import read_csv
 
 DAYS = (
     "ur10e_excitation_50s",

@@ -10,8 +10,8 @@ import pytest
 
 from test.identification.exact_arm import TORQUE_CONSTANT, ExactArm, write_bag
 from ur_energy_model.energy.gaps import bridged_steps
+from ur_energy_model.energy.powers.supply import SupplyStore
 from ur_energy_model.energy.recorded import estimate
-from ur_energy_model.energy.supply import SupplyStore
 from ur_energy_model.errors import (
     InputError,
     MissingFieldError,
@@ -19,12 +19,12 @@ from ur_energy_model.errors import (
     UrEnergyError,
     WrongRobotError,
 )
-from ur_energy_model.identification.evaluation import evaluate
+from ur_energy_model.identification.evaluation.evaluation import evaluate
 from ur_energy_model.identification.identification_json import identification_json
 from ur_energy_model.identification.pipeline import Identification, identify
 from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.model.friction import LAWS
-from ur_energy_model.telemetry.csv_import import read_csv
+from ur_energy_model.model.friction.law import LAWS
+from ur_energy_model.telemetry.csv.importing import read_csv
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ import pytest
 from ur_energy_model.errors import ModelFileError
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import PREDICTION_ERROR, BusModel, EnergyModel, JointModel
-from ur_energy_model.model.friction import LAWS, Friction
+from ur_energy_model.model.friction.law import LAWS, Friction
 from ur_energy_model.model.link_tensors import LinkTensors
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.sessions import Session, SessionSpread, scaled_parameters

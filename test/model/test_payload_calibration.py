@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from test.identification.test_payload import true_model
+from test.identification.payload.test_payload_fit import true_model
 from ur_energy_model.errors import ModelFileError
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.payload_calibration import PayloadCalibration

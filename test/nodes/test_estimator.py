@@ -20,12 +20,12 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from test.energy.known_arm import ROBOT, known_model, motion, packets, total
 from test.nodes.conftest import PATIENCE, Cell
+from ur_energy_model.energy.live.state_file import StateFile
 from ur_energy_model.energy.recorded import estimate
-from ur_energy_model.energy.state_file import StateFile
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.nodes.conversions import time_message
 from ur_energy_model.nodes.estimator import EstimatorNode
-from ur_energy_model.telemetry.bags import BagWriter
+from ur_energy_model.telemetry.bag.source import BagWriter
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 
 JOINTS = ROBOT.joint_names

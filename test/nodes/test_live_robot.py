@@ -10,8 +10,8 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from test.energy.known_arm import ROBOT, known_model
 from test.nodes.conftest import Cell
-from ur_energy_model.simulation.server import DASHBOARD_PORT, WORKSHOP_PORT
-from ur_energy_model.telemetry.rtde import RtdeSource
+from ur_energy_model.simulation.ports.server import DASHBOARD_PORT, WORKSHOP_PORT
+from ur_energy_model.telemetry.rtde.source import RtdeSource
 
 SCRIPT_PORT = 30002
 JOINTS = ROBOT.joint_names

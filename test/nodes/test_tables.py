@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ur_energy_model.nodes.generated import files
+from tools.generated_files import files
 from ur_energy_model.nodes.parameters import NODES, Parameter
 from ur_energy_model.resources import share_directory
 
@@ -12,7 +12,7 @@ from ur_energy_model.resources import share_directory
 @pytest.mark.parametrize("name", files())
 def test_generated_files_are_up_to_date(name: str) -> None:
     path = share_directory() / name
-    assert path.read_text() == files()[name], "run python -m ur_energy_model.nodes.generated"
+    assert path.read_text() == files()[name], "run python -m tools.generated_files"
 
 
 @pytest.mark.parametrize(

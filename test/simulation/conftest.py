@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ur_energy_model.errors import MotionRefusedError
 from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.model.setup import Payload
-from ur_energy_model.simulation.commands import (
+from ur_energy_model.simulation.arm.commands import (
     BrakeRelease,
     Command,
     Pause,
@@ -26,13 +26,13 @@ from ur_energy_model.simulation.commands import (
     Stop,
     Unlock,
 )
-from ur_energy_model.simulation.control_box import ControlBox
-from ur_energy_model.simulation.faults import Faults
-from ur_energy_model.simulation.identity import Identity
-from ur_energy_model.simulation.modes import ProgramState, RobotMode, SafetyMode
-from ur_energy_model.simulation.server import RTDE_PORT, SimulatedController
+from ur_energy_model.simulation.arm.modes import ProgramState, RobotMode, SafetyMode
+from ur_energy_model.simulation.control.control_box import ControlBox
+from ur_energy_model.simulation.control.identity import Identity
+from ur_energy_model.simulation.ports.faults import Faults
+from ur_energy_model.simulation.ports.server import RTDE_PORT, SimulatedController
 from ur_energy_model.telemetry.fields import FIELDS
-from ur_energy_model.telemetry.protocol import (
+from ur_energy_model.telemetry.rtde.protocol import (
     Frame,
     FrameReader,
     PacketType,

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ur_energy_model.cli.output import add_json_option, note, print_json, print_table, progress
-from ur_energy_model.telemetry.csv_layouts import LAYOUTS
+from ur_energy_model.telemetry.csv.layouts import LAYOUTS
 
 _IMPORT_DESCRIPTION = """\
 Turn CSV recordings of RTDE data into a bag: separated by commas, semicolons, tabs or
@@ -78,9 +78,9 @@ def run_import(options: argparse.Namespace) -> int:
     """Import CSV recordings."""
     from ur_energy_model.energy.rated_limits import rated_limits
     from ur_energy_model.model.robots import load_robot
-    from ur_energy_model.telemetry.bag_files import new_bag
-    from ur_energy_model.telemetry.bags import BagWriter
-    from ur_energy_model.telemetry.csv_import import CsvImport, CsvOptions
+    from ur_energy_model.telemetry.bag.files import new_bag
+    from ur_energy_model.telemetry.bag.source import BagWriter
+    from ur_energy_model.telemetry.csv.importing import CsvImport, CsvOptions
 
     robot = load_robot(options.robot)
     with new_bag(options.output, overwrite=options.overwrite) as folder:
@@ -116,7 +116,7 @@ def run_import(options: argparse.Namespace) -> int:
 
 def run_recover(options: argparse.Namespace) -> int:
     """Recover a bag."""
-    from ur_energy_model.telemetry.bag_recovery import recover_bag
+    from ur_energy_model.telemetry.bag.recovery import recover_bag
 
     with progress("recovering"):
         result = recover_bag(options.bag)

@@ -58,7 +58,7 @@ def run(options: argparse.Namespace) -> int:
     import numpy as np
 
     from ur_energy_model.errors import WrongRobotError
-    from ur_energy_model.identification.base_parameter_bags import identify_base_parameters
+    from ur_energy_model.identification.dynamics.base_parameter_bags import identify_base_parameters
     from ur_energy_model.model.energy_model import EnergyModel
     from ur_energy_model.model.robots import load_robot
 

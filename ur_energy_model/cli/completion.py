@@ -66,7 +66,7 @@ def register(subparsers: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Print the script."""
     from ur_energy_model.cli.main import build_parser
-    from ur_energy_model.model.friction import LAWS
+    from ur_energy_model.model.friction.law import LAWS
     from ur_energy_model.model.robots import available_robots
 
     known = {"--robot": available_robots(), "--friction": ("auto", *LAWS)}

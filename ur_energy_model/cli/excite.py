@@ -21,10 +21,10 @@ from ur_energy_model.cli.output import (
 )
 
 if TYPE_CHECKING:
-    from ur_energy_model.experiment.design import Design
+    from ur_energy_model.experiment.design.design import Design
+    from ur_energy_model.experiment.design.problem import DesignRequest
     from ur_energy_model.experiment.limits import Limits
-    from ur_energy_model.experiment.problem import DesignRequest
-    from ur_energy_model.model.fourier import FourierTrajectory
+    from ur_energy_model.trajectory.fourier import FourierTrajectory
 
 EXAMPLE = """\
 examples:
@@ -82,9 +82,9 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _design(options: argparse.Namespace) -> int:
-    from ur_energy_model.experiment.genetic import genetic_search
-    from ur_energy_model.experiment.search import design_trajectory
-    from ur_energy_model.model.fourier import save_trajectory
+    from ur_energy_model.experiment.design.genetic import genetic_search
+    from ur_energy_model.experiment.design.search import design_trajectory
+    from ur_energy_model.trajectory.fourier import save_trajectory
 
     request = request_of(options, options.robot)
     with progress(f"designing for {request.robot.name}, at most {options.time_limit:g} s") as bar:
@@ -110,8 +110,8 @@ def _design(options: argparse.Namespace) -> int:
 
 def _check(options: argparse.Namespace) -> int:
     from ur_energy_model.errors import MotionRefusedError
+    from ur_energy_model.experiment.design.problem import DesignProblem
     from ur_energy_model.experiment.limits import check
-    from ur_energy_model.experiment.problem import DesignProblem
 
     trajectory = _trajectory(options.check)
     problem = DesignProblem(request_of(options, trajectory.robot))
@@ -142,7 +142,7 @@ def _export(options: argparse.Namespace) -> int:
 
 def _execute(options: argparse.Namespace) -> int:
     from ur_energy_model.cli.motion import run_and_report
-    from ur_energy_model.experiment.execution_plan import ExecutionPlan
+    from ur_energy_model.experiment.execution.execution_plan import ExecutionPlan
 
     if options.host is None or options.output is None:
         options.parser.error("--execute needs --host ADDRESS and -o BAG")
@@ -162,15 +162,15 @@ def _execute(options: argparse.Namespace) -> int:
 
 def _trajectory(name: str) -> FourierTrajectory:
     """A trajectory file, or the one that comes with the package for an arm."""
-    from ur_energy_model.model.fourier import load_trajectory
     from ur_energy_model.resources import config_file
+    from ur_energy_model.trajectory.fourier import load_trajectory
 
     shipped = config_file("excitation", f"{name.lower()}.yaml")
     return load_trajectory(shipped if shipped.is_file() and not Path(name).is_file() else name)
 
 
 def _limits(request: DesignRequest) -> Limits:
-    from ur_energy_model.experiment.problem import limits_of
+    from ur_energy_model.experiment.design.problem import limits_of
 
     return limits_of(request)
 

@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ur_energy_model.experiment.problem import DesignRequest
+    from ur_energy_model.experiment.design.problem import DesignRequest
 
 
 def add_design_options(group: argparse._ArgumentGroup) -> None:
@@ -124,7 +124,7 @@ def request_of(options: argparse.Namespace, robot: str) -> DesignRequest:
     import numpy as np
 
     from ur_energy_model.errors import InputError
-    from ur_energy_model.experiment.problem import DesignRequest
+    from ur_energy_model.experiment.design.problem import DesignRequest
     from ur_energy_model.model.bodies import Capsule, Wall
     from ur_energy_model.model.robots import load_robot
     from ur_energy_model.model.setup import Payload, Setup

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ur_energy_model.cli import output
 from ur_energy_model.cli.payload_option import add_payload_option, is_identified, payload_given
-from ur_energy_model.model.friction import LAWS
+from ur_energy_model.model.friction.law import LAWS
 
 if TYPE_CHECKING:
     from ur_energy_model.identification.pipeline import Identification
@@ -110,7 +110,7 @@ def _law_lines() -> str:
 def run_identify(options: argparse.Namespace) -> int:
     """Identify and save."""
     from ur_energy_model.identification.identification_json import identification_json
-    from ur_energy_model.identification.payload_check import IDENTIFIED
+    from ur_energy_model.identification.payload.payload_check import IDENTIFIED
     from ur_energy_model.identification.pipeline import identify
     from ur_energy_model.model.robots import load_robot
 
@@ -166,7 +166,7 @@ def _given_setup(
 
 def run_evaluate(options: argparse.Namespace) -> int:
     """Compare a model with recordings."""
-    from ur_energy_model.identification.evaluation import evaluate
+    from ur_energy_model.identification.evaluation.evaluation import evaluate
     from ur_energy_model.model.energy_model import EnergyModel
 
     model, payload = EnergyModel.load(options.model), payload_given(options.payload)

@@ -13,7 +13,7 @@ from ur_energy_model.cli.output import note, print_json, print_table, progress
 from ur_energy_model.errors import MotionRefusedError
 
 if TYPE_CHECKING:
-    from ur_energy_model.experiment.execution_plan import (
+    from ur_energy_model.experiment.execution.execution_plan import (
         ExecutionPlan,
         ExecutionResult,
         MotionSummary,
@@ -26,7 +26,7 @@ def run_recorded(plan: ExecutionPlan, host: str, bag: Path, *, assume_yes: bool)
     Raises:
         MotionRefusedError: it did not run to its end; the bag is kept.
     """
-    from ur_energy_model.experiment.execution import execute
+    from ur_energy_model.experiment.execution.execution import execute
 
     def approve(summary: MotionSummary) -> bool:
         describe(summary)

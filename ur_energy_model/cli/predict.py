@@ -9,7 +9,7 @@ from ur_energy_model.cli import output
 from ur_energy_model.cli.payload_option import add_payload_option, payload_given
 
 if TYPE_CHECKING:
-    from ur_energy_model.energy.plan import PlanEnergy
+    from ur_energy_model.energy.prediction import PlanEnergy
 
 
 def register(subparsers: Any) -> None:
@@ -38,16 +38,17 @@ def register(subparsers: Any) -> None:
 def run_predict(options: argparse.Namespace) -> int:
     """Predict and print."""
     from ur_energy_model.energy.meter import CONFIDENCE
-    from ur_energy_model.energy.plan import predict_energy, read_plan
-    from ur_energy_model.energy.plan_smoothing import smoothed
-    from ur_energy_model.identification.session_anchor import session_json
+    from ur_energy_model.energy.prediction import predict_energy
+    from ur_energy_model.identification.evaluation.session_anchor import session_json
     from ur_energy_model.model.energy_model import EnergyModel
+    from ur_energy_model.trajectory.plan_csv import read_plan
+    from ur_energy_model.trajectory.smoothing import smoothed
 
     model, payload = EnergyModel.load(options.model), payload_given(options.payload)
     if payload is not None:
         model = model.with_payload(payload)
     if options.session is not None:
-        from ur_energy_model.identification.evaluation import session_of
+        from ur_energy_model.identification.evaluation.evaluation import session_of
 
         model = model.in_session(session_of(model, options.session))
     plan = read_plan(options.trajectory, [joint.name for joint in model.joints])

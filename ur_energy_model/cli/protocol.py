@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from ur_energy_model.cli.output import add_json_option, note, print_json, print_table, progress
 
 if TYPE_CHECKING:
-    from ur_energy_model.experiment.execution_plan import ExecutionPlan, ExecutionResult
-    from ur_energy_model.experiment.protocol import Mount
+    from ur_energy_model.experiment.execution.execution_plan import ExecutionPlan, ExecutionResult
+    from ur_energy_model.experiment.protocols.protocol import Mount
     from ur_energy_model.telemetry.samples import RecordingInfo
 
 EXAMPLE = """\
@@ -63,10 +63,10 @@ def run(options: argparse.Namespace) -> int:
     """Run a protocol."""
     from ur_energy_model.cli.motion import run_recorded
     from ur_energy_model.errors import InputError
-    from ur_energy_model.experiment.protocol import Session, cell
-    from ur_energy_model.experiment.recipes import run_protocol
+    from ur_energy_model.experiment.protocols.protocol import Session, cell
+    from ur_energy_model.experiment.protocols.recipes import run_protocol
     from ur_energy_model.model.robots import load_robot
-    from ur_energy_model.telemetry.rtde import RtdeSource
+    from ur_energy_model.telemetry.rtde.source import RtdeSource
 
     folder: Path = options.output
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
@@ -114,7 +114,7 @@ def _robot_at(host: str, info: RecordingInfo) -> str:
     """
     from ur_energy_model.errors import InputError
     from ur_energy_model.model.robots import available_robots
-    from ur_energy_model.telemetry.dashboard import identify_controller
+    from ur_energy_model.telemetry.rtde.controller_identity import identify_controller
 
     model = identify_controller(host).model
     major = int((info.controller_version or "0").split(".")[0])

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from ur_energy_model.cli.output import add_json_option, note, print_json, print_table, progress
 
 if TYPE_CHECKING:
-    from ur_energy_model.telemetry.recorder import Recorder, RecorderStatus
+    from ur_energy_model.telemetry.recording.recorder import Recorder, RecorderStatus
 
 _EXAMPLE = """example:
   ur_energy record --host 192.168.0.10 --robot ur5e --duration 60 -o monday
@@ -75,8 +75,8 @@ def run(options: argparse.Namespace) -> int:
     from ur_energy_model.errors import RecordingError
     from ur_energy_model.model.robots import load_robot
     from ur_energy_model.telemetry.fields import ENERGY_FIELDS
-    from ur_energy_model.telemetry.recorder import Recorder
-    from ur_energy_model.telemetry.rtde import RtdeSource
+    from ur_energy_model.telemetry.recording.recorder import Recorder
+    from ur_energy_model.telemetry.rtde.source import RtdeSource
 
     robot = load_robot(options.robot).name
     if options.output.exists():

@@ -15,10 +15,10 @@ import numpy as np
 from typing_extensions import Self
 
 from ur_energy_model.cli.output import note
-from ur_energy_model.simulation.faults import FAULTS
+from ur_energy_model.simulation.ports.faults import FAULTS
 
 if TYPE_CHECKING:
-    from ur_energy_model.simulation.server import SimulatedController
+    from ur_energy_model.simulation.ports.server import SimulatedController
 
 EXAMPLE = """\
 example:
@@ -140,7 +140,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _simulate(options: argparse.Namespace, end: _End) -> int:
     from ur_energy_model.model.setup import Payload, Setup, gravity_of_mounting
-    from ur_energy_model.simulation.server import RTDE_PORT
+    from ur_energy_model.simulation.ports.server import RTDE_PORT
     from ur_energy_model.simulation.simulator import Simulation
 
     def payload(numbers: tuple[float, ...] | None) -> Payload | None:

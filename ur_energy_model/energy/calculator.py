@@ -14,18 +14,18 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ur_energy_model.energy.anchoring import AnchorCredit
 from ur_energy_model.energy.channels import QUANTITIES, ArmState, Channels, arm_states
 from ur_energy_model.energy.conditions import Conditions
 from ur_energy_model.energy.gaps import GapRule
-from ur_energy_model.energy.measured_powers import MeasuredPowers
-from ur_energy_model.energy.mode_power import mode_power
-from ur_energy_model.energy.motion_powers import MotionPowers
 from ur_energy_model.energy.power_options import PowerOptions
 from ur_energy_model.energy.power_table import PowerTable
+from ur_energy_model.energy.powers.measured import MeasuredPowers
+from ur_energy_model.energy.powers.mode import mode_power
+from ur_energy_model.energy.powers.motion import MotionPowers
+from ur_energy_model.energy.powers.supply import SupplyStore
 from ur_energy_model.energy.rated_limits import rated_limits
-from ur_energy_model.energy.standby import Standby, StandbyTracker
-from ur_energy_model.energy.supply import SupplyStore
+from ur_energy_model.energy.session.anchor_credit import AnchorCredit
+from ur_energy_model.energy.session.standby import Standby, StandbyTracker
 from ur_energy_model.errors import MissingFieldError, WrongRobotError
 from ur_energy_model.model.drive import Prediction
 from ur_energy_model.model.dynamics import ArmDynamics

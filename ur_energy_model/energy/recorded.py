@@ -26,7 +26,7 @@ from ur_energy_model.energy.power_table import PowerTable
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import load_robot
-from ur_energy_model.telemetry.bags import iterate_bag
+from ur_energy_model.telemetry.bag.source import iterate_bag
 from ur_energy_model.telemetry.offline_simulator import REASON, REMEDY, OfflineSimulatorCheck
 
 Array = NDArray[np.float64]

@@ -8,7 +8,7 @@ import numpy as np
 
 from ur_energy_model.errors import InputError
 from ur_energy_model.files import write_text
-from ur_energy_model.model.fourier import FourierTrajectory
+from ur_energy_model.trajectory.fourier import FourierTrajectory
 
 LOOKAHEAD_TIME = 0.03
 """servoj look-ahead [s] (Raviola et al. 2021)."""

@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ur_energy_model.simulation.motions import Motion
+from ur_energy_model.trajectory.motions import Motion
 
 Array = NDArray[np.float64]
 

@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ur_energy_model import __version__
-from ur_energy_model.identification.inertia import InertiaEstimate
-from ur_energy_model.identification.joint_fit import JointFit
-from ur_energy_model.identification.power import PowerFitResult
+from ur_energy_model.identification.dynamics.inertia import InertiaEstimate
+from ur_energy_model.identification.dynamics.setup_data import StatedSetup
+from ur_energy_model.identification.dynamics.setup_estimation import SetupEstimate
+from ur_energy_model.identification.friction.joint_fit import JointFit
+from ur_energy_model.identification.friction.torque_constants import stated_deviation
+from ur_energy_model.identification.power.power_fit import PowerFitResult
 from ur_energy_model.identification.recording import Recording, digest
-from ur_energy_model.identification.setup_data import StatedSetup
-from ur_energy_model.identification.setup_estimation import SetupEstimate
-from ur_energy_model.identification.torque_constants import stated_deviation
 from ur_energy_model.model.energy_model import EnergyModel, JointModel
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.sessions import SessionSpread, scaled_parameters

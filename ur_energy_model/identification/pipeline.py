@@ -17,37 +17,37 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ur_energy_model.identification.assembly import assemble
-from ur_energy_model.identification.comparison import Setups
-from ur_energy_model.identification.currents import CurrentFit
-from ur_energy_model.identification.evaluation import measure
-from ur_energy_model.identification.friction_choice import AUTO, WARMTH
-from ur_energy_model.identification.inertia import InertiaEstimate
-from ur_energy_model.identification.joint_fit import JointFit
-from ur_energy_model.identification.metrics import Metrics
-from ur_energy_model.identification.mounting import find_mounting
-from ur_energy_model.identification.payload_check import (
+from ur_energy_model.identification.dynamics.inertia import InertiaEstimate
+from ur_energy_model.identification.dynamics.mounting import find_mounting
+from ur_energy_model.identification.dynamics.setup_data import StatedSetup
+from ur_energy_model.identification.dynamics.setup_estimation import SetupEstimate
+from ur_energy_model.identification.dynamics.setups import (
+    believed_inertia,
+    estimate_setups,
+    settled_inertia,
+)
+from ur_energy_model.identification.evaluation.comparison import Setups
+from ur_energy_model.identification.evaluation.evaluation import measure
+from ur_energy_model.identification.evaluation.metrics import Metrics
+from ur_energy_model.identification.friction.choice import AUTO, WARMTH
+from ur_energy_model.identification.friction.current_fit import CurrentFit
+from ur_energy_model.identification.friction.joint_fit import JointFit
+from ur_energy_model.identification.friction.standstill import StandstillFit
+from ur_energy_model.identification.friction.torque_constants import (
+    with_load_error,
+    with_shared_sizes,
+)
+from ur_energy_model.identification.payload.payload_check import (
     IDENTIFIED,
     PayloadCheck,
     check_payloads,
     with_payload_found,
 )
-from ur_energy_model.identification.power import PowerFitResult
+from ur_energy_model.identification.power.bus_capacitance import with_storage
+from ur_energy_model.identification.power.power_fit import PowerFitResult
+from ur_energy_model.identification.power.session_stages import compare_sessions, fit_power
 from ur_energy_model.identification.recording import Progress, Recording, read_recording
-from ur_energy_model.identification.session_stages import compare_sessions, fit_power
-from ur_energy_model.identification.setup_data import StatedSetup
-from ur_energy_model.identification.setup_estimation import SetupEstimate
-from ur_energy_model.identification.setups import (
-    believed_inertia,
-    estimate_setups,
-    settled_inertia,
-)
-from ur_energy_model.identification.signals import NarrowFilter
-from ur_energy_model.identification.standstill import StandstillFit
-from ur_energy_model.identification.storage import with_storage
-from ur_energy_model.identification.torque_constants import (
-    with_load_error,
-    with_shared_sizes,
-)
+from ur_energy_model.identification.regression.signals import NarrowFilter
 from ur_energy_model.identification.unknowns import unknowns
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription, load_robot

@@ -16,19 +16,19 @@ from numpy.typing import NDArray
 
 from ur_energy_model.energy.checks import check_batch, check_robot
 from ur_energy_model.errors import RecordingError
-from ur_energy_model.identification.power import PowerFit
-from ur_energy_model.identification.power_columns import power_rows
-from ur_energy_model.identification.quality import Inspector, Quality
-from ur_energy_model.identification.reference_motion import TARGET_RATE, usable
-from ur_energy_model.identification.signals import (
+from ur_energy_model.identification.dynamics.reference_motion import TARGET_RATE, usable
+from ur_energy_model.identification.power.columns import power_rows
+from ur_energy_model.identification.power.power_fit import PowerFit
+from ur_energy_model.identification.quality.inspector import Inspector, Quality
+from ur_energy_model.identification.regression.signals import (
     Motion,
     MotionStream,
     choose_cutoff,
     sample_period,
 )
-from ur_energy_model.identification.spool import Spool
+from ur_energy_model.identification.regression.spool import Spool
 from ur_energy_model.model.robots import RobotDescription
-from ur_energy_model.telemetry.bags import iterate_bag
+from ur_energy_model.telemetry.bag.source import iterate_bag
 from ur_energy_model.telemetry.modes import BRAKES_RELEASED
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, concatenate, find_gaps
 

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ur_energy_model.energy.meter import CONFIDENCE
-from ur_energy_model.identification.mounting import Mounting
-from ur_energy_model.identification.power_structure import expected_resistance
+from ur_energy_model.identification.dynamics.mounting import Mounting
+from ur_energy_model.identification.power.structure import expected_resistance
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription
 

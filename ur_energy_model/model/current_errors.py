@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ur_energy_model.model.friction_bank import STILL_SPEED, FrictionBank
+from ur_energy_model.model.friction.bank import STILL_SPEED, FrictionBank
 from ur_energy_model.model.joint_model import JointModel
 from ur_energy_model.model.sessions import Session, scaled_parameters
 

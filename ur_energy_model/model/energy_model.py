@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 from ur_energy_model.model.current_errors import PREDICTION_ERROR, CurrentErrors
 from ur_energy_model.model.drive import BusModel, Drives, Prediction
 from ur_energy_model.model.dynamics import ArmDynamics
-from ur_energy_model.model.friction_bank import FrictionBank, presliding
-from ur_energy_model.model.friction_terms import SMOOTHING
+from ur_energy_model.model.friction.bank import FrictionBank, presliding
+from ur_energy_model.model.friction.terms import SMOOTHING
 from ur_energy_model.model.joint_model import JointModel
 from ur_energy_model.model.link_tensors import LinkTensors
 from ur_energy_model.model.payload_calibration import PayloadCalibration
@@ -78,13 +78,13 @@ class EnergyModel:
         Raises:
             ModelFileError: names the line and key to mend.
         """
-        from ur_energy_model.model.model_file import load_model
+        from ur_energy_model.model.file.model_file import load_model
 
         return load_model(path)
 
     def save(self, path: str | Path) -> None:
         """Write a model file atomically."""
-        from ur_energy_model.model.model_file import save_model
+        from ur_energy_model.model.file.model_file import save_model
 
         save_model(self, path)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ur_energy_model.model.friction import Friction
+from ur_energy_model.model.friction.law import Friction
 from ur_energy_model.model.sessions import scaled_parameters
 
 Array = NDArray[np.float64]

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from ur_energy_model.model.friction_terms import LOAD, LOAD_ASYMMETRY
+from ur_energy_model.model.friction.terms import LOAD, LOAD_ASYMMETRY
 
 Array = NDArray[np.float64]
 

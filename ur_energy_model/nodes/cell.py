@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from ur_energy_model.energy.live import LIVE_FIELDS
+from ur_energy_model.energy.live.estimator import LIVE_FIELDS
 from ur_energy_model.errors import InputError
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.nodes.estimator import EstimatorNode
@@ -12,8 +12,8 @@ from ur_energy_model.nodes.logger import LoggerNode
 from ur_energy_model.nodes.managed import ManagedNode
 from ur_energy_model.nodes.running import run
 from ur_energy_model.telemetry.fields import ENERGY_FIELDS
-from ur_energy_model.telemetry.rtde import RtdeSource
-from ur_energy_model.telemetry.shared import SharedSource
+from ur_energy_model.telemetry.rtde.source import RtdeSource
+from ur_energy_model.telemetry.shared_source import SharedSource
 
 
 def nodes() -> list[ManagedNode]:

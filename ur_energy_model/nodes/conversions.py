@@ -14,9 +14,9 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import Header
 from trajectory_msgs.msg import JointTrajectory
 
-from ur_energy_model.energy.plan import Plan
 from ur_energy_model.errors import InputError
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
+from ur_energy_model.trajectory.plan import Plan
 
 Array = NDArray[np.float64]
 

@@ -8,9 +8,9 @@ import numpy as np
 from diagnostic_msgs.msg import DiagnosticStatus
 
 from ur_energy_model.energy.channels import ArmState, Channels
+from ur_energy_model.energy.live.snapshot import Snapshot
 from ur_energy_model.energy.meter import MeterReading, efficiency
-from ur_energy_model.energy.plan import PlanEnergy
-from ur_energy_model.energy.snapshot import Snapshot
+from ur_energy_model.energy.prediction import PlanEnergy
 from ur_energy_model.nodes import conversions as convert
 from ur_energy_model.telemetry.modes import ROBOT_MODES, SAFETY_MODES
 

@@ -13,10 +13,10 @@ from std_msgs.msg import Float64
 from visualization_msgs.msg import MarkerArray
 
 from ur_energy_model.energy.channels import Channels
-from ur_energy_model.energy.cycles import Cycle
+from ur_energy_model.energy.live.cycles import Cycle
+from ur_energy_model.energy.live.snapshot import Snapshot
 from ur_energy_model.energy.meter import MeterReading
-from ur_energy_model.energy.plan import PlanEnergy
-from ur_energy_model.energy.snapshot import Snapshot
+from ur_energy_model.energy.prediction import PlanEnergy
 from ur_energy_model.nodes import conversions as convert
 from ur_energy_model.nodes.energy_statuses import prediction_statuses, summary_statuses
 from ur_energy_model.nodes.managed import LATCHED, LIVE

@@ -17,12 +17,12 @@ from std_msgs.msg import String
 from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory
 
-from ur_energy_model.energy.cycles import Cycle
-from ur_energy_model.energy.follow_plan import PlanFollower
-from ur_energy_model.energy.live import LIVE_FIELDS, LiveEstimator, LiveOptions
-from ur_energy_model.energy.plan import predict_energy
+from ur_energy_model.energy.live.cycles import Cycle
+from ur_energy_model.energy.live.estimator import LIVE_FIELDS, LiveEstimator, LiveOptions
+from ur_energy_model.energy.live.plan_follower import PlanFollower
+from ur_energy_model.energy.live.source_reader import SourceReader
 from ur_energy_model.energy.power_options import PowerOptions
-from ur_energy_model.energy.reader import SourceReader
+from ur_energy_model.energy.prediction import predict_energy
 from ur_energy_model.errors import InputError, UrEnergyError
 from ur_energy_model.model.urdf import urdf
 from ur_energy_model.nodes import conversions as convert
@@ -32,9 +32,9 @@ from ur_energy_model.nodes.estimator_health import EstimatorHealth
 from ur_energy_model.nodes.managed import LATCHED, LIVE, ManagedNode
 from ur_energy_model.nodes.running import run
 from ur_energy_model.nodes.watched_model import WatchedModel
-from ur_energy_model.telemetry.bags import BagSource
+from ur_energy_model.telemetry.bag.source import BagSource
 from ur_energy_model.telemetry.decimation import Decimator
-from ur_energy_model.telemetry.rtde import RtdeSource
+from ur_energy_model.telemetry.rtde.source import RtdeSource
 from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.telemetry.source import TelemetrySource
 

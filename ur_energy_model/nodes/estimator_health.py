@@ -12,8 +12,8 @@ import numpy as np
 from diagnostic_msgs.msg import DiagnosticStatus
 
 from ur_energy_model.energy.calculator import EnergyCalculator
-from ur_energy_model.energy.reader import SourceReader
-from ur_energy_model.energy.snapshot import Snapshot
+from ur_energy_model.energy.live.snapshot import Snapshot
+from ur_energy_model.energy.live.source_reader import SourceReader
 from ur_energy_model.nodes import conversions as convert
 from ur_energy_model.nodes.watched_model import WatchedModel
 from ur_energy_model.telemetry.clock import HostClock

@@ -23,8 +23,8 @@ from ur_energy_model.nodes.managed import LIVE, ManagedNode
 from ur_energy_model.nodes.running import run
 from ur_energy_model.telemetry.decimation import Decimator
 from ur_energy_model.telemetry.fields import ENERGY_FIELDS
-from ur_energy_model.telemetry.recorder import Recorder
-from ur_energy_model.telemetry.rtde import RtdeSource
+from ur_energy_model.telemetry.recording.recorder import Recorder
+from ur_energy_model.telemetry.rtde.source import RtdeSource
 from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.telemetry.source import TelemetrySource
 

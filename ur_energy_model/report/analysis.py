@@ -16,18 +16,18 @@ from numpy.typing import NDArray
 
 from ur_energy_model.energy.power_options import MEASURED_FIELDS
 from ur_energy_model.errors import RecordingError
-from ur_energy_model.identification.comparison import (
+from ur_energy_model.identification.evaluation.comparison import (
     Comparison,
     compare,
     compare_target_torque,
 )
-from ur_energy_model.identification.evaluation import read_for_comparison
-from ur_energy_model.identification.session_anchor import anchored_friction
+from ur_energy_model.identification.evaluation.evaluation import read_for_comparison
+from ur_energy_model.identification.evaluation.session_anchor import anchored_friction
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.setup import Payload
 from ur_energy_model.report.powers import Breaks, Powers, breaks_of, powers_of
-from ur_energy_model.telemetry.bags import iterate_bag
+from ur_energy_model.telemetry.bag.source import iterate_bag
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, concatenate
 
 Array = NDArray[np.float64]

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
-from ur_energy_model.identification.base_parameters import snapped_to_axis
-from ur_energy_model.identification.regrouping import FullRegressor, regroup
+from ur_energy_model.identification.dynamics.base_parameters import snapped_to_axis
+from ur_energy_model.identification.dynamics.regrouping import FullRegressor, regroup
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.report import gallery, power_gallery, tables

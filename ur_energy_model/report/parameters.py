@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.model.energy_model import EnergyModel, JointModel
-from ur_energy_model.model.friction import PARAMETER_UNITS
-from ur_energy_model.model.friction_terms import OperatingPoint
+from ur_energy_model.model.friction.law import PARAMETER_UNITS
+from ur_energy_model.model.friction.terms import OperatingPoint
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.report.charts import (
     Interval,

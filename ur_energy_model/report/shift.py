@@ -14,13 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ur_energy_model.energy.channels import ArmState, Channels
-from ur_energy_model.energy.cycles import Cycle, Trigger
-from ur_energy_model.energy.live import LIVE_FIELDS, LiveEstimator, LiveOptions
+from ur_energy_model.energy.live.cycles import Cycle, Trigger
+from ur_energy_model.energy.live.estimator import LIVE_FIELDS, LiveEstimator, LiveOptions
 from ur_energy_model.energy.meter import CONFIDENCE, MeterReading
 from ur_energy_model.errors import InputError
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import load_robot
-from ur_energy_model.telemetry.bags import iterate_bag
+from ur_energy_model.telemetry.bag.source import iterate_bag
 
 Array = NDArray[np.float64]
 Progress = Callable[[float, str], None]

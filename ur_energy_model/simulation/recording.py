@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from ur_energy_model.simulation.arm import SimulatedArm
+from ur_energy_model.simulation.arm.simulated_arm import SimulatedArm
 from ur_energy_model.telemetry.fields import ENERGY_FIELDS, FIELDS
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 

@@ -10,12 +10,12 @@ from pathlib import Path
 from ur_energy_model.errors import ControllerError, InputError
 from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.model.setup import Payload, Setup
-from ur_energy_model.simulation.arm import SimulatedArm
-from ur_energy_model.simulation.controller import Kind
-from ur_energy_model.simulation.faults import Faults
-from ur_energy_model.simulation.identity import Identity
-from ur_energy_model.simulation.named_motions import named_motion
-from ur_energy_model.simulation.server import SimulatedController
+from ur_energy_model.simulation.arm.joint_controller import Kind
+from ur_energy_model.simulation.arm.simulated_arm import SimulatedArm
+from ur_energy_model.simulation.control.identity import Identity
+from ur_energy_model.simulation.ports.faults import Faults
+from ur_energy_model.simulation.ports.server import SimulatedController
+from ur_energy_model.trajectory.named_motions import named_motion
 
 DEFAULT_VERSION = {"cb3": (3, 15, 8), "e-series": (5, 11, 1)}
 """Software version of a simulated controller, by generation."""

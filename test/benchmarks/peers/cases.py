@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 from test.identification.exact_arm import write_bag
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.setup import Payload
-from ur_energy_model.simulation.arm import SimulatedArm
-from ur_energy_model.simulation.commands import Pause, Play
-from ur_energy_model.simulation.named_motions import named_motion
+from ur_energy_model.simulation.arm.commands import Pause, Play
+from ur_energy_model.simulation.arm.simulated_arm import SimulatedArm
 from ur_energy_model.simulation.recording import record_arm
-from ur_energy_model.telemetry.csv_import import read_csv
+from ur_energy_model.telemetry.csv.importing import read_csv
 from ur_energy_model.telemetry.samples import concatenate
+from ur_energy_model.trajectory.named_motions import named_motion
 
 Array = NDArray[np.float64]
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from test.benchmarks.peers.methods import SMOOTHING, same_mounting, torque_per_ampere
 from test.benchmarks.peers.recorded import Part, Recorded
-from ur_energy_model.identification.base_parameters import snapped_to_axis
+from ur_energy_model.identification.dynamics.base_parameters import snapped_to_axis
 
 Array = NDArray[np.float64]
 

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from test.benchmarks.peers.recorded import Part, Recorded
-from ur_energy_model.identification.base_parameters import snapped_to_axis
-from ur_energy_model.identification.power_columns import PowerRows, power_columns
-from ur_energy_model.identification.regrouping import FullRegressor, regroup
+from ur_energy_model.identification.dynamics.base_parameters import snapped_to_axis
+from ur_energy_model.identification.dynamics.regrouping import FullRegressor, regroup
+from ur_energy_model.identification.power.columns import PowerRows, power_columns
 from ur_energy_model.model.robots import RobotDescription
 
 Array = NDArray[np.float64]

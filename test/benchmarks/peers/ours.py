@@ -16,7 +16,7 @@ from test.benchmarks.peers.recorded import Part
 from ur_energy_model.cli.main import main
 from ur_energy_model.errors import UrEnergyError
 from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.model.friction_bank import FrictionBank
+from ur_energy_model.model.friction.bank import FrictionBank
 
 Array = NDArray[np.float64]
 

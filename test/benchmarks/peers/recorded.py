@@ -11,16 +11,16 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ur_energy_model.identification.comparison import Setups
-from ur_energy_model.identification.currents import MOVING_SPEED
-from ur_energy_model.identification.power_columns import STANDSTILL_SPEED, PowerRows, power_rows
+from ur_energy_model.identification.dynamics.setups import estimate_setups
+from ur_energy_model.identification.evaluation.comparison import Setups
+from ur_energy_model.identification.friction.current_fit import MOVING_SPEED
+from ur_energy_model.identification.power.columns import STANDSTILL_SPEED, PowerRows, power_rows
 from ur_energy_model.identification.recording import read_recording
-from ur_energy_model.identification.setups import estimate_setups
-from ur_energy_model.identification.signals import Motion, NarrowFilter
+from ur_energy_model.identification.regression.signals import Motion, NarrowFilter
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.model.setup import Setup
-from ur_energy_model.telemetry.bags import iterate_bag
+from ur_energy_model.telemetry.bag.source import iterate_bag
 from ur_energy_model.telemetry.samples import concatenate
 
 Array = NDArray[np.float64]

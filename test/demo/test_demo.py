@@ -1,0 +1,143 @@
+"""The demo, end to end: its numbers against the truth, its files, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ur_energy_model.demo.processes import ChildError, Processes
+from ur_energy_model.demo.run import MARK, _fresh_folder
+from ur_energy_model.demo.truth import true_energy
+from ur_energy_model.errors import InputError
+
+DEMO = (sys.executable, "-m", "ur_energy_model.cli.main", "demo", "--seed", "7")
+
+
+def children_of(session_text: str) -> list[str]:
+    """Command lines of running processes that mention a text."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            line = path.read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:
+            continue
+        if session_text in line and int(path.parent.name) != os.getpid():
+            found.append(line)
+    return found
+
+
+@pytest.mark.timeout(240)
+def test_demo_finds_the_energy_of_the_simulated_arm(
+    tmp_path: Path, fresh_host: Callable[[], str]
+) -> None:
+    output = tmp_path / "demo_output"
+    done = subprocess.run(
+        [*DEMO, "--host", fresh_host(), "--seconds", "15", "-o", str(output)],
+        capture_output=True,
+        text=True,
+        timeout=230,
+    )
+    assert done.returncode == 0, done.stderr
+    result = json.loads((output / "result.json").read_text())
+    truth, estimate = result["truth"], result["estimate"]
+    assert estimate["bus_energy"] == pytest.approx(truth["bus_energy"], rel=0.01)
+    assert estimate["total"]["supply_energy"] == pytest.approx(truth["bus_energy"], rel=0.03)
+    assert estimate["total"]["electrical_energy"] == pytest.approx(
+        sum(truth["electrical_energy"]), rel=0.06
+    )
+    assert "samples lost by the logger: 0" in done.stderr
+    assert "live /energy/total/energy" in done.stderr
+    names = [line.split()[0] for line in done.stdout.rpartition(":\n")[2].splitlines()]
+    assert {"model.yaml", "result.json", "truth_trajectory_b.json"} <= set(names)
+    assert all((output / name).exists() for name in names)
+    assert not children_of(str(output))
+
+
+@pytest.mark.timeout(120)
+def test_demo_leaves_nothing_running_when_interrupted(
+    tmp_path: Path, fresh_host: Callable[[], str]
+) -> None:
+    output = tmp_path / "demo_output"
+    with subprocess.Popen(
+        [*DEMO, "--host", fresh_host(), "-o", str(output)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as demo:
+        assert demo.stderr is not None
+        for line in demo.stderr:
+            if "the logger records ..." in line:
+                break
+        time.sleep(1.0)
+        demo.send_signal(signal.SIGINT)
+        demo.communicate(timeout=40)
+    assert demo.returncode == 130
+    assert not children_of(str(output))
+
+
+def test_processes_report_a_child_that_ended(tmp_path: Path) -> None:
+    with Processes(tmp_path, {}) as processes:
+        processes.start("short", [sys.executable, "-c", "print('over'); raise SystemExit(3)"])
+        with pytest.raises(ChildError, match="short ended with exit code 3"):
+            processes.wait_until(lambda: False, "short", timeout=20.0)
+        assert processes.log("short").read_text() == "over\n"
+
+
+def test_processes_take_sigterm_like_ctrl_c(tmp_path: Path) -> None:
+    seconds = f"1000.{os.getpid()}"
+    script = (
+        "import sys, time\nfrom pathlib import Path\n"
+        "from ur_energy_model.demo.processes import Processes\n"
+        "with Processes(Path(sys.argv[1]), {}) as children:\n"
+        f"    children.start('sleeper', ['sleep', '{seconds}'])\n"
+        "    print('started', flush=True)\n    time.sleep(60)\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", script, str(tmp_path)],
+        stdout=subprocess.PIPE,
+        text=True,
+        stderr=subprocess.DEVNULL,
+    ) as parent:
+        assert parent.stdout is not None
+        assert parent.stdout.readline() == "started\n"
+        end = time.monotonic() + 10.0
+        while not children_of(f"sleep {seconds}") and time.monotonic() < end:
+            time.sleep(0.05)
+        assert children_of(f"sleep {seconds}")
+        parent.send_signal(signal.SIGTERM)
+        parent.wait(timeout=20)
+    assert not children_of(f"sleep {seconds}")
+
+
+def test_folder_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("years of work")
+    with pytest.raises(InputError, match="not from an earlier demo"):
+        _fresh_folder(tmp_path)
+    (tmp_path / MARK).touch()
+    assert _fresh_folder(tmp_path) == tmp_path
+    assert [path.name for path in tmp_path.iterdir()] == [MARK]
+
+
+def test_true_energy_between_two_times(tmp_path: Path) -> None:
+    time_, ramp = np.array([10.0, 20.0]), np.array([[0.0, 0.0], [100.0, 40.0]])
+    np.savez(
+        tmp_path / "truth.npz",
+        timestamp=time_,
+        mechanical_energy=ramp,
+        electrical_energy=2 * ramp,
+        bus_energy=np.array([0.0, 500.0]),
+    )
+    (tmp_path / "truth.json").write_text('{"arrays": "truth.npz"}')
+    truth = true_energy(tmp_path / "truth.json", 12.0, 17.0)
+    assert truth.mechanical == pytest.approx([50.0, 20.0])
+    assert truth.electrical == pytest.approx([100.0, 40.0])
+    assert truth.bus == pytest.approx(250.0)

@@ -1,0 +1,160 @@
+"""Energy of planned trajectories."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from test.energy.known_arm import ROBOT, known_model
+from ur_energy_model.energy.prediction import predict_energy
+from ur_energy_model.errors import InputError
+from ur_energy_model.trajectory.plan import Plan
+from ur_energy_model.trajectory.plan_csv import read_plan
+
+NAMES = ROBOT.joint_names
+
+
+def quintic(points: int, derivatives: int = 2) -> Plan:
+    """A rest-to-rest motion of 2 s through `points` points of one quintic."""
+    time = np.linspace(0.0, 2.0, points)
+    s = time / 2.0
+    reach = np.array([1.0, -0.5, 0.8, 0.3, -0.2, 0.6])
+    q = np.outer(10 * s**3 - 15 * s**4 + 6 * s**5, reach)
+    qd = np.outer((30 * s**2 - 60 * s**3 + 30 * s**4) / 2.0, reach)
+    qdd = np.outer((60 * s - 180 * s**2 + 120 * s**3) / 4.0, reach)
+    return Plan(time, q, qd if derivatives > 0 else None, qdd if derivatives > 1 else None)
+
+
+def test_energy_is_the_integral_of_the_predicted_power() -> None:
+    model, dense = known_model(), quintic(2001)
+    assert dense.qd is not None
+    assert dense.qdd is not None
+    split = model.predict(dense.q, dense.qd, dense.qdd)
+    found = predict_energy(model, quintic(3))
+    assert found.total == pytest.approx(np.trapezoid(split.total_power, dense.time), rel=1e-4)
+    each = np.trapezoid(split.electrical_power, dense.time, axis=0)
+    assert found.electrical == pytest.approx(each, rel=1e-3, abs=0.01)
+    assert found.peak_power == pytest.approx(split.total_power.max(), rel=1e-3)
+    assert found.duration == 2.0
+
+
+@pytest.mark.parametrize("derivatives", [0, 1])
+def test_points_without_derivatives_are_interpolated(derivatives: int) -> None:
+    model = known_model()
+    whole = predict_energy(model, quintic(3)).total
+    assert predict_energy(model, quintic(21, derivatives)).total == pytest.approx(whole, rel=1e-3)
+
+
+def test_deviation_holds_standby_and_motors() -> None:
+    model, still = known_model(), Plan(np.array([0.0, 10.0]), np.zeros((2, 6)))
+    found = predict_energy(model, still)
+    held = model.predict(*np.zeros((3, 1, 6)))
+    shares = held.current_std[0] / np.maximum(np.abs(held.current[0]), 1e-9)
+    motors = 2 * shares * held.copper_loss[0] * 10.0  # copper loss is of the current squared
+    assert found.electrical_std == pytest.approx(motors, rel=1e-6)
+    standby = np.hypot(0.5, model.sessions.standby) * 10.0
+    assert found.total_std == pytest.approx(np.hypot(standby, np.linalg.norm(motors)), rel=1e-6)
+    assert predict_energy(known_model(), quintic(3)).electrical_std.min() > 0
+
+
+def test_half_speed_takes_twice_as_long() -> None:
+    model = known_model()
+    slow = predict_energy(model, quintic(3), speed_scaling=0.5)
+    plan = quintic(3)
+    assert plan.qd is not None
+    assert plan.qdd is not None
+    stretched = Plan(plan.time * 2, plan.q, plan.qd / 2, plan.qdd / 4)
+    assert slow.duration == 4.0
+    assert slow.total == pytest.approx(predict_energy(model, stretched).total, rel=1e-4)
+
+
+def test_a_tracked_standby_shifts_the_total() -> None:
+    model = known_model()
+    plain = predict_energy(model, quintic(3))
+    here = model.in_session(replace(model.session, standby=30.0, standby_std=0.5))
+    shifted = predict_energy(here, quintic(3))
+    assert shifted.total - plain.total == pytest.approx(5.0 * 2.0)
+    assert shifted.total_std < plain.total_std
+
+
+def test_plans_that_cannot_be_are_refused() -> None:
+    model = known_model()
+    with pytest.raises(InputError, match="has 2 joints"):
+        predict_energy(model, Plan(np.array([0.0, 1.0]), np.zeros((2, 2))))
+    with pytest.raises(InputError, match="speed scaling"):
+        predict_energy(model, quintic(3), speed_scaling=0.0)
+    with pytest.raises(InputError, match="increase at point 2"):
+        Plan(np.array([0.0, 1.0, 1.0]), np.zeros((3, 6)))
+    with pytest.raises(InputError, match="two points"):
+        Plan(np.array([0.0]), np.zeros((1, 6)))
+    with pytest.raises(InputError, match="not finite"):
+        Plan(np.array([0.0, 1.0]), np.full((2, 6), np.nan))
+
+
+@pytest.mark.parametrize(
+    ("scale", "problem"),
+    [(90.0, "shoulder_pan_joint: reaches 90 rad"), (5.0, "needs 4.68. rad/s.*more time")],
+)
+def test_plans_beyond_the_arm_are_refused(scale: float, problem: str) -> None:
+    plan = quintic(21)
+    with pytest.raises(InputError, match=problem):
+        predict_energy(known_model(), Plan(plan.time, scale * plan.q))
+
+
+def write(path: Path, header: list[str], rows: np.ndarray) -> Path:
+    lines = [",".join(header), *(",".join(map(repr, map(float, row))) for row in rows)]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+@pytest.mark.parametrize("stem", ["q", "target_q", "actual_q"])
+def test_a_csv_file_is_read(tmp_path: Path, stem: str) -> None:
+    plan = quintic(5)
+    assert plan.qd is not None
+    header = ["time", *(f"{stem}_{i}" for i in range(6)), *(f"qd_{i}" for i in range(6)), "note"]
+    rows = np.column_stack([plan.time, plan.q, plan.qd, np.zeros(5)])
+    read = read_plan(write(tmp_path / "t.csv", header, rows), NAMES)
+    assert read.q == pytest.approx(plan.q)
+    assert read.qd == pytest.approx(plan.qd)
+    assert read.qdd is None
+
+
+def test_a_csv_file_of_a_spreadsheet_is_read(tmp_path: Path) -> None:
+    plan = quintic(5)
+    header = ["time", *(f"q_{i}" for i in range(6))]
+    path = write(tmp_path / "t.csv", header, np.column_stack([plan.time, plan.q]))
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes().replace(b"\n", b"\r\n"))
+    assert read_plan(path, NAMES).q == pytest.approx(plan.q)
+
+
+def test_positions_may_be_named_by_joint(tmp_path: Path) -> None:
+    plan = quintic(5)
+    path = write(tmp_path / "t.csv", ["t", *NAMES], np.column_stack([plan.time, plan.q]))
+    assert read_plan(path, NAMES).q == pytest.approx(plan.q)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "is empty"),
+        ("a,b\n1,2\n", "time: is missing"),
+        ("time,q_0\n0,1\n", "q_0: is missing"),
+        ("time,q_0,q_1,q_2,q_3,q_4,q_5\n0,1\n", "line 2 has 2 columns"),
+        ("time,q_0,q_1,q_2,q_3,q_4,q_5\n0,0,0,x,0,0,0\n", "q_2: holds something"),
+        ("time,q_0,q_1,q_2,q_3,q_4,q_5\n", "two points"),
+    ],
+)
+def test_csv_files_that_cannot_be_used_say_why(tmp_path: Path, text: str, problem: str) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(text)
+    with pytest.raises(InputError, match=problem) as refusal:
+        read_plan(path, NAMES)
+    assert str(path) in str(refusal.value)
+
+
+def test_a_file_that_is_not_there_says_so(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot be read"):
+        read_plan(tmp_path / "none.csv", NAMES)

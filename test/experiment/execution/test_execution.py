@@ -1,0 +1,233 @@
+"""Trajectories on a simulated controller, through ur_rtde: recorded whole, or stopped and kept."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ur_energy_model.errors import ControllerError, MotionRefusedError, RecordingError
+from ur_energy_model.experiment.execution.execution import execute
+from ur_energy_model.experiment.execution.execution_plan import ExecutionPlan, MotionSummary
+from ur_energy_model.experiment.execution.mover import Mover
+from ur_energy_model.model.robots import load_robot
+from ur_energy_model.resources import config_file
+from ur_energy_model.telemetry.bag.source import read_bag
+from ur_energy_model.telemetry.rtde.source import RtdeSource
+from ur_energy_model.trajectory.fourier import FourierTrajectory, load_trajectory, save_trajectory
+from ur_energy_model.trajectory.planner import home_of
+
+RATE = 500.0
+
+
+@pytest.fixture(scope="module")
+def controller(simulate, fresh_host):
+    host = fresh_host()
+    simulate(host, "--motion", "hold")
+    return host
+
+
+@pytest.fixture(scope="module")
+def short() -> FourierTrajectory:
+    """The UR5e's trajectory at a twelfth of its size, which begins a little beside home."""
+    whole = load_trajectory(config_file("excitation", "ur5e.yaml"))
+    a, b = whole.a / 12, whole.b / 12
+    start = home_of(load_robot("ur5e")) + 0.05
+    return replace(whole, q0=start + b.sum(axis=1), a=a, b=b, period=4.0, repetitions=1, design={})
+
+
+def yes(summary: MotionSummary) -> bool:
+    return True
+
+
+class Execution:
+    """`ur_energy excite --execute` in a process of its own; ended with the test."""
+
+    def __init__(self, host: str, trajectory: FourierTrajectory, folder: Path) -> None:
+        path = folder / "trajectory.yaml"
+        save_trajectory(path, trajectory)
+        self.bag = folder / "bag"
+        self.child = subprocess.Popen(
+            [
+                sys.executable,
+                "-m",
+                "ur_energy_model.cli.main",
+                "excite",
+                "--execute",
+                str(path),
+                "--host",
+                host,
+                "-o",
+                str(self.bag),
+                "--yes",
+                "--json",
+            ],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def __enter__(self) -> Execution:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.child.kill()
+        self.child.communicate()
+
+    def wait_until_recorded(self, size: int = 400_000) -> None:
+        """Until the recording has this many bytes: some seconds of it, on any machine."""
+        file = self.bag / "bag_0.mcap"
+        while not file.exists() or file.stat().st_size < size:
+            assert self.child.poll() is None, self.child.communicate()[1]
+            time.sleep(0.05)
+
+    def end(self) -> tuple[int, str, str]:
+        """Exit code, stdout, stderr."""
+        try:
+            output, errors = self.child.communicate(timeout=90)
+        except subprocess.TimeoutExpired:
+            self.child.kill()
+            pytest.fail(f"it does not end; it said: {self.child.communicate()[1]}")
+        return self.child.returncode, output, errors
+
+
+def tell_simulation(host: str, line: str) -> None:
+    """Send a line to the port on which a simulation takes orders."""
+    with (
+        socket.create_connection((host, 29998), timeout=10) as connection,
+        connection.makefile("rw") as lines,
+    ):
+        lines.readline()
+        lines.write(f"{line}\n")
+        lines.flush()
+        assert lines.readline().startswith("ok")
+
+
+def test_recorded_whole(controller, short, problem, tmp_path):
+    shown: list[MotionSummary] = []
+
+    def approve(summary: MotionSummary) -> bool:
+        shown.append(summary)
+        return True
+
+    result = execute(
+        ExecutionPlan(short, problem.limits), controller, tmp_path / "bag", approve=approve
+    )
+    assert result.completed, result.reason
+    assert result.status.lost == 0
+    assert result.following_error < 0.02
+    (summary,) = shown
+    assert summary.robot == "ur5e"
+    np.testing.assert_allclose(summary.start, short.start)
+    assert summary.joint_speed.max() < 3.2
+
+    telemetry = read_bag(tmp_path / "bag")
+    assert telemetry.gaps == ()
+    assert telemetry.info.simulated
+    np.testing.assert_allclose(np.diff(telemetry.time), 1 / RATE, atol=1e-6)
+    # The arm went where the series says, later by the controller's lag and the rest before.
+    moving = np.flatnonzero(np.abs(telemetry["target_qd"]).max(axis=1) > 1e-4)
+    begin, end = telemetry.time[moving[0]], telemetry.time[moving[-1]]
+    assert end - begin == pytest.approx(short.duration, rel=0.1)
+    reached = telemetry["actual_q"]
+    wanted = short.at(np.linspace(0, short.duration, 500))[0]
+    np.testing.assert_allclose(reached.max(axis=0), wanted.max(axis=0), atol=0.02)
+    np.testing.assert_allclose(reached.min(axis=0), wanted.min(axis=0), atol=0.02)
+
+
+def test_nothing_moves_without_a_yes(controller, short, problem, tmp_path):
+    plan = ExecutionPlan(short, problem.limits)
+    with pytest.raises(MotionRefusedError, match="nothing moved"):
+        execute(plan, controller, tmp_path / "bag", approve=lambda summary: False)
+    assert not (tmp_path / "bag").exists()
+
+
+def test_unsafe_trajectories_are_refused_before_connecting(short, problem, tmp_path):
+    wild = replace(short, a=20 * short.a, b=20 * short.b)
+    with pytest.raises(MotionRefusedError, match="not safe"):
+        execute(ExecutionPlan(wild, problem.limits), "127.0.15.99", tmp_path / "bag", approve=yes)
+
+
+def test_existing_bags_are_left_alone(short, problem, tmp_path):
+    (tmp_path / "bag").mkdir()
+    with pytest.raises(RecordingError, match="exists"):
+        execute(ExecutionPlan(short, problem.limits), "127.0.15.99", tmp_path / "bag", approve=yes)
+
+
+def test_no_controller_is_one_clear_error(short, problem, tmp_path):
+    plan = ExecutionPlan(short, problem.limits)
+    with pytest.raises(ControllerError, match=r"127\.0\.15\.99"):
+        execute(plan, "127.0.15.99", tmp_path / "bag", approve=yes)
+
+
+def test_a_peer_without_control_ports_is_refused():
+    mover = Mover("127.0.15.98", RATE)
+    with pytest.raises(ControllerError, match="remote control"), mover:
+        pass
+
+
+def test_interrupt_stops_the_arm_and_keeps_the_bag(controller, short, tmp_path):
+    with Execution(controller, replace(short, repetitions=6), tmp_path) as execution:
+        execution.wait_until_recorded()
+        execution.child.send_signal(signal.SIGINT)
+        code, _, errors = execution.end()
+    assert code == 130, errors
+    telemetry = read_bag(execution.bag)
+    assert len(telemetry) > RATE
+    assert np.abs(telemetry["target_qd"]).max() > 0.05
+    # It was slowed down on its path within half a second, not cut off.
+    assert np.abs(telemetry["target_qd"][-1]).max() < 0.02
+    assert (telemetry["safety_mode"] == 1).all()
+
+
+def test_a_dead_controller_ends_the_run_and_keeps_the_bag(simulate, fresh_host, short, tmp_path):
+    host = fresh_host()
+    controller = simulate(host, "--motion", "hold")
+    with Execution(host, replace(short, repetitions=6), tmp_path) as execution:
+        execution.wait_until_recorded()
+        controller.kill()
+        code, output, errors = execution.end()
+    assert code == 1, errors
+    assert output == ""
+    assert "kept" in errors.splitlines()[-1]
+    telemetry = read_bag(execution.bag)
+    assert len(telemetry) > RATE
+    assert telemetry.gaps == ()
+
+
+@pytest.mark.parametrize("fault", ["stalled_stream@0+inf", "closed_socket@0"])
+def test_a_cut_connection_stops_the_arm(simulate, fresh_host, short, tmp_path, fault):
+    """The arm itself is at rest soon after, though nobody can tell it any more."""
+    host = fresh_host()
+    controller = simulate(host, "--motion", "hold")
+    with Execution(host, replace(short, repetitions=8), tmp_path) as execution:
+        execution.wait_until_recorded()
+        tell_simulation(host, f"fault {fault}")
+        code, _, errors = execution.end()
+    assert code == 1, errors
+    assert "kept" in errors.splitlines()[-1]
+    assert len(read_bag(execution.bag)) > RATE
+    tell_simulation(host, "clear")
+    with RtdeSource(host, patience=10.0) as source:
+        after = source.read(2.0)
+    assert after is not None
+    assert np.abs(after["target_qd"]).max() < 1e-3
+    controller.terminate()
+
+
+def test_json_tells_what_was_recorded(controller, short, tmp_path):
+    with Execution(controller, short, tmp_path) as execution:
+        code, output, errors = execution.end()
+    assert code == 0, errors
+    result = json.loads(output)
+    assert result["completed"]
+    assert result["lost"] == 0
+    assert result["samples"] == len(read_bag(execution.bag))

@@ -1,0 +1,151 @@
+"""The protocols of the papers, from design to verdict, on an arm that nobody waits for."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from test.identification.exact_arm import write_bag
+from ur_energy_model.experiment.design.design import Design
+from ur_energy_model.experiment.design.problem import DesignProblem, DesignRequest
+from ur_energy_model.experiment.execution.execution_plan import ExecutionPlan
+from ur_energy_model.experiment.limits import check
+from ur_energy_model.experiment.protocols.protocol import Outcome, Session
+from ur_energy_model.experiment.protocols.recipes import (
+    PAYLOAD,
+    PROTOCOLS,
+    identify_known_payload,
+    run_protocol,
+)
+from ur_energy_model.model.robots import load_robot
+from ur_energy_model.model.setup import Payload
+from ur_energy_model.plain import plain
+from ur_energy_model.resources import config_file
+from ur_energy_model.simulation.arm.commands import Follow, MoveJ
+from ur_energy_model.simulation.arm.simulated_arm import SimulatedArm
+from ur_energy_model.simulation.recording import record_arm
+from ur_energy_model.trajectory.fourier import FourierTrajectory, load_trajectory
+from ur_energy_model.trajectory.motions import Hold
+from ur_energy_model.trajectory.planner import home_of
+
+ROBOT = load_robot("ur5")
+"""Its controller has the fewest cycles a second, which makes these tests quick."""
+
+
+class UnhurriedArm:
+    """A simulated arm that runs and records plans as fast as it can be computed."""
+
+    def __init__(self) -> None:
+        home = Hold(home_of(ROBOT))
+        self.arm = SimulatedArm(ROBOT, motion=home, seed=4, controller_version=(3, 15, 8))
+
+    def run(self, plan: ExecutionPlan, bag: Path) -> None:
+        """As `ur_energy excite --execute` does, on the simulation's own clock."""
+        arm = self.arm
+        arm.command(MoveJ(plan.trajectory.start))
+        while arm.busy:
+            arm.tick()
+        arm.command(Follow(plan.trajectory))
+        write_bag(bag, record_arm(arm, plan.trajectory.duration + 1.0))
+
+    def mount(self, mass: float) -> None:
+        """Put a payload on the flange that the controller is not told of."""
+        self.arm.carry(Payload(mass, np.array([0.0, 0.0, 0.05])))
+
+
+@dataclass
+class QuickSession(Session):
+    """A session whose designs are there already: a search has tests of its own."""
+
+    designs: list[FourierTrajectory] = field(default_factory=list)
+
+    def design(self, name: str, seed: int) -> Design:
+        problem = DesignProblem(DesignRequest(ROBOT))
+        trajectory = self.designs.pop(0)
+        verdict = check(trajectory, problem.limits)
+        assert verdict.passed, verdict.problems
+        condition = problem.condition_number(trajectory)
+        return Design(trajectory, condition, "condition", condition, verdict, 0.0, 1)
+
+
+@pytest.fixture
+def arm() -> UnhurriedArm:
+    return UnhurriedArm()
+
+
+@pytest.fixture
+def session(arm: UnhurriedArm, tmp_path: Path) -> QuickSession:
+    shipped = load_trajectory(config_file("excitation", "ur5.yaml")).repeated(1)
+    designs = [shipped, replace(shipped, period=1.3 * shipped.period)]
+    return QuickSession(
+        ROBOT,
+        tmp_path,
+        arm.run,
+        arm.mount,
+        lambda fraction, text: None,
+        simulated=True,
+        designs=designs,
+    )
+
+
+def figures(outcome: Outcome, start: str) -> object:
+    """What was found here, by the beginning of a row's name."""
+    (row,) = (row for row in outcome.rows if row.figure.startswith(start))
+    return row.here
+
+
+def check_files(outcome: Outcome, folder: Path, models: set[str], bags: set[str]) -> None:
+    """Everything is in the folder, and the verdict says what the outcome does."""
+    content = json.loads((folder / "verdict.json").read_text())
+    assert content == json.loads(json.dumps(plain(outcome.as_dict())))
+    table = (folder / "verdict.md").read_text()
+    assert all(row.figure in table for row in outcome.rows)
+    assert {path.name for path in folder.glob("model*.yaml")} == models
+    assert {path.parent.name for path in folder.glob("*/metadata.yaml")} == bags
+
+
+def test_s0_on_test_motions(session: QuickSession, arm: UnhurriedArm) -> None:
+    outcome = run_protocol("s0", session)
+    check_files(outcome, session.folder, {"model.yaml"}, {"trajectory_a", "trajectory_b"})
+    assert np.min(figures(outcome, "torque R2")) > 0.999
+    assert np.min(figures(outcome, "current R2")) > 0.97
+    model, measured = figures(outcome, "energy at the supply")
+    assert model == pytest.approx(measured, rel=0.03)
+    assert figures(outcome, "mean motor inertia, wrists") is None  # of a CB3 arm nobody knows it
+
+
+def test_s1_finds_base_parameters(session: QuickSession) -> None:
+    outcome = run_protocol("s1", session)
+    check_files(outcome, session.folder, {"model.yaml"}, {"excitation", "validation_run"})
+    assert figures(outcome, "base parameters") == 52
+    assert figures(outcome, "condition number, designed") < 60
+
+
+def test_s2_fits_power_in_two_ways(session: QuickSession) -> None:
+    outcome = run_protocol("s2", session)
+    models = {"model_ecbot.yaml", "model_physical.yaml"}
+    check_files(outcome, session.folder, models, {"training", "testing"})
+    for row in outcome.rows:
+        assert row.here[2] > 0.9, row.figure
+
+
+def test_s4_weighs_a_payload(session: QuickSession) -> None:
+    outcome = run_protocol("s4", session)
+    bags = {"excitation_unloaded", "general_unloaded", "excitation_loaded"}
+    check_files(outcome, session.folder, {"model.yaml"}, bags)
+    assert figures(outcome, "payload found") == pytest.approx(PAYLOAD, rel=0.05)
+    assert outcome.warnings == []
+
+
+def test_without_anybody_to_mount_the_payload_is_left_out(session: QuickSession) -> None:
+    session.mount = None
+    assert identify_known_payload(session, {}, session.designs[0], None, session.folder) == []
+    assert any("nobody is there to mount it" in warning for warning in session.warnings)
+
+
+def test_every_protocol_is_run_here() -> None:
+    assert set(PROTOCOLS) == {"s0", "s1", "s2", "s4"}

@@ -1,0 +1,270 @@
+"""Base parameters: rank, regrouping, values and their standard deviations, against known truth."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from ur_energy_model.errors import IdentificationError
+from ur_energy_model.identification.dynamics.base_parameters import (
+    BaseParameterFit,
+    snapped_to_axis,
+)
+from ur_energy_model.identification.dynamics.physical_consistency import (
+    nearest_possible,
+    pseudo_inertia,
+)
+from ur_energy_model.identification.dynamics.regrouping import FullRegressor, Regrouping, regroup
+from ur_energy_model.identification.regression.signals import motions
+from ur_energy_model.model.robots import RobotDescription, load_robot
+from ur_energy_model.model.setup import Setup
+from ur_energy_model.telemetry.samples import Telemetry
+
+Make = Callable[..., Telemetry]
+UPRIGHT = np.array([0.0, 0.0, -9.82])
+FRICTION = {"coulomb": 4.0, "viscous": 3.0}
+
+
+def fit_of(
+    robot: RobotDescription, made: Telemetry, gravity: np.ndarray = UPRIGHT, source: str = "current"
+) -> BaseParameterFit:
+    fit = BaseParameterFit(
+        robot, gravity, torque_source=source, torque_constant=np.full(robot.dof, 0.1)
+    )
+    for motion in motions([made], robot.dof, 20.0, 0.01):
+        fit.add(motion)
+    return fit
+
+
+def truth(fit: BaseParameterFit, coulomb: float, viscous: float) -> np.ndarray:
+    """Base values of the robot file's parameters with these frictions."""
+    full = fit.regressor.nominal()
+    names = fit.regressor.names
+    full[[name.startswith("fc") for name in names]] = coulomb
+    full[[name.startswith("fv") for name in names]] = viscous
+    return fit.regrouping.combination @ full
+
+
+class TestRegrouping:
+    @pytest.mark.parametrize(
+        ("name", "friction", "rank"),
+        [
+            # 36 inertial + 12 friction + 4 motor inertias (Raviola et al. 2021).
+            ("ur5", True, 52),
+            ("ur5", False, 40),
+            ("ur10e", True, 52),
+            ("ur3e", True, 52),
+            # Seven joints: 43 inertial + 14 friction + 5 motor inertias.
+            ("gen3", True, 62),
+            ("fr3", True, 62),
+        ],
+    )
+    def test_ranks(self, name: str, friction: bool, rank: int) -> None:
+        found = regroup(FullRegressor(load_robot(name), UPRIGHT, friction))
+        assert found.rank == rank
+        ahead, behind = found.singular_values[rank - 1], found.singular_values[rank]
+        assert behind < 1e-10 * ahead
+
+    def test_a_tilted_base_shows_two_more(self) -> None:
+        found = regroup(FullRegressor(load_robot("ur5"), np.array([0.0, 6.94, -6.94])))
+        assert found.rank == 54
+        upright = regroup(FullRegressor(load_robot("ur5"), UPRIGHT))
+        more = {found.names[k] for k in found.base} - {upright.names[k] for k in upright.base}
+        assert len(more) == 2
+        assert "mx_1" in more
+
+    @pytest.mark.parametrize("name", ["ur5e", "gen3", "fr3"])
+    def test_base_parameters_explain_the_full_torque(self, name: str) -> None:
+        """At states that the regrouping has not seen."""
+        regressor = FullRegressor(load_robot(name), UPRIGHT)
+        found = regroup(regressor, seed=0)
+        random = np.random.default_rng(99)
+        q, qd, qdd = random.normal(0, 2, (3, 30, regressor.robot.dof))
+        full = regressor(q, qd, qdd)
+        values = random.normal(0, 1, full.shape[-1])
+        assert np.allclose(full @ values, full[:, :, found.base] @ (found.combination @ values))
+
+    def test_expressions_say_what_the_combination_does(self) -> None:
+        found = regroup(FullRegressor(load_robot("ur5"), UPRIGHT))
+        values = dict(zip(found.names, np.random.default_rng(0).normal(0, 1, 78), strict=True))
+        for text, row in zip(found.expressions, found.combination, strict=True):
+            assert evaluate(text, values) == pytest.approx(
+                row @ np.array(list(values.values())), abs=2e-3
+            )
+        assert "fc_3" in found.expressions
+        assert any(text.startswith("Izz_2 ") and "Ja_2" in text for text in found.expressions)
+
+    def test_first_joint_shows_one_inertia_only(self) -> None:
+        found = regroup(FullRegressor(load_robot("ur5"), UPRIGHT))
+        own = [found.names[k] for k in found.base if found.names[k].endswith("_1")]
+        assert sorted(own) == ["Ja_1", "fc_1", "fv_1"]
+
+
+def evaluate(text: str, values: dict[str, float]) -> float:
+    """Value of an expression such as "Izz_2 - 0.1806 m_2 + Ja_2"."""
+    total, sign, factor = 0.0, 1.0, 1.0
+    for word in text.split():
+        if word in "+-":
+            sign = 1.0 if word == "+" else -1.0
+        elif word in values:
+            total += sign * factor * values[word]
+            sign = factor = 1.0
+        else:
+            factor = float(word)
+    return total
+
+
+class TestFit:
+    def test_recovers_the_truth(self, recording: Make) -> None:
+        robot = load_robot("ur5e")
+        fit = fit_of(robot, recording(robot, noise=0.3, **FRICTION))
+        found = fit.solve()
+        expected = truth(fit, **FRICTION)
+        assert found.regrouping.rank == 52
+        assert found.condition_number < 300
+        assert (found.torque_r2 > 0.99).all()
+        frictions = [text.startswith("f") for text in found.regrouping.expressions]
+        assert np.allclose(found.values[frictions], expected[frictions], rtol=0.05)
+        assert np.abs(found.values - expected).max() < 0.3
+
+    def test_target_moment_gives_the_controllers_own_parameters(self, recording: Make) -> None:
+        robot = load_robot("ur10e")
+        fit = fit_of(robot, recording(robot), source="target_moment")
+        found = fit.solve()
+        assert found.regrouping.rank == 40
+        assert np.allclose(found.values, truth(fit, 0, 0), atol=0.02)
+
+    def test_standard_deviations_cover_the_truth(self, recording: Make) -> None:
+        robot = load_robot("ur5e")
+        inside = []
+        for seed in range(8):
+            fit = fit_of(robot, recording(robot, noise=2.0, seed=seed, **FRICTION))
+            found = fit.solve()
+            inside.append(np.abs(found.values - truth(fit, **FRICTION)) < 1.96 * found.std)
+        assert 0.88 <= np.mean(inside) <= 1.0
+
+    def test_weighting_beats_ordinary_least_squares(self, recording: Make) -> None:
+        """Noise that differs between joints is what weights are for."""
+        robot = load_robot("ur5e")
+        noise = np.array([5.0, 5.0, 5.0, 0.05, 0.05, 0.05])
+        ordinary, weighted = [], []
+        for seed in range(4):
+            fit = fit_of(robot, recording(robot, noise=noise, seed=seed, **FRICTION))
+            found, expected = fit.solve(), truth(fit, **FRICTION)
+            wrist = [text.split()[0][-1] in "456" for text in found.regrouping.expressions]
+            ordinary.append(found.ordinary[wrist] - expected[wrist])
+            weighted.append(found.values[wrist] - expected[wrist])
+        assert np.std(weighted) < 0.5 * np.std(ordinary)
+
+    def test_merged_fits_equal_one_fit(self, recording: Make) -> None:
+        robot = load_robot("ur5e")
+        parts = [recording(robot, noise=0.3, seed=seed, **FRICTION) for seed in (1, 2)]
+        together = BaseParameterFit(robot, UPRIGHT, torque_constant=np.full(6, 0.1))
+        for part in parts:
+            for motion in motions([part], 6, 20.0, 0.01):
+                together.add(motion)
+        merged = fit_of(robot, parts[0])
+        merged.merge(fit_of(robot, parts[1]))
+        a, b = together.solve(), merged.solve()
+        assert np.allclose(a.values, b.values, atol=1e-6)
+        assert a.samples == b.samples
+
+    def test_verifies_on_another_motion(self, recording: Make) -> None:
+        robot = load_robot("ur5e")
+        found = fit_of(robot, recording(robot, noise=0.5, seed=1, **FRICTION)).solve()
+        other = fit_of(robot, recording(robot, noise=0.5, seed=2, **FRICTION))
+        check = other.verify(found.values)
+        assert (check.torque_r2 > 0.98).all()
+        assert check.normalised_error == pytest.approx(found.normalised_error, rel=0.3)
+
+    def test_normalised_error_is_the_residual_over_the_number_of_samples(
+        self, recording: Make
+    ) -> None:
+        robot = load_robot("ur5e")
+        fit = fit_of(robot, recording(robot, noise=0.5, **FRICTION))
+        found = fit.solve()
+        check = fit.verify(found.values)
+        assert np.allclose(check.torque_rms, found.torque_rms)
+        assert check.normalised_error < found.normalised_error  # which predicts blocks left out
+        squares = (found.torque_rms**2 * found.samples / 6).sum()
+        assert check.normalised_error == pytest.approx(np.sqrt(squares) / found.samples, rel=0.05)
+
+    def test_refuses_too_little_motion(self, recording: Make) -> None:
+        robot = load_robot("ur5e")
+        fit = fit_of(robot, recording(robot, noise=0.1, still=(0, 1, 2, 3, 4, 5)))
+        with pytest.raises(IdentificationError, match="ur_energy excite"):
+            fit.solve()
+
+    def test_refuses_currents_without_torque_constants(self) -> None:
+        with pytest.raises(IdentificationError, match="--from target_moment"):
+            BaseParameterFit(load_robot("fr3"), UPRIGHT)
+
+
+class TestPhysicalConsistency:
+    def test_fitted_arm_is_possible_and_fits_as_well(self, recording: Make) -> None:
+        robot = load_robot("ur5e")
+        found = fit_of(robot, recording(robot, noise=1.0, **FRICTION)).solve()
+        links = found.consistent.reshape(6, 13)
+        for parameters in links:
+            assert np.linalg.eigvalsh(pseudo_inertia(parameters[:10]))[0] > -1e-7
+        assert (links[:, 10:] > -1e-7).all()
+        assert np.allclose(found.consistent_rms, found.torque_rms, rtol=0.05)
+
+    def test_values_that_are_possible_stay(self) -> None:
+        regressor = FullRegressor(load_robot("ur10e"), UPRIGHT)
+        groups: Regrouping = regroup(regressor)
+        nominal = regressor.nominal()
+        other = nominal * 1.1
+        found = nearest_possible(
+            1e8 * np.eye(groups.rank),
+            groups.combination,
+            groups.combination @ other,
+            nominal,
+            np.full(len(nominal), 1.0),
+            6,
+        )
+        assert np.allclose(groups.combination @ found, groups.combination @ other, atol=1e-4)
+
+    def test_impossible_values_move_to_possible_ones(self) -> None:
+        """One link with a negative inertia asked for."""
+        base = np.eye(11)
+        asked = np.zeros(11)
+        asked[[0, 4, 6, 9, 10]] = 1.0, -1.0, 2.0, 2.0, -3.0
+        nominal = np.zeros(11)
+        nominal[[0, 4, 6, 9, 10]] = 1.0
+        found = nearest_possible(1e6 * np.eye(11), base, asked, nominal, np.ones(11), 1)
+        assert np.linalg.eigvalsh(pseudo_inertia(found[:10]))[0] > -1e-6
+        assert found[10] == pytest.approx(0.0, abs=1e-3)
+        assert found[0] == pytest.approx(1.0, abs=1e-2)
+
+    def test_pseudo_inertia_of_a_known_body(self) -> None:
+        """A point mass has the matrix m [r; 1] [r; 1]'."""
+        mass, place = 2.0, np.array([0.1, -0.2, 0.3])
+        tensor = mass * ((place @ place) * np.eye(3) - np.outer(place, place))
+        entries = tensor[[0, 0, 1, 0, 1, 2], [0, 1, 1, 2, 2, 2]]
+        ray = np.append(place, 1.0)
+        expected = mass * np.outer(ray, ray)
+        found = pseudo_inertia(np.concatenate([[mass], mass * place, entries]))
+        assert np.allclose(found, expected)
+
+
+@pytest.mark.parametrize(
+    ("gravity", "expected"),
+    [
+        ((0.001, -0.002, -9.82), (0, 0, -9.82)),
+        ((9.82, 0.01, 0.0), (9.82, 0, 0)),
+        ((0.0, 0.1, -9.8), (0.0, 0.1, -9.8)),
+    ],
+)
+def test_mountings_close_to_an_axis_count_as_on_it(gravity, expected) -> None:
+    assert np.allclose(snapped_to_axis(np.array(gravity)), expected, atol=1e-4)
+
+
+def test_tilted_mounting_is_fitted_as_such(recording: Make) -> None:
+    robot, gravity = load_robot("ur5e"), np.array([0.0, 6.94, -6.94])
+    fit = fit_of(robot, recording(robot, setup=Setup(gravity), noise=0.3, **FRICTION), gravity)
+    found = fit.solve()
+    assert found.regrouping.rank == 54
+    assert (found.torque_r2 > 0.99).all()

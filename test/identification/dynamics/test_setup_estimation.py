@@ -1,0 +1,214 @@
+"""Mounting, payload and motor inertia from target_moment, against known truth."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ur_energy_model.errors import IdentificationError, MissingFieldError
+from ur_energy_model.identification.dynamics.setup_estimation import estimate_setup_and_inertia
+from ur_energy_model.model.dynamics import ArmDynamics
+from ur_energy_model.model.robots import load_robot
+from ur_energy_model.model.setup import Payload, Setup, gravity_of_mounting
+from ur_energy_model.telemetry.csv.importing import read_csv
+from ur_energy_model.telemetry.samples import Telemetry, find_gaps
+
+Make = Callable[..., Telemetry]
+
+TILTED = gravity_of_mounting(np.radians(30), np.radians(70))
+LOAD = Payload(1.7, np.array([0.02, -0.03, 0.11]), np.diag([2e-3, 2e-3, 1e-3]))
+INERTIA = {"ur5e": np.array([1.8, 1.9, 2.0, 0.2, 0.22, 0.25])}
+
+
+@pytest.mark.parametrize("name", ["ur3e", "ur5e", "ur10e", "gen3", "fr3"])
+def test_finds_mounting_payload_and_inertia_of_any_arm(recording: Make, name: str) -> None:
+    robot = load_robot(name)
+    inertia = INERTIA.get(name, np.linspace(0.9, 0.1, robot.dof))
+    made = recording(robot, setup=Setup(TILTED, LOAD), reflected_inertia=inertia)
+
+    found = estimate_setup_and_inertia([made], robot)
+
+    assert found.setup_source == "estimated"
+    assert np.allclose(found.setup.gravity, TILTED, atol=0.01)
+    assert found.setup.payload.mass == pytest.approx(1.7, rel=2e-3)
+    assert np.allclose(found.setup.payload.center_of_mass, LOAD.center_of_mass, atol=1e-3)
+    assert np.allclose(found.reflected_inertia, inertia, rtol=5e-3)
+    assert found.identified.all()
+    assert found.rms.max() < 5e-3
+    assert found.recordings[0].delay == pytest.approx(0.0, abs=1e-4)
+
+
+def test_measured_motion_stands_in_where_targets_are_missing(recording: Make) -> None:
+    robot = load_robot("ur10e")
+    made = recording(robot, setup=Setup(TILTED, LOAD), seconds=50, targets=False)
+    random = np.random.default_rng(3)
+    noisy = {
+        **made.columns,
+        "actual_q": made["actual_q"] + 5e-5 * random.standard_normal(made["actual_q"].shape),
+        "actual_qd": made["actual_qd"] + 5e-3 * random.standard_normal(made["actual_q"].shape),
+    }
+    uneven = np.sort(random.choice(len(made), 4700, replace=False))
+    part = Telemetry(
+        made.time[uneven], {name: values[uneven] for name, values in noisy.items()}, made.info
+    )
+
+    found = estimate_setup_and_inertia([part], robot)
+
+    assert found.recordings[0].reference == "actual"
+    assert np.allclose(found.reflected_inertia, robot.reflected_inertia, rtol=0.02)
+    assert found.setup.payload.mass == pytest.approx(1.7, abs=0.02)
+    assert np.allclose(found.setup.gravity, TILTED, atol=0.03)
+
+
+def test_finds_the_delay_of_target_moment(recording: Make) -> None:
+    robot = load_robot("ur5e")
+    made = recording(robot)
+    q, qd, qdd = (made[f"target_{name}"] for name in ("q", "qd", "qdd"))
+    late = ArmDynamics(robot).inverse_dynamics(q - 0.003 * qd, qd, qdd)
+    columns = {**made.columns, "target_moment": late + robot.reflected_inertia * qdd}
+
+    found = estimate_setup_and_inertia([replace(made, columns=columns)], robot)
+
+    assert found.recordings[0].delay == pytest.approx(0.003, abs=2e-4)
+    assert np.allclose(found.reflected_inertia, robot.reflected_inertia, rtol=5e-3)
+
+
+def test_still_joints_keep_the_robot_files_inertia(recording: Make) -> None:
+    robot = load_robot("ur5e")
+    wrong = robot.reflected_inertia * 1.1
+    found = estimate_setup_and_inertia(
+        [recording(robot, reflected_inertia=wrong, still=(4,))], robot
+    )
+    assert list(found.identified) == [True, True, True, True, False, True]
+    assert found.reflected_inertia[4] == pytest.approx(robot.reflected_inertia[4])
+    assert found.reflected_inertia[0] == pytest.approx(wrong[0], rel=2e-3)
+
+
+def test_a_still_arm_leaves_the_stated_setup_alone(recording: Make) -> None:
+    robot = load_robot("ur5e")
+    stated = Setup(np.array([0.0, 0.0, -9.82]), Payload(2.0, np.array([0.0, 0.0, 0.05])))
+    made = recording(robot, setup=stated, still=tuple(range(6)))
+    found = estimate_setup_and_inertia([made], robot, configured=stated)
+    assert found.setup.payload.mass == pytest.approx(2.0, abs=0.02)
+    assert np.allclose(found.setup.gravity, stated.gravity, atol=0.05)
+    assert not found.identified.any()
+
+
+def test_freedrive_identifies_no_inertia(recording: Make) -> None:
+    """In freedrive target_qdd is zero and target_moment gravity alone."""
+    robot = load_robot("ur5e")
+    made = recording(robot, seconds=60)
+    hand = slice(2000, 4000)
+    columns = {name: values.copy() for name, values in made.columns.items()}
+    columns["target_qdd"][hand] = 0.0
+    columns["target_moment"][hand] = ArmDynamics(robot).gravity_torque(columns["target_q"][hand])
+    found = estimate_setup_and_inertia([replace(made, columns=columns)], robot)
+    assert np.allclose(found.reflected_inertia, robot.reflected_inertia, rtol=5e-3)
+    assert found.recordings[0].samples < 0.7 * 60 * 50
+
+
+def test_contradictions_with_what_is_stated_are_reported(recording: Make) -> None:
+    robot = load_robot("ur5e")
+    made = recording(robot, setup=Setup(TILTED, LOAD))
+    found = estimate_setup_and_inertia([made], robot, configured=Setup())
+    assert any("tilted by 30.0 degrees" in line for line in found.warnings)
+    assert any("1.70 kg where 0.00 kg is configured" in line for line in found.warnings)
+    agreed = estimate_setup_and_inertia([made], robot, configured=Setup(TILTED, LOAD))
+    assert agreed.warnings == ()
+
+
+def test_each_payload_of_a_recording_has_a_setup_of_its_own(recording: Make) -> None:
+    robot = load_robot("ur5e")
+    empty = recording(robot, seed=1, payload=0.0, source="shift")
+    heavy = recording(robot, setup=Setup(payload=LOAD), seed=2, payload=1.7, source="shift")
+    time = np.concatenate([empty.time, heavy.time + 60])
+    columns = {name: np.concatenate([empty[name], heavy[name]]) for name in empty.columns}
+    both = Telemetry(time, columns, empty.info, find_gaps(time, 0.01))
+
+    found = estimate_setup_and_inertia([both], robot)
+
+    masses = [entry.setup.payload.mass for entry in found.recordings]
+    assert masses == pytest.approx([0.0, 1.7], abs=0.01)
+    assert {entry.source for entry in found.recordings} == {"shift"}
+    assert found.warnings == ()
+
+
+def test_a_recording_in_parts_gives_what_the_whole_gives(recording: Make) -> None:
+    robot = load_robot("ur5e")
+    made = recording(robot, setup=Setup(TILTED, LOAD))
+    whole = estimate_setup_and_inertia([made], robot)
+    parts = [made.cut(slice(start, start + 700)) for start in range(0, len(made), 700)]
+    pieces = estimate_setup_and_inertia(parts, robot)
+    assert len(pieces.recordings) == 1
+    assert np.allclose(pieces.reflected_inertia, whole.reflected_inertia, rtol=1e-4)
+    assert np.allclose(pieces.setup.gravity, whole.setup.gravity, atol=1e-4)
+
+
+def test_a_poor_recording_borrows_the_mounting_of_a_good_one(recording: Make) -> None:
+    robot = load_robot("ur5e")
+    good = recording(robot, setup=Setup(TILTED), source="moving")
+    poor = recording(robot, setup=Setup(TILTED), source="still", still=tuple(range(6)))
+    found = estimate_setup_and_inertia([good, poor], robot)
+    assert np.allclose(found.of("still").setup.gravity, TILTED, atol=0.1)
+
+
+def test_identified_tensors_explain_what_the_robot_file_lacks(recording: Make) -> None:
+    robot = load_robot("ur5e")
+    fuller = replace(robot, inertia=robot.inertia + 0.05 * np.eye(3))
+    made = recording(fuller)
+    plain = estimate_setup_and_inertia([made], robot)
+    freed = estimate_setup_and_inertia([made], robot, identify_tensors=True)
+    assert plain.link_tensors is None
+    assert freed.rms.max() < 0.2 * plain.rms.max()
+
+
+def test_standard_deviations_cover_the_truth() -> None:
+    """With noise on target_moment 95 % intervals must hold the truth about as often as they say."""
+    from test.identification.conftest import made_up_recording
+
+    robot = load_robot("ur3e")
+    inside = []
+    for seed in range(30):
+        made = made_up_recording(robot, seconds=30, rate=50, seed=seed)
+        noise = 0.3 * np.random.default_rng(seed).standard_normal(made["target_moment"].shape)
+        columns = {**made.columns, "target_moment": made["target_moment"] + noise}
+        found = estimate_setup_and_inertia([replace(made, columns=columns)], robot)
+        error = np.abs(found.reflected_inertia - robot.reflected_inertia)
+        inside.append(error < 1.96 * found.std)
+    assert 0.88 <= np.mean(inside) <= 1.0
+
+
+def test_refuses_what_it_cannot_use(recording: Make) -> None:
+    robot = load_robot("ur5e")
+    made = recording(robot, seconds=5)
+    without = {name: v for name, v in made.columns.items() if name != "target_moment"}
+    with pytest.raises(MissingFieldError, match="target_moment"):
+        estimate_setup_and_inertia([replace(made, columns=without)], robot)
+    asleep = {**made.columns, "robot_mode": np.full(len(made), 5.0)}
+    with pytest.raises(IdentificationError, match="made up"):
+        estimate_setup_and_inertia([replace(made, columns=asleep)], robot)
+
+
+REAL = {
+    "ur5e_pick_place_50hz_24s": ("ur5e", (0.0, 6.94, -6.94), 1.48, None),
+    "ur5e_streamed_move_500hz_6s": ("ur5e", (0.0, 0.0, -9.82), 0.10, None),
+    "ur3e_moves_payload_1.07kg_25hz_36s": ("ur3e", (0.0, 0.0, -9.82), 1.07, None),
+    "ur10e_excitation_50s": ("ur10e", (0.0, 0.0, -9.82), 0.0, 0.2),
+    "ur10e_point_to_point_57s": ("ur10e", (0.0, 0.0, -9.82), 0.0, 0.2),
+}
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_real_arms(recordings: Path, name: str) -> None:
+    """Inertias within 2 % of those in the controllers' own configuration."""
+    model, gravity, mass, rms = REAL[name]
+    robot = load_robot(model)
+    found = estimate_setup_and_inertia([read_csv([recordings / f"{name}.csv.gz"], model)], robot)
+    assert np.allclose(found.setup.gravity, gravity, atol=0.02)
+    assert found.setup.payload.mass == pytest.approx(mass, abs=0.01)
+    assert np.allclose(found.reflected_inertia, robot.reflected_inertia, rtol=0.02)
+    assert found.rms.max() < (0.02 if rms is None else rms)

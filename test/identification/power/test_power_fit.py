@@ -1,0 +1,172 @@
+"""Bus power: physical structure, priors, and what the data may change."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from test.identification.exact_arm import TORQUE_CONSTANT, ExactArm
+from ur_energy_model.energy.powers.alignment import backward_difference
+from ur_energy_model.identification.power.columns import PowerRows, breaking_away
+from ur_energy_model.identification.power.power_fit import PowerFit, PowerFitResult
+from ur_energy_model.identification.power.structure import expected_resistance
+from ur_energy_model.model.robots import load_robot
+from ur_energy_model.telemetry.samples import Telemetry
+
+
+def accumulated(arm: ExactArm, *recordings: Telemetry) -> PowerFit:
+    fit = PowerFit(arm.robot)
+    for recording in recordings:
+        fit.add(recording)
+    return fit
+
+
+def test_finds_standby_copper_and_driver_loss() -> None:
+    arm = ExactArm(current_noise=0.0)
+    result = accumulated(arm, arm.record(120.0, seed=21)).fit("physical", TORQUE_CONSTANT)
+    assert result.source == "bus_power"
+    assert result.bus.standby == pytest.approx(arm.standby, abs=0.3)
+    assert result.factors["copper"][0] == pytest.approx(arm.resistance_factor, rel=0.1)
+    assert result.factors["conversion"][0] == pytest.approx(1.0, abs=0.01)
+    assert result.bus.residual == pytest.approx(arm.power_noise, rel=0.05)
+    np.testing.assert_allclose(result.back_emf_constant, TORQUE_CONSTANT, rtol=0.01)
+
+
+def test_tells_a_torque_constant_that_was_uncertain() -> None:
+    arm = ExactArm(current_noise=0.0, power_noise=0.5)
+    fit = accumulated(arm, arm.record(120.0, seed=22))
+    guess = TORQUE_CONSTANT.copy()
+    guess[2] *= 1.08
+    std = 0.002 * TORQUE_CONSTANT
+    std[2] = 0.1 * TORQUE_CONSTANT[2]
+    result = fit.fit("physical", guess, std)
+    assert result.back_emf_constant[2] == pytest.approx(TORQUE_CONSTANT[2], rel=0.02)
+
+
+def test_finds_how_far_currents_are_behind_the_motion() -> None:
+    arm = ExactArm(current_noise=0.0, current_delay=3e-3)
+    recording = arm.record(120.0, rate=500.0, seed=28)
+    result = accumulated(arm, recording).fit("physical", TORQUE_CONSTANT, 0.01 * TORQUE_CONSTANT)
+    spread = result.factors["current_delay"][1]
+    assert 0.0 < spread < 0.3e-3
+    assert result.current_delay == pytest.approx(arm.current_delay, abs=3 * spread)
+    np.testing.assert_allclose(result.back_emf_constant[:3], TORQUE_CONSTANT[:3], rtol=0.005)
+
+
+def test_torque_constants_that_are_wrong_together_are_told_from_the_conversion() -> None:
+    arm = ExactArm(current_noise=0.0)
+    fit = accumulated(arm, arm.record(120.0, rate=500.0, seed=29))
+    guess = 1.015 * TORQUE_CONSTANT
+    result = fit.fit("physical", guess, 0.005 * guess)
+    before = np.abs(guess / TORQUE_CONSTANT - 1)
+    after = np.abs(result.torque_constant / TORQUE_CONSTANT - 1)
+    assert (after < 0.5 * before).all()
+    assert (after < 3 * result.torque_constant_std / TORQUE_CONSTANT).all()
+
+
+def test_a_supply_that_rests_on_what_came_back_is_left_out() -> None:
+    arm = ExactArm(current_noise=0.0)
+    recording = arm.record(60.0, rate=500.0, seed=30)
+    expected = arm.power(recording["actual_qd"], recording["actual_current"])
+    resting = np.flatnonzero(expected <= 0.0)
+    assert len(resting)
+    columns = dict(recording.columns)
+    columns["actual_robot_current"] = columns["actual_robot_current"].copy()
+    for k in resting:  # a capacitor that feeds the arm for a tenth of a second
+        columns["actual_robot_current"][k : k + 50] = 0.0
+    fits = [
+        accumulated(arm, r).fit("physical", TORQUE_CONSTANT)
+        for r in (recording, replace(recording, columns=columns))
+    ]
+    assert fits[1].bus.standby == pytest.approx(fits[0].bus.standby, abs=0.1)
+    assert fits[1].bus.residual == pytest.approx(fits[0].bus.residual, rel=0.03)
+
+
+def test_the_first_moments_of_a_motion_are_left_out() -> None:
+    time = 10.0 + 0.012 * np.arange(100)
+    qd = np.zeros((100, 2))
+    qd[40:, 0] = 0.5
+    qd[70:80, 1] = -0.5
+    nothing = np.zeros(100)
+    left_out = breaking_away(PowerRows(time, qd, np.zeros((100, 2)), nothing, nothing))
+    np.testing.assert_array_equal(np.flatnonzero(left_out), [40, 41, 42, 70, 71, 72])
+
+
+def test_short_and_quiet_recordings_stay_near_the_priors() -> None:
+    arm = ExactArm()
+    fit = accumulated(arm, arm.record(6.0, seed=23))
+    result = fit.fit("physical", TORQUE_CONSTANT, 0.02 * TORQUE_CONSTANT)
+    assert 0.0 < result.factors["copper"][0] < 2.0
+    assert result.factors["conversion"][0] == pytest.approx(1.0, abs=0.06)
+    held_out = arm.record(40.0, seed=24)
+    structured = _rmse(result, arm, held_out)
+    free = fit.fit("ecbot", TORQUE_CONSTANT)
+    assert structured < 2.0
+    assert _rmse(free, arm, held_out) > structured
+
+
+def _rmse(result: PowerFitResult, arm: ExactArm, recording: Telemetry) -> float:
+    """Of the power that a result gives, floored at zero as the supply is."""
+    current = recording["actual_current"]
+    speed = arm.robot.gear_ratio * recording["actual_qd"]
+    bus = result.bus
+    rate = backward_difference(recording.time, current)
+    power = (
+        bus.standby
+        + (result.winding_resistance * current**2).sum(axis=1)
+        + (result.back_emf_constant * speed * current).sum(axis=1)
+        + np.abs(current) @ bus.driver
+        + (current * rate) @ bus.inductance
+    )
+    measured = recording["actual_robot_voltage"] * recording["actual_robot_current"]
+    return float(np.sqrt(np.mean((np.maximum(power, 0.0) - measured) ** 2)))
+
+
+def test_brakes_and_regeneration_do_not_enter_the_fit() -> None:
+    arm = ExactArm(current_noise=0.0)
+    running = arm.record(60.0, seed=25)
+    mode = np.full(len(running), 7.0)
+    mode[:2000] = 5.0
+    idle = {**running.columns, "robot_mode": mode}
+    power = running["actual_robot_current"].copy()
+    power[:2000] = 12.0 / running["actual_robot_voltage"][:2000]
+    idle["actual_robot_current"] = power
+    result = accumulated(arm, replace(running, columns=idle)).fit("physical", TORQUE_CONSTANT)
+    assert result.bus.mode_power["idle"] == pytest.approx(12.0, abs=0.05)
+    assert result.bus.standby == pytest.approx(arm.standby, abs=0.5)
+
+
+def test_without_bus_power_the_priors_stand() -> None:
+    arm = ExactArm()
+    recording = arm.record(5.0)
+    columns = {k: v for k, v in recording.columns.items() if not k.startswith("actual_robot")}
+    result = accumulated(arm, replace(recording, columns=columns)).fit("physical", TORQUE_CONSTANT)
+    assert result.source == "prior"
+    assert result.bus.standby == arm.robot.standby_power
+    assert result.bus.std["standby"] == pytest.approx(10.0)
+    assert np.isnan(result.bus.residual)
+
+
+def test_recordings_merge() -> None:
+    arm = ExactArm()
+    recordings = [arm.record(seed=26), arm.record(seed=27)]
+    together = accumulated(arm, *recordings)
+    first, second = (accumulated(arm, recording) for recording in recordings)
+    first.merge(second)
+    a, b = (fit.fit("physical", TORQUE_CONSTANT) for fit in (together, first))
+    assert b.bus.standby == pytest.approx(a.bus.standby, abs=0.05)
+    assert first.samples == together.samples
+
+
+def test_winding_resistances_that_no_file_has_are_believed_and_wide() -> None:
+    known = load_robot("ur5e")
+    value, spread = expected_resistance(known)
+    np.testing.assert_allclose(value, known.winding_resistance)
+    assert (spread < 0.1 * value).all()
+    for name in ("ur5", "gen3"):
+        value, spread = expected_resistance(load_robot(name))
+        assert (spread >= 0.5 * value).all()
+        assert (value > 0).all()
+    np.testing.assert_allclose(expected_resistance(load_robot("ur5"))[0], known.winding_resistance)

@@ -1,0 +1,245 @@
+"""Verdicts on recordings with known faults."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from ur_energy_model.errors import IdentificationError, MissingFieldError
+from ur_energy_model.identification.quality.inspector import assess
+from ur_energy_model.model.robots import load_robot
+from ur_energy_model.telemetry.samples import Telemetry, find_gaps
+
+Make = Callable[..., Telemetry]
+
+
+@pytest.fixture
+def good(recording: Make) -> Telemetry:
+    """Half a minute in which everything is as it should be."""
+    random = np.random.default_rng(0)
+    made = recording(load_robot("ur5e"), seconds=30, noise=0.5, coulomb=4.0, viscous=3.0)
+    return changed(
+        made,
+        target_current=made["target_moment"] / 10.0,
+        joint_temperatures=np.linspace(25, 33, len(made))[:, None] * np.ones(6),
+        actual_robot_voltage=48 + 0.1 * random.standard_normal(len(made)),
+        actual_robot_current=1 + 0.1 * random.standard_normal(len(made)),
+        robot_mode=np.full(len(made), 7.0),
+        safety_mode=np.ones(len(made)),
+        payload=np.full(len(made), 0.5),
+    )
+
+
+def changed(made: Telemetry, **columns: np.ndarray) -> Telemetry:
+    return replace(made, columns={**made.columns, **columns})
+
+
+def grade(quality, purpose: str) -> str:
+    return next(use.grade for use in quality.uses if use.purpose == purpose)
+
+
+def test_a_good_recording_is_good_for_everything(good: Telemetry) -> None:
+    quality = assess(good, robot=load_robot("ur5e"))
+    assert {use.grade for use in quality.uses} == {"good"}
+    assert quality.warnings == ()
+    assert quality.refusal is None
+    quality.require_usable()
+    assert quality.rate == pytest.approx(100)
+    assert not quality.irregular
+    assert quality.condition_number < 1000
+    assert quality.verdict.startswith("good for setup and inertia")
+    assert all(joint.activity == "enough" for joint in quality.joints)
+
+
+def test_parts_give_what_the_whole_gives(good: Telemetry) -> None:
+    whole = assess(good)
+    parts = assess(good.cut(slice(start, start + 500)) for start in range(0, len(good), 500))
+    assert parts.samples == whole.samples
+    assert [j.reversals for j in parts.joints] == [j.reversals for j in whole.joints]
+    assert [j.travel for j in parts.joints] == [j.travel for j in whole.joints]
+    assert [u.grade for u in parts.uses] == [u.grade for u in whole.uses]
+
+
+def test_the_makers_simulator_is_refused(good: Telemetry) -> None:
+    ones = np.ones(len(good))
+    fake = changed(
+        good, actual_current=1.02 * good["target_current"], actual_robot_voltage=48.0 * ones
+    )
+    quality = assess(fake)
+    assert quality.simulator
+    with pytest.raises(IdentificationError, match="offline simulator"):
+        quality.require_usable()
+    # Neither sign alone is proof: some controllers report whole volts, and at rest currents agree.
+    assert not assess(changed(good, actual_robot_voltage=48.0 * ones)).simulator
+    assert not assess(changed(good, actual_current=good["target_current"])).simulator
+
+
+def test_our_simulated_controller_is_marked_and_usable(good: Telemetry) -> None:
+    quality = assess(replace(good, info=replace(good.info, simulated=True)))
+    quality.require_usable()
+    assert quality.simulated
+    assert "simulated" in quality.verdict
+
+
+def test_gaps_are_counted(good: Telemetry) -> None:
+    keep = np.ones(len(good), bool)
+    keep[500:550] = keep[1500:1510] = False
+    time = good.time[keep]
+    cut = Telemetry(
+        time,
+        {name: values[keep] for name, values in good.columns.items()},
+        good.info,
+        find_gaps(time, 0.01),
+    )
+    quality = assess(cut)
+    assert (quality.gaps, quality.lost) == (2, 60)
+    assert any("60 samples (2.0 %)" in line for line in quality.warnings)
+
+
+def test_uneven_time_steps_are_noted(good: Telemetry) -> None:
+    jitter = np.random.default_rng(0).uniform(-0.002, 0.002, len(good))
+    assert assess(replace(good, time=good.time + jitter)).irregular
+
+
+def test_frozen_currents(good: Telemetry) -> None:
+    stuck = good["actual_current"].copy()
+    stuck[1000:1100, 2] = stuck[1000, 2]
+    quality = assess(changed(good, actual_current=stuck))
+    assert quality.frozen == ("actual_current_2",)
+    assert quality.refusal is None
+    stuck[1000:1100] = stuck[1000]
+    with pytest.raises(IdentificationError, match="frozen on every joint"):
+        assess(changed(good, actual_current=stuck)).require_usable()
+
+
+def test_clipped_currents(good: Telemetry) -> None:
+    limit = np.percentile(good["actual_current"][:, 1], 95)
+    cut = good["actual_current"].copy()
+    cut[:, 1] = np.minimum(cut[:, 1], limit)
+    assert assess(changed(good, actual_current=cut)).clipped == ("actual_current_1",)
+
+
+def test_freedrive_brakes_and_stops_are_measured(good: Telemetry) -> None:
+    acceleration = good["target_qdd"].copy()
+    acceleration[600:900] = 0.0
+    mode, safety = good["robot_mode"].copy(), good["safety_mode"].copy()
+    mode[:300], safety[-150:] = 5.0, 3.0
+    quality = assess(changed(good, target_qdd=acceleration, robot_mode=mode, safety_mode=safety))
+    assert quality.freedrive == pytest.approx(0.1, abs=0.005)
+    assert quality.not_running == pytest.approx(0.1)
+    assert quality.stopped == pytest.approx(0.05)
+    assert sum(word in " ".join(quality.warnings) for word in ("freedrive", "brakes", "stop")) == 3
+
+
+def test_constant_speed_is_not_freedrive(good: Telemetry) -> None:
+    """A cruise has zero target acceleration too, but its speed stays."""
+    speed, acceleration = good["target_qd"].copy(), good["target_qdd"].copy()
+    speed[600:900], acceleration[600:900] = 0.4, 0.0
+    assert assess(changed(good, target_qd=speed, target_qdd=acceleration)).freedrive == 0
+
+
+def test_values_that_are_not_finite_are_counted(good: Telemetry) -> None:
+    holes = good["actual_current"].copy()
+    holes[5:8, 0] = np.nan
+    quality = assess(changed(good, actual_current=holes))
+    assert quality.not_finite == {"actual_current": 3}
+    assert any("actual_current" in line for line in quality.warnings)
+
+
+def test_still_and_hardly_moving_joints(recording: Make) -> None:
+    robot = load_robot("ur5e")
+    quality = assess(recording(robot, noise=0.5, still=(4,)), robot=robot)
+    assert quality.joints[4].activity == "idle"
+    assert grade(quality, "friction") == "limited"
+    assert "joint 5 does not move" in quality.verdict + str(quality.uses)
+    nothing = assess(recording(robot, noise=0.5, still=tuple(range(6))), robot=robot)
+    assert grade(nothing, "friction") == "no"
+    assert nothing.condition_number == np.inf
+
+
+def test_missing_fields_rule_out_what_needs_them(good: Telemetry) -> None:
+    columns = {
+        name: values
+        for name, values in good.columns.items()
+        if name not in {"target_moment", "actual_robot_current", "joint_temperatures"}
+    }
+    quality = assess(replace(good, columns=columns))
+    assert [grade(quality, p) for p in ("setup_and_inertia", "bus_power", "temperature")] == [
+        "no"
+    ] * 3
+    assert grade(quality, "friction") == "good"
+    assert "target_moment" in quality.missing
+
+
+def test_a_payload_that_changes_is_noted(good: Telemetry) -> None:
+    told = np.where(np.arange(len(good)) < 1000, 0.5, 2.0)
+    quality = assess(changed(good, payload=told))
+    assert quality.payloads == (0.5, 2.0)
+    assert any("0.5, 2 kg" in line for line in quality.warnings)
+
+
+def test_temperatures_that_stay_cannot_show_their_influence(good: Telemetry) -> None:
+    steady = changed(good, joint_temperatures=np.full((len(good), 6), 30.0))
+    assert grade(assess(steady), "temperature") == "no"
+
+
+def test_empty_and_tiny_recordings(good: Telemetry) -> None:
+    assert assess([]).refusal is not None
+    with pytest.raises(IdentificationError, match="record at least"):
+        assess(good.cut(slice(0, 20))).require_usable()
+    with pytest.raises(MissingFieldError):
+        assess(replace(good, columns={"joint_temperatures": good["joint_temperatures"]}))
+
+
+def test_currents_and_bus_are_judged_without_positions(good: Telemetry) -> None:
+    names = ("actual_current", "actual_robot_voltage", "actual_robot_current")
+    quality = assess(
+        replace(good, columns={name: good[name] for name in names}), robot=load_robot("ur5e")
+    )
+    assert {joint.activity for joint in quality.joints} == {"unknown"}
+    assert quality.condition_number is None
+    assert quality.duration == pytest.approx(good.duration)
+    assert grade(quality, "bus_power") == "limited"
+    assert grade(quality, "friction") == "no"
+
+
+def test_a_few_impossible_values_are_left_out_and_named(good: Telemetry) -> None:
+    current = good["actual_current"].copy()
+    current[[700, 900], 3] = 1e160
+    quality = assess(changed(good, actual_current=current), robot=load_robot("ur5e"))
+    assert quality.refusal is None
+    assert any("actual_current_3 = 1e+160" in line for line in quality.warnings)
+    assert quality.joints[3].current < 100
+
+
+def test_many_impossible_values_are_refused(good: Telemetry) -> None:
+    speed = good["actual_qd"].copy()
+    speed[::2, 0] = 1e160
+    with pytest.raises(IdentificationError, match="1500 of 3000 samples hold values"):
+        assess(changed(good, actual_qd=speed), robot=load_robot("ur5e")).require_usable()
+
+
+def test_everything_fits_into_json(good: Telemetry) -> None:
+    import json
+
+    text = json.dumps(assess(good, robot=load_robot("ur5e")).as_dict())
+    assert json.loads(text)["joints"][0]["activity"] == "enough"
+
+
+def test_reduced_safety_limits_are_no_stop(good: Telemetry) -> None:
+    modes = np.ones(len(good))
+    modes[:300] = 2.0
+    quality = assess(changed(good, safety_mode=modes))
+    assert (quality.stopped, quality.reduced) == (0.0, 0.1)
+    assert not any("safety stop" in line for line in quality.warnings)
+    assert any("reduced" in line for line in quality.warnings)
+
+
+@pytest.mark.parametrize("mode", [3, 5, 6, 7, 8, 9, 12, 13])
+def test_safety_stops_are_named(good: Telemetry, mode: int) -> None:
+    quality = assess(changed(good, safety_mode=np.full(len(good), float(mode))))
+    assert quality.stopped == 1.0
+    assert any("safety stop" in line for line in quality.warnings)

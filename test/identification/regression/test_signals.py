@@ -1,0 +1,120 @@
+"""Filtering, differentiating and cutting of recorded motion."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from test.identification.exact_arm import ExactArm
+from ur_energy_model.identification.regression.signals import (
+    CUTOFF_RANGE,
+    Motion,
+    NarrowFilter,
+    choose_cutoff,
+    motions,
+    sample_period,
+)
+from ur_energy_model.telemetry.samples import Telemetry, find_gaps
+
+
+def joined(parts: list[Motion]) -> Motion:
+    return Motion.from_rows(np.concatenate([part.rows for part in parts]))
+
+
+@pytest.mark.parametrize("rate", [50.0, 100.0, 500.0])
+def test_acceleration_comes_from_speed(rate: float) -> None:
+    recording = ExactArm().record(20.0, rate=rate)
+    motion = joined(list(motions([recording], 6, 4.0, 1 / rate)))
+    expected = np.stack(
+        [np.interp(motion.time, recording.time, c) for c in recording["target_qdd"].T], axis=1
+    )
+    scale = np.abs(expected).max(axis=0)
+    assert (np.abs(motion.qdd - expected).max(axis=0) < 0.02 * scale).all()
+
+
+def test_batches_make_no_difference() -> None:
+    recording = ExactArm().record(100.0)
+    whole = joined(list(motions([recording], 6, 4.0, 0.01)))
+    batches = [recording.cut(slice(i, i + 700)) for i in range(0, len(recording), 700)]
+    pieces = joined(list(motions(batches, 6, 4.0, 0.01)))
+    np.testing.assert_allclose(pieces.time, whole.time, atol=1e-9)
+    np.testing.assert_allclose(pieces.qd, whole.qd, atol=1e-6)
+    np.testing.assert_allclose(pieces.current, whole.current, atol=1e-4)
+
+
+def without(recording: Telemetry, rows: slice) -> Telemetry:
+    keep = np.ones(len(recording), dtype=bool)
+    keep[rows] = False
+    return Telemetry(
+        recording.time[keep],
+        {name: values[keep] for name, values in recording.columns.items()},
+        recording.info,
+        find_gaps(recording.time[keep], 0.01),
+    )
+
+
+def test_a_gap_is_not_bridged_and_a_lost_sample_is() -> None:
+    recording = ExactArm().record(20.0)
+    gap = list(motions([without(recording, slice(900, 950))], 6, 4.0, 0.01))
+    assert len(gap) == 2
+    assert gap[0].time[-1] < recording.time[900] <= gap[1].time[0] - 0.4
+    lost = list(motions([without(recording, slice(900, 901))], 6, 4.0, 0.01))
+    assert len(lost) == 1
+    assert np.abs(lost[0].qd).max() < 1.1 * np.abs(recording["actual_qd"]).max()
+
+
+def test_repeated_samples_and_uneven_steps_are_borne() -> None:
+    recording = ExactArm().record(20.0)
+    random = np.random.default_rng(0)
+    rows = np.sort(random.choice(len(recording), 1850, replace=False))
+    rows = np.sort(np.concatenate([rows, rows[::40]]))
+    uneven = Telemetry(
+        recording.time[rows],
+        {name: values[rows] for name, values in recording.columns.items()},
+        recording.info,
+    )
+    motion = joined(list(motions([uneven], 6, 4.0, sample_period(uneven.time))))
+    expected = np.interp(motion.time, recording.time, recording["actual_qd"][:, 1])
+    assert np.abs(motion.qd[:, 1] - expected).max() < 0.02
+
+
+def test_stretches_with_brakes_on_are_left_out() -> None:
+    recording = ExactArm().record(20.0)
+    mode = np.full(len(recording), 7.0)
+    mode[:1000] = 5.0
+    braked = replace(recording, columns={**recording.columns, "robot_mode": mode})
+    motion = joined(list(motions([braked], 6, 4.0, 0.01)))
+    assert motion.time[0] >= recording.time[1000]
+
+
+def test_cutoff_follows_the_motion_and_the_noise() -> None:
+    recording = ExactArm().record(40.0)
+    quiet = choose_cutoff(recording)
+    assert CUTOFF_RANGE[0] <= quiet <= CUTOFF_RANGE[1]
+    time = recording.time
+    lively = np.sin(2 * np.pi * 4.5 * time)[:, None] * np.ones(6) * 0.3
+    fast = replace(recording, columns={**recording.columns, "actual_qd": lively})
+    assert choose_cutoff(fast) > quiet
+
+
+def test_narrow_filter_keeps_slow_and_stops_fast() -> None:
+    recording = ExactArm().record(20.0)
+    motion = joined(list(motions([recording], 6, 4.0, 0.01)))
+    narrow = NarrowFilter(4.0)
+    inside = narrow.inside(motion)
+    slow = np.sin(2 * np.pi * 0.5 * motion.time)
+    fast = np.sin(2 * np.pi * 20.0 * motion.time)
+    np.testing.assert_allclose(narrow(motion, slow)[inside], slow[inside], atol=0.01)
+    assert np.abs(narrow(motion, fast)[inside][5:-5]).max() < 0.02
+
+
+def test_moving_samples_keep_clear_of_standstill() -> None:
+    time = np.arange(0, 4.0, 0.01)
+    qd = np.where(time < 2.0, 0.0, 0.5)[:, None]
+    zero = np.zeros_like(qd)
+    motion = Motion(time, zero, qd, zero, zero, zero, zero, np.full((len(time), 4), np.nan))
+    moving = NarrowFilter(4.0).moving(motion, 0.02)[:, 0]
+    assert not moving[:205].any()
+    assert moving[220:-1].all()

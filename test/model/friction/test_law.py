@@ -1,0 +1,142 @@
+"""Friction laws: linear in their parameters, alike one by one and in a bank."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ur_energy_model.model.friction.bank import RETAINED, FrictionBank, presliding, straight_line
+from ur_energy_model.model.friction.law import (
+    LAWS,
+    PARAMETER_UNITS,
+    SHAPE_UNITS,
+    Friction,
+    FrictionLaw,
+)
+from ur_energy_model.model.friction.terms import OperatingPoint, temperature_factor
+
+SPEED = np.array([-2.0, -0.5, -0.02, 0.02, 0.5, 2.0])
+LOAD = np.array([20.0, -20.0, 20.0, 20.0, -20.0, 20.0])
+RATIO = 101.0
+MODEL = (0.402, -0.09083, 0.9553, -0.01831)
+
+
+def some_friction(law: FrictionLaw, seed: int = 0) -> Friction:
+    values = np.random.default_rng(seed).uniform(0.01, 0.05, len(law.parameters))
+    parameters = dict(zip(law.parameters, values.tolist(), strict=True))
+    return Friction(law, parameters, law.default_shape, MODEL, (20.0, 40.0))
+
+
+@pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
+def test_every_law_is_linear_and_odd_in_speed(law: FrictionLaw) -> None:
+    def at(sign: float) -> np.ndarray:
+        point = OperatingPoint(sign * SPEED, sign * LOAD, RATIO, 30.0, np.array(MODEL))
+        return law.regressor(point, law.default_shape)
+
+    assert at(1.0).shape == (len(SPEED), len(law.parameters))
+    np.testing.assert_allclose(at(-1.0), -at(1.0))
+    assert set(law.parameters) <= set(PARAMETER_UNITS)
+    assert set(law.shape) <= set(SHAPE_UNITS)
+
+
+def test_power_flow_tells_driving_from_being_driven() -> None:
+    friction = Friction(
+        LAWS["power_flow"], {"viscous": 0.0, "coulomb_direct": 0.06, "coulomb_reverse": 0.04}
+    )
+    bank = FrictionBank([friction], np.array([RATIO]))
+    torque = bank.torque(np.array([[1.0], [1.0], [-1.0]]), np.array([[9.0], [-9.0], [-9.0]]))
+    np.testing.assert_allclose(torque[:, 0], [0.06, 0.04, -0.06])
+    assert friction.coulomb == (0.06, 0.04)
+
+
+@pytest.mark.parametrize(
+    "law", [law for law in LAWS.values() if law.name != "power_flow"], ids=lambda law: law.name
+)
+def test_friction_is_found_inside_a_motor_torque(law: FrictionLaw) -> None:
+    frictions, ratio = [some_friction(law, seed) for seed in range(3)], np.full(3, RATIO)
+    bank = FrictionBank(frictions, ratio)
+    speed, load = (np.repeat(values[:, None], 3, axis=1) for values in (SPEED, LOAD))
+    friction = bank.torque(speed, load)
+    np.testing.assert_allclose(bank.within(speed, load / ratio + friction), friction, rtol=1e-9)
+
+
+def test_load_friction_may_differ_by_power_flow() -> None:
+    law = LAWS["load_dependent"]
+    values = {"viscous": 0.0, "coulomb": 0.0, "load": 0.05, "load_asymmetry": 0.01}
+    bank = FrictionBank([Friction(law, values, law.default_shape)], np.array([RATIO]))
+    torque = bank.torque(np.array([[1.0], [1.0]]), np.array([[RATIO], [-RATIO]]))
+    np.testing.assert_allclose(torque[:, 0], [0.06, 0.04])
+
+
+def test_symmetric_laws_say_the_same_both_ways_and_others_nothing() -> None:
+    assert Friction(LAWS["sign"], {"viscous": 1e-4, "coulomb": 0.05}).coulomb == (0.05, 0.05)
+
+
+def test_a_bank_of_mixed_laws_equals_the_laws_one_by_one() -> None:
+    frictions = [some_friction(law, seed) for seed, law in enumerate(LAWS.values())]
+    ratio = np.full(len(frictions), RATIO)
+    speed = np.repeat(SPEED[:, None], len(frictions), axis=1)
+    load = np.repeat(LOAD[:, None], len(frictions), axis=1)
+    temperature = np.full(len(frictions), 25.0)
+    bank = FrictionBank(frictions, ratio)
+    torque = bank.torque(speed, load, temperature)
+    columns = bank.regressors(speed, load, temperature)
+    for j, friction in enumerate(frictions):
+        point = OperatingPoint(SPEED, LOAD, RATIO, 25.0, np.array(MODEL))
+        expected = friction.law.regressor(point, friction.all_shape)
+        np.testing.assert_allclose(columns[j], expected)
+        np.testing.assert_allclose(torque[:, j], expected @ friction.values)
+
+
+def test_temperature_stays_in_the_range_that_was_fitted() -> None:
+    law = LAWS["temperature_linear"]
+    values = {"viscous": 4e-4, "coulomb": 0.05, "viscous_temperature": -8e-6}
+    bank = FrictionBank([Friction(law, values, {}, None, (20.0, 40.0))], np.array([RATIO]))
+
+    def at(temperature: float | None) -> float:
+        known = None if temperature is None else np.array([temperature])
+        return float(bank.torque(np.array([[1.0]]), np.array([[5.0]]), known)[0, 0])
+
+    assert at(80.0) == pytest.approx(at(40.0))
+    assert at(-10.0) == pytest.approx(at(20.0))
+    assert at(20.0) > at(40.0)
+    assert at(None) == pytest.approx(at(30.0))
+    assert at(float("nan")) == pytest.approx(at(30.0))
+
+
+def test_manufacturer_style_model_falls_with_warmth() -> None:
+    factor = temperature_factor(np.array(MODEL), np.array([20.0, 35.0, 60.0]), 35.0)
+    assert factor[1] == pytest.approx(1.0)
+    assert factor[0] > 1.0 > factor[2] > 0.3
+
+
+def test_a_joint_that_stops_keeps_much_of_the_friction_of_its_last_motion() -> None:
+    time = np.arange(0, 2.0, 0.01)
+    qd = np.where(time < 1.0, 0.5, 0.0)
+    q = np.cumsum(qd) * 0.01
+    out, state = presliding(q[:, None], qd[:, None], np.array([1e-3]), np.zeros(1))
+    assert out[50, 0] == pytest.approx(1.0)
+    assert out[-1, 0] == pytest.approx(RETAINED, abs=1e-6)
+    creep = q[-1] - np.linspace(0.0, 2e-3, 200)  # turned around by a creep of two travels
+    back, _ = presliding(creep[:, None], np.full((200, 1), -1e-5), np.array([1e-3]), state)
+    assert back[-1, 0] == pytest.approx(RETAINED * (2 * np.exp(-2.0) - 1), abs=0.02)
+
+
+def test_straight_line_of_a_straight_law_is_the_law() -> None:
+    values = {"viscous": 3e-4, "coulomb": 0.05}
+    line = straight_line(Friction(LAWS["coulomb_viscous"], values), RATIO, 3.0)
+    assert line == pytest.approx({"coulomb": 0.05, "viscous": 3e-4}, rel=1e-6)
+    bent = Friction(LAWS["power"], {"coulomb": 0.03, "power": 0.05}, {"exponent": 0.6})
+    line = straight_line(bent, RATIO, 3.0)
+    assert line["coulomb"] + line["viscous"] * RATIO * 1.5 == pytest.approx(
+        0.03 + 0.05 * 1.5**0.6, rel=0.05
+    )
+
+
+def test_without_a_travel_the_speed_decides() -> None:
+    out, _ = presliding(np.zeros((3, 1)), np.ones((3, 1)), np.zeros(1), np.zeros(1))
+    assert np.isnan(out).all()
+    friction = Friction(LAWS["coulomb_viscous"], {"viscous": 0.0, "coulomb": 0.05})
+    bank = FrictionBank([friction], np.array([RATIO]))
+    torque = bank.torque(np.ones((3, 1)), np.ones((3, 1)), direction=out)
+    np.testing.assert_allclose(torque, 0.05)

@@ -1,0 +1,272 @@
+"""Faults on request: their spelling, when they act, and what each does to a client."""
+
+from __future__ import annotations
+
+import math
+import socket
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from ur_energy_model.errors import InputError
+from ur_energy_model.simulation.control.control_box import ControlBox
+from ur_energy_model.simulation.ports.faults import FAULTS, Faults, parse_fault
+from ur_energy_model.simulation.ports.server import WORKSHOP_PORT, SimulatedController
+from ur_energy_model.simulation.ports.workshop import WorkshopSession
+from ur_energy_model.telemetry.rtde.protocol import (
+    PacketType,
+    encode_version_request,
+)
+
+if TYPE_CHECKING:
+    from test.simulation.conftest import Connect, Serve, StandInArm
+
+NAMES = ("timestamp", "actual_q", "actual_qd", "actual_current", "actual_robot_voltage")
+TICK = 0.002
+
+
+def ask(server: SimulatedController, line: str) -> str:
+    """One line to the workshop port, and its answer."""
+    with socket.create_connection((server.host, WORKSHOP_PORT), timeout=3.0) as client:
+        stream = client.makefile("rw")
+        stream.readline()  # the greeting
+        stream.write(f"{line}\n")
+        stream.flush()
+        return stream.readline().strip()
+
+
+# Spelling
+
+
+@pytest.mark.parametrize(
+    ("text", "start", "duration", "argument"),
+    [
+        ("stalled_stream", 0, math.inf, ""),
+        ("stalled_stream@2.5", 2.5, math.inf, ""),
+        ("stalled_stream@2.5+1", 2.5, 1, ""),
+        ("voltage_dip", 0, 0.5, "30"),
+        ("voltage_dip@10:24.5", 10, 0.5, "24.5"),
+        ("voltage_dip@10+inf:24.5", 10, math.inf, "24.5"),
+        ("nan_values:actual_q", 0, math.inf, "actual_q"),
+    ],
+)
+def test_spelling(text: str, start: float, duration: float, argument: str) -> None:
+    fault = parse_fault(text)
+    assert (fault.start, fault.duration, fault.argument) == (start, duration, argument)
+    assert parse_fault(str(fault)) == fault
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "no_such_fault",
+        "",
+        "stalled_stream@",
+        "stalled_stream@1.2.3",
+        "stalled_stream:5",
+        "frozen_encoder:6",
+        "frozen_encoder:1.5",
+        "voltage_dip:low",
+        "late_ticks:-1",
+        "nan_values:no_such_field",
+        "nan_values:robot_mode",
+        "nan_values:output_double_register_0",
+    ],
+)
+def test_bad_spelling_is_refused_with_a_remedy(text: str) -> None:
+    with pytest.raises(InputError) as refusal:
+        parse_fault(text)
+    assert refusal.value.remedy
+
+
+@pytest.mark.parametrize("kind", FAULTS.values(), ids=lambda kind: kind.name)
+def test_every_fault_says_what_it_does_and_works_without_argument(kind: object) -> None:
+    assert kind.effect  # type: ignore[attr-defined]
+    assert parse_fault(kind.name).argument == kind.default  # type: ignore[attr-defined]
+
+
+def test_a_fault_lasts_from_its_start_for_its_duration() -> None:
+    faults = Faults.parse(["voltage_dip@1+0.5"])
+    active = []
+    for now in (0.0, 0.99, 1.0, 1.49, 1.5):
+        faults.now = now
+        active.append(faults.active("voltage_dip") is not None)
+    assert active == [False, False, True, True, False]
+
+
+def test_something_that_happens_once_happens_once() -> None:
+    faults = Faults.parse(["late_ticks@1:20"])
+    assert faults.happens("late_ticks") is None
+    faults.now = 1.0
+    assert faults.happens("late_ticks") is not None
+    assert faults.happens("late_ticks") is None
+
+
+# Values
+
+
+def test_frozen_encoder_holds_one_joint(box: ControlBox) -> None:
+    faults = Faults.parse(["frozen_encoder@1:2"])
+    faults.now = 2.0
+    first = faults.falsified(box.values)
+    held = first["actual_q"][2]
+    box.step()
+    box.falsify(faults.falsified(box.values))
+    assert box.values["actual_q"][2] == held
+    assert box.values["actual_qd"][2] == 0.0
+    others = [0, 1, 3, 4, 5]
+    np.testing.assert_array_equal(
+        box.values["actual_q"][others], np.asarray(box.arm.outputs["actual_q"])[others]
+    )
+
+
+def test_values_are_true_again_after_a_fault(box: ControlBox) -> None:
+    faults = Faults.parse(["voltage_dip@0+1:12"])
+    box.falsify(faults.falsified(box.values))
+    assert box.values["actual_robot_voltage"] == 12.0
+    box.step()
+    assert box.values["actual_robot_voltage"] == box.arm.outputs["actual_robot_voltage"]
+
+
+def test_garbage_has_any_magnitude(box: ControlBox) -> None:
+    faults = Faults.parse(["garbage_values:actual_q"])
+    magnitudes = np.abs([faults.falsified(box.values)["actual_q"] for _ in range(50)])
+    assert magnitudes.min() < 1e-100
+    assert magnitudes.max() > 1e100
+
+
+def test_value_faults_reach_the_client(serve: Serve, connect: Connect) -> None:
+    server = serve("nan_values", "voltage_dip@0+inf:24")
+    client = connect(server)
+    assert client.start(*NAMES)
+    samples = client.samples(5)
+    assert np.isnan(samples["actual_current"]).all()
+    assert np.isfinite(samples["actual_q"]).all()
+    assert set(samples["actual_robot_voltage"]) == {24.0}
+
+
+# Streams
+
+
+def test_stalled_stream_stays_connected_and_goes_on(serve: Serve, connect: Connect) -> None:
+    server = serve()
+    client = connect(server)
+    client.start(*NAMES)
+    before = client.samples(5)["timestamp"][-1]
+    assert ask(server, "fault stalled_stream@0+0.3").startswith("ok")
+    steps = np.diff(np.r_[before, client.samples(200)["timestamp"]])
+    assert steps.max() == pytest.approx(0.3, abs=0.05)
+    np.testing.assert_allclose(np.sort(steps)[:-1], TICK, atol=1e-9)
+
+
+def test_closed_socket(serve: Serve, connect: Connect) -> None:
+    server = serve()
+    client = connect(server)
+    client.start(*NAMES)
+    ask(server, "fault closed_socket")
+    with pytest.raises((EOFError, ConnectionError)):
+        client.samples(1000)
+    again = connect(server)
+    assert again.start(*NAMES)
+    assert len(again.samples(5)) == 5
+
+
+def test_skipped_packets_leave_a_hole_in_the_clock(serve: Serve, connect: Connect) -> None:
+    server = serve()
+    client = connect(server)
+    client.start(*NAMES)
+    ask(server, "fault skipped_packets@0.1:7")
+    steps = np.diff(client.samples(150)["timestamp"])
+    np.testing.assert_allclose(np.sort(steps)[-2:], [TICK, 8 * TICK], atol=1e-9)
+
+
+def test_late_ticks_are_caught_up_and_none_is_dropped(serve: Serve, connect: Connect) -> None:
+    server = serve()
+    client = connect(server)
+    client.start(*NAMES)
+    ask(server, "fault late_ticks@0.1:100")
+    steps = np.diff(client.samples(250)["timestamp"])
+    np.testing.assert_allclose(steps, TICK, atol=1e-9)
+    punctuality = server.punctuality
+    assert punctuality.lateness_max >= 0.09
+    assert punctuality.lateness_p50 < punctuality.lateness_max
+
+
+# Connecting
+
+
+def test_refused_start(serve: Serve, connect: Connect) -> None:
+    server = serve("refused_start")
+    client = connect(server)
+    assert not client.start(*NAMES)
+    ask(server, "clear refused_start")
+    assert client.request(PacketType.START) == b"\x01"
+
+
+@pytest.mark.parametrize(("highest", "accepted"), [("1", [1]), ("0", [])])
+def test_wrong_version(serve: Serve, connect: Connect, highest: str, accepted: list[int]) -> None:
+    server = serve(f"wrong_version:{highest}")
+    client = connect(server)
+    kind = PacketType.REQUEST_PROTOCOL_VERSION
+    answers = {v: client.request(kind, encode_version_request(v)) for v in (2, 1)}
+    assert [v for v, answer in answers.items() if answer == b"\x01"] == accepted
+
+
+def test_reordered_connect(serve: Serve, connect: Connect) -> None:
+    server = serve("reordered_connect")
+    client = connect(server)
+    assert client.start(*NAMES)
+    message = client.seen.index(PacketType.TEXT_MESSAGE)
+    assert client.seen[message + 1] == PacketType.GET_CONTROLLER_VERSION
+    data = client.seen.index(PacketType.DATA_PACKAGE)
+    assert client.seen[data + 1] == PacketType.START
+
+
+def test_half_open_connection_is_silent(serve: Serve, connect: Connect) -> None:
+    server = serve("half_open")
+    client = connect(server)
+    client.socket.settimeout(0.3)
+    with pytest.raises(TimeoutError):
+        client.request(PacketType.REQUEST_PROTOCOL_VERSION, encode_version_request(2))
+
+
+# At run time
+
+
+def test_workshop_port(serve: Serve) -> None:
+    server = serve()
+    assert ask(server, "fault voltage_dip@100:20").startswith("ok voltage_dip@")
+    assert "voltage_dip" in ask(server, "list")
+    assert ask(server, "fault no_such_fault").startswith("refused")
+    assert ask(server, "make coffee").startswith("refused")
+    assert ask(server, "clear") == "ok 1 cleared"
+    assert ask(server, "list") == "ok"
+
+
+def test_faults_at_run_time_count_from_now(box: ControlBox) -> None:
+    faults = Faults(now=50.0)
+    answer = WorkshopSession(box.arm, faults).receive(b"fault stalled_stream@2+1\n")
+    assert answer == b"ok stalled_stream@52+1\n"
+    assert faults.active("stalled_stream") is None
+    faults.now = 52.5
+    assert faults.active("stalled_stream") is not None
+
+
+def test_a_payload_that_the_controller_is_not_told_of(serve: Serve, arm: StandInArm) -> None:
+    server = serve()
+    assert ask(server, "carry 2.5,0,0,0.1") == "ok carrying 2.5 kg"
+    assert ask(server, "carry 1") == "ok carrying 1 kg"
+    for nonsense in (
+        "carry",
+        "carry -1",
+        "carry 1,2",
+        "carry inf",
+        "carry heavy",
+        "carry 1,nan,0,0",
+    ):
+        assert ask(server, nonsense).startswith("refused")
+    first, second = arm.carried
+    assert first.mass == 2.5
+    np.testing.assert_array_equal(first.center_of_mass, [0, 0, 0.1])
+    assert second.mass == 1.0

@@ -1,0 +1,368 @@
+"""Bags: what is written is read, by us and by independent readers."""
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from mcap.reader import make_reader
+from mcap_ros2.decoder import DecoderFactory
+from rosbags.rosbag2 import Reader, StoragePlugin, Writer
+from rosbags.typesys import Stores, get_types_from_msg, get_typestore
+
+from test.telemetry.conftest import EPOCH, assert_same_samples, make_telemetry
+from ur_energy_model.errors import MissingFieldError, RecordingError
+from ur_energy_model.telemetry.bag.layout import JOINT_NAMES, TELEMETRY_TOPIC
+from ur_energy_model.telemetry.bag.message_types import DYNAMIC_JOINT_STATE, JOINT_STATE, LOG
+from ur_energy_model.telemetry.bag.source import (
+    BagSource,
+    BagWriter,
+    Event,
+    iterate_bag,
+    read_bag,
+    read_events,
+)
+from ur_energy_model.telemetry.fields import FIELDS, column_names
+from ur_energy_model.telemetry.samples import Gap, RecordingInfo, concatenate
+
+CONTROL_MSGS = {
+    "control_msgs/msg/InterfaceValue": "string[] interface_names\nfloat64[] values\n",
+    "control_msgs/msg/DynamicJointState": "std_msgs/Header header\nstring[] joint_names\n"
+    "control_msgs/InterfaceValue[] interface_values\n",
+}
+BAG_KEYS = {
+    "version", "storage_identifier", "duration", "starting_time", "message_count",
+    "topics_with_message_count", "compression_format", "compression_mode", "relative_file_paths",
+    "files", "custom_data", "ros_distro",
+}  # fmt: skip
+TOPIC_KEYS = {
+    "name",
+    "type",
+    "serialization_format",
+    "offered_qos_profiles",
+    "type_description_hash",
+}
+
+
+def write_bag(path: Path, telemetry, *, batch=25, **options) -> Path:
+    with BagWriter(path, telemetry.info, tuple(telemetry.columns), **options) as bag:
+        for start in range(0, len(telemetry), batch):
+            part = telemetry.cut(slice(start, start + batch))
+            gaps = [gap for gap in telemetry.gaps if start <= gap.index < start + batch]
+            bag.write(
+                replace(part, gaps=tuple(replace(gap, index=gap.index - start) for gap in gaps))
+            )
+    return path
+
+
+@pytest.fixture(scope="module")
+def typestore():
+    store = get_typestore(Stores.ROS2_JAZZY)
+    types = {}
+    for name, definition in CONTROL_MSGS.items():
+        types.update(get_types_from_msg(definition, name))
+    store.register(types)
+    return store
+
+
+def test_every_bit_comes_back(tmp_path, telemetry):
+    bag = write_bag(tmp_path / "bag", telemetry)
+    assert_same_samples(read_bag(bag), telemetry)
+
+
+def test_special_numbers_come_back(tmp_path):
+    telemetry = make_telemetry(8, fields=("actual_main_voltage",))
+    values = np.array([math.nan, math.inf, -math.inf, -0.0, 5e-324, 1.8e308, 0.1, 2**53 + 2.0])
+    telemetry = replace(telemetry, columns={**telemetry.columns, "actual_main_voltage": values})
+    bag = write_bag(tmp_path / "bag", telemetry)
+    assert read_bag(bag)["actual_main_voltage"].tobytes() == values.tobytes()
+
+
+def test_every_field_of_the_table_comes_back(tmp_path):
+    telemetry = make_telemetry(20, fields=tuple(FIELDS))
+    assert_same_samples(read_bag(write_bag(tmp_path / "bag", telemetry)), telemetry)
+
+
+@pytest.mark.parametrize("fields", [("timestamp",), ("actual_q",), ("payload", "joint_mode")])
+def test_few_fields_come_back(tmp_path, fields):
+    telemetry = make_telemetry(50, fields=fields)
+    assert_same_samples(read_bag(write_bag(tmp_path / "bag", telemetry)), telemetry)
+
+
+def test_what_made_a_recording_comes_back(tmp_path):
+    info = RecordingInfo(
+        source="10.0.0.1",
+        robot="ur10e",
+        serial="20195500123",
+        controller_version="5.11.1.108318",
+        rate=500.0,
+        gravity=(0.0, 6.9, -6.9),
+        payload_mass=1.25,
+        payload_center_of_mass=(0.0, 0.01, 0.1),
+        simulated=True,
+        extra={"cell": "7: left"},
+    )
+    bag = write_bag(tmp_path / "bag", make_telemetry(10, info=info))
+    assert read_bag(bag).info == replace(info, source=str(bag))
+    assert read_bag(bag / "bag_0.mcap").info == replace(info, source=str(bag / "bag_0.mcap"))
+
+
+def test_gaps_come_back_with_their_causes(tmp_path):
+    first, second = make_telemetry(300), make_telemetry(300, first=310)
+    restarted = replace(make_telemetry(200), stamp=make_telemetry(200, first=5000).stamp)
+    gaps = (
+        Gap(300, first.time[-1], second.time[0], 10, "connection lost: closed by the controller"),
+        Gap(600, second.time[-1], restarted.time[0], 0, "controller restarted: no answer"),
+    )
+    whole = replace(concatenate([first, second, restarted]), gaps=gaps)
+    bag = write_bag(tmp_path / "bag", whole, batch=60)
+    assert read_bag(bag).gaps == gaps
+    assert read_bag(bag).lost == 10
+    batches = list(iterate_bag(bag, samples=100))
+    assert [gap.index for batch in batches for gap in batch.gaps] == [0, 0]
+    assert concatenate(batches).gaps == gaps
+
+
+def test_gaps_in_the_second_file_keep_their_place(tmp_path):
+    first, second = make_telemetry(1000), make_telemetry(1000, first=1005)
+    gap = Gap(1000, first.time[-1], second.time[0], 5, "skipped")
+    whole = replace(concatenate([first, second]), gaps=(gap,))
+    bag = write_bag(tmp_path / "bag", whole, split_ns=1_000_000_000)
+    assert len(list(bag.glob("*.mcap"))) > 2
+    assert read_bag(bag).gaps == (gap,)
+
+
+def test_selected_fields_are_those_of_the_whole(tmp_path, telemetry):
+    bag = write_bag(tmp_path / "bag", telemetry)
+    part = read_bag(bag, ["actual_q", "payload_cog", "no_such_field"])
+    assert set(part.columns) == {"actual_q", "payload_cog"}
+    assert np.array_equal(part["actual_q"], telemetry["actual_q"])
+    assert np.array_equal(part.time, telemetry.time)
+    with pytest.raises(MissingFieldError, match="actual_current"):
+        part.require("actual_current")
+
+
+@pytest.mark.parametrize("samples", [1, 7, 250, 10_000])
+def test_batches_join_to_the_whole(tmp_path, samples):
+    telemetry = make_telemetry(600, fields=("actual_q", "robot_mode"))
+    bag = write_bag(tmp_path / "bag", telemetry)
+    batches = list(iterate_bag(bag, samples=samples))
+    assert max(map(len, batches)) <= samples
+    assert_same_samples(concatenate(batches), telemetry)
+
+
+def test_a_bag_without_host_stamps_has_none_again(tmp_path):
+    telemetry = make_telemetry(100, stamped=False)
+    assert_same_samples(read_bag(write_bag(tmp_path / "bag", telemetry)), telemetry)
+
+
+def test_log_times_never_go_back(tmp_path):
+    parts = [make_telemetry(100, stamped=False), make_telemetry(100, first=-3000, stamped=False)]
+    bag = write_bag(tmp_path / "bag", concatenate(parts, cause="next file"))
+    with (bag / "bag_0.mcap").open("rb") as file:
+        times = [message.log_time for _, _, message in make_reader(file).iter_messages()]
+    assert times == sorted(times)
+    assert np.array_equal(read_bag(bag).time, concatenate(parts).time)
+
+
+def test_a_flood_of_events_is_bounded_and_cheap(tmp_path, telemetry):
+    with BagWriter(tmp_path / "bag", telemetry.info, ("actual_q",)) as bag:
+        for i in range(5000):
+            bag.write_event(Event(EPOCH + i, "mode", f"robot_mode: {i}"))
+        bag.write(telemetry)
+    events = read_events(tmp_path / "bag")
+    assert [event.stamp for event in events] == list(range(EPOCH, EPOCH + len(events)))
+    assert 500 <= len(events) < 5000
+    assert len(read_bag(tmp_path / "bag")) == len(telemetry)
+    with (tmp_path / "bag" / "bag_0.mcap").open("rb") as file:
+        messages = [message for _, _, message in make_reader(file).iter_messages()]
+    assert len(messages) == 1100 + len(events)
+
+
+def test_events_come_back(tmp_path, telemetry):
+    with BagWriter(tmp_path / "bag", telemetry.info, ("actual_q",)) as bag:
+        bag.write(telemetry)
+        bag.write_event(Event(EPOCH + 5, "mark", "gripper closes ⚙"))
+        bag.write_event(Event(EPOCH + 9, "message", "safety", 40))
+    events = read_events(tmp_path / "bag")
+    assert events == [
+        Event(EPOCH + 5, "mark", "gripper closes ⚙"),
+        Event(EPOCH + 9, "message", "safety", 40),
+    ]
+
+
+@pytest.mark.parametrize("kind", [DYNAMIC_JOINT_STATE, JOINT_STATE, LOG])
+def test_hashes_are_those_of_the_real_types(kind, typestore):
+    assert typestore.hash_rihs01(kind.name) == kind.digest
+    parsed = get_types_from_msg(kind.definition, kind.name)
+    assert parsed[kind.name] == typestore.fielddefs[kind.name]
+
+
+def test_rosbags_reads_every_value(tmp_path, telemetry, typestore):
+    bag = write_bag(tmp_path / "bag", telemetry)
+    joint = [name for name in telemetry.columns if FIELDS[name].per_joint]
+    with Reader(bag) as reader:
+        assert {each.topic: each.msgcount for each in reader.connections} == {
+            TELEMETRY_TOPIC: 1000,
+            "/joint_states": 100,
+            "/rtde/events": 0,
+        }
+        wanted = [each for each in reader.connections if each.topic == TELEMETRY_TOPIC]
+        for i, (connection, stamp, raw) in enumerate(reader.messages(wanted)):
+            assert stamp == telemetry.stamp[i]
+            if i % 97:
+                continue
+            message = typestore.deserialize_cdr(raw, connection.msgtype)
+            assert bytes(typestore.serialize_cdr(message, connection.msgtype)) == bytes(raw)
+            assert message.header.stamp.sec * 10**9 + message.header.stamp.nanosec == stamp
+            assert message.joint_names[2] == "elbow_joint"
+            for j, values in enumerate(message.interface_values[:6]):
+                found = dict(zip(values.interface_names, values.values, strict=True))
+                assert found == {name: telemetry[name][i, j] for name in joint}
+            robot = message.interface_values[6]
+            found = dict(zip(robot.interface_names, robot.values, strict=True))
+            assert found["timestamp"] == telemetry.time[i]
+            assert found["payload_cog_1"] == telemetry["payload_cog"][i, 1]
+            assert set(found) == {
+                column
+                for name in telemetry.columns
+                if name not in joint
+                for column in column_names(FIELDS[name])
+            }
+
+
+def test_mcap_reads_by_the_embedded_definitions(tmp_path, telemetry):
+    bag = write_bag(tmp_path / "bag", telemetry)
+    with (bag / "bag_0.mcap").open("rb") as file:
+        reader = make_reader(file, decoder_factories=[DecoderFactory()], validate_crcs=True)
+        summary = reader.get_summary()
+        assert summary is not None
+        assert summary.statistics.message_count == 1100
+        assert len(summary.chunk_indexes) == summary.statistics.chunk_count
+        assert {chunk.compression for chunk in summary.chunk_indexes} == {"zstd"}
+        decoded = list(reader.iter_decoded_messages(topics=["/joint_states"]))
+    assert len(decoded) == 100
+    message = decoded[1].decoded_message
+    assert list(message.position) == telemetry["actual_q"][10].tolist()
+    assert list(message.effort) == telemetry["actual_current"][10].tolist()
+
+
+def test_chunks_are_short_enough_to_lose_less_than_a_second(tmp_path):
+    bag = write_bag(tmp_path / "bag", make_telemetry(3000, fields=("actual_q",)))
+    with (bag / "bag_0.mcap").open("rb") as file:
+        chunks = make_reader(file).get_summary().chunk_indexes
+    longest = max(chunk.message_end_time - chunk.message_start_time for chunk in chunks)
+    assert longest <= 600_000_000
+
+
+def test_metadata_has_all_that_rosbag2_insists_on(tmp_path, telemetry):
+    bag = write_bag(tmp_path / "bag", telemetry, split_ns=700_000_000)
+    root = yaml.safe_load((bag / "metadata.yaml").read_text())["rosbag2_bagfile_information"]
+    assert set(root) == BAG_KEYS
+    assert root["version"] == 9
+    assert root["storage_identifier"] == "mcap"
+    files = sorted(path.name for path in bag.glob("*.mcap"))
+    assert root["relative_file_paths"] == files == [entry["path"] for entry in root["files"]]
+    assert sum(entry["message_count"] for entry in root["files"]) == root["message_count"] == 1100
+    assert root["starting_time"]["nanoseconds_since_epoch"] == EPOCH
+    assert root["duration"]["nanoseconds"] == 999 * 2_000_000
+    for topic in root["topics_with_message_count"]:
+        assert set(topic["topic_metadata"]) == TOPIC_KEYS
+        assert topic["topic_metadata"]["offered_qos_profiles"] == []
+        assert topic["topic_metadata"]["type_description_hash"].startswith("RIHS01_")
+    assert all(isinstance(value, str) for value in root["custom_data"].values())
+    assert root["custom_data"]["robot"] == "ur5e"
+
+
+def test_split_by_size(tmp_path):
+    telemetry = make_telemetry(3000, fields=("actual_q", "actual_qd"))
+    bag = write_bag(tmp_path / "bag", telemetry, split_bytes=50_000)
+    sizes = [path.stat().st_size for path in bag.glob("*.mcap")]
+    assert len(sizes) > 2
+    assert max(sizes) < 150_000
+    assert_same_samples(read_bag(bag), telemetry)
+
+
+def test_an_existing_path_is_refused(tmp_path, telemetry):
+    (tmp_path / "bag").mkdir()
+    with pytest.raises(RecordingError, match="exists already"):
+        BagWriter(tmp_path / "bag", telemetry.info, ("actual_q",))
+    assert list((tmp_path / "bag").iterdir()) == []
+
+
+def test_fields_must_be_in_the_table(tmp_path, telemetry):
+    with pytest.raises(RecordingError, match="actual_qq"):
+        BagWriter(tmp_path / "bag", telemetry.info, ("actual_qq",))
+    with BagWriter(tmp_path / "other", telemetry.info, ("actual_TCP_force",)) as bag:
+        with pytest.raises(MissingFieldError, match="actual_TCP_force"):
+            bag.write(telemetry)
+        bag.write(make_telemetry(5, fields=("actual_TCP_force",)))
+
+
+@pytest.mark.parametrize("plugin", [StoragePlugin.SQLITE3, StoragePlugin.MCAP])
+def test_bags_of_another_writer_are_read(tmp_path, plugin, typestore):
+    telemetry = make_telemetry(30, fields=("actual_q", "payload_cog", "payload"))
+    path = tmp_path / "foreign"
+    with Writer(path, version=9, storage_plugin=plugin) as writer:
+        connection = writer.add_connection(
+            TELEMETRY_TOPIC, DYNAMIC_JOINT_STATE.name, typestore=typestore
+        )
+        for i, stamp in enumerate(telemetry.stamp.tolist()):
+            message = _message(typestore, telemetry, i, stamp)
+            raw = typestore.serialize_cdr(message, DYNAMIC_JOINT_STATE.name)
+            writer.write(connection, stamp, raw)
+    assert_same_samples(read_bag(path), telemetry)
+
+
+def _message(typestore, telemetry, i, stamp):
+    """A message with fields in an order that differs from ours, and one that we do not know."""
+    types = typestore.types
+    value = types["control_msgs/msg/InterfaceValue"]
+    header = types["std_msgs/msg/Header"](
+        types["builtin_interfaces/msg/Time"](stamp // 10**9, stamp % 10**9), "base"
+    )
+    names = ["robot", *JOINT_NAMES[::-1]]
+    cog = telemetry["payload_cog"][i]
+    robot = value(
+        ["payload", "payload_cog_2", "payload_cog_1", "payload_cog_0", "humidity", "timestamp"],
+        np.array([telemetry["payload"][i], cog[2], cog[1], cog[0], 0.5, telemetry.time[i]]),
+    )
+    joints = [value(["actual_q"], telemetry["actual_q"][i, [j]]) for j in range(5, -1, -1)]
+    return types["control_msgs/msg/DynamicJointState"](header, names, [robot, *joints])
+
+
+def test_messages_of_changing_size_are_read_in_order(tmp_path, typestore):
+    telemetry = make_telemetry(20, fields=("actual_q", "payload_cog", "payload"))
+    path = tmp_path / "foreign"
+    with Writer(path, version=9, storage_plugin=StoragePlugin.MCAP) as writer:
+        connection = writer.add_connection(
+            TELEMETRY_TOPIC, DYNAMIC_JOINT_STATE.name, typestore=typestore
+        )
+        for i, stamp in enumerate(telemetry.stamp.tolist()):
+            message = _message(typestore, telemetry, i, stamp)
+            message.header.frame_id = "x" * (i % 3 * 4)
+            raw = typestore.serialize_cdr(message, DYNAMIC_JOINT_STATE.name)
+            writer.write(connection, stamp, raw)
+    assert_same_samples(read_bag(path), telemetry)
+
+
+def test_a_source_gives_the_bag_and_then_ends(tmp_path, telemetry):
+    bag = write_bag(tmp_path / "bag", telemetry)
+    parts = []
+    with BagSource(bag, batch_seconds=0.6) as source:
+        assert source.info.robot == "ur5e"
+        assert set(source.fields) == set(telemetry.columns)
+        while len(parts) < 4:
+            parts.append(source.read(0.1))
+        with pytest.raises(EOFError):
+            source.read(0.1)
+    assert_same_samples(concatenate(parts), telemetry)
+
+
+def test_a_real_time_source_waits(tmp_path, telemetry):
+    bag = write_bag(tmp_path / "bag", telemetry)
+    with BagSource(bag, batch_seconds=1.0, real_time=True) as source:
+        assert source.read(0.01) is None
+        assert len(source.read(5.0)) == 500

@@ -1,0 +1,299 @@
+"""Bags that are damaged or malicious: refused in one line, never a crash, a hang or a bloat."""
+
+import os
+import resource
+import shutil
+import struct
+import time
+import zlib
+from contextlib import suppress
+
+import numpy as np
+import pytest
+import zstandard
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from test.telemetry.bag.test_bags import write_bag
+from test.telemetry.conftest import make_telemetry
+from ur_energy_model.errors import RecordingError
+from ur_energy_model.telemetry.bag.mcap_format import MAGIC, Op, record, text
+from ur_energy_model.telemetry.bag.metadata import gap_of_custom, info_of_custom, read_metadata
+from ur_energy_model.telemetry.bag.recovery import recover_bag
+from ur_energy_model.telemetry.bag.source import BagWriter, iterate_bag, read_bag, read_events
+
+METADATA = "metadata.yaml"
+
+
+@pytest.fixture(scope="module")
+def intact(tmp_path_factory):
+    """A bag of two seconds, with an event."""
+    path = tmp_path_factory.mktemp("intact") / "bag"
+    telemetry = make_telemetry(1000, fields=("actual_q", "payload"))
+    return write_bag(path, telemetry)
+
+
+@pytest.fixture
+def bag(intact, tmp_path):
+    return shutil.copytree(intact, tmp_path / "bag")
+
+
+def edit_metadata(bag, old, new):
+    text_ = (bag / METADATA).read_text()
+    assert old in text_
+    (bag / METADATA).write_text(text_.replace(old, new))
+
+
+@pytest.mark.parametrize("fraction", [0.0, 0.001, 0.3, 0.7, 0.9])
+def test_a_truncated_file_is_refused_and_recovered(bag, fraction):
+    file = bag / "bag_0.mcap"
+    data = file.read_bytes()
+    file.write_bytes(data[: int(fraction * len(data))])
+    with pytest.raises(RecordingError) as caught:
+        read_bag(bag)
+    assert "\n" not in str(caught.value)
+    if fraction > 0.1:
+        assert "ur_energy recover" in str(caught.value)
+        recovered = recover_bag(bag)
+        assert 0 < recovered.samples < 1000
+        assert len(read_bag(bag)) == recovered.samples
+
+
+def test_a_flipped_bit_in_the_samples_is_noticed(bag):
+    file = bag / "bag_0.mcap"
+    data = bytearray(file.read_bytes())
+    data[data.index(b"\x04\x00\x00\x00zstd") + 500] ^= 0x10
+    file.write_bytes(data)
+    with pytest.raises(RecordingError, match="chunk"):
+        read_bag(bag)
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(flips=st.lists(st.tuples(st.floats(0, 0.9999), st.integers(0, 7)), min_size=1, max_size=8))
+def test_any_flipped_bits_are_refused_or_harmless(intact, tmp_path_factory, flips):
+    path = tmp_path_factory.mktemp("flipped") / "bag"
+    shutil.copytree(intact, path)
+    file = path / "bag_0.mcap"
+    data = bytearray(file.read_bytes())
+    for place, bit in flips:
+        data[int(place * len(data))] ^= 1 << bit
+    file.write_bytes(data)
+    with suppress(RecordingError):
+        telemetry = read_bag(path)
+        assert np.array_equal(telemetry["actual_q"], read_bag(intact)["actual_q"])
+        read_events(path)
+    with suppress(RecordingError):
+        assert len(read_bag(path)) == recover_bag(path).samples
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(content=st.binary(max_size=600))
+def test_any_bytes_for_a_file_are_refused(tmp_path_factory, content):
+    path = tmp_path_factory.mktemp("bytes") / "x.mcap"
+    path.write_bytes(MAGIC + content)
+    with pytest.raises(RecordingError):
+        read_bag(path)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "]",
+        "rosbag2_bagfile_information: 5",
+        "rosbag2_bagfile_information: {version: 9}",
+        "!!python/object/apply:os.system ['touch /tmp/owned']",
+        "rosbag2_bagfile_information: !!python/name:os.system",
+        "a: &a [x, x]\nb: &b [*a, *a]\nrosbag2_bagfile_information: {relative_file_paths: *b}",
+        "[" * 5000,
+        "\x00\x01",
+        "rosbag2_bagfile_information: {relative_file_paths: [bag_0.mcap], storage_identifier: mcap,"
+        " topics_with_message_count: [{topic_metadata: 7, message_count: x}]}",
+    ],
+)
+def test_hostile_yaml_is_refused(bag, content):
+    (bag / METADATA).write_text(content)
+    with pytest.raises(RecordingError, match=METADATA):
+        read_bag(bag)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ("nanoseconds: ", "nanoseconds: .inf # ", "whole number"),
+        ("message_count: ", "message_count: -", "must be 0 to"),
+        ("message_count: ", "message_count: many # ", "whole number"),
+        ("relative_file_paths:", "relative_fiel_paths:", "did you mean 'relative_file_paths'"),
+        ("custom_data:", "custom_data: &x", "aliases"),
+        ("storage_identifier: mcap", "storage_identifier: [mcap]", "single value"),
+        ("compression_mode: ''", "compression_mode: FILE", "'FILE' is not supported"),
+    ],
+)
+def test_nonsense_in_metadata_is_refused_with_its_line(bag, old, new, problem):
+    edit_metadata(bag, old, new)
+    with pytest.raises(RecordingError, match=rf"metadata.yaml: line \d+: .*{problem}") as refusal:
+        read_bag(bag)
+    assert "\n" not in str(refusal.value)
+
+
+BOMBS = {
+    "values": "a: [" + "1, " * 5_000_000 + "1]",
+    "levels": "a: " + "[" * 5_000_000,
+    "directives": "".join(f"%TAG !{i}! tag:x,2000:\n" for i in range(300_000)) + "---\na: 1",
+    "laughs": "".join(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]\n" for i in range(1, 30)),
+    "size": "#" * 17_000_000,
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_bombs_in_metadata_are_refused_and_recovered_from(bag, name):
+    (bag / METADATA).write_text(BOMBS[name])
+    before, start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
+    with pytest.raises(RecordingError, match=METADATA):
+        read_bag(bag)
+    assert recover_bag(bag).samples == 1000
+    assert time.process_time() - start < 30  # unbounded, some of them take an hour
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 600 << 10  # kB
+    assert len(read_bag(bag)) == 1000
+
+
+def test_what_other_writers_add_to_metadata_does_no_harm(bag):
+    """Keys of later rosbag2 versions, and text that they do not put in quotes."""
+    root = "rosbag2_bagfile_information:"
+    edit_metadata(bag, root, f"{root}\n  a_later_key: {{with: [1, 2.5, null, 2026-01-01]}}")
+    edit_metadata(
+        bag,
+        "custom_data:",
+        "custom_data:\n    site: 12\n    day: 2026-01-01\n    more: [1]\n    note: !<!> 'x'",
+    )
+    custom = read_metadata(bag).custom
+    assert (custom["site"], custom["day"], custom["note"]) == ("12", "2026-01-01", "x")
+    assert "more" not in custom
+    assert len(read_bag(bag)) == 1000
+    edit_metadata(bag, "simulated: 'false'", "simulated: true")
+    assert info_of_custom(read_metadata(bag).custom, "bag").simulated
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("rate", "NaN"),
+        ("rate", "-500"),
+        ("rate", "1e999"),
+        ("rate", "[5]"),
+        ("rate", "9" * 400),
+        ("payload_mass", "x"),
+        ("gravity", "[0, 0]"),
+        ("extra", "[1]"),
+        ("extra", "[" * 9999),
+    ],
+)
+def test_provenance_that_cannot_be_is_refused(key, value):
+    with pytest.raises(RecordingError, match="recording information is malformed") as refusal:
+        info_of_custom({key: value}, "a bag")
+    assert len(str(refusal.value)) < 200
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("payload_mass", "-3"),
+        ("payload_mass", "1e6"),
+        ("payload_mass", "NaN"),
+        ("gravity", "[0, 0, 0]"),
+        ("gravity", "[0, 0, -98]"),
+    ],
+)
+def test_a_payload_and_gravity_that_cannot_be_are_unknown(key, value):
+    assert getattr(info_of_custom({key: value}, "a bag"), key) is None
+
+
+@pytest.mark.parametrize("value", ["1e999", "NaN", "[1]", "x", ""])
+def test_gaps_that_cannot_be_are_none(value):
+    gap = {"index": "3", "start": "1.5", "end": "2.5", "missing": "4", "cause": "skipped"}
+    assert gap_of_custom(gap) is not None
+    assert gap_of_custom({**gap, "missing": value}) is None
+
+
+def test_yaml_that_is_not_text_is_refused(bag):
+    (bag / METADATA).write_bytes(b"\xff\xfe\x80")
+    with pytest.raises(RecordingError, match="not YAML"):
+        read_bag(bag)
+
+
+@pytest.mark.parametrize("name", ["../secret.mcap", "/etc/passwd", "a/../../secret.mcap", "''"])
+def test_file_names_that_leave_the_bag_are_refused(bag, name):
+    shutil.copy(bag / "bag_0.mcap", bag.parent / "secret.mcap")
+    edit_metadata(bag, "  - bag_0.mcap", f"  - {name}")
+    with pytest.raises(RecordingError, match="leads out of the bag"):
+        read_bag(bag)
+
+
+def test_missing_files_are_named(bag):
+    (bag / "bag_0.mcap").unlink()
+    with pytest.raises(RecordingError, match=r"bag_0\.mcap: is missing"):
+        read_bag(bag)
+
+
+@pytest.mark.parametrize("what", ["nothing", "folder", "file", "fifo"])
+def test_what_is_not_a_bag_is_refused(tmp_path, what):
+    path = tmp_path / "x"
+    if what == "folder":
+        path.mkdir()
+    elif what == "file":
+        path.write_text("hello")
+    elif what == "fifo":
+        os.mkfifo(path)
+    with pytest.raises(RecordingError, match=str(path)):
+        read_bag(path)
+
+
+def chunk_record(size, packed, compression="zstd", checksum=0):
+    head = struct.pack("<3QI", 0, 0, size, checksum)
+    content = head + text(compression) + struct.pack("<Q", len(packed)) + packed
+    return record(Op.CHUNK, content)
+
+
+def write_file(path, *records):
+    path.write_bytes(MAGIC + record(Op.HEADER, text("ros2") + text("x")) + b"".join(records))
+    return path
+
+
+@pytest.mark.parametrize("declared", [1000, 255 << 20, 1 << 40])
+def test_a_zip_bomb_is_refused_before_it_unpacks(tmp_path, declared):
+    bomb = zstandard.ZstdCompressor(level=19).compress(bytes(200 << 20))
+    headless = zstandard.ZstdCompressor(write_content_size=False).compress(bytes(200 << 20))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for packed in (bomb, headless):
+        path = write_file(tmp_path / "bomb.mcap", chunk_record(declared, packed))
+        with pytest.raises(RecordingError):
+            read_bag(path)
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    assert grown < 600 << 10  # kB; the fixture's own zeros included
+
+
+def test_lying_lengths_are_refused(tmp_path):
+    body = struct.pack("<BQ", Op.MESSAGE, 1 << 62) + bytes(50)
+    packed = zstandard.ZstdCompressor().compress(body)
+    chunk = chunk_record(len(body), packed, checksum=zlib.crc32(body))
+    with pytest.raises(RecordingError, match="do not fit"):
+        read_bag(write_file(tmp_path / "x.mcap", chunk))
+    short = struct.pack("<BQ", Op.MESSAGE, 5) + bytes(5)
+    with pytest.raises(RecordingError, match="without header"):
+        read_bag(write_file(tmp_path / "y.mcap", chunk_record(14, short, "")))
+    with pytest.raises(RecordingError, match="compressed by 'rot13'"):
+        read_bag(write_file(tmp_path / "z.mcap", chunk_record(14, short, "rot13")))
+
+
+def test_an_empty_bag_is_refused(tmp_path, telemetry):
+    BagWriter(tmp_path / "bag", telemetry.info, ("actual_q",)).close()
+    with pytest.raises(RecordingError, match="holds no samples"):
+        read_bag(tmp_path / "bag")
+    with pytest.raises(RecordingError, match="holds no samples"):
+        list(iterate_bag(tmp_path / "bag"))
+
+
+def test_malformed_provenance_is_refused(bag):
+    edit_metadata(bag, "rate: '500.0'", "rate: 'fast'")
+    with pytest.raises(RecordingError, match="recording information is malformed"):
+        read_bag(bag)

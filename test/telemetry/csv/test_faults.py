@@ -1,0 +1,220 @@
+"""CSV recordings with faults: rows that are no samples, rows out of order, files too large."""
+
+import gzip
+
+import numpy as np
+import pytest
+
+from test.telemetry.csv.test_importing import table, write
+from ur_energy_model.energy.rated_limits import rated_limits
+from ur_energy_model.errors import RecordingError
+from ur_energy_model.model.robots import load_robot
+from ur_energy_model.telemetry.csv import file as csv_file
+from ur_energy_model.telemetry.csv import rows as csv_rows
+from ur_energy_model.telemetry.csv import text as csv_text
+from ur_energy_model.telemetry.csv.importing import CsvImport, CsvOptions, read_csv
+
+
+def changed(path, change):
+    """A recording of 400 rows after `change` got its rows as lists of cells."""
+    write(path, table(400))
+    header, *rows = path.read_text().splitlines()
+    cells = change([row.split(",") for row in rows])
+    path.write_text("\n".join([header, *(",".join(row) for row in cells)]) + "\n")
+    return path
+
+
+def with_cell(rows, numbers, column, text):
+    for number in numbers:
+        rows[number][column] = text
+    return rows
+
+
+@pytest.mark.parametrize("text", ["1e160", "-1e160", "nan", "inf", "", "abc"])
+def test_few_impossible_values_are_left_out_and_named(tmp_path, text):
+    path = changed(tmp_path / "x.csv", lambda rows: with_cell(rows, [100, 300], 3, text))
+    said = []
+    telemetry = read_csv([path], "ur5e", note=said.append)
+    assert len(telemetry) == 398
+    assert np.abs(telemetry["actual_q"]).max() < 30
+    (line,) = [line for line in said if "left out 2 of 400 rows" in line]
+    assert "line 102 actual_q_2" in line
+    assert [(gap.index, gap.missing) for gap in telemetry.gaps] == [(100, 1), (299, 1)]
+
+
+def test_many_impossible_values_are_refused(tmp_path):
+    path = changed(tmp_path / "x.csv", lambda rows: with_cell(rows, range(0, 400, 2), 3, "1e160"))
+    with pytest.raises(RecordingError, match=r"line 2 has 1e.160.*200 bad rows among 400"):
+        read_csv([path], "ur5e")
+
+
+def test_positions_in_degrees_are_refused_with_the_remedy(tmp_path):
+    path = changed(tmp_path / "x.csv", lambda rows: with_cell(rows, range(400), 3, "-90.0"))
+    with pytest.raises(RecordingError, match=r"needs \[deg\] after its name"):
+        read_csv([path], "ur5e")
+
+
+def test_limits_are_those_of_the_arm(tmp_path):
+    """A motor current of 60 A is beyond a UR3e's, not beyond a UR10e's."""
+    path = tmp_path / "x.csv"
+    rows = [f"{i * 0.002:.3f}" + ",60.0" * 6 for i in range(100)]
+    header = "timestamp," + ",".join(f"actual_current_{i}" for i in range(6))
+    path.write_text("\n".join([header, *rows]) + "\n")
+    limits = {name: rated_limits(load_robot(name)) for name in ("ur3e", "ur10e")}
+    assert limits["ur10e"]["actual_current"][1][0] > 60 > limits["ur3e"]["actual_current"][1][0]
+    with pytest.raises(RecordingError, match="has 60"):
+        read_csv([path], "ur3e", options=CsvOptions(limits=limits["ur3e"]))
+
+
+@pytest.mark.parametrize(("change", "count"), [("more", 9), ("less", 8)])
+def test_rows_with_another_number_of_columns_are_left_out(tmp_path, change, count):
+    def shift(rows):
+        rows[50] = [*rows[50][:3], "0.5", *rows[50][3:]] if change == "more" else rows[50][:-1]
+        return rows
+
+    said = []
+    whole = read_csv([write(tmp_path / "whole.csv", table(400))], "ur5e")
+    telemetry = read_csv([changed(tmp_path / "x.csv", shift)], "ur5e", note=said.append)
+    kept = np.delete(np.arange(400), 50)
+    assert np.array_equal(telemetry["robot_mode"], whole["robot_mode"][kept])
+    assert np.array_equal(telemetry["actual_q"], whole["actual_q"][kept])
+    assert any("another number of columns" in line and "line 52" in line for line in said)
+
+
+def test_many_rows_with_another_number_of_columns_are_refused(tmp_path):
+    def shift(rows):
+        return [[*row, "1"] if i % 10 == 0 else row for i, row in enumerate(rows)]
+
+    with pytest.raises(RecordingError, match=r"has 10 columns instead of 9.*40 bad rows"):
+        read_csv([changed(tmp_path / "x.csv", shift)], "ur5e")
+
+
+def test_decimal_commas_between_commas_are_refused(tmp_path):
+    path = write(tmp_path / "x.csv", table())
+    header, *rows = path.read_text().splitlines()
+    path.write_text("\n".join([header, *(row.replace(".", ",") for row in rows)]))
+    with pytest.raises(RecordingError, match="decimal commas need another delimiter"):
+        read_csv([path], "ur5e")
+
+
+def test_one_empty_column_at_the_end_of_rows_does_not_matter(tmp_path):
+    path = changed(tmp_path / "x.csv", lambda rows: [[*row, ""] for row in rows])
+    assert len(read_csv([path], "ur5e")) == 400
+
+
+@pytest.mark.parametrize("order", ["reversed", "random"])
+def test_rows_out_of_order_are_sorted(tmp_path, order):
+    def mixed(rows):
+        if order == "reversed":
+            return rows[::-1]
+        return [rows[i] for i in np.random.default_rng(1).permutation(len(rows))]
+
+    said = []
+    telemetry = read_csv([changed(tmp_path / "x.csv", mixed)], "ur5e", note=said.append)
+    whole = read_csv([write(tmp_path / "whole.csv", table(400))], "ur5e")
+    assert np.array_equal(telemetry["actual_q"], whole["actual_q"])
+    assert telemetry.gaps == ()
+    assert any("sorted by time" in line for line in said)
+
+
+def test_rows_out_of_order_with_repeated_times_are_refused(tmp_path):
+    def mixed(rows):
+        for row in rows:
+            row[0] = f"{float(row[0]):.1f}"
+        return [rows[i] for i in np.random.default_rng(1).permutation(len(rows))]
+
+    with pytest.raises(RecordingError, match=r"out of order.*times repeat"):
+        read_csv([changed(tmp_path / "x.csv", mixed)], "ur5e")
+
+
+def test_rows_out_of_order_too_many_to_sort_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(csv_file, "MAX_SORTED", 1000)
+    with pytest.raises(RecordingError, match="too long to be sorted"):
+        read_csv([changed(tmp_path / "x.csv", lambda rows: rows[::-1])], "ur5e")
+
+
+def test_a_restarted_controller_is_a_gap(tmp_path):
+    def restarted(rows):
+        for i, row in enumerate(rows[200:]):
+            row[0] = repr(1.0 + i * 0.02)
+        return rows
+
+    said = []
+    telemetry = read_csv([changed(tmp_path / "x.csv", restarted)], "ur5e", note=said.append)
+    assert len(telemetry) == 400
+    assert [(gap.index, gap.cause) for gap in telemetry.gaps] == [(200, "controller restarted")]
+    assert any("time goes back 1 times" in line for line in said)
+
+
+@pytest.mark.parametrize("text", ["1e160", "9999.0", "0.0"])
+def test_a_single_time_far_off_is_left_out(tmp_path, text):
+    path = changed(tmp_path / "x.csv", lambda rows: with_cell(rows, [100], 0, text))
+    telemetry = read_csv([path], "ur5e")
+    assert len(telemetry) == 399
+    assert np.diff(telemetry.time).max() == pytest.approx(0.04)
+
+
+def test_a_field_without_values_is_left_out(tmp_path):
+    path = changed(tmp_path / "x.csv", lambda rows: with_cell(rows, range(400), 7, ""))
+    said = []
+    telemetry = read_csv([path], "ur5e", note=said.append)
+    assert "payload" not in telemetry
+    assert len(telemetry) == 400
+    assert any("mostly without values: payload" in line for line in said)
+
+
+def test_what_unpacks_to_far_too_much_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(csv_text, "_RATIO_FROM", 1 << 16)
+    path = tmp_path / "x.csv.gz"
+    path.write_bytes(gzip.compress(b"timestamp,payload\n" + b"1,1\n" * 500_000))
+    with pytest.raises(RecordingError, match="unpacks to more than 200 times"):
+        read_csv([path], "ur5e")
+
+
+@pytest.mark.parametrize(
+    ("module", "limit", "value", "said"),
+    [
+        (csv_text, "MAX_LINES", 100, "more than 100 lines"),
+        (csv_text, "MAX_TEXT", 5000, "GiB of text"),
+        (csv_rows, "MAX_ROWS", 300, "more than 300 rows"),
+    ],
+)
+def test_files_have_a_largest_size(tmp_path, monkeypatch, module, limit, value, said):
+    monkeypatch.setattr(module, limit, value)
+    with pytest.raises(RecordingError, match=said):
+        read_csv([write(tmp_path / "x.csv", table(400))], "ur5e")
+
+
+def test_wide_files_are_refused(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("timestamp," + ",".join(f"x{i}" for i in range(6000)) + "\n")
+    with pytest.raises(RecordingError, match="6001 columns"):
+        read_csv([path], "ur5e")
+
+
+def test_batches_are_small_and_make_the_whole(tmp_path):
+    path = write(tmp_path / "x.csv", table(10_000))
+    reading = CsvImport([path, path], "ur5e", CsvOptions())
+    parts = list(reading)
+    assert max(map(len, parts)) <= 4096
+    assert sum(map(len, parts)) == 20_000
+    assert reading.duration == pytest.approx(2 * 9999 * 0.02)
+    assert [gap.cause for part in parts for gap in part.gaps] == ["next file"]
+
+
+def test_damaged_rows_at_the_beginning_are_left_out(tmp_path):
+    """As a recorder leaves them that wrote memory it had not filled yet."""
+
+    def damaged(rows):
+        times = ["-0.12", "0.0", "0.79", "0.0", "2.7e154", "-0.03", "47.6", "0.0"]
+        for row, time in zip(rows[1:], times, strict=False):
+            row[0], row[3] = time, "-1.1e282"
+        return [
+            *rows,
+            *([f"{10 + 0.02 * i:.2f}", *rows[9 + i % 300][1:]] for i in range(400, 1200)),
+        ]
+
+    telemetry = read_csv([changed(tmp_path / "x.csv", damaged)], "ur5e")
+    assert len(telemetry) == 1191
+    assert telemetry.time[0] == pytest.approx(10.18)
+    assert telemetry.gaps == ()

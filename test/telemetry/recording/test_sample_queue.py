@@ -1,0 +1,125 @@
+"""The queue between reading and writing: in order, bounded, and never silently full."""
+
+import threading
+
+import numpy as np
+import pytest
+
+from test.telemetry.conftest import assert_same_samples, make_telemetry
+from ur_energy_model.telemetry.bag.layout import Event
+from ur_energy_model.telemetry.recording.sample_queue import OVERFLOW, Order, SampleQueue
+from ur_energy_model.telemetry.samples import Telemetry, concatenate
+
+FIELDS = ("actual_q", "payload", "payload_cog")
+BATCH_BYTES = 25 * 8 * (1 + 1 + 6 + 1 + 3)
+
+
+def batches(count, first=0):
+    return [make_telemetry(25, fields=FIELDS, first=first + 25 * i) for i in range(count)]
+
+
+def drain(queue):
+    items = []
+    while (item := queue.get(0.0)) is not None:
+        items.append(item)
+    return items
+
+
+def test_everything_comes_out_in_order():
+    queue = SampleQueue()
+    put = [*batches(3), Event(5, "mark", "x"), *batches(2, first=75)]
+    for item in put:
+        queue.put(item)
+    assert queue.samples == 125
+    assert drain(queue) == put
+    assert queue.samples == 0
+
+
+def test_what_does_not_fit_waits_in_a_file():
+    queue = SampleQueue(memory_bytes=3 * BATCH_BYTES)
+    put = batches(40)
+    for batch in put:
+        queue.put(batch)
+    assert queue.samples == 1000
+    assert queue.spilled == 37 * 25
+    assert queue.overflow == 0
+    got = drain(queue)
+    assert_same_samples(concatenate(got), concatenate(put))
+    queue.close()
+
+
+def test_the_file_is_used_again_once_it_is_empty():
+    queue = SampleQueue(memory_bytes=BATCH_BYTES, spill_bytes=6 * BATCH_BYTES)
+    for round_ in range(20):
+        put = batches(5, first=round_ * 125)
+        for batch in put:
+            queue.put(batch)
+        assert_same_samples(concatenate(drain(queue)), concatenate(put))
+    assert queue.overflow == 0
+    queue.close()
+
+
+def test_an_overflow_is_counted_and_becomes_a_gap():
+    queue = SampleQueue(memory_bytes=2 * BATCH_BYTES, spill_bytes=2 * BATCH_BYTES)
+    put = batches(10)
+    for batch in put:
+        queue.put(batch)
+    got = drain(queue)
+    kept = len(got)
+    assert queue.overflow == (10 - kept) * 25
+    assert_same_samples(concatenate(got), concatenate(put[:kept]))
+    after = make_telemetry(25, fields=FIELDS, first=250)
+    queue.put(after)
+    (last,) = drain(queue)
+    (gap,) = last.gaps
+    assert (gap.index, gap.missing, gap.cause) == (0, queue.overflow, OVERFLOW)
+    assert gap.end == after.time[0]
+    queue.close()
+
+
+def test_orders_pass_samples_that_must_wait_only_at_the_head():
+    queue = SampleQueue()
+    order = Order(lambda: 42)
+    queue.put(order)
+    queue.put(batches(1)[0])
+    assert queue.get(0.0, orders_only=True) is order
+    assert queue.get(0.0, orders_only=True) is None
+    assert isinstance(queue.get(0.0), Telemetry)
+
+
+def test_samples_in_front_of_an_order_can_be_given_up():
+    queue = SampleQueue()
+    for batch in batches(4):
+        queue.put(batch)
+    queue.give_up_before_order()
+    assert queue.samples == 100
+    order = Order(lambda: None)
+    queue.put(order)
+    queue.give_up_before_order()
+    assert queue.overflow == 100
+    assert drain(queue) == [order]
+
+
+def test_orders_hand_over_results_and_errors():
+    order = Order(lambda: 42)
+    order.obey()
+    assert order.done.result(0.0) == 42
+    failing = Order(lambda: 1 // 0)
+    failing.obey()
+    with pytest.raises(ZeroDivisionError):
+        failing.done.result(0.0)
+
+
+def test_two_threads_lose_nothing():
+    queue = SampleQueue(memory_bytes=5 * BATCH_BYTES)
+    put, got = batches(400), []
+    writer = threading.Thread(target=lambda: [queue.put(batch) for batch in put])
+    writer.start()
+    while sum(map(len, got)) < 10_000:
+        item = queue.get(1.0)
+        assert isinstance(item, Telemetry)
+        got.append(item)
+    writer.join()
+    times = np.concatenate([batch.time for batch in got])
+    assert np.array_equal(times, np.concatenate([batch.time for batch in put]))
+    queue.close()

@@ -1,0 +1,197 @@
+"""A small RTDE server for tests, built on the package's own codec, that can misbehave.
+
+It sends what a test tells it to, when it tells it to: no real time, no arm. Every packet's values
+are a function of its tick, so that a test can compare bit for bit.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ur_energy_model.telemetry.fields import FIELDS, WIDTH
+from ur_energy_model.telemetry.rtde import protocol
+from ur_energy_model.telemetry.rtde.protocol import FrameReader, PacketType, Recipe, SetupReply
+
+START_TIME = 1000.0
+
+
+def value_of(name: str, tick: int, rate: float = 500.0) -> np.ndarray | float:
+    """What the peer sends for a field at a tick: reproducible, and of full precision."""
+    field_ = FIELDS[name]
+    if name == "timestamp":
+        return START_TIME + tick / rate
+    values = np.sin(tick * 0.37 + 10.0 * list(FIELDS).index(name) + np.arange(field_.width))
+    if field_.kind not in ("DOUBLE", "VECTOR3D", "VECTOR6D"):
+        values = np.rint(50.0 + 50.0 * values)
+    return values if field_.width > 1 else float(values[0])
+
+
+@dataclass
+class PeerBehaviour:
+    """How the peer serves one connection; the defaults are those of a real controller.
+
+    Attributes:
+        version: of the software.
+        protocol_versions: accepted.
+        missing: fields answered with NOT_FOUND.
+        kinds: types answered instead of the true ones.
+        silent_after: answer nothing after this many requests.
+        refuse_start: answer "no" to the request to start.
+        early: packets (by tick) sent in front of the reply to the start request.
+        raw_reply: bytes sent instead of any reply.
+    """
+
+    version: tuple[int, int, int, int] = (5, 11, 0, 108318)
+    protocol_versions: tuple[int, ...] = (1, 2)
+    missing: frozenset[str] = frozenset()
+    kinds: dict[str, str] = field(default_factory=dict)
+    silent_after: int | None = None
+    refuse_start: bool = False
+    early: tuple[int, ...] = ()
+    raw_reply: bytes | None = None
+
+
+class RtdePeer:
+    """Listens on a loopback port; `connections` come in the order of `behaviours`.
+
+    Args:
+        behaviours: of the first, second ... connection; the last one stays.
+        host, port: to bind to; port 0 takes a free one.
+        values: what is sent for a field at a tick.
+    """
+
+    def __init__(
+        self,
+        *behaviours: PeerBehaviour,
+        host: str = "127.0.10.1",
+        port: int = 0,
+        values: Callable[[str, int], object] = value_of,
+    ) -> None:
+        self.behaviours = list(behaviours) or [PeerBehaviour()]
+        self.host = host
+        self.values = values
+        self.recipe: Recipe | None = None
+        self.frequencies: list[float | None] = []
+        self.connections = 0
+        self.started = threading.Event()
+        self._listener = socket.create_server((host, port))
+        self.port = self._listener.getsockname()[1]
+        self._client: socket.socket | None = None
+        self._thread = threading.Thread(target=self._accept, daemon=True)
+
+    def __enter__(self) -> RtdePeer:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.refuse()
+        self.disconnect()
+        self._thread.join(5.0)
+
+    def refuse(self) -> None:
+        """Accept no more connections."""
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)  # wakes the accepting thread
+        self._listener.close()
+
+    def listen_again(self) -> None:
+        """Accept connections again, on the same port."""
+        self._thread.join(5.0)
+        self._listener = socket.create_server((self.host, self.port))
+        self._thread = threading.Thread(target=self._accept, daemon=True)
+        self._thread.start()
+
+    def disconnect(self) -> None:
+        """Close the present connection."""
+        self.started.clear()
+        if self._client is not None:
+            # shutdown, so that the serving thread's recv ends too
+            with contextlib.suppress(OSError):
+                self._client.shutdown(socket.SHUT_RDWR)
+            self._client.close()
+            self._client = None
+
+    def send_ticks(self, ticks: Sequence[int]) -> None:
+        """Send data packages, once the client has started."""
+        self._wait_for_start()
+        self.send(b"".join(self.package(tick) for tick in ticks))
+
+    def package(self, tick: int) -> bytes:
+        """The data package of a tick."""
+        assert self.recipe is not None
+        return self.recipe.pack({name: self.values(name, tick) for name in self.recipe.names})
+
+    def send(self, data: bytes) -> None:
+        """Send any bytes, once the client has started."""
+        self._wait_for_start()
+        client = self._client
+        assert client is not None
+        client.sendall(data)
+
+    def _wait_for_start(self) -> None:
+        assert self.started.wait(5.0), "no client has started"
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._listener.accept()
+                client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            except OSError:
+                return
+            behaviour = self.behaviours[min(self.connections, len(self.behaviours) - 1)]
+            self.connections += 1
+            self._client = client
+            with contextlib.suppress(OSError):
+                self._serve(client, behaviour)
+            self.started.clear()
+
+    def _serve(self, client: socket.socket, behaviour: PeerBehaviour) -> None:
+        reader, version, requests = FrameReader(), 1, 0
+        while data := client.recv(65536):
+            reader.feed(data)
+            while (frame := reader.take_frame()) is not None:
+                requests += 1
+                if behaviour.silent_after is not None and requests > behaviour.silent_after:
+                    continue
+                if behaviour.raw_reply is not None:
+                    client.sendall(behaviour.raw_reply)
+                    continue
+                if frame.kind == PacketType.REQUEST_PROTOCOL_VERSION:
+                    wanted = protocol.decode_version_request(frame.payload)
+                    accepted = wanted in behaviour.protocol_versions
+                    version = wanted if accepted else version
+                    reply = protocol.encode_flag(accepted)
+                elif frame.kind == PacketType.GET_CONTROLLER_VERSION:
+                    reply = protocol.encode_controller_version(behaviour.version)
+                elif frame.kind == PacketType.SETUP_OUTPUTS:
+                    reply = self._setup(frame.payload, version, behaviour)
+                elif frame.kind == PacketType.START:
+                    for tick in behaviour.early:
+                        client.sendall(self.package(tick))
+                    reply = protocol.encode_flag(not behaviour.refuse_start)
+                else:
+                    reply = protocol.encode_flag(True)
+                client.sendall(protocol.frame(frame.kind, reply))
+                if frame.kind == PacketType.START and not behaviour.refuse_start:
+                    self.started.set()
+
+    def _setup(self, payload: bytes, version: int, behaviour: PeerBehaviour) -> bytes:
+        frequency, names = protocol.decode_output_setup(payload, version)
+        self.frequencies.append(frequency)
+        kinds = tuple(
+            protocol.NOT_FOUND
+            if name in behaviour.missing
+            else behaviour.kinds.get(name, FIELDS[name].kind)
+            for name in names
+        )
+        good = all(kind in WIDTH for kind in kinds)
+        number = None if version == 1 else int(good)
+        if good:
+            self.recipe = Recipe(names, kinds, number)  # type: ignore[arg-type]
+        return protocol.encode_setup_reply(SetupReply(number, kinds))

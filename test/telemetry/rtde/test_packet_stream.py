@@ -1,0 +1,77 @@
+"""From packages to telemetry: each tick once, and why ticks are missing."""
+
+import numpy as np
+import pytest
+
+from ur_energy_model.errors import ProtocolError
+from ur_energy_model.telemetry.rtde.packet_stream import PacketStream
+from ur_energy_model.telemetry.rtde.protocol import Recipe
+from ur_energy_model.telemetry.samples import RecordingInfo
+
+RECIPE = Recipe(("timestamp", "payload"), ("DOUBLE", "DOUBLE"), 1)
+INFO = RecordingInfo(rate=500.0)
+HOST = 1_700_000_000_000_000_000
+
+
+def push(stream, times, host_seconds):
+    packages = b"".join(RECIPE.pack({"timestamp": t, "payload": t}) for t in times)
+    arrival = HOST + round(host_seconds * 1e9)
+    return stream.telemetry(RECIPE, RECIPE.unpack_many(packages), arrival, INFO)
+
+
+def ticks(start, count=10):
+    return (start + np.arange(count) * 0.002).tolist()
+
+
+@pytest.fixture
+def stream():
+    """One that was read for a moment, from a controller that has run for 100 s."""
+    stream_ = PacketStream("10.0.0.1")
+    assert push(stream_, ticks(100.0), 0.02).gaps == ()
+    return stream_
+
+
+def test_what_follows_in_step_has_no_gap(stream):
+    batch = push(stream, ticks(100.02), 0.04)
+    assert batch.gaps == ()
+    assert batch["payload"].tolist() == ticks(100.02)
+
+
+@pytest.mark.parametrize(
+    ("start", "host", "missing", "cause"),
+    [
+        (105.02, 5.04, 2500, "connection lost: cable"),  # the clock ran on
+        (100.12, 8.0, 50, "connection lost: cable"),  # the controller stood still
+        (40.0, 70.0, 0, "controller restarted: cable"),  # its clock went back
+        (130.0, 200.0, 0, "controller restarted: cable"),  # and ran on beyond where it was
+    ],
+)
+def test_a_lost_connection_is_explained(stream, start, host, missing, cause):
+    stream.loss = "cable"
+    batch = push(stream, ticks(start), host)
+    (gap,) = batch.gaps
+    assert (gap.index, gap.missing, gap.cause) == (0, missing, cause)
+    assert (gap.start, gap.end) == (ticks(100.0)[-1], start)
+    stood_still = missing == 50
+    expected = start + 0.018 - 100.018 + 0.02 if stood_still else host
+    assert abs(batch.stamp[-1] - HOST - expected * 1e9) < 20e6
+    assert push(stream, ticks(start + 0.02), host + 0.02).gaps == ()
+
+
+def test_skips_within_a_batch_are_found(stream):
+    batch = push(stream, [100.02, 100.022, 100.03, 100.032], 0.05)
+    (gap,) = batch.gaps
+    assert (gap.index, gap.missing, gap.cause) == (2, 3, "skipped")
+
+
+def test_a_tick_sent_again_is_left_out(stream):
+    assert push(stream, [100.018], 0.03) is None
+    batch = push(stream, [100.018, 100.02, 100.02], 0.03)
+    assert batch.time.tolist() == [100.02]
+    assert stream.duplicates == 3
+
+
+@pytest.mark.parametrize("time", [np.nan, np.inf, -0.5, 1e9])
+def test_impossible_times_are_refused(stream, time):
+    with pytest.raises(ProtocolError, match="no time"):
+        push(stream, [100.02, time], 0.04)

@@ -1,0 +1,138 @@
+"""One source, several consumers: everybody gets everything, once, in order."""
+
+from __future__ import annotations
+
+import threading
+from types import TracebackType
+
+import numpy as np
+import pytest
+from typing_extensions import Self
+
+from ur_energy_model.errors import ControllerError, RecordingError
+from ur_energy_model.telemetry import shared_source as module
+from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
+from ur_energy_model.telemetry.shared_source import Consumer, SharedSource
+
+
+class Numbers:
+    """A source whose samples are numbered; it waits for `go`, and ends after `count`."""
+
+    def __init__(self, count: int, error: Exception | None = None) -> None:
+        self.count, self.error = count, error
+        self.go = threading.Event()
+        self.next = 0
+        self.open = False
+        self.info = RecordingInfo(source="numbers", rate=500.0)
+        self.fields = ("timestamp",)
+
+    def __enter__(self) -> Self:
+        self.open = True
+        return self
+
+    def read(self, timeout: float) -> Telemetry | None:
+        if not self.go.wait(timeout):
+            return None
+        if self.next >= self.count:
+            raise self.error or EOFError
+        time = np.arange(self.next, self.next + 5) / 500.0
+        self.next += 5
+        return Telemetry(time, {"timestamp": time}, self.info)
+
+    def close(self) -> None:
+        self.open = False
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def drain(consumer: Consumer) -> list[Telemetry]:
+    batches = []
+    while True:
+        try:
+            batch = consumer.read(5.0)
+        except EOFError:
+            return batches
+        assert batch is not None
+        batches.append(batch)
+
+
+def test_every_consumer_gets_every_sample_in_order() -> None:
+    source = Numbers(1000)
+    shared = SharedSource(lambda: source)
+    with shared.consumer() as quick, shared.consumer(100) as slow:
+        assert quick.fields == ("timestamp",)
+        assert slow.info.source == "numbers"
+        source.go.set()
+        for batches in (drain(quick), drain(slow)):
+            time = np.concatenate([batch.time for batch in batches])
+            assert time == pytest.approx(np.arange(1000) / 500.0)
+    assert not source.open
+
+
+def test_a_consumer_may_wait_for_more_samples() -> None:
+    source = Numbers(1000)
+    with SharedSource(lambda: source).consumer(100) as consumer:
+        source.go.set()
+        first = consumer.read(5.0)
+        assert first is not None
+        assert len(first) >= 100
+
+
+def test_nothing_in_time_is_none() -> None:
+    with SharedSource(lambda: Numbers(10)).consumer() as consumer:
+        assert consumer.read(0.05) is None
+
+
+def test_the_source_stays_until_the_last_consumer_leaves() -> None:
+    source = Numbers(1000)
+    shared = SharedSource(lambda: source)
+    first, second = shared.consumer(), shared.consumer()
+    first.__enter__()
+    second.__enter__()
+    first.close()
+    assert source.open
+    second.close()
+    assert not source.open
+
+
+def test_a_failure_reaches_everybody_and_the_next_attempt_starts_anew() -> None:
+    made: list[Numbers] = []
+
+    def make() -> Numbers:
+        made.append(Numbers(10, ControllerError("numbers", "is gone", "look for it")))
+        return made[-1]
+
+    shared = SharedSource(make)
+    with shared.consumer() as one, shared.consumer() as two:
+        made[0].go.set()
+        for consumer in (one, two):
+            got = 0
+            while got < 10:
+                batch = consumer.read(5.0)
+                assert batch is not None
+                got += len(batch)
+            with pytest.raises(ControllerError, match="is gone"):
+                consumer.read(5.0)
+    with shared.consumer() as again:
+        assert len(made) == 2
+        made[1].go.set()
+        assert again.read(5.0) is not None
+
+
+def test_a_consumer_that_lags_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_WAITING", 20)
+    time = np.arange(8) / 500.0
+    with SharedSource(lambda: Numbers(10)).consumer() as consumer:
+        for _ in range(3):
+            consumer.put(Telemetry(time, {"timestamp": time}))
+        kept = consumer.read(5.0)
+        assert kept is not None
+        assert len(kept) == 16
+        with pytest.raises(RecordingError, match="faster"):
+            consumer.read(5.0)

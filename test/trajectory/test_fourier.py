@@ -1,0 +1,113 @@
+"""Fourier trajectories: at rest at both ends whatever the coefficients, and safe in files."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ur_energy_model.errors import TrajectoryFileError
+from ur_energy_model.trajectory.fourier import (
+    FourierTrajectory,
+    load_trajectory,
+    rest_basis,
+    save_trajectory,
+)
+
+
+def random_trajectory(harmonics: int = 5, seed: int = 0, repetitions: int = 2) -> FourierTrajectory:
+    basis = rest_basis(harmonics)
+    free = np.random.default_rng(seed).normal(size=(basis.shape[1], 6))
+    coefficients = basis @ free
+    return FourierTrajectory(
+        "ur5e",
+        8.0,
+        repetitions,
+        coefficients[0],
+        coefficients[1 : 1 + harmonics].T,
+        coefficients[1 + harmonics :].T,
+    )
+
+
+@given(harmonics=st.integers(2, 9), seed=st.integers(0, 2**31))
+def test_rests_at_both_ends(harmonics, seed):
+    trajectory = random_trajectory(harmonics, seed)
+    q, qd, qdd = trajectory.at(np.array([0.0, trajectory.duration]))
+    np.testing.assert_allclose(q, np.tile(trajectory.start, (2, 1)), atol=1e-9)
+    np.testing.assert_allclose(qd, 0.0, atol=1e-11)
+    np.testing.assert_allclose(qdd, 0.0, atol=1e-10)
+
+
+def test_velocity_and_acceleration_are_derivatives():
+    trajectory = random_trajectory()
+    time, step = np.linspace(1.0, 7.0, 50), 1e-6
+    q, qd, _ = (
+        (after - before) / (2 * step)
+        for after, before in zip(
+            trajectory.at(time + step), trajectory.at(time - step), strict=True
+        )
+    )
+    np.testing.assert_allclose(trajectory.at(time)[1], q, rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(trajectory.at(time)[2], qd, rtol=1e-6, atol=1e-7)
+
+
+def test_stands_still_outside():
+    trajectory = random_trajectory()
+    for values in trajectory.at(np.array([-1.0, trajectory.duration + 5.0]))[1:]:
+        assert not values.any()
+    np.testing.assert_allclose(trajectory.at(-1.0)[0][0], trajectory.start)
+
+
+def test_one_harmonic_is_refused():
+    with pytest.raises(ValueError, match="at least two"):
+        rest_basis(1)
+
+
+def test_file_keeps_every_digit(tmp_path):
+    trajectory = random_trajectory(harmonics=4)
+    save_trajectory(tmp_path / "t.yaml", trajectory)
+    loaded = load_trajectory(tmp_path / "t.yaml")
+    np.testing.assert_array_equal(loaded.coefficients, trajectory.coefficients)
+    assert (loaded.robot, loaded.period, loaded.repetitions) == ("ur5e", 8.0, 2)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "field"),
+    [
+        ("schema: 1", "schema: 9", "schema"),
+        ("robot: ur5e", "robot: ur5e\nspeed: 3", "speed"),
+        ("period: 8.0", "period: -1", "period"),
+        ("period: 8.0", "period: .nan", "period"),
+        ("repetitions: 2", "repetitions: 0", "repetitions"),
+        ("repetitions: 2\n", "", "repetitions"),
+        ("q0: [", "q0: [.nan, ", "q0"),
+    ],
+)
+def test_damaged_files_name_the_key(tmp_path, before, after, field):
+    path = tmp_path / "t.yaml"
+    save_trajectory(path, random_trajectory())
+    text = path.read_text()
+    assert before in text
+    path.write_text(text.replace(before, after))
+    with pytest.raises(TrajectoryFileError) as refused:
+        load_trajectory(path)
+    assert re.fullmatch(rf"line \d+(: {re.escape(field)}(\[\d+\])*)?", refused.value.field)
+    assert field in str(refused.value)
+
+
+def test_a_file_that_does_not_rest_at_its_ends_is_refused(tmp_path):
+    trajectory = random_trajectory()
+    trajectory.a[2, 0] += 1e-3
+    save_trajectory(tmp_path / "t.yaml", trajectory)
+    with pytest.raises(TrajectoryFileError, match="rest"):
+        load_trajectory(tmp_path / "t.yaml")
+
+
+@pytest.mark.parametrize("text", ["", "[1, 2]", "type: other", "a: [", "\x00"])
+def test_other_files_are_refused(tmp_path, text):
+    (tmp_path / "t.yaml").write_text(text)
+    with pytest.raises(TrajectoryFileError):
+        load_trajectory(tmp_path / "t.yaml")

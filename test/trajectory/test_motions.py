@@ -1,0 +1,182 @@
+"""Motions: derivatives belong together, limits hold, named motions stay clear and repeat."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from ur_energy_model.errors import InputError
+from ur_energy_model.model.dynamics import ArmDynamics
+from ur_energy_model.model.geometry import ArmGeometry
+from ur_energy_model.model.robots import available_robots, load_robot
+from ur_energy_model.model.setup import Payload, Setup
+from ur_energy_model.trajectory.fourier import FourierTrajectory, save_trajectory
+from ur_energy_model.trajectory.motions import Chain, Hold, Sampled, Sinusoids, move, repeats
+from ur_energy_model.trajectory.named_motions import MOTIONS, named_motion
+from ur_energy_model.trajectory.planner import (
+    TEST_ACCELERATION,
+    TEST_SPEED,
+    TOOL_SPEED,
+    TORQUE_SHARE,
+    Limits,
+    Planner,
+)
+
+
+def sampled(motion, rate=1000.0):
+    t = np.arange(0.0, min(motion.duration, 30.0), 1.0 / rate)
+    return t, *motion.at(t)
+
+
+@pytest.fixture(scope="module", params=["ur3", "ur5e", "ur20"])
+def robot(request):
+    return load_robot(request.param)
+
+
+@pytest.mark.parametrize("name", [name for name in MOTIONS if name != "hold"])
+def test_velocity_and_acceleration_are_derivatives(name):
+    t, q, qd, qdd = sampled(named_motion(name, load_robot("ur5e")))
+    dt = t[1] - t[0]
+    # Steps of the acceleration make the difference quotient wrong by dt qdd at single samples.
+    assert np.abs(np.gradient(q, dt, axis=0) - qd)[2:-2].max() < 6.5 * dt
+    error = np.abs(np.gradient(qd, dt, axis=0) - qdd)[2:-2].max(axis=1)
+    assert np.quantile(error, 0.95) < 0.02
+
+
+@pytest.mark.parametrize("name", [name for name in MOTIONS if name != "hold"])
+def test_named_motions_keep_to_the_limits_of_every_arm(name, robot):
+    motion = named_motion(name, robot)
+    limits = Limits.of(robot)
+    _, q, qd, qdd = sampled(motion, 200.0)
+    assert np.all(np.abs(qd) <= limits.speed * 1.001)
+    assert np.all(np.abs(qdd) <= limits.acceleration * 1.001)
+    assert np.all(np.abs(q) <= robot.max_position)
+    dynamics = ArmDynamics(robot)
+    assert np.linalg.norm(dynamics.flange_speed(q, qd), axis=1).max() <= TOOL_SPEED * 1.02
+    torque = dynamics.inverse_dynamics(q, qd, qdd) + np.nan_to_num(robot.reflected_inertia) * qdd
+    assert np.all(np.abs(torque) <= TORQUE_SHARE * robot.max_torque * 1.02)
+    assert dynamics.flange_pose(q[::20])[:, 2, 3].min() > 0.0
+    assert repeats(motion)
+
+
+def test_trajectories_a_and_b_have_six_points_each_and_differ():
+    robot = load_robot("ur5e")
+    a, b = (named_motion(f"trajectory_{name}", robot) for name in "ab")
+    assert len(a.segments) == len(b.segments) == 6
+    assert np.abs(a.points - b.points).max() > 0.5
+    assert np.array_equal(a.points, named_motion("trajectory_a", robot).points)
+
+
+def test_a_move_is_as_fast_as_its_slowest_joint_allows():
+    start, end = np.zeros(3), np.array([1.0, -2.0, 0.5])
+    _, _, qd, qdd = sampled(move(start, end, TEST_SPEED, TEST_ACCELERATION))
+    assert np.abs(qd).max() == pytest.approx(TEST_SPEED, rel=1e-3)
+    assert np.abs(qdd).max() == pytest.approx(TEST_ACCELERATION)
+    assert np.allclose(np.abs(qd).max(axis=0), 0.5 * TEST_SPEED * np.array([1.0, 2.0, 0.5]))
+
+
+def test_tool_speed_is_re_planned_and_heavier_loads_move_slower():
+    robot = load_robot("ur5e")
+    start = np.array([0.0, -0.3, 0.2, 0.0, 0.0, 0.0])
+    end = start + np.array([2.0, 0.0, 0.0, 0.0, 0.0, 0.0])
+    quick = replace(Limits.of(robot), tool_speed=100.0)
+    fast = Planner(robot, limits=quick).move(start, end)
+    planned = Planner(robot).move(start, end)
+    assert planned.duration > 1.3 * fast.duration
+    # Upwards from outstretched takes more torque with a load than the joints should give.
+    up = start + np.array([0.0, -1.2, 0.0, 0.0, 0.0, 0.0])
+    weak = replace(quick, torque=0.55 * robot.max_torque)
+    loaded = Setup(payload=Payload(3.0, np.array([0.0, 0.0, 0.1])))
+    assert (
+        Planner(robot, loaded, limits=weak).move(start, up).duration
+        > Planner(robot, limits=weak).move(start, up).duration
+    )
+
+
+@pytest.mark.parametrize("name", ["ur3e", "ur5", "ur10e", "ur30"])
+def test_no_motion_touches_arm_or_table(name):
+    robot = load_robot(name)
+    geometry = ArmGeometry(robot)
+    for motion in MOTIONS:
+        _, q, _, _ = sampled(named_motion(motion, robot), 10.0)
+        assert geometry.clearance(q).distance > 0.0, motion
+
+
+def test_arms_without_geometry_keep_off_table_and_column():
+    planner = Planner(load_robot("fr3"))
+    assert not planner.free(np.array([[0.0, 1.9, 0.0, -0.2, 0.0, 0.0, 0.0]]))  # bent to the table
+    assert not planner.free(np.array([[0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]]))  # over the column
+    assert planner.free(planner.random_points(5))
+
+
+def test_chain_joins_segments_and_rests_between_them():
+    points = np.array([[0.0, 0.0], [1.0, 0.5], [0.0, 0.0]])
+    chain = Chain([move(points[i], points[i + 1], 1.0, 2.0, rest=0.5) for i in range(2)])
+    q, qd, _ = chain.at(np.array([chain.segments[0].profile.duration + 0.25]))
+    assert np.allclose(q[0], points[1])
+    assert not qd.any()
+    after, qd, qdd = chain.at(np.array([chain.duration + 1.0]))
+    assert np.allclose(after[0], points[2])
+    assert not qd.any()
+    assert not qdd.any()
+
+
+def test_sinusoids_begin_and_end_at_rest_at_their_centre():
+    motion = Sinusoids(np.array([0.3]), np.array([0.5]), np.array([0.2]), duration=20.0)
+    q, qd, qdd = motion.at(np.array([0.0, 20.0]))
+    assert np.allclose(q, 0.3)
+    assert np.allclose(qd, 0.0)
+    assert np.allclose(qdd, 0.0)
+    assert np.abs(motion.at(np.linspace(0.0, 20.0, 500))[0] - 0.3).max() == pytest.approx(
+        0.5, rel=0.05
+    )
+
+
+def test_a_sampled_motion_passes_through_its_samples():
+    original = named_motion("sinusoids", load_robot("ur5e"))
+    t = np.arange(0.0, 20.0, 0.02)
+    motion = Sampled(t + 7.0, *original.at(t))
+    fine = np.arange(0.0, 19.9, 0.002)
+    tolerance = (1e-6, 1e-4, 2e-3)
+    for mine, true, most in zip(motion.at(fine), original.at(fine), tolerance, strict=True):
+        assert np.abs(mine - true).max() < most
+    _, qd, qdd = motion.at(np.array([motion.duration + 1.0]))
+    assert not qd.any()
+    assert not qdd.any()
+
+
+def test_hold_never_moves_and_never_ends():
+    motion = Hold(np.array([1.0, 2.0]))
+    assert motion.duration == np.inf
+    q, qd, _ = motion.at(np.array([0.0, 1e6]))
+    assert np.array_equal(q, [[1.0, 2.0]] * 2)
+    assert not qd.any()
+    assert not repeats(motion)
+
+
+def test_a_fourier_trajectory_is_a_motion(tmp_path):
+    robot = load_robot("ur5e")
+    a = np.zeros((6, 5))
+    a[:, 0], a[:, 1] = 0.2, -0.1
+    home = named_motion("hold", robot).q
+    path = tmp_path / "excitation.yaml"
+    save_trajectory(path, FourierTrajectory("ur5e", 10.0, 2, home, a, np.zeros((6, 5))))
+    motion = named_motion(path, robot)
+    assert motion.duration == 20.0
+    assert repeats(motion)
+    with pytest.raises(InputError, match="moves 6 joints"):
+        named_motion(path, replace(robot, joint_names=robot.joint_names[:5]))
+
+
+def test_an_unknown_motion_is_refused_with_the_known_ones():
+    with pytest.raises(InputError, match="trajectory_a"):
+        named_motion("dance", load_robot("ur5e"))
+
+
+def test_every_arm_has_every_motion():
+    for name in available_robots():
+        robot = load_robot(name)
+        for motion in ("trajectory_a", "trajectory_b", "pick_and_place"):
+            assert repeats(named_motion(motion, robot)), (name, motion)

@@ -1,0 +1,1 @@
+"""Developer tools: what writes generated files, figures and pages of the documentation."""

@@ -1,0 +1,1 @@
+"""The whole way once, with a simulated arm."""

@@ -1,0 +1,1 @@
+"""Live energy: counters that survive restarts, cycles, snapshots."""

@@ -1,0 +1,163 @@
+"""Energy counters of one arm: since ever, since reset, since the last reading; kept on disk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime, timezone
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ur_energy_model.energy.channels import Channels
+from ur_energy_model.energy.gaps import Steps
+from ur_energy_model.energy.live.state_file import Counters, StateFile
+from ur_energy_model.energy.meter import EnergyMeter, MeterReading
+from ur_energy_model.energy.power_table import Credit
+
+Array = NDArray[np.float64]
+
+
+class EnergyCounters:
+    """Integrates powers, and keeps what was counted over restarts.
+
+    Args:
+        channels: what is counted.
+        path: of the state file; None keeps nothing.
+
+    Raises:
+        InputError: the state file is damaged, in use or of another arm.
+    """
+
+    def __init__(self, channels: Channels, path: Path | None) -> None:
+        self.channels = channels
+        self._file: StateFile | None = None
+        counters = Counters.new(len(channels), utc_now())
+        if path is not None:
+            self._file = StateFile(path, channels)
+            try:
+                counters = self._file.load() or counters
+            except BaseException:
+                self._file.close()
+                raise
+        self._counters = counters
+        self._meter = EnergyMeter(len(channels), start=counters.ever)
+        self._clock = counters.clock
+        self._resuming = counters.clock is not None
+        self.save()
+
+    @property
+    def ever(self) -> MeterReading:
+        """Since the state file exists."""
+        return self._meter.reading
+
+    @property
+    def since_reset(self) -> MeterReading:
+        """Since the last reset."""
+        return self._meter.reading - self._counters.reset
+
+    @property
+    def reset_time(self) -> str:
+        """When the counters were reset, ISO 8601."""
+        return self._counters.reset_time
+
+    @property
+    def reset_reason(self) -> str:
+        """Why."""
+        return self._counters.reset_reason
+
+    @property
+    def clock_restarts(self) -> int:
+        """Steps of the controller's clock that did not go forward."""
+        return self._meter.restarts
+
+    def add(self, time: Array, steps: Steps, power: Array) -> None:
+        """Integrate samples that follow the previous ones.
+
+        Args:
+            time: controller timestamps [n], s.
+            steps: to the samples [n].
+            power: powers [n, channels], W, finite.
+        """
+        if self._resuming:
+            self._resuming = False
+            self._account_for_absence(float(time[0]))
+        self._meter.add(steps, power)
+        self._clock = float(time[-1])
+
+    def credit(self, credit: Credit) -> None:
+        """Add energy that no step accounts for; no counter goes back by it."""
+        self._meter.credit(credit)
+
+    @property
+    def metered(self) -> MeterReading:
+        """Since the state file exists, credits left out: its differences are mean powers."""
+        return replace(self.ever, net=self.ever.net - self._meter.credited)
+
+    def reset(self, reason: str) -> None:
+        """Start the counters since reset anew; those since ever go on."""
+        self._counters = replace(
+            self._counters, reset=self.ever, reset_time=utc_now(), reset_reason=reason
+        )
+        self.save()
+
+    def read_interval(self) -> MeterReading:
+        """Energies since the last call of this (or since ever at the first)."""
+        passed = self.ever - self._counters.interval
+        self._counters = replace(self._counters, interval=self.ever)
+        self.save()
+        return passed
+
+    def change_channels(self, channels: Channels) -> None:
+        """Go on with other channels; what is new among them starts at zero."""
+        names, counters = self.channels.names, self._counters
+        last = replace(self.ever, net=self._meter.last_power)
+        self._meter = EnergyMeter(len(channels), start=channels.adopt(self.ever, names))
+        self._meter.last_power = channels.adopt(last, names).net
+        self._counters = replace(
+            counters,
+            ever=self.ever,
+            reset=channels.adopt(counters.reset, names),
+            interval=channels.adopt(counters.interval, names),
+        )
+        self.channels = channels
+        if self._file is not None:
+            self._file.rename(channels)
+        self.save()
+
+    def note(self) -> None:
+        """Journal the counters, before they are shown: a kill takes nothing back then."""
+        if self._file is not None:
+            self._file.note(self.ever, self._clock)
+
+    def saving(self) -> Callable[[], None]:
+        """What is to be saved now; the answer brings it to disk, which may take its time.
+
+        Counters may go on meanwhile: the journal knows what is newer.
+        """
+        if self._file is None:
+            return lambda: None
+        return self._file.saving(replace(self._counters, ever=self.ever, clock=self._clock))
+
+    def save(self) -> None:
+        """Bring the counters to disk."""
+        self.saving()()
+
+    def close(self) -> None:
+        """Save, and release the state file."""
+        if self._file is not None:
+            self.save()
+            self._file.close()
+            self._file = None
+
+    def _account_for_absence(self, now: float) -> None:
+        """Time while nobody counted is unaccounted, where one clock spans it."""
+        if self._clock is not None and now > self._clock:
+            away = replace(MeterReading.zero(len(self.channels)), unaccounted=now - self._clock)
+            self._meter = EnergyMeter(len(self.channels), start=self.ever + away)
+
+
+def utc_now() -> str:
+    """The time of day, ISO 8601 in UTC."""
+    return datetime.now(timezone.utc).isoformat(timespec="milliseconds")

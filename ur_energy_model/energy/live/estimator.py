@@ -1,0 +1,311 @@
+"""The live estimator without ROS: telemetry in, powers and energy counters out."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ur_energy_model.energy.batches import ControllerCounter, merged
+from ur_energy_model.energy.calculator import EnergyCalculator
+from ur_energy_model.energy.channels import ArmState, Channels
+from ur_energy_model.energy.live.counters import EnergyCounters, utc_now
+from ur_energy_model.energy.live.cycles import Cycle, CycleCounter, CycleLog, CycleStarts, Trigger
+from ur_energy_model.energy.live.snapshot import Snapshot
+from ur_energy_model.energy.meter import MeterReading
+from ur_energy_model.energy.power_options import FIELDS, PowerOptions
+from ur_energy_model.energy.power_table import PowerTable
+from ur_energy_model.energy.session.standby import ResidualMonitor
+from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.telemetry.samples import Telemetry
+
+Array = NDArray[np.float64]
+
+LIVE_FIELDS: tuple[str, ...] = (
+    "timestamp",
+    *FIELDS,
+    "actual_robot_energy_consumed",
+    "actual_robot_braking_energy_dissipated",
+    "runtime_state",
+    "actual_digital_output_bits",
+    "output_int_register_0",
+)
+"""RTDE fields that the estimator reads; what a controller lacks is left out."""
+
+KEPT_CYCLES = 1000
+SETTLE_AFTER = 0.1
+"""Samples of this length are accounted for even if nobody looks [s]."""
+
+
+@dataclass(frozen=True)
+class LiveOptions:
+    """How a LiveEstimator works.
+
+    Attributes:
+        power: how powers are found.
+        drift_alarm: mean residual of model minus bus power that raises the alarm [W].
+        drift_time: time constant of that mean [s].
+        cycle_trigger, cycle_output: what starts a cycle, see CycleStarts.
+        state_file: where counters survive a restart; None keeps none.
+        cycle_log: CSV file that collects cycles; None keeps none.
+    """
+
+    power: PowerOptions = field(default_factory=PowerOptions)
+    drift_alarm: float = 5.0
+    drift_time: float = 60.0
+    cycle_trigger: Trigger = "none"
+    cycle_output: int = 0
+    state_file: Path | None = None
+    cycle_log: Path | None = None
+
+
+class LiveEstimator:
+    """Powers and energies of one arm while it works.
+
+    Not thread-safe: one thread updates it, or its owner holds a lock.
+
+    Args:
+        model: identified model of the arm.
+        robot: its description.
+        options: see LiveOptions.
+        on_cycle: called with each completed cycle.
+
+    Raises:
+        InputError: the state file is damaged, in use or of another arm.
+        WrongRobotError: model and description have different joints.
+    """
+
+    def __init__(
+        self,
+        model: EnergyModel,
+        robot: RobotDescription,
+        options: LiveOptions | None = None,
+        *,
+        on_cycle: Callable[[Cycle], None] | None = None,
+    ) -> None:
+        self.options = LiveOptions() if options is None else options
+        self.calculator = EnergyCalculator(model, robot, self.options.power)
+        self.channels = self.calculator.channels
+        self.residual = ResidualMonitor(self.options.drift_alarm, self.options.drift_time)
+        self.cycles: deque[Cycle] = deque(maxlen=KEPT_CYCLES)
+        self.samples = 0
+        """Samples accounted for."""
+        self.log_problem: str | None = None
+        """Why the last cycle is not in the cycle log."""
+        self._pending: list[Telemetry] = []
+        self._on_cycle = on_cycle
+        self._starts = CycleStarts(self.options.cycle_trigger, self.options.cycle_output)
+        self._cycle = CycleCounter()
+        self._cycle_requested = False
+        log = self.options.cycle_log
+        self._log = None if log is None else CycleLog(log)
+        self._counters = EnergyCounters(self.channels, self.options.state_file)
+        self._shown: dict[str, MeterReading] = {}
+        self._last: PowerTable | None = None
+        self._controller_energy = ControllerCounter()
+
+    @property
+    def refused(self) -> int:
+        """Samples left out for values that are not finite or that no arm has."""
+        return self.calculator.refused
+
+    def update(self, batch: Telemetry) -> None:
+        """Take in samples that follow the previous ones.
+
+        Powers, energies and all that follows from them are worked out for several packets
+        together, at the latest when somebody looks.
+
+        Raises:
+            MissingFieldError: the source lacks a field that the estimator cannot do without.
+        """
+        self.calculator.currents(batch)
+        if self._pending and batch.columns.keys() != self._pending[0].columns.keys():
+            self._settle()
+        self._pending.append(batch)
+        if batch.time[-1] - self._pending[0].time[0] >= SETTLE_AFTER:
+            self._settle()
+
+    def snapshot(self, viewer: str = "live") -> Snapshot | None:
+        """Where things stand; None before the first sample.
+
+        The journal is written first, so that nothing is shown that a kill could take back.
+
+        Args:
+            viewer: who looks; mean powers are since the same viewer's last look.
+        """
+        self._settle()
+        last = self._last
+        if last is None:
+            return None
+        self._counters.note()
+        reading, metered = self._counters.ever, self._counters.metered
+        passed = metered - self._shown.get(viewer, metered)
+        self._shown[viewer] = metered
+        power = passed.net / passed.accounted if passed.accounted > 0 else last.power[-1]
+        samples, statistics = last.samples, self.residual.statistics
+        standby = self.calculator.standby
+        return Snapshot(
+            channels=self.channels,
+            time=float(samples.time[-1]),
+            q=samples.columns["actual_q"][-1] if "actual_q" in samples.columns else None,
+            qd=samples.columns["actual_qd"][-1],
+            power=power,
+            since_reset=self._counters.since_reset,
+            ever=reading,
+            state=ArmState(int(last.states[-1])),
+            robot_mode=_code(samples, "robot_mode"),
+            safety_mode=_code(samples, "safety_mode"),
+            bus_measured=last.bus_measured,
+            standby=standby.power,
+            standby_std=standby.std,
+            standby_measured=standby.measured,
+            residual_mean=statistics.mean,
+            residual_std=statistics.std,
+            drifting=self.residual.drifting,
+            controller_energy=self._controller_energy.total,
+            payload=self.calculator.conditions.setup.payload.mass,
+            speed_scaling=self.calculator.conditions.speed_scaling,
+            temperature=self.calculator.conditions.temperature,
+            samples=self.samples,
+            refused=self.refused,
+            controller_restarts=self._counters.clock_restarts,
+            reset_time=self._counters.reset_time,
+            reset_reason=self._counters.reset_reason,
+        )
+
+    def reset(self, reason: str) -> None:
+        """Start the counters since reset anew; those since ever go on."""
+        self._settle()
+        self._counters.reset(reason)
+
+    def read_interval(self) -> MeterReading:
+        """Energies since the last call of this (or since ever at the first)."""
+        self._settle()
+        return self._counters.read_interval()
+
+    def start_cycle(self) -> None:
+        """Begin a new cycle with the next sample."""
+        self._settle()
+        self._cycle_requested = True
+
+    def use_model(self, model: EnergyModel) -> None:
+        """Go on with another model of the same arm (hot reload); counters are kept.
+
+        Raises:
+            WrongRobotError: it has other joints.
+        """
+        self._settle()
+        calculator = EnergyCalculator(model, self.calculator.robot, self.options.power)
+        calculator.adopt(self.calculator)
+        self.calculator = calculator
+        if calculator.channels.names != self.channels.names:
+            self._change_channels(calculator.channels)
+        self.residual = ResidualMonitor(self.options.drift_alarm, self.options.drift_time)
+
+    def retune(self, options: LiveOptions) -> None:
+        """Take over the options that may change while the estimator works: all but the files,
+        the triggers of cycles and the method.
+        """  # noqa: D205
+        power = replace(options.power, method=self.options.power.method)
+        self.options = replace(
+            self.options,
+            power=power,
+            drift_alarm=options.drift_alarm,
+            drift_time=options.drift_time,
+        )
+        self.calculator.retune(power)
+        self.residual.alarm = options.drift_alarm
+        self.residual.time_constant = self.residual.statistics.time_constant = options.drift_time
+
+    def saving(self) -> Callable[[], None]:
+        """What to save now; the answer brings it to disk, and needs no lock of the owner."""
+        self._settle()
+        return self._counters.saving()
+
+    def save(self) -> None:
+        """Bring the counters to disk."""
+        self.saving()()
+
+    def close(self) -> None:
+        """Save, and release the state file."""
+        self._settle()
+        self._counters.close()
+
+    def _change_channels(self, channels: Channels) -> None:
+        """Carry all counters over to a model with other parameter errors."""
+        names = self.channels.names
+        self._counters.change_channels(channels)
+        self._cycle.carry_over(lambda old: channels.adopt(old, names))
+        self._shown.clear()
+        self._last = (
+            None
+            if self._last is None
+            else replace(self._last, power=np.zeros((len(self._last.power), len(channels))))
+        )
+        self.channels = channels
+
+    def _settle(self) -> None:
+        """Account for the samples whose powers are known."""
+        if not self._pending:
+            return
+        batch = merged(self._pending)
+        self._pending = []
+        table = self.calculator(batch)
+        if table is None:
+            return
+        self._integrate(table)
+        self._compare(table)
+        self._controller_energy.update(table.samples)
+        self.samples += len(table.samples)
+        self._last = table
+
+    def _compare(self, table: PowerTable) -> None:
+        """Model beside bus power, where the motors hold the arm."""
+        if not table.bus_measured:
+            return
+        seconds = np.where(table.states >= ArmState.STANDSTILL, table.steps.bridged, 0.0)
+        passed = float(seconds.sum())
+        if passed > 0.0:
+            columns = self.channels.arm
+            residual = table.power[:, columns["total"]] - table.power[:, columns["bus"]]
+            self.residual.update(passed, float(seconds @ residual) / passed)
+
+    def _integrate(self, table: PowerTable) -> None:
+        """Count energies, cycle by cycle."""
+        time = table.samples.time
+        starts = set(self._starts.find(table.samples).tolist())
+        if self._cycle_requested:
+            self._cycle_requested = False
+            starts.add(0)
+        total = table.power[:, self.channels.arm["total"]]
+        for part, credit in table.parts(starts):
+            if part.start in starts:
+                self._begin_cycle(float(time[part.start]))
+            if credit is not None:
+                self._counters.credit(credit)
+            self._counters.add(time[part], table.steps.cut(part), table.power[part])
+            if self._cycle.open:
+                self._cycle.observe(float(total[part].max()))
+
+    def _begin_cycle(self, time: float) -> None:
+        done = self._cycle.begin(time, self._counters.ever)
+        if done is None:
+            return
+        self.cycles.append(done)
+        if self._log is not None:
+            try:
+                self._log.add(done, self.channels, utc_now())
+                self.log_problem = None
+            except OSError as error:  # counting goes on without
+                self.log_problem = f"{self._log.path}: cannot be written ({error.strerror})"
+        if self._on_cycle is not None:
+            self._on_cycle(done)
+
+
+def _code(batch: Telemetry, name: str) -> int | None:
+    return int(batch.columns[name][-1]) if name in batch.columns else None

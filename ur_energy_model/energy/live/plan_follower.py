@@ -1,0 +1,58 @@
+"""What a planned motion took, once the robot has carried it out."""
+
+from __future__ import annotations
+
+from ur_energy_model.energy.channels import ArmState
+from ur_energy_model.energy.live.snapshot import Snapshot
+from ur_energy_model.energy.meter import MeterReading
+from ur_energy_model.energy.prediction import PlanEnergy
+
+EXPECTED_WITHIN = 60.0
+"""A motion that starts later than this after its plan is another motion [s]."""
+AT_REST = 0.3
+"""Standstill that ends a motion, once its planned duration has nearly passed [s]."""
+NEARLY = 0.9
+"""Part of the planned duration that must have passed."""
+
+
+class PlanFollower:
+    """Measures the first motion that follows a plan, from its start to its rest."""
+
+    def __init__(self) -> None:
+        self._plan: PlanEnergy | None = None
+        self._expected_since: float | None = None
+        self._start: tuple[float, MeterReading] | None = None
+        self._rest: tuple[float, MeterReading] | None = None
+        self._before: MeterReading | None = None
+
+    def expect(self, plan: PlanEnergy) -> None:
+        """A plan was announced; it replaces the one before."""
+        self._plan = plan
+        self._expected_since = self._start = self._rest = self._before = None
+
+    def follow(self, snapshot: Snapshot) -> tuple[PlanEnergy, MeterReading] | None:
+        """Take in where things stand; plan and measured energy when its motion has ended."""
+        if self._plan is None:
+            return None
+        now, moving = snapshot.time, snapshot.state == ArmState.MOVING
+        if self._start is None:
+            if self._expected_since is None:
+                self._expected_since = now
+            if now - self._expected_since > EXPECTED_WITHIN:
+                self._plan = None
+            elif moving:
+                before = snapshot.ever if self._before is None else self._before
+                self._start = (now, before)
+            self._before = snapshot.ever
+            return None
+        if moving:
+            self._rest = None
+            return None
+        if self._rest is None:
+            self._rest = (now, snapshot.ever)
+        began, reading = self._start
+        if now - self._rest[0] < AT_REST or self._rest[0] - began < NEARLY * self._plan.duration:
+            return None
+        done = (self._plan, self._rest[1] - reading)
+        self._plan = None
+        return done

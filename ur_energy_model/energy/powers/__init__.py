@@ -1,0 +1,1 @@
+"""Powers from telemetry or motion: joints, drivers, supply."""

@@ -1,0 +1,111 @@
+"""Powers that a model expects of a motion alone, batch by batch: without measured currents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ur_energy_model.energy.conditions import Conditions
+from ur_energy_model.energy.powers.differentiator import Differentiator
+from ur_energy_model.model.drive import Prediction
+from ur_energy_model.model.dynamics import ArmDynamics
+from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.friction.bank import presliding
+from ur_energy_model.model.friction.terms import SMOOTHING
+from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.model.setup import Setup
+from ur_energy_model.telemetry.samples import Telemetry
+
+Array = NDArray[np.float64]
+
+ACCELERATION_CUTOFF = 5.0
+"""Low-pass of accelerations differentiated from velocities [Hz]."""
+
+
+class MotionPowers:
+    """Powers of an arm from its target motion, else from its measured one.
+
+    Payloads follow what the controller is told, sample by sample.
+
+    Args:
+        model: of the arm, n joints.
+        robot: its description.
+        conditions: the setup until a payload is told; brought up to date.
+    """
+
+    def __init__(self, model: EnergyModel, robot: RobotDescription, conditions: Conditions) -> None:
+        self.model, self.robot, self.conditions = model, robot, conditions
+        self._slope = Differentiator(robot.dof, ACCELERATION_CUTOFF)
+        self._dynamics: ArmDynamics | None = None
+        self._travel = np.array([joint.friction.presliding for joint in model.joints])
+        self._last_q: Array | None = None
+        self._memory: Array | None = None
+
+    def __call__(
+        self, batch: Telemetry, temperature: Array | None, due: NDArray[np.bool_]
+    ) -> Iterator[tuple[slice, Prediction, Prediction]]:
+        """Powers of samples that follow those of the last call.
+
+        Args:
+            batch: those samples.
+            temperature: of their joints [samples, n], degC; None if unknown.
+            due: samples whose sensitivities are wanted [samples].
+
+        Yields:
+            Parts of one payload each: their rows, their powers, and those of the due samples among
+            them with sensitivities.
+
+        Raises:
+            MissingFieldError: neither target nor measured motion is there.
+        """
+        q, qd, qdd = self._motion(batch)
+        direction = self._friction_direction(q, qd)
+        for rows, setup in self.conditions.parts(batch):
+            dynamics = self.dynamics_in(setup)
+            link = dynamics.inverse_dynamics(q[rows], qd[rows], qdd[rows])
+            here = [None if part is None else part[rows] for part in (temperature, direction)]
+            powers = self.model.from_link_torque(
+                link, qd[rows], qdd[rows], temperature=here[0], direction=here[1], std=False
+            )
+            chosen = due[rows]
+            looked = [None if part is None else part[chosen] for part in here]
+            yield (
+                rows,
+                powers,
+                self.model.from_link_torque(
+                    link[chosen],
+                    qd[rows][chosen],
+                    qdd[rows][chosen],
+                    temperature=looked[0],
+                    direction=looked[1],
+                ),
+            )
+
+    def _motion(self, batch: Telemetry) -> tuple[Array, Array, Array]:
+        """Positions, velocities and accelerations [samples, n]."""
+        if "target_qdd" in batch.columns:
+            batch.require("target_q", "target_qd", purpose="the method motion")
+            q, qd, qdd = (batch.columns[f"target_{name}"] for name in ("q", "qd", "qdd"))
+            return q, qd, qdd
+        batch.require("actual_q", purpose="the method motion")
+        qd = batch.columns["actual_qd"]
+        return batch.columns["actual_q"], qd, self._slope.update(batch.time, qd)
+
+    def _friction_direction(self, q: Array, qd: Array) -> Array | None:
+        """Direction of friction with the memory of joints at rest [samples, n]; None without."""
+        if not self._travel.any():
+            return None
+        before = q[:1] if self._last_q is None else self._last_q[None]
+        start = np.tanh(qd[0] / SMOOTHING) if self._memory is None else self._memory
+        path, speed = np.concatenate([before, q]), np.concatenate([qd[:1], qd])
+        direction, self._memory = presliding(path, speed, self._travel, start)
+        self._last_q = q[-1]
+        return direction[1:]
+
+    def dynamics_in(self, setup: Setup) -> ArmDynamics:
+        """Rigid-body dynamics of the arm in a setup, kept until another is asked for."""
+        if self._dynamics is None or self._dynamics.setup is not setup:
+            self._dynamics = self.model.dynamics(robot=self.robot, setup=setup)
+        return self._dynamics

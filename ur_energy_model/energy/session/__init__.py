@@ -1,0 +1,1 @@
+"""What is learnt of a session while it runs: standby power and friction scale."""

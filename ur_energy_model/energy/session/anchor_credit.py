@@ -1,0 +1,53 @@
+"""What a session's anchored standby power changes of the energy counted before it was known."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ur_energy_model.energy.channels import ArmState, Channels
+from ur_energy_model.energy.power_table import Credit
+from ur_energy_model.energy.session.standby import Standby
+
+Array = NDArray[np.float64]
+
+
+class AnchorCredit:
+    """Corrects the time that was counted with the model's standby power, once.
+
+    Args:
+        channels: layout of the correction.
+        nominal: the model's standby power [W].
+        spread: its standard deviation between sessions [W].
+    """
+
+    def __init__(self, channels: Channels, nominal: float, spread: float) -> None:
+        self._channels, self._nominal, self._spread = channels, nominal, spread
+        self._seconds = np.zeros(len(ArmState))
+        self._done = False
+
+    def __call__(self, steps: Array, states: NDArray[np.intp], standby: Standby) -> Credit | None:
+        """The correction, with the samples at which the session is anchored; else None.
+
+        Args:
+            steps: bridged steps to the samples [samples], s.
+            states: ArmState of the samples [samples].
+            standby: of the samples.
+        """
+        if self._done:
+            return None
+        anchor = standby.anchor
+        self._seconds += np.bincount(states[:anchor], steps[:anchor], len(ArmState))
+        if anchor is None:
+            return None
+        self._done = True
+        columns, seconds = self._channels, self._seconds
+        seconds[: ArmState.STANDSTILL] = 0.0  # brakes engaged: no standby power counted
+        shift = float(standby.power[anchor]) - self._nominal
+        credit = np.zeros(len(columns))
+        credit[columns.arm["standby"]] = credit[columns.arm["total"]] = shift * seconds.sum()
+        credit[columns.state_energy : columns.state_time] = shift * seconds
+        deviation = np.zeros(len(columns))
+        deviation[-1] = (float(standby.std[anchor]) - self._spread) * seconds.sum()
+        payers = (columns.arm["total"], columns.arm["standby"])
+        return Credit(anchor, payers, credit, deviation)

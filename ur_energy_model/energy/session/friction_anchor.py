@@ -1,0 +1,144 @@
+"""Friction of the session at hand, from the first seconds of its motion.
+
+Friction changes from day to day, the rest of an arm does not. What measured currents leave beyond
+links and inertia is compared with the model's friction: least squares of one on the other gives
+one scale per joint, held to 1 by how far sessions of the arm are known to vary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ur_energy_model.model.dynamics import ArmDynamics
+from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.friction.bank import FrictionBank
+from ur_energy_model.model.sessions import Session
+
+Array = NDArray[np.float64]
+
+ANCHOR_SECONDS = 3.0
+"""Motion of a joint that its friction scale is told from [s]."""
+ANCHOR_SPEED = 0.05
+"""Slower joints tell little: stiction is not a law [rad/s]."""
+CORRELATION_TIME = 0.3
+"""Time over which what the model leaves out of a current stays the same [s]."""
+WITHIN_SESSION = 0.03
+"""Relative standard deviation of friction within a session: joints warm, motions differ."""
+
+
+@dataclass(frozen=True)
+class MeasuredMotion:
+    """Consecutive samples of an arm in motion, n joints.
+
+    Attributes:
+        time: [samples], s.
+        q, qd, qdd: joint side [samples, n], rad, rad/s, rad/s^2.
+        current: motor currents [samples, n], A.
+        temperature: of the joints [samples, n], degC, NaN where unknown; or None.
+    """
+
+    time: Array
+    q: Array
+    qd: Array
+    qdd: Array
+    current: Array
+    temperature: Array | None = None
+
+
+class FrictionAnchor:
+    """Friction scales of one session, as samples come in; further ones change nothing when done.
+
+    Args:
+        model: of the arm, n joints, in any session.
+        seconds: motion of each joint to look at [s].
+    """
+
+    def __init__(self, model: EnergyModel, seconds: float = ANCHOR_SECONDS) -> None:
+        n = model.dof
+        self.prior = Session.unanchored(model.bus.standby, model.sessions, n)
+        self.model = model.in_session(self.prior)
+        self.seconds = seconds
+        self.moving_seconds = np.zeros(n)
+        self._ratio = np.array([joint.gear_ratio for joint in model.joints])
+        self._inertia = np.array([joint.reflected_inertia for joint in model.joints])
+        self._constant = np.array([joint.torque_constant for joint in model.joints])
+        self._bank = FrictionBank([joint.friction for joint in self.model.joints], self._ratio)
+        fixed = [joint.with_friction_scaled(0.0).friction for joint in self.model.joints]
+        self._fixed = FrictionBank(fixed, self._ratio)
+        # Sums of squares and of the product of friction and what is left for it, weighted in s.
+        self._friction, self._product, self._left = np.zeros((3, n))
+
+    @property
+    def done(self) -> bool:
+        """Whether every joint has moved for long enough."""
+        return bool((self.moving_seconds >= self.seconds).all())
+
+    def add(self, motion: MeasuredMotion, dynamics: ArmDynamics) -> None:
+        """Add samples that follow those before; dynamics of the arm in the setup it is in."""
+        if len(motion.time) < 2 or self.done:
+            return
+        load = dynamics.inverse_dynamics(motion.q, motion.qd, motion.qdd)
+        load = load + self._inertia * motion.qdd
+        steps = np.diff(motion.time, append=2 * motion.time[-1] - motion.time[-2])
+        weight = np.where(np.abs(motion.qd) >= ANCHOR_SPEED, np.maximum(steps, 0.0)[:, None], 0.0)
+        before = self.moving_seconds + np.cumsum(weight, axis=0) - weight
+        weight[before >= self.seconds] = 0.0
+        whole = self._bank.torque(motion.qd, load, motion.temperature)
+        fixed = self._fixed.torque(motion.qd, load, motion.temperature)
+        friction = (whole - fixed) / self._constant
+        left = motion.current - (load / self._ratio + fixed) / self._constant
+        self.moving_seconds += weight.sum(axis=0)
+        self._friction += (weight * friction**2).sum(axis=0)
+        self._product += (weight * friction * left).sum(axis=0)
+        self._left += (weight * left**2).sum(axis=0)
+
+    def session(self) -> Session:
+        """The session as far as friction is known of it; standby is the model's.
+
+        The scale is the mean of a normal posterior: samples within CORRELATION_TIME count as one,
+        the prior is the spread between sessions. WITHIN_SESSION is left in any case.
+        """
+        spread = self.prior.friction_std
+        known = (self._friction > 0) & (spread > 0)
+        safe = np.where(known, self._friction, 1.0)
+        scale = self._product / safe
+        squares = np.maximum(self._left - self._product * scale, 1e-6 * safe)
+        variance = squares / safe * CORRELATION_TIME / np.maximum(self.moving_seconds, 1e-9)
+        precision = np.where(known, 1.0 / variance, 0.0)
+        prior = 1.0 / np.square(np.where(spread > 0, spread, 1.0))
+        posterior = 1.0 / (precision + prior)
+        told = 1.0 + posterior * precision * (scale - 1.0)
+        std = np.minimum(np.hypot(np.sqrt(posterior), WITHIN_SESSION), spread)
+        return Session(
+            standby=self.prior.standby,
+            standby_std=self.prior.standby_std,
+            friction_scale=np.where(known, told, 1.0),
+            friction_std=np.where(known, std, spread),
+            moving_seconds=float(np.max(self.moving_seconds)),
+        )
+
+
+def anchor_friction(
+    model: EnergyModel,
+    motions: Iterable[tuple[MeasuredMotion, ArmDynamics]],
+    *,
+    seconds: float = ANCHOR_SECONDS,
+) -> Session:
+    """Friction scales and their deviations from the first seconds of motion of every joint.
+
+    Args:
+        model: of the arm.
+        motions: consecutive samples, and the dynamics of the arm in the setup they were made in;
+            no more of them are taken than needed.
+        seconds: motion of each joint to look at [s].
+    """
+    anchor = FrictionAnchor(model, seconds)
+    for motion, dynamics in motions:
+        anchor.add(motion, dynamics)
+        if anchor.done:
+            break
+    return anchor.session()

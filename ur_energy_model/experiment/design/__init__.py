@@ -1,0 +1,1 @@
+"""Design of exciting trajectories."""

@@ -1,0 +1,73 @@
+"""The genetic search of Raviola et al. 2021 for an exciting trajectory, for comparison."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ur_energy_model.errors import MotionRefusedError
+from ur_energy_model.experiment.design.design import Candidate, Design, design_of
+from ur_energy_model.experiment.design.problem import DesignProblem, DesignRequest
+
+Array = NDArray[np.float64]
+Progress = Callable[[float, str], None]
+
+
+def genetic_search(
+    request: DesignRequest,
+    *,
+    population: int = 300,
+    generations: int = 5,
+    progress: Progress | None = None,
+) -> Design:
+    """A plain genetic algorithm with the setting of Raviola et al. 2021 (300 x 5) as default.
+
+    Individuals are Fourier coefficients scaled into the joint limits; those that break another
+    limit rank behind all that do not. Tournament selection, blend crossover, Gaussian mutation,
+    the best tenth survives.
+
+    Raises:
+        MotionRefusedError: no individual passed the checks.
+    """
+    begin = time.monotonic()
+    problem = DesignProblem(request)
+    random = np.random.default_rng(request.seed)
+    people = np.stack([problem.random_start(random) for _ in range(population)])
+    fitness = np.array([_rank(problem, x) for x in people])
+    for generation in range(generations):
+        if progress is not None:
+            progress(generation / generations, f"generation {generation + 1}")
+        order = np.argsort(fitness)
+        elite = order[: max(1, population // 10)]
+        pairs = random.integers(0, population, (population - len(elite), 2, 2))
+        parents = people[
+            np.where(fitness[pairs[..., 0]] < fitness[pairs[..., 1]], pairs[..., 0], pairs[..., 1])
+        ]
+        blend = random.uniform(-0.25, 1.25, parents[:, 0].shape)
+        children = parents[:, 0] + blend * (parents[:, 1] - parents[:, 0])
+        mutated = random.random(children.shape) < 0.05
+        children = children + mutated * 0.1 * random.standard_normal(children.shape)
+        children = np.stack([problem.within_joint_limits(x) for x in children])
+        people = np.concatenate([people[elite], children])
+        fitness = np.concatenate([fitness[elite], [_rank(problem, x) for x in children]])
+    for index in np.argsort(fitness)[:20]:
+        x, verdict = problem.finish(people[index])
+        if verdict.passed:
+            found = Candidate(x, problem.value(problem.trajectory(x)), verdict)
+            tried = population * (generations + 1)
+            return design_of(problem, found, time.monotonic() - begin, tried)
+    raise MotionRefusedError(
+        "no individual of the genetic search passed every check; use a larger --population or "
+        "the gradient search"
+    )
+
+
+def _rank(problem: DesignProblem, x: Array) -> float:
+    """Smooth objective on the search grid, with broken limits behind everything else."""
+    motion = problem.motion(x)
+    broken = problem.limits.penalty(*motion)[0]
+    value = problem.objective.value(*motion)
+    return value + (1e6 * (1 + broken) if broken > 1e-6 else 0.0)

@@ -1,0 +1,201 @@
+"""The design of an exciting trajectory as an optimisation problem over free coefficients.
+
+A trajectory is x [2 L - 1, n]: coefficients in `rest_basis`, so that both ends are at rest whatever
+x is. Motions, and gradients back from motions, are one matrix product each.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ur_energy_model.experiment.design.objectives import (
+    ConditionNumber,
+    EnergyAccuracy,
+    LogDeterminant,
+    Objective,
+    ObjectiveName,
+    condition_number,
+)
+from ur_energy_model.experiment.design.regressor import MotionRegressor, base_choices
+from ur_energy_model.experiment.limits import Limits, Verdict, check
+from ur_energy_model.experiment.runnable import sample_period
+from ur_energy_model.model.bodies import TABLE, Capsule, Wall
+from ur_energy_model.model.dynamics import ArmDynamics
+from ur_energy_model.model.geometry import ArmGeometry
+from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.model.setup import Setup
+from ur_energy_model.trajectory.fourier import FourierTrajectory, rest_basis, series
+
+Array = NDArray[np.float64]
+
+SAMPLES_PER_HARMONIC = 12
+"""Instants per period and harmonic that a search looks at."""
+VALUE_RATE = 100.0
+"""Samples per second of the figures that are reported [Hz]."""
+_SHRINK = 0.98
+_RANGE = np.pi
+"""Centres of motion are drawn from plus or minus one half turn [rad]."""
+
+
+@dataclass(frozen=True)
+class DesignRequest:
+    """What trajectory is wanted.
+
+    Attributes:
+        robot: the arm.
+        setup: its mounting and payload.
+        harmonics, period, repetitions: of the Fourier series; period in s.
+        objective: what to minimise.
+        walls: half-spaces to keep out of, base frame.
+        tool: capsules of the tool, flange frame.
+        clearance: distance to keep [m].
+        tool_speed: largest speed of flange and elbow [m/s].
+        seed: of all random choices.
+    """
+
+    robot: RobotDescription
+    setup: Setup = field(default_factory=Setup)
+    harmonics: int = 5
+    period: float = 10.0
+    repetitions: int = 3
+    objective: ObjectiveName = "condition"
+    walls: tuple[Wall, ...] = (TABLE,)
+    tool: tuple[Capsule, ...] = ()
+    clearance: float = 0.03
+    tool_speed: float = 1.5
+    seed: int = 0
+
+
+def limits_of(request: DesignRequest) -> Limits:
+    """What a trajectory of this request must keep."""
+    return Limits(
+        ArmDynamics(request.robot, request.setup),
+        ArmGeometry(request.robot, request.walls, request.tool),
+        clearance=request.clearance,
+        tool_speed=request.tool_speed,
+    )
+
+
+class DesignProblem:
+    """Objective, limits and random starts of one request."""
+
+    def __init__(self, request: DesignRequest) -> None:
+        self.request = request
+        self.limits = limits_of(request)
+        dynamics = self.limits.dynamics
+        self.regressor = MotionRegressor(dynamics)
+        self.bases = base_choices(dynamics)
+        self.objective = self._objective()
+        self._basis = rest_basis(request.harmonics)
+        samples = SAMPLES_PER_HARMONIC * request.harmonics
+        time = (np.arange(samples) + 0.5) / samples * request.period
+        self._motions = tuple(
+            values @ self._basis for values in series(time, request.harmonics, request.period)
+        )
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Shape of the free coefficients x."""
+        return self._basis.shape[1], self.request.robot.dof
+
+    def motion(self, x: Array) -> tuple[Array, Array, Array]:
+        """q, qd, qdd [samples, n] of a trajectory on the grid of the search."""
+        q, qd, qdd = (values @ x for values in self._motions)
+        return q, qd, qdd
+
+    def cost(self, x: Array, weight: float, sharpness: float) -> tuple[float, Array]:
+        """Smooth objective plus `weight` times the penalty of broken limits, and its gradient.
+
+        Args:
+            x: free coefficients [2 L - 1, n].
+            weight: of the penalty.
+            sharpness: of the objective, see `Objective.smooth`.
+        """
+        motion = self.motion(x)
+        value, slopes = self.objective.smooth(*motion, sharpness=sharpness)
+        broken, pushes = self.limits.penalty(*motion)
+        gradient = sum(
+            values.T @ (slope + weight * push)
+            for values, slope, push in zip(self._motions, slopes, pushes, strict=True)
+        )
+        return value + weight * broken, np.asarray(gradient)
+
+    def trajectory(self, x: Array, design: dict[str, Any] | None = None) -> FourierTrajectory:
+        """The trajectory of free coefficients x [2 L - 1, n], rad."""
+        request = self.request
+        coefficients = self._basis @ x
+        split = 1 + request.harmonics
+        return FourierTrajectory(
+            request.robot.name,
+            request.period,
+            request.repetitions,
+            coefficients[0],
+            coefficients[1:split].T,
+            coefficients[split:].T,
+            design or {},
+        )
+
+    def value(self, trajectory: FourierTrajectory) -> float:
+        """The objective of one period, as it is reported."""
+        return self.objective.value(*sample_period(trajectory, VALUE_RATE)[1:])
+
+    def condition_number(self, trajectory: FourierTrajectory) -> float:
+        """Condition number of the base regressor over one period."""
+        full = self.regressor.matrix(*sample_period(trajectory, VALUE_RATE)[1:])
+        return condition_number(full @ self.bases[0])
+
+    def within_joint_limits(self, x: Array) -> Array:
+        """Free coefficients [2 L - 1, n] shrunk about the centre into the joint limits."""
+        use = np.zeros(x.shape[1])
+        bounds = (self.limits.max_velocity, self.limits.max_acceleration)
+        for motion, bound in zip(self.motion(x)[1:], bounds, strict=True):
+            use = np.maximum(use, np.abs(motion).max(axis=0) / bound)
+        out = x.copy()
+        out[1:] /= np.maximum(use, 1.0)
+        return out
+
+    def finish(self, x: Array) -> tuple[Array, Verdict]:
+        """Free coefficients [2 L - 1, n] shrunk to pass the checks, where a little is enough."""
+        x = self.within_joint_limits(x)
+        verdict = check(self.trajectory(x), self.limits)
+        for _ in range(5):
+            if verdict.passed:
+                break
+            x = x.copy()
+            x[1:] *= _SHRINK
+            verdict = check(self.trajectory(x), self.limits)
+        return x, verdict
+
+    def random_start(self, random: np.random.Generator) -> Array:
+        """Free coefficients [2 L - 1, n] of a random motion about a collision-free centre."""
+        x = np.empty(self.shape)
+        for _ in range(1000):
+            x[0] = random.uniform(-_RANGE, _RANGE, self.shape[1])
+            if self.limits.geometry.distances(x[:1]).min() > self.request.clearance:
+                break
+        x[1:] = 0.15 * random.standard_normal(x[1:].shape)
+        return self.within_joint_limits(x)
+
+    def _objective(self) -> Objective:
+        match self.request.objective:
+            case "condition":
+                return ConditionNumber(self.regressor, self.bases)
+            case "logdet":
+                return LogDeterminant(self.regressor, self.bases[0])
+            case "energy":
+                return EnergyAccuracy(
+                    self.regressor, self.limits.reflected_inertia, self._typical_work()
+                )
+
+    def _typical_work(self) -> tuple[Array, Array, Array]:
+        """States spread evenly over collision-free positions, speeds and accelerations."""
+        robot = self.request.robot
+        random = np.random.default_rng(0)
+        q = random.uniform(-_RANGE, _RANGE, (4000, robot.dof))
+        q = q[self.limits.geometry.distances(q).min(axis=1) > self.request.clearance][:400]
+        spread = random.uniform(-1, 1, (2, *q.shape))
+        return q, spread[0] * robot.max_velocity, spread[1] * robot.max_acceleration

@@ -1,0 +1,218 @@
+"""The search for an exciting trajectory: many gradient descents in parallel."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from multiprocessing.connection import Connection, wait
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+
+from ur_energy_model.errors import MotionRefusedError
+from ur_energy_model.experiment.child_process import start_deaf
+from ur_energy_model.experiment.design.design import Candidate, Design, design_of
+from ur_energy_model.experiment.design.problem import DesignProblem, DesignRequest
+
+Array = NDArray[np.float64]
+Progress = Callable[[float, str], None]
+
+_STAGES = ((3.0, 4.0, 150), (100.0, 8.0, 80), (3000.0, 16.0, 80))
+"""Penalty weight, sharpness of the objective and iterations of each stage of a descent."""
+_CLOSING = 2.5
+"""Part of the time limit kept for the last checks [s]."""
+_PATIENCE = 1.0
+"""How much longer than the time limit the first descent may take, in time limits."""
+_HOP = 0.08
+"""Random part of a start beside the best trajectory so far [rad]."""
+_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+def design_trajectory(
+    request: DesignRequest,
+    *,
+    time_limit: float = 55.0,
+    starts: int | None = None,
+    workers: int | None = None,
+    progress: Progress | None = None,
+) -> Design:
+    """The best trajectory that many gradient descents find.
+
+    Each descent follows the analytic gradient of objective and limits from a random motion, or
+    from one beside the best so far; its end is kept where it passes every check.
+
+    Args:
+        request: what is wanted.
+        time_limit: wall time of the search, its processes' start and the checks included [s]; a
+            machine too busy to end a single descent in it takes up to twice as long.
+        starts: end after this many descents per worker, for results that do not depend on the
+            machine's speed; None searches until the time limit.
+        workers: processes; None takes one a core.
+        progress: called with a fraction done and a text.
+
+    Returns:
+        The best; also after Ctrl-C, where something was found by then.
+
+    Raises:
+        MotionRefusedError: no trajectory passed the checks.
+    """
+    begin = time.monotonic()
+    count = workers or os.cpu_count() or 1
+    context = multiprocessing.get_context("spawn")
+    best: Candidate | None = None
+    tried = 0
+    with _single_threaded_children():
+        deadline = begin + max(time_limit - _CLOSING, 0.5 * time_limit)
+        pool = [_Worker(context, request, index, deadline, starts) for index in range(count)]
+    try:
+        open_pipes = {worker.pipe for worker in pool}
+        while open_pipes:
+            for pipe in wait(list(open_pipes), timeout=0.2):
+                assert isinstance(pipe, Connection)
+                try:
+                    found: Candidate | None = pipe.recv()
+                except EOFError:
+                    open_pipes.discard(pipe)
+                    continue
+                tried += 1
+                if found is not None and (best is None or found.value < best.value):
+                    best = found
+            elapsed = time.monotonic() - begin
+            if progress is not None:
+                state = "nothing yet" if best is None else f"best {best.value:.4g}"
+                progress(min(elapsed / time_limit, 1.0), f"{tried} descents, {state}")
+            if elapsed > time_limit and best is not None:
+                break
+    except KeyboardInterrupt:
+        if best is None:
+            raise
+    finally:
+        for worker in pool:
+            worker.end()
+    if best is None:
+        raise MotionRefusedError(
+            "no trajectory passed every check; give more time (--time-limit), a longer --period, "
+            "a smaller --clearance or fewer walls"
+        )
+    problem = DesignProblem(request)
+    return design_of(problem, best, time.monotonic() - begin, tried)
+
+
+def descend(problem: DesignProblem, x: Array, deadline: float = float("inf")) -> Candidate | None:
+    """One descent from x [2 L - 1, n]; None where its end does not pass the checks.
+
+    Which ends do not differs between processors: each descent takes hundreds of steps, along a
+    path that rounding can turn.
+
+    Args:
+        problem: objective and limits.
+        x: start.
+        deadline: monotonic time at which to stop with what there is [s].
+    """
+    end, verdict = problem.finish(minimised(problem, x, deadline))
+    if not verdict.passed:
+        return None
+    return Candidate(end, problem.value(problem.trajectory(end)), verdict)
+
+
+def minimised(problem: DesignProblem, x: Array, deadline: float = float("inf")) -> Array:
+    """Free coefficients [2 L - 1, n] at the end of a descent from x, before any check.
+
+    Args:
+        problem: objective and limits.
+        x: start [2 L - 1, n].
+        deadline: monotonic time at which to stop with what there is [s].
+    """
+
+    def watch(intermediate_result: Any) -> None:
+        del intermediate_result
+        if time.monotonic() > deadline:
+            raise StopIteration
+
+    flat = x.ravel()
+    for weight, sharpness, iterations in _STAGES:
+
+        def cost(
+            flat: Array, weight: float = weight, sharpness: float = sharpness
+        ) -> tuple[float, Array]:
+            value, gradient = problem.cost(flat.reshape(problem.shape), weight, sharpness)
+            return value, gradient.ravel()
+
+        flat = minimize(
+            cost,
+            flat,
+            jac=True,
+            method="L-BFGS-B",
+            callback=watch,
+            options={"maxiter": iterations, "maxcor": 20},
+        ).x
+    return np.asarray(flat.reshape(problem.shape))
+
+
+class _Worker:
+    """A process that descends until its time is over and sends what it finds."""
+
+    def __init__(
+        self,
+        context: Any,
+        request: DesignRequest,
+        index: int,
+        deadline: float,
+        starts: int | None,
+    ) -> None:
+        self.pipe, theirs = context.Pipe(duplex=False)
+        self._process = context.Process(
+            target=_work, args=(theirs, request, index, deadline, starts), daemon=True
+        )
+        start_deaf(self._process)
+        theirs.close()
+
+    def end(self) -> None:
+        """Stop the process, whatever it does."""
+        self._process.terminate()
+        self._process.join()
+        self.pipe.close()
+
+
+def _work(
+    pipe: Connection, request: DesignRequest, index: int, deadline: float, starts: int | None
+) -> None:
+    """Body of a worker process."""
+    begin = time.monotonic()
+    problem = DesignProblem(request)
+    random = np.random.default_rng([request.seed, index])
+    best: Candidate | None = None
+    done = 0
+    while time.monotonic() < deadline and (starts is None or done < starts):
+        x = problem.random_start(random)
+        if best is not None and done % 3:
+            x = problem.within_joint_limits(best.x + _HOP * random.standard_normal(x.shape))
+        patience = _PATIENCE * (deadline - begin) if best is None else 0.0
+        found = descend(problem, x, deadline + patience)
+        if found is not None and (best is None or found.value < best.value):
+            best = found
+        done += 1
+        try:
+            pipe.send(found)
+        except BrokenPipeError:  # the parent has left
+            return
+
+
+@contextmanager
+def _single_threaded_children() -> Iterator[None]:
+    """Child processes started inside use one BLAS thread each: there is one process a core."""
+    before = {name: os.environ.get(name) for name in _THREADS}
+    os.environ.update(dict.fromkeys(_THREADS, "1"))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value

@@ -1,0 +1,1 @@
+"""A trajectory on a robot: approach, motion, recording."""

@@ -1,0 +1,285 @@
+"""A trajectory run on a robot and recorded meanwhile, watched, and stopped where need be."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ur_energy_model.errors import ControllerError, MotionRefusedError, RecordingError
+from ur_energy_model.experiment.execution.approach import plan_approach
+from ur_energy_model.experiment.execution.execution_plan import (
+    ExecutionPlan,
+    ExecutionResult,
+    MotionSummary,
+)
+from ur_energy_model.experiment.execution.mover import Follow, Mover, MoveTo, Report
+from ur_energy_model.experiment.execution.watch import Watch
+from ur_energy_model.experiment.export import APPROACH_ACCELERATION, APPROACH_SPEED
+from ur_energy_model.experiment.limits import Verdict, check
+from ur_energy_model.experiment.runnable import Runnable, sample_period
+from ur_energy_model.telemetry.modes import (
+    BRAKES_RELEASED,
+    NORMAL_SAFETY,
+    PLAYING,
+    ROBOT_MODES,
+    SAFETY_MODES,
+)
+from ur_energy_model.telemetry.recording.recorder import Recorder
+from ur_energy_model.telemetry.rtde.source import RtdeSource
+
+Array = NDArray[np.float64]
+Progress = Callable[[float, str], None]
+
+MARGIN = 0.5
+"""Rest that is recorded before and after the trajectory [s]."""
+_POLL = 0.02
+_ARRIVED = 1e-2
+"""Joint distance to the start within which a trajectory may begin [rad]."""
+_SETTLE = 5.0
+
+
+def execute(
+    plan: ExecutionPlan,
+    host: str,
+    bag: str | Path,
+    *,
+    approve: Callable[[MotionSummary], bool],
+    progress: Progress | None = None,
+) -> ExecutionResult:
+    """Move to the start, run the trajectory and record it.
+
+    The robot is stopped smoothly, and what was recorded is kept, where the motion is not safe any
+    more (protective stop, following error, loss of the connection) and on Ctrl-C.
+
+    Args:
+        plan: what to run.
+        host: address of the controller.
+        bag: directory to record to; must not exist.
+        approve: is shown what will move; nothing moves unless it says yes.
+        progress: called with a fraction done and a text.
+
+    Returns:
+        What became of it; look at `completed`.
+
+    Raises:
+        MotionRefusedError: nothing moved, or not to the end: the trajectory does not pass the
+            checks, the robot is not ready, the person said no, or the way to the start is barred.
+        ControllerError: no connection.
+        RecordingError: the bag exists or cannot be written.
+        KeyboardInterrupt: Ctrl-C, after the robot was stopped and the bag finished.
+    """
+    if Path(bag).exists():
+        raise RecordingError(bag, "exists already", "name another output")
+    verdict = check(plan.trajectory, plan.limits)
+    if not verdict.passed:
+        raise MotionRefusedError(f"the trajectory is not safe: {'; '.join(verdict.problems)}")
+    robot = plan.limits.dynamics.robot
+    watch = Watch()
+    with (
+        RtdeSource(host, robot=robot.name) as source,
+        Recorder(source, tap=watch) as recorder,
+    ):
+        here = _ready(host, watch)
+        summary = _summary(plan, verdict, host, source.info.serial, here, watch)
+        if not approve(summary):
+            raise MotionRefusedError("not approved, nothing moved")
+        with _one_interrupt(), Mover(host, robot.rate) as mover:
+            run = _Run(plan, mover, watch, recorder, Path(bag), progress)
+            return run.whole()
+
+
+class _Run:
+    """The steps of one execution."""
+
+    def __init__(
+        self,
+        plan: ExecutionPlan,
+        mover: Mover,
+        watch: Watch,
+        recorder: Recorder,
+        bag: Path,
+        progress: Progress | None,
+    ) -> None:
+        self._plan, self._mover, self._watch = plan, mover, watch
+        self._recorder, self._bag, self._progress = recorder, bag, progress
+
+    def whole(self) -> ExecutionResult:
+        """Approach, warm up, rest, run, rest."""
+        plan, watch = self._plan, self._watch
+        watch.guard()
+        self._approach()
+        if plan.warm_up > 0:
+            periods = max(1, round(plan.warm_up * plan.speed_fraction / plan.trajectory.period))
+            warm_up = plan.trajectory.repeated(periods)
+            self._follow(warm_up, "warming up")
+            self._expect_finished()
+        before = self._temperatures()
+        self._recorder.start(self._bag)
+        watch.guard()
+        try:
+            time.sleep(MARGIN)
+            self._recorder.mark("trajectory begins")
+            self._follow(plan.trajectory, "running")
+            report = self._mover.report
+            if report.state == "finished":
+                self._recorder.mark("trajectory ends")
+        finally:
+            self._mover.stop()
+            time.sleep(MARGIN)
+            error = watch.following_error
+            status = self._recorder.stop()
+        reason = self._reason(report)
+        temperatures = np.stack([before, self._temperatures()])
+        return ExecutionResult(not reason, reason, self._bag, status, error, temperatures)
+
+    def _approach(self) -> None:
+        """Move to the start by a checked way, slowly."""
+        self._settle()
+        start = self._plan.trajectory.start
+        here = self._watch.latest("actual_q")
+        assert here is not None
+        for corner in plan_approach(here, start, self._plan.limits):
+            self._mover.order(MoveTo(corner, APPROACH_SPEED, APPROACH_ACCELERATION))
+            self._wait("moving to the start", None)
+            self._expect_finished()
+        self._settle()
+        reached = self._watch.latest("actual_q")
+        assert reached is not None
+        if np.abs(reached - start).max() > _ARRIVED:
+            raise MotionRefusedError(
+                "the start of the trajectory was not reached; is a speed limit or a safety plane "
+                "in the way?"
+            )
+
+    def _follow(self, trajectory: Runnable, text: str) -> None:
+        pace = self._plan.speed_fraction
+        self._mover.order(Follow(trajectory, pace))
+        self._wait(text, trajectory.duration)
+
+    def _wait(self, text: str, duration: float | None) -> None:
+        """Until the motion has ended; it is ended where something is wrong."""
+        while self._mover.update().state == "moving":
+            if self._problem():
+                self._mover.stop()
+                break
+            if self._progress is not None and duration is not None:
+                self._progress(self._mover.report.time / duration, text)
+            time.sleep(_POLL)
+
+    def _expect_finished(self) -> None:
+        reason = self._reason(self._mover.report)
+        if reason:
+            raise MotionRefusedError(f"the motion was ended: {reason}")
+
+    def _reason(self, report: Report) -> str:
+        """Why a motion did not end as planned."""
+        if self._problem():
+            return self._problem()
+        if report.state == "finished":
+            return ""
+        return report.reason or f"the motion was {report.state}"
+
+    def _problem(self) -> str:
+        """What is wrong with robot or recording, "" where nothing is."""
+        status = self._recorder.status
+        if status.state in ("failing", "stopped"):
+            return f"recording failed ({status.last_error})"
+        return self._watch.problem
+
+    def _settle(self) -> None:
+        """Wait until the arm stands still."""
+        deadline = time.monotonic() + _SETTLE
+        while time.monotonic() < deadline:
+            speed = self._watch.latest("target_qd")
+            if speed is not None and np.abs(speed).max() < 1e-3:
+                time.sleep(0.1)  # the measured position has followed by then
+                return
+            time.sleep(_POLL)
+        raise MotionRefusedError("the arm does not come to rest; stop the program that moves it")
+
+    def _temperatures(self) -> Array:
+        value = self._watch.latest("joint_temperatures")
+        return np.full(len(self._plan.trajectory.start), np.nan) if value is None else value
+
+
+def _ready(host: str, watch: Watch) -> Array:
+    """Joint positions of a robot that can move.
+
+    Raises:
+        ControllerError: no telemetry.
+        MotionRefusedError: it is not ready.
+    """
+    deadline = time.monotonic() + 3.0
+    while (here := watch.latest("actual_q")) is None:
+        if time.monotonic() > deadline:
+            raise ControllerError(host, "sends no telemetry", "check the connection")
+        time.sleep(_POLL)
+    mode, safety = watch.code("robot_mode"), watch.code("safety_mode")
+    if mode is not None and mode not in BRAKES_RELEASED:
+        raise MotionRefusedError(
+            f"the robot is in mode '{ROBOT_MODES.get(mode, str(mode))}'; power it on and release "
+            "the brakes"
+        )
+    if safety is not None and safety not in NORMAL_SAFETY:
+        raise MotionRefusedError(
+            f"the robot is in safety mode '{SAFETY_MODES.get(safety, str(safety))}'; acknowledge "
+            "it on the teach pendant"
+        )
+    return here
+
+
+def _summary(
+    plan: ExecutionPlan,
+    verdict: Verdict,
+    host: str,
+    serial: str | None,
+    here: Array,
+    watch: Watch,
+) -> MotionSummary:
+    _, q, qd, _ = sample_period(plan.trajectory, 100.0)
+    return MotionSummary(
+        host=host,
+        robot=plan.trajectory.robot,
+        serial=serial,
+        here=here,
+        start=plan.trajectory.start,
+        travel=np.ptp(q, axis=0),
+        joint_speed=np.abs(qd).max(axis=0) * plan.speed_fraction,
+        tool_speed=verdict.max_tool_speed * plan.speed_fraction,
+        clearance=verdict.clearance,
+        duration=plan.duration,
+        warm_up=plan.warm_up,
+        program_running=watch.code("runtime_state") == PLAYING,
+    )
+
+
+@contextmanager
+def _one_interrupt() -> Iterator[None]:
+    """Ctrl-C or SIGTERM interrupts once; the robot is then stopped undisturbed."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    signals = (signal.SIGINT, signal.SIGTERM)
+
+    interrupted = False
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        nonlocal interrupted
+        if not interrupted:
+            interrupted = True
+            raise KeyboardInterrupt
+
+    before = [signal.signal(each, interrupt) for each in signals]
+    try:
+        yield
+    finally:
+        for each, handler in zip(signals, before, strict=True):
+            signal.signal(each, handler)

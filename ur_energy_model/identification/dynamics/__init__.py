@@ -1,0 +1,1 @@
+"""Inertia, mounting and payload from torque; base parameters."""

@@ -1,0 +1,161 @@
+"""Base parameters from bags: setup first, then one pass over the filtered motion of each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ur_energy_model.errors import IdentificationError
+from ur_energy_model.identification.dynamics.base_parameters import (
+    BaseParameterFit,
+    BaseParameters,
+    TorqueSource,
+    Verification,
+)
+from ur_energy_model.identification.dynamics.setup_estimation import estimate_setup_and_inertia
+from ur_energy_model.identification.quality.quality import ILL_CONDITIONED
+from ur_energy_model.identification.recording import Progress, Recording, read_recording
+from ur_energy_model.identification.regression.signals import NarrowFilter
+from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.model.setup import Setup
+
+Array = NDArray[np.float64]
+
+_SAME_MOUNTING = np.radians(1.0)
+
+
+@dataclass(frozen=True)
+class BagBaseParameters:
+    """Base parameters of an arm from bags.
+
+    Attributes:
+        parameters: what was identified.
+        gravity: in the base frame [3], m/s^2, as used.
+        gravity_source: "estimated", "configured" or "default".
+        verification: how they predict the bags held out, or None without such.
+        cutoff: filter of the signals, lowest over the bags [Hz].
+        warnings: for the user, one line each.
+    """
+
+    parameters: BaseParameters
+    gravity: Array
+    gravity_source: str
+    verification: Verification | None
+    cutoff: float
+    warnings: tuple[str, ...]
+
+    @property
+    def normalised_error(self) -> float:
+        """On the bags held out; cross-validated over blocks of time where there are none."""
+        if self.verification is not None:
+            return self.verification.normalised_error
+        return self.parameters.normalised_error
+
+
+def identify_base_parameters(
+    bags: Sequence[str | Path],
+    robot: RobotDescription,
+    *,
+    validate: Sequence[str | Path] = (),
+    torque_source: TorqueSource = "current",
+    torque_constant: Array | None = None,
+    configured: Setup | None = None,
+    progress: Progress | None = None,
+) -> BagBaseParameters:
+    """Base parameters from one or more bags of one mounting and payload.
+
+    Args:
+        bags: bags to fit.
+        robot: the arm.
+        validate: bags to predict, not to fit.
+        torque_source: "current" (measured) or "target_moment" (the controller's own model).
+        torque_constant: motor side [n], N m/A, by default the robot file's.
+        configured: mounting; by default estimated from target_moment, else as recorded.
+        progress: called with fraction and text.
+
+    Raises:
+        UrEnergyError: a bag cannot be used, or the motion is too poor.
+    """
+    with ExitStack() as stack:
+        recordings = [
+            stack.enter_context(closing(read_recording(path, robot, progress=progress)))
+            for path in [*bags, *validate]
+        ]
+        for recording in recordings:
+            recording.quality.require_usable()
+            if torque_source == "target_moment" and recording.torque_reference == "none":
+                raise IdentificationError(
+                    f"{recording.path}: target_moment was not recorded; use --from current"
+                )
+        warnings: list[str] = []
+        gravity, source = _gravity(recordings, robot, configured, warnings)
+        fits = []
+        for chosen in (recordings[: len(bags)], recordings[len(bags) :]):
+            fit = BaseParameterFit(
+                robot, gravity, torque_source=torque_source, torque_constant=torque_constant
+            )
+            for recording in chosen:
+                narrow = NarrowFilter(recording.cutoff)
+                for motion in recording.motions():
+                    fit.add(motion, narrow)
+            fits.append(fit)
+        parameters = fits[0].solve()
+        if parameters.condition_number > ILL_CONDITIONED:
+            warnings.append(
+                f"condition number {parameters.condition_number:.0f}: the motion is too poor to "
+                "tell all base parameters apart; record one made by ur_energy excite"
+            )
+        return BagBaseParameters(
+            parameters=parameters,
+            gravity=gravity,
+            gravity_source=source,
+            verification=fits[1].verify(parameters.values) if validate else None,
+            cutoff=min(recording.cutoff for recording in recordings),
+            warnings=tuple(warnings),
+        )
+
+
+def _gravity(
+    recordings: Sequence[Recording],
+    robot: RobotDescription,
+    configured: Setup | None,
+    warnings: list[str],
+) -> tuple[Array, str]:
+    """Gravity common to all recordings, and where it comes from.
+
+    Raises:
+        IdentificationError: the mounting changes between recordings.
+    """
+    if configured is not None:
+        return configured.gravity, "configured"
+    able = [recording for recording in recordings if recording.torque_reference != "none"]
+    if not able:
+        stated = recordings[0].info.gravity
+        if stated is not None:
+            return np.array(stated), "configured"
+        warnings.append("without target_moment the mounting is taken as upright")
+        return np.array([0.0, 0.0, -robot.controller_gravity]), "default"
+    estimate = estimate_setup_and_inertia(
+        (part for recording in able for part in recording.torque_telemetry()), robot
+    )
+    first = estimate.recordings[0].setup
+    for entry in estimate.recordings[1:]:
+        cosine = first.gravity @ entry.setup.gravity
+        cosine /= np.linalg.norm(first.gravity) * np.linalg.norm(entry.setup.gravity)
+        if np.arccos(np.clip(cosine, -1, 1)) > _SAME_MOUNTING:
+            raise IdentificationError(
+                f"{entry.source}: the mounting differs from {estimate.recordings[0].source}; "
+                "base parameters of different mountings do not combine, give the bags separately"
+            )
+        if abs(first.payload.mass - entry.setup.payload.mass) > 0.05:
+            warnings.append(
+                f"{entry.source}: payload {entry.setup.payload.mass:.2f} kg, but "
+                f"{first.payload.mass:.2f} kg in {estimate.recordings[0].source}; the last link's "
+                "parameters are a mixture"
+            )
+    return estimate.setup.gravity, estimate.setup_source

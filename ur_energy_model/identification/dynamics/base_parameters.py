@@ -1,0 +1,284 @@
+"""Base parameters of an arm from its motion and torque, S1's and S4's way.
+
+torque = W p_B with W the base columns of the regressor (`regrouping`): ordinary least squares,
+then weighted by each joint's noise, then the physically consistent full parameters next to it.
+Sources: Raviola et al., RAAD 2021, sec. 2; Machines 2024, 12(9), 595, sec. 3 and 5.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ur_energy_model.errors import IdentificationError
+from ur_energy_model.identification.dynamics.physical_consistency import nearest_possible
+from ur_energy_model.identification.dynamics.regrouping import FullRegressor, Regrouping, regroup
+from ur_energy_model.identification.regression.blocked_gram import BlockedGram
+from ur_energy_model.identification.regression.joint_grams import joint_grams
+from ur_energy_model.identification.regression.signals import Motion, NarrowFilter
+from ur_energy_model.model.robots import RobotDescription
+
+Array = NDArray[np.float64]
+TorqueSource = Literal["current", "target_moment"]
+
+_FOLDS = 5
+
+
+@dataclass(frozen=True)
+class BaseParameters:
+    """Identified base parameters.
+
+    Attributes:
+        regrouping: what they are made of.
+        torque_source: "current" (measured current times torque constant) or "target_moment".
+        ordinary: by ordinary least squares [rank].
+        values: by least squares weighted with each joint's noise [rank].
+        std: standard deviations of `values` [rank], correlated residuals allowed for.
+        consistent: physically possible full parameters nearest to them [parameters].
+        condition_number: of the stacked base regressor of the data.
+        samples: torque samples used (joints counted one by one).
+        torque_rms: residual per joint on the data fitted, S4's self-trajectory check [n], N m.
+        torque_r2: the same as coefficient of determination [n].
+        normalised_error: sqrt(e'e) / number of torque samples, each block of time predicted from
+            a fit to the others (Raviola et al. 2021), N m.
+        consistent_rms: residual per joint of `consistent` on the data fitted [n], N m.
+    """
+
+    regrouping: Regrouping
+    torque_source: TorqueSource
+    ordinary: Array
+    values: Array
+    std: Array
+    consistent: Array
+    condition_number: float
+    samples: int
+    torque_rms: Array
+    torque_r2: Array
+    normalised_error: float
+    consistent_rms: Array
+
+
+@dataclass(frozen=True)
+class Verification:
+    """How base parameters predict another motion: S4's general-trajectory check.
+
+    Attributes:
+        torque_rms: per joint [n], N m.
+        torque_r2: coefficient of determination per joint [n].
+        normalised_error: sqrt(e'e) / number of torque samples, N m.
+        samples: torque samples used.
+    """
+
+    torque_rms: Array
+    torque_r2: Array
+    normalised_error: float
+    samples: int
+
+
+class BaseParameterFit:
+    """Accumulates motion for a base parameter fit, in constant memory.
+
+    Fits of several recordings merge exactly.
+
+    Args:
+        robot: the arm, n joints.
+        gravity: in the base frame [3], m/s^2.
+        torque_source: where the torque comes from.
+        torque_constant: motor side [n], N m/A; the robot file's by default. Only for "current".
+
+    Raises:
+        IdentificationError: torque from currents without torque constants.
+    """
+
+    def __init__(
+        self,
+        robot: RobotDescription,
+        gravity: Array,
+        *,
+        torque_source: TorqueSource = "current",
+        torque_constant: Array | None = None,
+    ) -> None:
+        self.robot, self.torque_source = robot, torque_source
+        constant = robot.torque_constant if torque_constant is None else torque_constant
+        self._torque_per_ampere = robot.gear_ratio * constant
+        if torque_source == "current" and not np.isfinite(self._torque_per_ampere).all():
+            raise IdentificationError(
+                f"{robot.name}: the robot file has no torque constants; identify a model first and "
+                "give it with --model, or take the torque with --from target_moment"
+            )
+        self.regressor = FullRegressor(
+            robot, snapped_to_axis(gravity), friction=torque_source == "current"
+        )
+        self.regrouping = regroup(self.regressor)
+        self._grams = BlockedGram()
+
+    def add(self, motion: Motion, narrow: NarrowFilter | None = None) -> None:
+        """Take in a stretch of motion.
+
+        Args:
+            motion: of the arm in the mounting stated.
+            narrow: filter for regressor and torque alike, the recording's.
+        """
+        current = self.torque_source == "current"
+        torque = motion.current * self._torque_per_ampere if current else motion.moment
+        if not np.isfinite(torque).all():
+            return
+        columns = self.regressor(motion.q, motion.qd, motion.qdd)[:, :, self.regrouping.base]
+        rows = np.concatenate([columns, torque[:, :, None]], axis=2)
+        for gram, duration in joint_grams(motion, rows, narrow, moving_only=current):
+            self._grams.add(gram, duration)
+
+    def merge(self, other: BaseParameterFit) -> None:
+        """Take over what another fit of the same arm and mounting has accumulated."""
+        self._grams.merge(other._grams)
+
+    def solve(self) -> BaseParameters:
+        """Fit everything added so far.
+
+        Raises:
+            IdentificationError: too little motion for the number of base parameters.
+        """
+        rank = self.regrouping.rank
+        blocks = self._grams.blocks
+        counts = blocks[:, :, -1, -1] if len(blocks) else np.zeros((0, self.robot.dof))
+        per_joint = counts.sum(axis=0)
+        if per_joint.sum() < 2 * rank or (per_joint < 2).any():
+            raise IdentificationError(
+                f"{int(per_joint.sum())} torque samples of moving joints cannot give {rank} base "
+                "parameters; record an exciting motion of all joints (ur_energy excite)"
+            )
+        total = blocks.sum(axis=0)
+        ordinary = _solve(total, np.ones(self.robot.dof))
+        noise = np.sqrt(_squares(total, ordinary) / per_joint)
+        values = _solve(total, 1 / np.maximum(noise, 1e-9) ** 2)
+        squares = _squares(total, values)
+        weights = per_joint / np.maximum(squares, 1e-12)
+        covariance = self._covariance(blocks, values, weights)
+        consistent = self._consistent(values, covariance)
+        base = self.regrouping.combination @ consistent
+        spread = total[:, rank, rank] - total[:, rank, -1] ** 2 / per_joint
+        return BaseParameters(
+            regrouping=self.regrouping,
+            torque_source=self.torque_source,
+            ordinary=ordinary,
+            values=values,
+            std=np.sqrt(np.diag(covariance)),
+            consistent=consistent,
+            condition_number=float(np.sqrt(np.linalg.cond(total[:, :rank, :rank].sum(axis=0)))),
+            samples=int(per_joint.sum()),
+            torque_rms=np.sqrt(squares / per_joint),
+            torque_r2=np.asarray(1 - squares / np.maximum(spread, 1e-12)),
+            normalised_error=self._cross_validated(blocks),
+            consistent_rms=np.sqrt(_squares(total, base) / per_joint),
+        )
+
+    def verify(self, values: Array) -> Verification:
+        """How base parameters [rank] of another fit predict the motion added here."""
+        rank = self.regrouping.rank
+        total = self._grams.blocks.sum(axis=0)
+        counts = total[:, -1, -1]
+        squares = _squares(total, values)
+        spread = total[:, rank, rank] - total[:, rank, -1] ** 2 / np.maximum(counts, 1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return Verification(
+                torque_rms=np.sqrt(squares / counts),
+                torque_r2=np.asarray(1 - squares / spread),
+                normalised_error=float(np.sqrt(squares.sum()) / counts.sum()),
+                samples=int(counts.sum()),
+            )
+
+    def _covariance(self, blocks: Array, values: Array, weights: Array) -> Array:
+        """Covariance of the weighted fit, inflated by how the scores scatter between blocks.
+
+        With independent residuals the scores of blocks would scatter as the information says;
+        the mean ratio of the two is the number of samples that count as one.
+        """
+        rank = self.regrouping.rank
+        full = np.concatenate([-values, [1.0, 0.0]])
+        scores = np.einsum("j,bjrc,c->br", weights, blocks, full)[:, :rank]
+        information = np.einsum("j,jrc->rc", weights, blocks.sum(axis=0))[:rank, :rank]
+        scatter = ((scores - scores.mean(axis=0)) ** 2).sum(axis=0)
+        inflation = max(1.0, float(np.mean(scatter / np.diag(information))))
+        return np.asarray(inflation * _inverse(information))
+
+    def _consistent(self, values: Array, covariance: Array) -> Array:
+        nominal = self.regressor.nominal()
+        n = self.robot.dof
+        return nearest_possible(
+            _inverse(covariance),
+            self.regrouping.combination,
+            values,
+            nominal,
+            _plausible_spread(nominal.reshape(n, -1)).ravel(),
+            n,
+        )
+
+    def _cross_validated(self, blocks: Array) -> float:
+        """Normalised error with every fold of blocks predicted from the others."""
+        total = blocks.sum(axis=0)
+        squares, count = 0.0, 0.0
+        for part in np.array_split(np.arange(len(blocks)), min(_FOLDS, len(blocks))):
+            held_out = blocks[part].sum(axis=0)
+            rest = total - held_out
+            if len(part) == len(blocks):
+                rest = total
+            values = _solve(rest, np.ones(self.robot.dof))
+            squares += float(_squares(held_out, values).sum())
+            count += float(held_out[:, -1, -1].sum())
+        return float(np.sqrt(squares) / max(count, 1.0))
+
+
+def snapped_to_axis(gravity: Array) -> Array:
+    """Gravity [3], m/s^2, along a base axis where it is within 0.2 degrees of one.
+
+    An arm that stands upright has fewer base parameters than a tilted one; an estimate of the
+    mounting that is off by its noise would claim parameters that nothing shows.
+    """
+    size = float(np.linalg.norm(gravity))
+    axis = int(np.argmax(np.abs(gravity)))
+    if abs(gravity[axis]) < size * np.cos(np.radians(0.2)):
+        return gravity
+    out = np.zeros(3)
+    out[axis] = np.copysign(size, gravity[axis])
+    return out
+
+
+def _plausible_spread(nominal: Array) -> Array:
+    """How far full parameters may be from the robot file [n, group].
+
+    Half a link's mass and a kilogram; first moments and tensors as that mass at 0.1 m and 0.2 m;
+    drives without limit to speak of.
+    """
+    mass = 0.5 * nominal[:, 0] + 1.0
+    out = np.empty_like(nominal)
+    out[:, 0] = mass
+    out[:, 1:4] = 0.1 * mass[:, None]
+    out[:, 4:10] = 0.04 * mass[:, None]
+    out[:, 10:] = 10.0
+    return out
+
+
+def _solve(gram: Array, weights: Array) -> Array:
+    """Weighted least squares [rank] from Gram matrices [n, rank + 2, rank + 2]."""
+    weighted = np.einsum("j,jrc->rc", weights, gram)
+    rank = weighted.shape[0] - 2
+    left, right = weighted[:rank, :rank], weighted[:rank, rank]
+    scale = np.sqrt(np.where(np.diag(left) > 0, np.diag(left), 1.0))
+    normal = left / np.outer(scale, scale)
+    return np.asarray(np.linalg.lstsq(normal, right / scale, rcond=1e-13)[0] / scale)
+
+
+def _squares(gram: Array, values: Array) -> Array:
+    """Sum of squared residuals per joint [n]."""
+    full = np.concatenate([-values, [1.0, 0.0]])
+    return np.asarray(np.maximum(np.einsum("r,jrc,c->j", full, gram, full), 0.0))
+
+
+def _inverse(matrix: Array) -> Array:
+    scale = np.sqrt(np.maximum(np.diag(matrix), 1e-300))
+    normal = matrix / np.outer(scale, scale)
+    inverse = np.linalg.pinv(normal, rcond=1e-13, hermitian=True)
+    return np.asarray(inverse / np.outer(scale, scale))

@@ -1,0 +1,188 @@
+"""The physically possible arm nearest to what was measured.
+
+Least squares may give negative masses and impossible tensors. Inertial parameters are possible
+where every link's pseudo-inertia matrix [[S, mc], [mc', m]], S = trace(I)/2 1 - I, is positive
+semidefinite (Wensing, Kim and Slotine, IEEE RA-L 2018; Traversaro et al., IROS 2016), frictions
+and motor inertias where they are not negative: a convex problem with linear matrix inequalities,
+solved by the interior-point solver Clarabel.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from ur_energy_model.errors import IdentificationError
+from ur_energy_model.identification.dynamics.inertia import possible_inertia
+from ur_energy_model.identification.dynamics.torque_columns import payload_parameters
+from ur_energy_model.model.dynamics import entries_of, tensor_of
+from ur_energy_model.model.robots import RobotDescription
+
+Array = NDArray[np.float64]
+
+_PSEUDO = 4
+"""Order of the pseudo-inertia matrix."""
+_MARGIN = 1e-6
+"""Smallest eigenvalue asked of the scaled pseudo-inertia."""
+_KEPT = 1e-6
+"""Spread of what is to stay as it is [kg, kg m]."""
+_PLAUSIBLE = 10.0
+"""Factor on a spread that leaves the second term of the problem without weight."""
+
+
+def pseudo_inertia(parameters: Array) -> Array:
+    """Pseudo-inertia matrix [4, 4] of ten inertial parameters (m, mc, xx, xy, yy, xz, yz, zz)."""
+    return np.asarray(np.tensordot(parameters, _BASIS, axes=1))
+
+
+def nearest_possible(
+    information: Array,
+    combination: Array,
+    base_values: Array,
+    nominal: Array,
+    spread: Array,
+    links: int,
+) -> Array:
+    """Full parameters, physically possible, that fit base parameters best.
+
+    Minimises (B p - b)' H (B p - b) + |(p - nominal) / spread|^2 under the constraints above;
+    the second term decides only what the first leaves open.
+
+    Args:
+        information: H, inverse covariance of the base values [rank, rank].
+        combination: B, base values from full parameters [rank, parameters].
+        base_values: b [rank].
+        nominal: parameters of the robot file [parameters].
+        spread: how far from the robot file each may plausibly be [parameters], all positive.
+        links: number of links n; the parameters are n equal groups that start with the ten
+            inertial ones.
+
+    Raises:
+        IdentificationError: the solver finds no solution.
+    """
+    import clarabel
+
+    size = len(nominal)
+    # Unknowns are deviations from nominal in units of spread, so that all are of order one.
+    scaled = combination * spread
+    quadratic = scaled.T @ information @ scaled + np.eye(size)
+    linear = -scaled.T @ information @ (base_values - combination @ nominal)
+    matrix, offset, cones = _constraints(nominal, spread, links)
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    solver = clarabel.DefaultSolver(
+        sparse.csc_matrix(np.triu(quadratic)),
+        linear,
+        matrix,
+        offset,
+        [
+            kind(count)
+            for kind, count in (
+                (clarabel.NonnegativeConeT, cones[0]),
+                *((clarabel.PSDTriangleConeT, _PSEUDO) for _ in range(cones[1])),
+            )
+            if count
+        ],
+        settings,
+    )
+    solution = solver.solve()
+    if solution.status not in {clarabel.SolverStatus.Solved, clarabel.SolverStatus.AlmostSolved}:
+        raise IdentificationError(
+            f"no physically consistent parameters found (solver: {solution.status}); "
+            "check that the recording belongs to this robot"
+        )
+    return np.asarray(nominal + spread * np.array(solution.x))
+
+
+def nearest_possible_tensors(
+    information: Array, deviations: Array, robot: RobotDescription, spread: Array
+) -> Array:
+    """Tensors of the moving links that bodies of their masses can have, nearest to those measured.
+
+    Args:
+        information: inverse covariance of the deviations [6 n, 6 n].
+        deviations: measured minus the robot file's tensors [6 n], kg m^2 (xx, xy, yy, xz, yz, zz).
+        robot: the arm; masses and centres of mass are kept.
+        spread: how far from the robot file each may plausibly be [6 n], all positive. It is in
+            `information` already and has next to no weight of its own.
+
+    Returns:
+        About the centres of mass, axes of the link frames [n, 3, 3], kg m^2.
+
+    Raises:
+        IdentificationError: the solver finds no solution.
+    """
+    n, moving = robot.dof, np.flatnonzero(~robot.fixed)
+    nominal = np.concatenate(
+        [
+            payload_parameters(robot.mass[k], robot.center_of_mass[k], entries_of(robot.inertia[k]))
+            for k in moving
+        ]
+    )
+    picks = np.concatenate([10 * link + np.arange(4, 10) for link in range(n)])
+    combination = np.zeros((6 * n, 10 * n))
+    combination[np.arange(6 * n), picks] = 1.0
+    free = np.full(10 * n, _KEPT)
+    free[picks] = _PLAUSIBLE * spread
+    found = nearest_possible(
+        information, combination, combination @ nominal + deviations, nominal, free, n
+    )
+    change = (found - nominal)[picks].reshape(n, 6)
+    return np.array(
+        [
+            possible_inertia(robot.inertia[k] + tensor_of(entries))
+            for k, entries in zip(moving, change, strict=True)
+        ]
+    )
+
+
+def _constraints(
+    nominal: Array, spread: Array, links: int
+) -> tuple[sparse.csc_matrix, Array, tuple[int, int]]:
+    """A, b and cone sizes of: b - A x in the cones, x the scaled deviations."""
+    size = len(nominal)
+    group = size // links
+    drive = np.array([j * group + k for j in range(links) for k in range(10, group)], dtype=int)
+    positive = np.zeros((len(drive), size))
+    positive[np.arange(len(drive)), drive] = -spread[drive]
+    rows, offsets = [positive], [nominal[drive]]
+    for link in range(links):
+        own = slice(link * group, link * group + 10)
+        block = np.zeros((len(_TRIANGLE[0]), size))
+        block[:, own] = -_VECTORISED * spread[own]
+        floor = _vectorise(_MARGIN * np.eye(_PSEUDO))
+        rows.append(block)
+        offsets.append(_VECTORISED @ nominal[own] - floor)
+    return sparse.csc_matrix(np.vstack(rows)), np.concatenate(offsets), (len(drive), links)
+
+
+def _basis() -> Array:
+    """Pseudo-inertia of each unit parameter [10, 4, 4]."""
+    out = np.zeros((10, _PSEUDO, _PSEUDO))
+    out[0, 3, 3] = 1.0
+    for axis in range(3):
+        out[1 + axis, axis, 3] = out[1 + axis, 3, axis] = 1.0
+    for k, (row, column) in enumerate([(0, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 2)]):
+        if row == column:
+            out[4 + k, :3, :3] = 0.5 * np.eye(3)
+            out[4 + k, row, row] -= 1.0
+        else:
+            out[4 + k, row, column] = out[4 + k, column, row] = -1.0
+    return out
+
+
+_BASIS = _basis()
+_TRIANGLE = np.triu_indices(_PSEUDO)
+_ORDER = np.lexsort((_TRIANGLE[0], _TRIANGLE[1]))
+"""Upper triangle column by column, as Clarabel stacks it."""
+
+
+def _vectorise(matrix: Array) -> Array:
+    """Upper triangle, off-diagonal entries times sqrt 2, so that inner products stay the same."""
+    rows, columns = _TRIANGLE[0][_ORDER], _TRIANGLE[1][_ORDER]
+    return np.asarray(matrix[rows, columns] * np.where(rows == columns, 1.0, np.sqrt(2.0)))
+
+
+_VECTORISED = np.stack([_vectorise(matrix) for matrix in _BASIS], axis=1)
+"""[10, 10]: vectorised pseudo-inertia = this @ inertial parameters."""

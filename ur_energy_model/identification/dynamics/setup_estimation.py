@@ -1,0 +1,224 @@
+"""Mounting, payload and reflected motor inertia, estimated from target_moment alone.
+
+The controller's torque is its own inverse dynamics, mounting and configured payload included
+(Clochiatti et al. 2024, eq. 2 and 7-9). So gravity vector, payload and the reflected inertias
+follow from it, whatever the user remembered to configure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ur_energy_model.errors import IdentificationError
+from ur_energy_model.identification.dynamics.inertia import expected_inertia
+from ur_energy_model.identification.dynamics.reference_motion import reference_blocks
+from ur_energy_model.identification.dynamics.setup_data import (
+    SetupData,
+    StatedSetup,
+    constant_payloads,
+    stated_setup,
+)
+from ur_energy_model.identification.dynamics.setup_solver import (
+    GRAVITY_STD,
+    MASS_STD,
+    LocalSolution,
+    SetupSolver,
+)
+from ur_energy_model.identification.dynamics.torque_columns import TorqueColumns
+from ur_energy_model.model.link_tensors import LinkTensors
+from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.model.setup import Setup
+from ur_energy_model.telemetry.samples import Array, Telemetry
+
+_IDENTIFIED = 0.05
+"""Relative standard deviation below which an inertia counts as identified."""
+
+
+@dataclass(frozen=True)
+class RecordingSetup:
+    """What one recording (or its stretches with one payload) says about mounting and payload.
+
+    Attributes:
+        source: bag or file.
+        stated: what was configured or recorded.
+        setup: estimate.
+        setup_source: "estimated" where target_moment decides, else the source of `stated`.
+        gravity_std, mass_std, center_std: standard deviations [3] m/s^2, kg, [3] m.
+        delay: of target_moment behind the motion it belongs to [s]. With recorded targets it is
+            the position that is older: target_moment = f(target_q - delay * target_qd, ...).
+        reference: "target" where recorded targets were used, "actual" where filtered measurement.
+        rms: torque residual per joint [n], N m.
+        r2: coefficient of determination per joint [n]; NaN for a torque that never changes.
+        samples: number of samples used.
+        warnings: disagreements with what was stated, one line each.
+    """
+
+    source: str
+    stated: StatedSetup
+    setup: Setup
+    setup_source: str
+    gravity_std: Array
+    mass_std: float
+    center_std: Array
+    delay: float
+    reference: str
+    rms: Array
+    r2: Array
+    samples: int
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class SetupEstimate:
+    """Setups of the recordings and reflected inertia of the arm.
+
+    Attributes:
+        setup, setup_source: of the recording with the most samples.
+        reflected_inertia: motor and reducer, joint side [n], kg m^2.
+        std: its standard deviation [n]; correlated residuals allowed for.
+        identified: [n]; False where the joint hardly moved and what is believed of it stands.
+        link_tensors: that take the place of the robot file's, or None where they were not asked
+            for. Reflected inertias and setups belong to them.
+        recordings: one entry per recording, or several where its payload changes.
+        rms: torque residual per joint over all recordings [n], N m.
+        r2: coefficient of determination per joint [n].
+        warnings: for the user, one line each.
+    """
+
+    setup: Setup
+    setup_source: str
+    reflected_inertia: Array
+    std: Array
+    identified: NDArray[np.bool_]
+    link_tensors: LinkTensors | None
+    recordings: tuple[RecordingSetup, ...]
+    rms: Array
+    r2: Array
+    warnings: tuple[str, ...]
+
+    def of(self, source: str) -> RecordingSetup:
+        """Entry of a recording; the one with the most samples where its payload changes.
+
+        Raises:
+            KeyError: no such recording among those estimated from.
+        """
+        entries = [entry for entry in self.recordings if entry.source == source]
+        if not entries:
+            raise KeyError(source)
+        return max(entries, key=lambda entry: entry.samples)
+
+
+def estimate_setup_and_inertia(
+    recordings: Iterable[Telemetry],
+    robot: RobotDescription,
+    *,
+    configured: Setup | None = None,
+    identify_tensors: bool = False,
+) -> SetupEstimate:
+    """Gravity vector, payload and reflected inertias from target_moment.
+
+    Parts of one recording (same `info.source`) share a setup as long as its payload fields do not
+    change; the reflected inertias are common to all. Parts are read once and not kept, so memory
+    does not grow with their number. Where measured motion stands in for the targets, every part
+    loses 0.4 s at either end to the filter: make parts half a minute or longer there.
+
+    Args:
+        recordings: recordings or consecutive parts of them.
+        robot: the arm, n joints.
+        configured: mounting and payload as the user states them; None takes what the recording
+            says (payload, payload_cog, info), else upright and unloaded.
+        identify_tensors: also estimate the link tensors.
+
+    Raises:
+        MissingFieldError: a recording lacks target_moment or position and speed.
+        IdentificationError: no usable sample at all.
+    """
+    columns = TorqueColumns(robot, identify_tensors)
+    data: dict[tuple[object, ...], SetupData] = {}
+    for recording in recordings:
+        for part in constant_payloads(recording):
+            stated = stated_setup(part, robot, configured)
+            payload = stated.setup.payload
+            key = (part.info.source, payload.mass, *payload.center_of_mass)
+            entry = data.setdefault(key, SetupData(part.info.source, stated))
+            for block in reference_blocks(part, columns):
+                entry.add(block)
+    useful = [entry for entry in data.values() if entry.samples]
+    if not useful:
+        names = ", ".join(dict.fromkeys(e.source for e in data.values())) or "no recording"
+        raise IdentificationError(
+            f"{names}: no sample with finite target_moment, brakes released and no freedrive; "
+            "record the robot while a program moves it"
+        )
+    solution = SetupSolver(columns, useful).solve()
+    entries = tuple(map(_recording, useful, solution.recordings))
+    longest = max(entries, key=lambda entry: entry.samples)
+    nominal = expected_inertia(robot).value
+    reliable = solution.std_given_tensors < _IDENTIFIED * np.abs(solution.reflected_inertia)
+    identified = solution.moved & reliable
+    squares = np.sum([local.squares for local in solution.recordings], axis=0)
+    spread = np.sum([local.spread for local in solution.recordings], axis=0)
+    return SetupEstimate(
+        setup=longest.setup,
+        setup_source=longest.setup_source,
+        reflected_inertia=np.where(solution.moved, solution.reflected_inertia, nominal),
+        std=np.where(solution.moved, solution.std, np.nan),
+        identified=identified,
+        link_tensors=solution.link_tensors,
+        recordings=entries,
+        rms=np.sqrt(squares / sum(entry.samples for entry in useful)),
+        r2=_r2(squares, spread),
+        warnings=tuple(line for entry in entries for line in entry.warnings),
+    )
+
+
+def _recording(data: SetupData, found: LocalSolution) -> RecordingSetup:
+    decided = found.gravity_std.max() < 0.1 * GRAVITY_STD and found.mass_std < 0.25 * MASS_STD
+    return RecordingSetup(
+        source=data.source,
+        stated=data.stated,
+        setup=found.setup,
+        setup_source="estimated" if decided else data.stated.source,
+        gravity_std=found.gravity_std,
+        mass_std=found.mass_std,
+        center_std=found.center_std,
+        delay=data.nominal_delay + found.delay,
+        reference=data.kind,
+        rms=np.sqrt(found.squares / data.samples),
+        r2=_r2(found.squares, found.spread),
+        samples=data.samples,
+        warnings=tuple(_disagreements(data, found)),
+    )
+
+
+def _r2(squares: Array, spread: Array) -> Array:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(np.where(spread > 1e-9, 1 - squares / spread, np.nan))
+
+
+def _disagreements(data: SetupData, found: LocalSolution) -> Iterable[str]:
+    """Lines where the estimate contradicts what was configured or recorded."""
+    said, seen = data.stated.setup, found.setup
+    cosine = said.gravity @ seen.gravity
+    cosine /= np.linalg.norm(said.gravity) * np.linalg.norm(seen.gravity)
+    angle = np.degrees(np.arccos(np.clip(cosine, -1.0, 1.0)))
+    if angle > 1.0 and found.gravity_std.max() < 0.3:
+        told = "the configured mounting" if data.stated.source == "configured" else "upright"
+        vector = ", ".join(f"{value:.2f}" for value in seen.gravity)
+        yield (
+            f"{data.source}: target_moment shows the base tilted by {angle:.1f} degrees from "
+            f"{told} (gravity {vector} m/s^2); the estimate is used"
+        )
+    change = seen.payload.mass - said.payload.mass
+    if abs(change) > max(0.05, 4 * found.mass_std) and found.mass_std < 0.3:
+        yield (
+            f"{data.source}: target_moment shows a payload of {seen.payload.mass:.2f} kg where "
+            f"{said.payload.mass:.2f} kg is {_SPOKEN[data.stated.source]}; the estimate is used"
+        )
+
+
+_SPOKEN = {"default": "assumed", "rtde": "recorded", "configured": "configured"}

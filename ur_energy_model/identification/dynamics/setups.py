@@ -1,0 +1,97 @@
+"""Setups of recordings that belong together, and the arm as they show it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from ur_energy_model.errors import MissingFieldError
+from ur_energy_model.identification.dynamics.inertia import InertiaEstimate, expected_inertia
+from ur_energy_model.identification.dynamics.setup_estimation import (
+    SetupEstimate,
+    estimate_setup_and_inertia,
+)
+from ur_energy_model.identification.friction.joint_fit import JointFit
+from ur_energy_model.identification.friction.torque_constants import reflected_inertia
+from ur_energy_model.identification.recording import Recording
+from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.model.setup import Setup
+from ur_energy_model.telemetry.samples import Telemetry
+
+MEASURED_MOTION_ERROR = 0.003
+"""Share of an inertia that filtered measured motion in place of recorded targets leaves open: what
+recordings of a UR10e without targets are off by."""
+
+
+def estimate_setups(
+    recordings: Sequence[Recording],
+    fitted: Sequence[Recording],
+    robot: RobotDescription,
+    setup: Setup | None,
+    identify_tensors: bool = False,
+) -> tuple[RobotDescription, SetupEstimate | None]:
+    """The arm, with its link tensors where they are asked for, and setups of all recordings.
+
+    Inertia and tensors come from the fitted recordings alone.
+    """
+    usable = [r for r in recordings if r.torque_reference != "none"]
+    if not any(recording in usable for recording in fitted):
+        if identify_tensors:
+            raise MissingFieldError(
+                fitted[0].path,
+                "was not recorded, and link tensors show in nothing else",
+                "record it or use the robot file's tensors",
+                field="target_moment",
+            )
+        return robot, None
+    estimate = estimate_setup_and_inertia(
+        _torques(fitted), robot, configured=setup, identify_tensors=identify_tensors
+    )
+    if estimate.link_tensors is not None:
+        robot = estimate.link_tensors.applied_to(robot)
+    others = [r for r in usable if r not in fitted]
+    if not others:
+        return robot, estimate
+    entries = list(estimate.recordings)
+    for recording in others:
+        entries.extend(
+            estimate_setup_and_inertia(_torques([recording]), robot, configured=setup).recordings
+        )
+    return robot, replace(estimate, recordings=tuple(entries))
+
+
+def believed_inertia(robot: RobotDescription, estimate: SetupEstimate | None) -> InertiaEstimate:
+    """Reflected inertias as target_moment tells them, and what is believed of the others."""
+    expected = expected_inertia(robot)
+    if estimate is None:
+        return expected
+    seen = np.isfinite(estimate.std)
+    exact = any(entry.reference == "target" for entry in estimate.recordings)
+    left_out = 0.0 if exact else MEASURED_MOTION_ERROR
+    return InertiaEstimate(
+        np.where(seen, estimate.reflected_inertia, expected.value),
+        np.where(seen, np.hypot(estimate.std, left_out * estimate.reflected_inertia), expected.std),
+        tuple("target_moment" if told else "prior" for told in estimate.identified),
+    )
+
+
+def settled_inertia(believed: InertiaEstimate, joints: Sequence[JointFit]) -> InertiaEstimate:
+    """Reflected inertias with what the currents add to those that were only believed.
+
+    One counts as told by the currents where they halve its deviation.
+    """
+    value, std, source = believed.value.copy(), believed.std.copy(), list(believed.source)
+    for j, joint in enumerate(joints):
+        told = reflected_inertia(joint, float(believed.value[j]), float(believed.std[j]))
+        if told is not None:
+            value[j], std[j] = told
+            source[j] = "current" if std[j] < 0.5 * believed.std[j] else "prior"
+    return InertiaEstimate(value, std, tuple(source))
+
+
+def _torques(recordings: Sequence[Recording]) -> Iterator[Telemetry]:
+    for recording in recordings:
+        if recording.torque_reference != "none":
+            yield from recording.torque_telemetry()

@@ -1,0 +1,173 @@
+"""How well a model describes a recording: METRICS, and what figures compare."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from ur_energy_model.energy.calculator import EnergyCalculator
+from ur_energy_model.energy.checks import check_model
+from ur_energy_model.energy.power_options import FIELDS, MEASURED_FIELDS, Method, PowerOptions
+from ur_energy_model.energy.recorded import calculated
+from ur_energy_model.errors import MissingFieldError
+from ur_energy_model.identification.dynamics.setups import estimate_setups
+from ur_energy_model.identification.evaluation.comparison import (
+    Setups,
+    compare,
+    compare_target_torque,
+)
+from ur_energy_model.identification.evaluation.metrics import (
+    ErrorStatistics,
+    IntervalStatistics,
+    Metrics,
+    PowerStatistics,
+)
+from ur_energy_model.identification.evaluation.session_anchor import anchored_friction, session_json
+from ur_energy_model.identification.recording import Progress, Recording, read_recording
+from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.sessions import Session
+from ur_energy_model.model.setup import Payload
+
+
+def evaluate(
+    model: EnergyModel,
+    bag: str | Path,
+    *,
+    payload: Payload | None = None,
+    anchor: bool = True,
+    progress: Progress | None = None,
+) -> Metrics:
+    """How well a model describes a recording, METRICS; mounting and payload are the bag's own.
+
+    The model's stand in where the bag has neither target_moment nor a word of them.
+
+    Args:
+        model: of the arm.
+        bag: recording.
+        payload: that was really there, where the controller was told of another one.
+        anchor: take standby power and friction scales from the recording's own standstill and
+            first seconds of motion.
+        progress: called with fraction (NaN if unknown) and text.
+
+    Raises:
+        UrEnergyError: input that cannot be used, with place and remedy.
+    """
+    recording, setups = read_for_comparison(model, bag, payload=payload, progress=progress)
+    try:
+        return measure(model, recording, setups, anchor=anchor)
+    finally:
+        recording.close()
+
+
+def read_for_comparison(
+    model: EnergyModel,
+    bag: str | Path,
+    *,
+    payload: Payload | None = None,
+    progress: Progress | None = None,
+) -> tuple[Recording, Setups]:
+    """A recording and its own setups, as `compare` takes them; close the recording afterwards.
+
+    Raises:
+        UrEnergyError: input that cannot be used, with place and remedy.
+    """
+    robot = model.description()
+    check_model(model, robot, bag)
+    recording = read_recording(bag, robot, progress=progress)
+    _, estimate = estimate_setups([recording], [recording], robot, None)
+    return recording, Setups(robot, recording.info, estimate, None, model.setup, payload)
+
+
+def measure(model: EnergyModel, recording: Recording, setups: Setups, *, anchor: bool) -> Metrics:
+    """METRICS of a recording under a model, the recording's setups known."""
+    n = model.dof
+    if anchor:
+        model = model.in_session(anchored_friction(model, recording, setups))
+    within, within_all = IntervalStatistics(n), IntervalStatistics(n)
+    everything, moving, torque = ErrorStatistics(n), ErrorStatistics(n), ErrorStatistics(n)
+    for part in compare(model, recording, setups):
+        everything.add(part.current_measured, part.current_model)
+        moving.add(part.current_measured, part.current_model, part.moving)
+        error = part.current_model - part.current_measured
+        within.add(error, part.current_std, part.moving)
+        within_all.add(error, part.current_std, np.ones_like(part.moving))
+        if part.torque_recorded is not None and part.torque_model is not None:
+            torque.add(part.torque_recorded, part.torque_model)
+    for _, recorded, modelled in compare_target_torque(model, recording, setups):
+        torque.add(recorded, modelled)
+    there = replace(model, setup=setups.there(recording.told_payload))
+    fields = FIELDS
+    if len(recording.quality.payloads) <= 1:  # what is there may not be what was told
+        fields = tuple(name for name in FIELDS if not name.startswith("payload"))
+    if anchor:  # standstill may come late: look for it first
+        shown = power_statistics(there, recording.path, MEASURED_FIELDS, "current", anchor=True)
+        there = there.in_session(shown[1])
+    power, session = power_statistics(there, recording.path, fields, "current", anchor=anchor)
+    from_motion, _ = power_statistics(there, recording.path, fields, "motion", anchor=anchor)
+    known = bool(everything.count.any())
+    return Metrics(
+        bag=str(recording.path),
+        samples=recording.samples,
+        torque=torque.entries() if torque.count.any() else None,
+        current=moving.entries() if known else None,
+        current_all=everything.entries() if known else None,
+        power=power.entry() if power.samples else None,
+        power_from_motion=from_motion.entry() if from_motion.samples else None,
+        motion_energy_error_percent=(
+            from_motion if from_motion.samples else power
+        ).motion_energy_error_percent,
+        remarks={
+            "cutoff": recording.cutoff,
+            "duration": recording.duration,
+            "current_interval": within.entries() if known else None,
+            "current_interval_all": within_all.entries() if known else None,
+            "session": session_json(session),
+        },
+    )
+
+
+def session_of(model: EnergyModel, bag: str | Path) -> Session:
+    """The session that a recording shows: standby at standstill, friction in its first motion.
+
+    Raises:
+        UrEnergyError: input that cannot be used, with place and remedy.
+    """
+    recording, setups = read_for_comparison(model, bag)
+    try:
+        model = model.in_session(anchored_friction(model, recording, setups))
+        return power_statistics(model, bag, MEASURED_FIELDS, "current", anchor=True)[1]
+    finally:
+        recording.close()
+
+
+def power_statistics(
+    model: EnergyModel, bag: str | Path, fields: tuple[str, ...], method: Method, *, anchor: bool
+) -> tuple[PowerStatistics, Session]:
+    """Modelled beside measured supply power while brakes are released, and the session.
+
+    Args:
+        model: of the arm, in the setup and with the friction of the recording.
+        bag: recording.
+        fields: RTDE fields to read.
+        method: powers from measured "current", or from "motion" alone.
+        anchor: take standby power from the recording's own standstill.
+    """
+    options = PowerOptions(method=method, track_standby=anchor)
+    calculator = EnergyCalculator(model, model.description(), options)
+    statistics = PowerStatistics(calculator.channels)
+    try:
+        for table in calculated(calculator, bag, fields=fields):
+            statistics.add(table)
+    except MissingFieldError:  # the recording lacks what this method needs
+        statistics = PowerStatistics(calculator.channels)
+    standby = calculator.standby
+    if not standby.anchored:
+        return statistics, model.session
+    return statistics, replace(
+        model.session,
+        standby=standby.power,
+        standby_std=standby.std,
+        still_seconds=standby.still_seconds,
+    )

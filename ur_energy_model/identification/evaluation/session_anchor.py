@@ -1,0 +1,50 @@
+"""The session of a recording: friction scales from its first motion, and METRICS' word on it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from ur_energy_model.energy.session.friction_anchor import MeasuredMotion, anchor_friction
+from ur_energy_model.identification.evaluation.comparison import Setups
+from ur_energy_model.identification.recording import Recording
+from ur_energy_model.model.dynamics import ArmDynamics
+from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.sessions import Session
+
+
+def anchored_friction(model: EnergyModel, recording: Recording, setups: Setups) -> Session:
+    """Friction scales of a recording, from the first seconds of its motion; standby the model's.
+
+    Args:
+        model: of the arm.
+        recording: any motion.
+        setups: of the recording.
+    """
+    return anchor_friction(model, _motions(recording, setups))
+
+
+def session_json(session: Session) -> dict[str, Any]:
+    """The key "session" of METRICS: what the comparison was anchored on."""
+    return {
+        "anchored": session.moving_seconds > 0 or session.still_seconds > 0,
+        "friction_scale": session.friction_scale.tolist(),
+        "friction_std": session.friction_std.tolist(),
+        "standby": session.standby,
+        "standby_std": session.standby_std,
+        "still_seconds": session.still_seconds,
+        "moving_seconds": session.moving_seconds,
+    }
+
+
+def _motions(recording: Recording, setups: Setups) -> Iterator[tuple[MeasuredMotion, ArmDynamics]]:
+    for motion in recording.motions():
+        for part, dynamics in setups.parts(motion):
+            known = bool(np.isfinite(part.temperature).all())
+            temperature = part.temperature if known else None
+            yield (
+                MeasuredMotion(part.time, part.q, part.qd, part.qdd, part.current, temperature),
+                dynamics,
+            )

@@ -1,0 +1,1 @@
+"""Torque constants and friction from currents."""

@@ -1,0 +1,101 @@
+"""Which friction law a joint gets: candidates with their shapes, and the choice among them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ur_energy_model.errors import InputError
+from ur_energy_model.model.friction.law import LAWS, FrictionLaw
+
+Array = NDArray[np.float64]
+
+AUTO = "auto"
+GAIN_PER_PARAMETER = 0.02
+"""Held-out RMS a further parameter must save to be worth having."""
+WARMTH = 2.0
+"""Temperature span from which temperature-dependent friction is tried [K]."""
+AUTOMATIC = (
+    "coulomb_viscous",
+    "power_flow",
+    "power",
+    "load_dependent",
+    "power_load",
+    "temperature_linear",
+    "power_temperature",
+    "power_load_temperature",
+)
+"""Laws that "auto" chooses among. Those with a power of the speed and with load lower the error on
+other days' recordings of real arms; power flow hardly does, but torque constants of arms that have
+it are wrong without it. A Stribeck part, a polynomial and the manufacturer's double exponential do
+not lower it; they are fitted where they are asked for."""
+_GRID = 8
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A law with values for its shape constants."""
+
+    law: FrictionLaw
+    shape: tuple[tuple[str, float], ...]
+
+
+def candidates(friction: str, *, warm: bool) -> tuple[Candidate, ...]:
+    """Laws to fit, with a bounded logarithmic grid over shape constants that are not fixed.
+
+    Args:
+        friction: name of a law, or "auto" for those of AUTOMATIC.
+        warm: whether temperatures were recorded and changed, so that laws that use them make sense.
+
+    Raises:
+        InputError: no such law.
+    """
+    if friction != AUTO and friction not in LAWS:
+        raise InputError(
+            "--friction", f"no such law '{friction}'", f"use auto or one of {', '.join(LAWS)}"
+        )
+    laws = [
+        law
+        for name, law in LAWS.items()
+        if name == friction
+        or (friction == AUTO and name in AUTOMATIC and (warm or not law.uses_temperature))
+    ]
+    out: list[Candidate] = []
+    for law in laws:
+        shapes: list[dict[str, float]] = [{}]
+        for name, (low, default, high) in law.shape.items():
+            values = [default] if low == high else list(np.geomspace(low, high, _GRID))
+            shapes = [{**shape, name: float(value)} for shape in shapes for value in values]
+        out.extend(Candidate(law, tuple(shape.items())) for shape in shapes)
+    return tuple(out)
+
+
+def choose(errors: dict[str, Array]) -> tuple[str, str]:
+    """Law by held-out error, the one with fewer parameters where the difference is no more than
+    its own scatter over folds or than GAIN_PER_PARAMETER; and the reason in words.
+    """  # noqa: D205
+    order = sorted(errors, key=lambda name: LAWS[name].freedom)
+    best = min(errors, key=lambda name: float(errors[name].mean()))
+    chosen = best
+    for name in order:
+        extra = LAWS[best].freedom - LAWS[name].freedom
+        if extra < 0 or name == best:
+            continue
+        loss = errors[name] - errors[best]
+        scatter = loss.std(ddof=1) / np.sqrt(len(loss)) if len(loss) > 1 else 0.0
+        allowance = (1 + GAIN_PER_PARAMETER) ** (2 * extra) - 1
+        if loss.mean() <= max(scatter, allowance * errors[best].mean()):
+            chosen = name
+            break
+    rms = {name: float(np.sqrt(values.mean())) for name, values in errors.items()}
+    if chosen == best:
+        second: Sequence[str] = sorted((n for n in rms if n != best), key=rms.__getitem__)[:1]
+        against = f" against {rms[second[0]]:.4g} A of {second[0]}" if second else ""
+        return chosen, f"least held-out RMS, {rms[best]:.4g} A{against}"
+    return chosen, (
+        f"held-out RMS {rms[chosen]:.4g} A; {best} with more parameters gets {rms[best]:.4g} A, "
+        "which is within the scatter over folds or not worth them"
+    )

@@ -1,0 +1,109 @@
+"""Friction scales and standby powers of several sessions, and how far sessions spread.
+
+Recordings of different days share an arm's torque constants and the form of its friction, but not
+the level of it. So the fit to several of them gives every session a friction scale of its own per
+joint, by turns: parameters with the scales known, scales with the parameters known. Scales are
+relative to the mean of the sessions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ur_energy_model.identification.regression.blocked_gram import Prior, Solution, solve
+
+Array = NDArray[np.float64]
+
+PRIOR_FREEDOM = 4.0
+"""Degrees of freedom of the prior spread: it counts as much as five sessions that were compared."""
+_ROUNDS = 4
+_WIDEST = 0.3
+"""Standard deviation of scales beforehand, where a session hardly tells them."""
+_BOUNDS = (0.2, 5.0)
+
+
+@dataclass(frozen=True)
+class SessionBlocks:
+    """Gram matrices of one joint in one session.
+
+    Attributes:
+        blocks: of [regressor, measurement] per block of time [blocks, p + 1, p + 1].
+        counts: number of samples per block [blocks].
+    """
+
+    blocks: Array
+    counts: Array
+
+    def scaled(self, scale: float, which: NDArray[np.bool_]) -> Array:
+        """Blocks whose regressors [p] are multiplied with the scale where `which` is True."""
+        factors = np.append(np.where(which, scale, 1.0), 1.0)
+        return np.asarray(self.blocks * np.outer(factors, factors))
+
+    def scale(self, solution: Solution, which: NDArray[np.bool_]) -> float:
+        """Scale of the regressors `which` that suits the session best, the rest as fitted."""
+        gram = self.blocks.sum(axis=0)
+        p = len(which)
+        part = np.where(which, solution.coefficients, 0.0)
+        rest = solution.coefficients - part
+        square = float(part @ gram[:p, :p] @ part)
+        product = float(part @ (gram[:p, p] - gram[:p, :p] @ rest))
+        if square <= 0:
+            return 1.0
+        independent = solution.effective_samples / max(solution.samples, 1.0)
+        weight = square * independent / max(solution.residual**2, 1e-30)
+        return float(1.0 + (product / square - 1.0) * weight / (weight + 1.0 / _WIDEST**2))
+
+
+def session_scales(
+    sessions: Sequence[SessionBlocks],
+    prior: Prior,
+    which: NDArray[np.bool_],
+    *,
+    applied: bool = True,
+) -> tuple[Array, Array]:
+    """Scales of one joint [sessions] with mean 1, and the blocks of all sessions to fit.
+
+    Args:
+        sessions: in which the joint moved.
+        prior: of the p coefficients.
+        which: coefficients that the scale multiplies [p].
+        applied: whether the blocks are those under the scales. False where the law itself may say
+            why sessions differ (by their temperature): then scales are what it leaves.
+    """
+    scales = np.ones(len(sessions))
+    if len(sessions) < 2 or not which.any():
+        return scales, _joined(sessions, scales, which)
+    counts = np.concatenate([session.counts for session in sessions])
+    for _ in range(_ROUNDS if applied else 1):
+        solution = solve(_joined(sessions, scales, which), prior, counts)
+        told = np.array([session.scale(solution, which) for session in sessions])
+        scales = np.clip(told, *_BOUNDS)
+        scales /= scales.mean()
+    return scales, _joined(sessions, scales if applied else np.ones(len(sessions)), which)
+
+
+def _joined(sessions: Sequence[SessionBlocks], scales: Array, which: NDArray[np.bool_]) -> Array:
+    pairs = zip(sessions, scales.tolist(), strict=True)
+    return np.concatenate([session.scaled(scale, which) for session, scale in pairs])
+
+
+def spread_of(values: Array, prior: float) -> float:
+    """Standard deviation of a further session's value from the mean of those compared.
+
+    The variance between sessions has a scaled inverse chi-squared prior with PRIOR_FREEDOM; its
+    posterior scale is (freedom * prior variance + sum of squares) / (freedom + sessions - 1). A
+    further session deviates from the mean of m by sqrt(1 + 1/m) of it.
+
+    Args:
+        values: of the sessions compared [m], one or more.
+        prior: the same standard deviation where only one session is known.
+    """
+    m = len(values)
+    single = prior**2 / 2.0
+    squares = float(np.square(values - values.mean()).sum())
+    variance = (PRIOR_FREEDOM * single + squares) / (PRIOR_FREEDOM + m - 1)
+    return float(np.sqrt(variance * (1.0 + 1.0 / m)))

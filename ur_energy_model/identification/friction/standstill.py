@@ -1,0 +1,119 @@
+"""Currents at standstill: how far a joint must travel before its friction turns around.
+
+At rest, friction takes any value up to its limit, and which one depends on the motion before
+(Dahl's presliding). The travel is searched on a bounded grid for the least current error at
+standstill; torque constant and friction stay as they were fitted in motion.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ur_energy_model.identification.regression.signals import Motion, NarrowFilter
+from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.friction.bank import STILL_SPEED, presliding
+from ur_energy_model.model.friction.terms import SMOOTHING
+
+Array = NDArray[np.float64]
+
+TRAVELS = (0.0, 2e-4, 4e-4, 7e-4, 1.2e-3, 2e-3, 3.5e-3, 6e-3)
+"""Travels tried, joint side [rad]; 0 stands for friction without memory."""
+TYPICAL_TRAVEL = 2e-3
+"""Travel around which recordings of three e-Series arms agree [rad]."""
+_TRAVEL_SPREAD = 0.7
+_NO_MEMORY = 8.0
+"""How unlikely friction without memory is beforehand, on the scale of squared deviations."""
+_SHORTEST = 1.0
+
+
+class DirectionMemory:
+    """Direction of Coulomb friction over consecutive motions of one recording.
+
+    Args:
+        travel: [..., n], rad.
+    """
+
+    def __init__(self, travel: Array) -> None:
+        self.travel = travel
+        self._state: Array | None = None
+        self._time = -np.inf
+
+    def __call__(self, motion: Motion) -> Array:
+        """Direction [samples, ..., n]; NaN where the travel is zero."""
+        width = motion.q.shape[1]
+        period = float(motion.time[1] - motion.time[0]) if len(motion) > 1 else 0.0
+        if self._state is None or motion.time[0] - self._time > 1.5 * period:
+            self._state = np.broadcast_to(np.tanh(motion.qd[0] / SMOOTHING), self.travel.shape)
+        shape = (len(motion), *(1,) * (self.travel.ndim - 1), width)
+        out, self._state = presliding(
+            motion.q.reshape(shape), motion.qd.reshape(shape), self.travel, self._state
+        )
+        self._time = float(motion.time[-1])
+        return out
+
+
+class StandstillFit:
+    """Accumulates current errors for every travel, and chooses per joint.
+
+    Args:
+        model: with torque constants and friction as fitted in motion.
+    """
+
+    def __init__(self, model: EnergyModel) -> None:
+        self.model = model
+        n = model.dof
+        self._travel = np.repeat(np.array(TRAVELS)[:, None], n, axis=1)
+        self._squares = np.zeros((len(TRAVELS), n))
+        self._still = np.zeros(n)
+        self._episodes = np.zeros(n)
+        self._memory = DirectionMemory(self._travel)
+
+    def start_recording(self) -> None:
+        """Forget the motion before: another recording begins."""
+        self._memory = DirectionMemory(self._travel)
+
+    def add(self, motion: Motion, link_torque: Array, narrow: NarrowFilter) -> None:
+        """Add a motion [samples, n] with its links' torque [samples, n], joint side, N m."""
+        directions = self._memory(motion)
+        inside = narrow.inside(motion)
+        if len(motion.time[inside]) < 2:
+            return
+        measured = narrow(motion, motion.current)[inside]
+        still = narrow(motion, (np.abs(motion.qd) < STILL_SPEED).astype(float))[inside] > 0.9
+        temperature = motion.temperature if np.isfinite(motion.temperature).all() else None
+        for k in range(len(TRAVELS)):
+            current = self.model.from_link_torque(
+                link_torque,
+                motion.qd,
+                motion.qdd,
+                temperature=temperature,
+                direction=directions[:, k],
+                std=False,
+            ).current
+            error = narrow(motion, current)[inside] - measured
+            self._squares[k] += (np.square(error) * still).sum(axis=0)
+        self._episodes += (np.diff(still.astype(int), axis=0, prepend=0) > 0).sum(axis=0)
+        time = motion.time[inside]
+        self._still += still.sum(axis=0) * float(time[1] - time[0])
+
+    def fitted(self) -> EnergyModel:
+        """The model with the travels chosen; the typical one where a joint hardly stood still.
+
+        The error at one standstill is as good as one observation, however long it lasts, so a
+        few of them weigh little against the typical travel.
+        """
+        tried = np.array(TRAVELS[1:])
+        unlikely = np.square(np.log(tried / TYPICAL_TRAVEL) / _TRAVEL_SPREAD)
+        joints = list(self.model.joints)
+        for j, joint in enumerate(joints):
+            without, travel = self._squares[0, j], TYPICAL_TRAVEL
+            if self._still[j] >= _SHORTEST and without > 0:
+                cost = self._episodes[j] * self._squares[1:, j] / without + unlikely
+                best = int(np.argmin(cost))
+                remembers = cost[best] < self._episodes[j] + _NO_MEMORY
+                travel = float(tried[best]) if remembers else 0.0
+            joints[j] = replace(joint, friction=replace(joint.friction, presliding=travel))
+        return replace(self.model, joints=tuple(joints))

@@ -1,0 +1,1 @@
+"""Payload identification from motor currents."""

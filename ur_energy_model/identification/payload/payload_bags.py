@@ -1,0 +1,184 @@
+"""Payload of a bag: its mounting first, then its currents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ur_energy_model.errors import IdentificationError
+from ur_energy_model.identification.dynamics.setup_estimation import estimate_setup_and_inertia
+from ur_energy_model.identification.payload.payload_fit import PayloadEstimate, PayloadFit
+from ur_energy_model.identification.recording import Progress, Recording, read_recording
+from ur_energy_model.identification.regression.signals import Motion, NarrowFilter
+from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.payload_calibration import PayloadCalibration
+from ur_energy_model.model.robots import RobotDescription
+
+Array = NDArray[np.float64]
+
+_ANOTHER_ARM = 4.0
+"""Misfit from which the model is another arm's: 1 to 3 for an arm's own model, cold or warm, and
+7 and more for another arm of the type."""
+
+
+@dataclass(frozen=True)
+class RecordedMotions:
+    """Motions of a recording, read again each time they are gone through."""
+
+    recording: Recording
+
+    def __iter__(self) -> Iterator[Motion]:
+        return self.recording.motions()
+
+
+@dataclass(frozen=True)
+class BagPayload:
+    """Payload of a bag.
+
+    Attributes:
+        estimate: from the motor currents.
+        gravity: in the base frame [3], m/s^2, as used.
+        gravity_source: "estimated" from the bag's target_moment, or "model".
+        told_mass: what target_moment says the controller was told [kg]; NaN where it cannot tell.
+        warnings: for the user, one line each.
+    """
+
+    estimate: PayloadEstimate
+    gravity: Array
+    gravity_source: str
+    told_mass: float
+    warnings: tuple[str, ...]
+
+
+def identify_payload(
+    model: EnergyModel,
+    bag: str | Path,
+    *,
+    robot: RobotDescription | None = None,
+    known_mass: float | None = None,
+    empty: str | Path | None = None,
+    progress: Progress | None = None,
+) -> BagPayload:
+    """Payload that the currents of a bag show.
+
+    Args:
+        model: of the same arm.
+        bag: rosbag2 directory.
+        robot: description of the arm, by default the one named in the model.
+        known_mass: where it is known [kg]; then the drives are calibrated with it.
+        empty: bag of the same arm with what counts as the empty flange; payloads are then found
+            as what comes on top of that.
+        progress: called with fraction and text.
+
+    Raises:
+        UrEnergyError: a bag or the known mass cannot be used.
+    """
+    description = model.description(robot)
+    calibration: PayloadCalibration | None = None
+    warnings: tuple[str, ...] = ()
+    if empty is not None:
+        without = _identified(model, empty, description, empty=True, progress=progress)
+        calibration = without.estimate.calibration
+        warnings = without.warnings
+    found = _identified(
+        model, bag, description, known_mass=known_mass, calibration=calibration, progress=progress
+    )
+    return BagPayload(
+        found.estimate,
+        found.gravity,
+        found.gravity_source,
+        found.told_mass,
+        (*warnings, *found.warnings),
+    )
+
+
+def _identified(
+    model: EnergyModel,
+    bag: str | Path,
+    description: RobotDescription,
+    *,
+    known_mass: float | None = None,
+    empty: bool = False,
+    calibration: PayloadCalibration | None = None,
+    progress: Progress | None = None,
+) -> BagPayload:
+    with closing(read_recording(bag, description, progress=progress)) as recording:
+        recording.quality.require_usable()
+        if len(recording.quality.payloads) > 1:
+            masses = ", ".join(f"{mass:g}" for mass in recording.quality.payloads)
+            raise IdentificationError(
+                f"{bag}: the payload changes within the bag ({masses} kg by RTDE); cut it so that "
+                "each bag has one payload"
+            )
+        gravity, source, told = _mounting(recording, description, model)
+        fit = PayloadFit(
+            model, description, gravity, known_mass=known_mass, empty=empty, calibration=calibration
+        )
+        estimate = fit.estimate(RecordedMotions(recording), NarrowFilter(recording.cutoff))
+        given = known_mass if known_mass is not None else 0.0 if empty else None
+        warnings = tuple(_warnings(bag, estimate, told, given))
+        return BagPayload(estimate, gravity, source, told, warnings)
+
+
+def _warnings(
+    bag: str | Path, estimate: PayloadEstimate, told: float, given: float | None
+) -> Iterator[str]:
+    if estimate.misfit > _ANOTHER_ARM:
+        yield (
+            f"{bag}: the model is {estimate.misfit:.0f} times as far from these currents as from "
+            "those it was identified from, so do not trust the mass; use a model of this very arm"
+        )
+    low, high = estimate.interval
+    if given is None and np.isfinite(told) and not low <= told <= high:
+        yield (
+            f"{bag}: the currents show {max(estimate.shown_mass, 0.0):.2f} kg ({low:.2f} to "
+            f"{high:.2f} kg with 95 % confidence), but the controller computes with {told:.2f} kg; "
+            "check the payload and tell the controller the right one (set_payload)"
+        )
+
+
+def payload_difference(
+    model: EnergyModel,
+    loaded: str | Path,
+    unloaded: str | Path,
+    *,
+    progress: Progress | None = None,
+) -> tuple[float, float]:
+    """Mass that was put on the flange between two runs of one trajectory (Machines 2024, sec. 5).
+
+    What the model misses of links and friction shows in both runs alike and cancels.
+
+    Args:
+        model: of the same arm.
+        loaded: bag with the mass on the flange.
+        unloaded: bag of the same motion without it.
+        progress: called with fraction and text.
+
+    Returns:
+        mass and standard deviation [kg].
+
+    Raises:
+        UrEnergyError: a bag cannot be used.
+    """
+    found = identify_payload(model, loaded, empty=unloaded, progress=progress).estimate
+    return found.shown_mass, found.mass_std
+
+
+def _mounting(
+    recording: Recording, robot: RobotDescription, model: EnergyModel
+) -> tuple[Array, str, float]:
+    """Gravity, its source, and the payload mass that target_moment contains."""
+    if recording.torque_reference == "none":
+        return model.setup.gravity, "model", float("nan")
+    found = estimate_setup_and_inertia(
+        recording.torque_telemetry(), robot, configured=None
+    ).recordings[0]
+    told = found.setup.payload.mass if found.mass_std < 0.1 else float("nan")
+    if found.setup_source != "estimated":
+        return model.setup.gravity, "model", told
+    return found.setup.gravity, "estimated", told

@@ -1,0 +1,1 @@
+"""Power at the supply from currents and speeds."""

@@ -1,0 +1,87 @@
+"""Stages of identification that see several sessions: power at the supply, spread of sessions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ur_energy_model.identification.friction.joint_fit import JointFit
+from ur_energy_model.identification.friction.session_scales import spread_of
+from ur_energy_model.identification.friction.torque_constants import with_torque_constant
+from ur_energy_model.identification.power.power_fit import MODEL_ERROR, PowerFit, PowerFitResult
+from ur_energy_model.model.sessions import FRICTION_SPREAD, STANDBY_SPREAD, SessionSpread
+
+Array = NDArray[np.float64]
+
+_TOLD = 0.8
+"""Bus power tells a torque constant where it narrows its deviation to this share or less."""
+_ROUNDS = 4
+
+
+def fit_power(
+    powers: Sequence[PowerFit], kind: str, joints: tuple[JointFit, ...]
+) -> tuple[tuple[JointFit, ...], PowerFitResult, Array]:
+    """The power stage over several sessions, each with a standby power of its own.
+
+    Args:
+        powers: what was accumulated in each session.
+        kind: "physical" or "ecbot".
+        joints: current stage, n joints.
+
+    Returns:
+        The joints, with the torque constants that bus power tells more exactly; the power stage,
+        with the mean standby power of the sessions; standby powers of the sessions in which bus
+        power was recorded [W].
+    """
+    constant = np.array([joint.torque_constant for joint in joints])
+    std = np.array([joint.torque_constant_std for joint in joints])
+    known = [power for power in powers if power.samples]
+    shifts = np.zeros(len(known))
+    result = _merged(powers, known, shifts).fit(kind, constant, std)
+    for _ in range(_ROUNDS if len(known) > 1 else 0):
+        shifts = np.array([power.standby_shift(result) for power in known])
+        shifts -= shifts.mean()
+        result = _merged(powers, known, shifts).fit(kind, constant, std)
+    standby = result.bus.standby + shifts
+    if kind != "physical" or result.source != "bus_power":
+        return joints, result, standby
+    updated = list(joints)
+    for j, joint in enumerate(joints):
+        told, told_std = float(result.torque_constant[j]), float(result.torque_constant_std[j])
+        if told_std < _TOLD * std[j]:
+            whole = float(np.hypot(told_std, MODEL_ERROR * told))
+            updated[j] = with_torque_constant(joint, told, whole, "current and bus_power")
+    return tuple(updated), result, standby
+
+
+def compare_sessions(joints: Sequence[JointFit], standby: Array, count: int) -> SessionSpread:
+    """How far sessions of the arm spread; the priors where there is but one.
+
+    Args:
+        joints: current stage.
+        standby: standby powers of sessions [W].
+        count: number of sessions.
+    """
+    if count < 2:
+        return SessionSpread()
+    friction = [
+        spread_of(joint.session_scales, FRICTION_SPREAD)
+        if len(joint.session_scales)
+        else FRICTION_SPREAD
+        for joint in joints
+    ]
+    watts = spread_of(standby, STANDBY_SPREAD) if len(standby) else STANDBY_SPREAD
+    return SessionSpread(watts, np.array(friction), count)
+
+
+def _merged(powers: Sequence[PowerFit], known: Sequence[PowerFit], shifts: Array) -> PowerFit:
+    """All sessions' power, as if their standby powers were the same."""
+    total = PowerFit(powers[0].robot)
+    for power in powers:
+        if power not in known:
+            total.merge(power)
+    for power, shift in zip(known, shifts.tolist(), strict=True):
+        total.merge(power.with_standby_shifted(shift) if shift else power)
+    return total

@@ -1,0 +1,1 @@
+"""Whether a recording is fit for identification."""

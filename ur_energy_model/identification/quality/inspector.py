@@ -1,0 +1,175 @@
+"""Is this recording fit for fitting? A verdict in plain words, with the figures behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ur_energy_model.energy.rated_limits import rated_limits
+from ur_energy_model.identification.dynamics.conditioning import Conditioning
+from ur_energy_model.identification.dynamics.reference_motion import RUNNING, freedrive
+from ur_energy_model.identification.quality.judge import Judge
+from ur_energy_model.identification.quality.quality import Quality
+from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.telemetry.channel_statistics import (
+    Extremes,
+    JointActivity,
+    Repeats,
+)
+from ur_energy_model.telemetry.modes import REDUCED, SAFETY_STOPS
+from ur_energy_model.telemetry.offline_simulator import OfflineSimulatorCheck
+from ur_energy_model.telemetry.plausibility import ANY_ARM, possible
+from ur_energy_model.telemetry.samples import Array, RecordingInfo, Telemetry
+
+__all__ = ["Inspector", "Quality", "assess"]
+
+_ENOUGH_STEPS = 100_000
+_ENOUGH_PAYLOADS = 100
+_NOISY = ("actual_current", "actual_robot_current")
+"""Channels that real hardware never repeats for long."""
+
+
+def assess(
+    telemetry: Telemetry | Iterable[Telemetry], *, robot: RobotDescription | None = None
+) -> Quality:
+    """Quality of a recording, whole or in consecutive parts.
+
+    Args:
+        telemetry: the recording.
+        robot: its arm, for the condition number; None leaves that out.
+
+    Raises:
+        MissingFieldError: neither positions nor currents are there.
+    """
+    inspector = Inspector(robot=robot)
+    for part in [telemetry] if isinstance(telemetry, Telemetry) else telemetry:
+        inspector.add(part)
+    return inspector.quality()
+
+
+@dataclass
+class Inspector:
+    """Gathers what a verdict needs from consecutive parts of one recording.
+
+    Attributes:
+        info: what made the recording.
+        robot: its arm, for the condition number; None leaves that out.
+        fields: names recorded.
+        samples, gaps, lost: numbers so far.
+        steps: of time, the first 100 000 or so [s].
+        repeats: by name of the channels that noise should keep moving.
+        offline_simulator: looks for the fingerprint of the maker's simulator.
+        activity: of the joints, None without speeds.
+        not_finite: number of values by field.
+        impossible: number of samples with values that no such arm can have; they are left out.
+        first_impossible: the first such value, with its field.
+        payloads: masses told to the controller [kg], at most 100.
+        conditioning: of the motion, None without a robot.
+    """
+
+    info: RecordingInfo = field(default_factory=RecordingInfo)
+    robot: RobotDescription | None = None
+    fields: set[str] = field(default_factory=set)
+    samples: int = 0
+    gaps: int = 0
+    lost: int = 0
+    steps: list[Array] = field(default_factory=list)
+    _extremes: dict[str, Extremes] = field(default_factory=dict)
+    repeats: dict[str, Repeats] = field(default_factory=dict)
+    offline_simulator: OfflineSimulatorCheck = field(default_factory=OfflineSimulatorCheck)
+    activity: JointActivity | None = None
+    not_finite: dict[str, int] = field(default_factory=dict)
+    _counts: dict[str, int] = field(default_factory=dict)
+    impossible: int = 0
+    first_impossible: str | None = None
+    payloads: set[float] = field(default_factory=set)
+    conditioning: Conditioning | None = None
+
+    def add(self, part: Telemetry) -> None:
+        """Take in the next part."""
+        if not len(part):
+            return
+        if not {"actual_q", "target_q", "actual_current"} & set(part.columns):
+            part.require("actual_q", purpose="judging a recording without currents")
+        self.info, self.fields = part.info, self.fields | set(part.columns)
+        self.samples += len(part)
+        limits = ANY_ARM if self.robot is None else rated_limits(self.robot)
+        part, impossible, first = possible(part, limits)
+        self.impossible += int(np.count_nonzero(impossible))
+        if self.first_impossible is None and first is not None:
+            self.first_impossible = f"{first.field}_{first.index} = {first.value:.4g}"
+        if not len(part):
+            return
+        self.gaps += len(part.gaps)
+        self.lost += part.lost
+        self._time(part)
+        self._condition(part)
+        for name, values in part.columns.items():
+            wide = values.reshape(len(part), -1)
+            self._extremes.setdefault(name, Extremes()).add(wide)
+            bad = int(np.count_nonzero(~np.isfinite(wide)))
+            if bad:
+                self.not_finite[name] = self.not_finite.get(name, 0) + bad
+        for name in _NOISY:
+            if name in part:
+                for label, values in _labelled(name, part[name]):
+                    self.repeats.setdefault(label, Repeats()).add(values)
+        self.offline_simulator.add(part)
+        speed = part["actual_qd"] if "actual_qd" in part else part.columns.get("target_qd")
+        if speed is None and "actual_current" in part:
+            speed = np.full_like(part["actual_current"], np.nan)
+        if speed is not None:
+            if self.activity is None:
+                self.activity = JointActivity.of(speed.shape[1])
+            self.activity.add(part, np.nan_to_num(speed))
+        self._states(part)
+
+    def _time(self, part: Telemetry) -> None:
+        steps = np.diff(part.time)
+        if len(steps) and sum(map(len, self.steps)) < _ENOUGH_STEPS:
+            self.steps.append(steps)
+
+    def _condition(self, part: Telemetry) -> None:
+        if self.robot is None or not {"actual_q", "target_q"} & set(part.columns):
+            return
+        if self.conditioning is None:
+            down = self.info.gravity
+            self.conditioning = Conditioning(self.robot, None if down is None else np.array(down))
+        self.conditioning.add(part)
+
+    def _states(self, part: Telemetry) -> None:
+        def count(name: str, flags: NDArray[np.bool_]) -> None:
+            self._counts[name] = self._counts.get(name, 0) + int(np.count_nonzero(flags))
+
+        if "target_qd" in part and "target_qdd" in part:
+            count("freedrive", freedrive(part))
+        if "robot_mode" in part:
+            count("not_running", part["robot_mode"] != RUNNING)
+        if "safety_mode" in part:
+            count("stopped", np.isin(part["safety_mode"], SAFETY_STOPS))
+            count("reduced", part["safety_mode"] == REDUCED)
+        if "payload" in part and len(self.payloads) < _ENOUGH_PAYLOADS:
+            self.payloads |= {round(float(v), 3) for v in np.unique(part["payload"])}
+
+    def quality(self) -> Quality:
+        """The verdict on everything added so far."""
+        return Judge(self).quality()
+
+    def extremes(self, name: str) -> Extremes:
+        """Extremes of a channel; empty where it was not recorded."""
+        return self._extremes.get(name, Extremes())
+
+    def share(self, name: str) -> float:
+        """Share of samples in a state."""
+        return self._counts.get(name, 0) / max(1, self.samples)
+
+
+def _labelled(name: str, values: Array) -> Iterable[tuple[str, Array]]:
+    """Components of a channel [samples] with their names."""
+    if values.ndim == 1:
+        yield name, values
+        return
+    yield from ((f"{name}_{k}", values[:, k]) for k in range(values.shape[1]))

@@ -1,0 +1,1 @@
+"""Filters, Gram matrices and least squares."""

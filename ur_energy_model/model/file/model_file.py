@@ -1,0 +1,104 @@
+"""The model file: EnergyModel <-> YAML that people can read, edit and trust.
+
+Every quantity stands with value, unit, standard deviation and the stage it comes from. Reading
+is strict: unknown keys, missing joints, NaN, wrong units and values that no arm has are refused
+with the line to mend. An optional key is added by asking for it in `load_model`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import yaml
+
+from ur_energy_model.errors import ModelFileError
+from ur_energy_model.files import write_text
+from ur_energy_model.model import ranges
+from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.file.document import KIND, SCHEMA, document
+from ur_energy_model.model.file.estimates import with_unit
+from ur_energy_model.model.file.joints import read_joint
+from ur_energy_model.model.file.sections import (
+    link_tensors,
+    payload_calibration,
+    read_bus,
+    read_setup,
+    sessions,
+)
+from ur_energy_model.model.sessions import SessionSpread
+from ur_energy_model.reading.record import Record, text
+from ur_energy_model.reading.tree import YamlTree
+
+_REMEDY = "mend the line or identify again with ur_energy identify"
+_HEADER = """\
+# Electro-mechanical model of a robot arm, made by ur_energy identify.
+# Inertia is joint side; torque constant, friction and motor constants are motor side.
+"""
+
+
+def save_model(model: EnergyModel, path: str | Path) -> None:
+    """Write a model file atomically: the old file stays whole until the new one is complete.
+
+    Raises:
+        ModelFileError: the place cannot be written, or the model holds what no arm has, so that
+            nobody could read it again.
+    """
+    content = _HEADER + yaml.safe_dump(
+        document(model), sort_keys=False, default_flow_style=None, width=100, allow_unicode=True
+    )
+    with TemporaryDirectory() as folder:
+        trial = Path(folder) / "model.yaml"
+        trial.write_text(content, encoding="utf-8")
+        try:
+            load_model(trial)
+        except ModelFileError as error:
+            raise ModelFileError(
+                path,
+                f"would not be a model that can be used ({error.problem})",
+                "identify from a recording with more motion of every joint",
+                field=error.field,
+            ) from None
+    write_text(path, content, ModelFileError)
+
+
+def load_model(path: str | Path) -> EnergyModel:
+    """Read a model file.
+
+    Raises:
+        ModelFileError: names the line and key to mend.
+    """
+    root = YamlTree.read(path, ModelFileError, _REMEDY)
+    kind = root.mapping().get("kind")
+    if kind is None or kind.plain() != KIND:
+        raise root.refuse("is not a model file of this package (no 'kind: ur_energy_model')")
+    with Record(root) as keys:
+        keys["kind"]
+        keys.schema(SCHEMA)
+        robot = text(keys["robot"])
+        setup, source = read_setup(keys["setup"])
+        joints = keys["joints"].mapping()
+        if not joints:
+            raise keys["joints"].refuse("names no joints")
+        names = tuple(joints)
+        bus = read_bus(keys["bus"], names)
+        free = bus.kind == "ecbot"
+        return EnergyModel(
+            robot=robot,
+            setup=setup,
+            setup_source=source,
+            joints=tuple(read_joint(name, node, free=free) for name, node in joints.items()),
+            bus=bus,
+            fit=tuple(_metrics(node) for node in keys["fit"].items()),
+            validation=tuple(_metrics(node) for node in keys["validation"].items()),
+            provenance=_metrics(keys["provenance"]),
+            current_delay=keys.read("current_delay", with_unit(ranges.DELAY), 0.0),
+            link_tensors=keys.read("link_tensors", link_tensors(names), None),
+            sessions=keys.read("sessions", sessions(names), SessionSpread()),
+            payload_calibration=keys.read("payload_calibration", payload_calibration(names), None),
+        )
+
+
+def _metrics(node: YamlTree) -> dict[str, object]:
+    """A mapping whose keys are free."""
+    return {name: child.plain() for name, child in node.mapping().items()}

@@ -1,0 +1,1 @@
+"""Friction laws: terms, curves and the bank of all joints."""

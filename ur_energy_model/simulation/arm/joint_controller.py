@@ -1,0 +1,103 @@
+"""What the controller computes in every cycle: target moment, target current, drive references.
+
+"feedforward" is the e-Series controller as Clochiatti et al. 2024 (sec. 3.2) describe it: inverse
+dynamics fed forward plus feedback. "pd" is proportional-derivative control with gravity
+compensation (Battistini et al.).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+import pinocchio as pin
+from numpy.typing import NDArray
+
+from ur_energy_model.errors import InputError
+from ur_energy_model.model.dynamics import ArmDynamics
+from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.model.setup import Setup
+from ur_energy_model.simulation.arm.parameters import ArmParameters, constants
+from ur_energy_model.simulation.arm.plant import ServoGains
+
+Array = NDArray[np.float64]
+Kind = Literal["feedforward", "pd"]
+
+_SLOW = 0.02
+"""Speed [rad/s] at which the friction compensation is fully there."""
+_LINK_SHARE = 0.3
+"""Inertia of the links that the servo is tuned for, in shares of the rotor's."""
+
+
+@dataclass(frozen=True)
+class Targets:
+    """What the controller wants in one cycle, arrays [n].
+
+    Attributes:
+        q, qd, qdd: rad, rad/s, rad/s^2.
+        moment: frictionless inverse dynamics with rotors, joint side, N m.
+        current: A.
+    """
+
+    q: Array
+    qd: Array
+    qdd: Array
+    moment: Array
+    current: Array
+
+
+class JointController:
+    """Feed-forward and servo of all joints.
+
+    Args:
+        robot: n joints.
+        parameters: of the arm; the controller knows its own torque constants, nominal inertia
+            and its own idea of friction.
+        setup: mounting and payload as configured.
+        kind: "feedforward" or "pd".
+
+    Raises:
+        InputError: another kind.
+    """
+
+    def __init__(
+        self, robot: RobotDescription, parameters: ArmParameters, setup: Setup, kind: Kind
+    ) -> None:
+        if kind not in get_args(Kind):
+            raise InputError(kind, "no such controller", f"use {' or '.join(get_args(Kind))}")
+        servo = constants()["servo"]
+        self.kind = kind
+        self._robot, self._parameters = robot, parameters
+        self.set_setup(setup)
+        bandwidth = servo["bandwidth"] if kind == "feedforward" else servo["pd_bandwidth"]
+        pace = 2 * np.pi * float(bandwidth)
+        inertia = (1.0 + _LINK_SHARE) * parameters.reflected_inertia
+        self.gains = ServoGains(pace**2 * inertia, 2 * servo["damping"] * pace * inertia)
+        self._integral = float(servo["integral"]) if kind == "feedforward" else 0.0
+        self._deadband = float(servo["deadband"])
+        self.trim = np.zeros(robot.dof)
+        """Correction of the rotor's reference for the twist of the gear [n], rad."""
+
+    def set_setup(self, setup: Setup) -> None:
+        """Compute with another mounting or payload."""
+        self._dynamics = ArmDynamics(self._robot, setup)
+
+    def targets(self, q: Array, qd: Array, qdd: Array) -> Targets:
+        """Target moment and current for a commanded state [n]."""
+        p = self._parameters
+        model, data = self._dynamics.model, self._dynamics.data
+        moment = pin.rnea(model, data, q, qd, qdd) + p.reflected_inertia * qdd
+        if self.kind == "pd":
+            current = pin.computeGeneralizedGravity(model, data, q) / p.current_to_torque
+        else:
+            way = np.clip(qd / _SLOW, -1.0, 1.0)
+            friction = p.controller_coulomb * way + p.controller_viscous * qd
+            current = (moment + friction) / p.current_to_torque
+        return Targets(q, qd, qdd, moment, current)
+
+    def correct(self, dt: float, error: Array) -> None:
+        """Integrate the joint-side position error [n], rad, beyond what the encoder resolves."""
+        if self._integral:
+            beyond = np.where(np.abs(error) > self._deadband, error, 0.0)
+            self.trim = self.trim + self._integral * dt * beyond

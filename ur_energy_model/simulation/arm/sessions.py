@@ -1,0 +1,111 @@
+"""What of a simulated arm changes from session to session, that is from day to day.
+
+Standby power, friction and temperatures belong to a session; inertia, torque constants, windings
+and gears belong to the arm and are the same in all its sessions. The spreads and their sources are
+in config/simulation/arm.yaml.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ur_energy_model.errors import InputError
+from ur_energy_model.simulation.arm.parameters import ArmParameters, constants
+
+Array = NDArray[np.float64]
+
+_STREAM, _WEAR_STREAM = 20250610, 20250611
+_LARGEST = 3.0
+"""Draws are kept within so many standard deviations."""
+
+
+@dataclass(frozen=True)
+class Session:
+    """One session of one arm with n joints; the values of session 0 change nothing.
+
+    Attributes:
+        number: 0 for the arm as drawn, 1, 2, ... for its sessions in order of time.
+        standby_offset: standby power beyond that of session 0, W.
+        friction_scale: friction at the same speed, load and temperature, over that of session 0
+            [n].
+        ambient_offset: temperature around the arm beyond the one asked for, K.
+        warmth: of the joints at the start: 0 as cold as their surroundings, 1 as warm as an arm
+            powered and at rest for hours, more after work.
+    """
+
+    number: int
+    standby_offset: float
+    friction_scale: Array
+    ambient_offset: float
+    warmth: float
+
+    def applied_to(self, arm: ArmParameters) -> ArmParameters:
+        """The constants that hold in this session, from those of session 0."""
+        if self.number == 0:
+            return arm
+        scale = self.friction_scale
+        heat = arm.standby_heat / arm.standby_power
+        standby = arm.standby_power + self.standby_offset
+        return dataclasses.replace(
+            arm,
+            friction=arm.friction.times(scale),
+            flex_spline_coulomb=arm.flex_spline_coulomb * scale,
+            flex_spline_viscous=arm.flex_spline_viscous * scale,
+            load_direct=arm.load_direct * scale,
+            load_reverse=arm.load_reverse * scale,
+            standby_power=standby,
+            standby_heat=heat * standby,
+        )
+
+    def random(self, seed: int, purpose: int) -> np.random.Generator:
+        """Random numbers of this session of arm `seed`, a stream of their own per purpose."""
+        return np.random.default_rng(
+            [seed, purpose] if self.number == 0 else [seed, purpose, self.number]
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """All of it by name, as the truth file lists it."""
+        return dataclasses.asdict(self)
+
+
+def draw_session(seed: int, number: int, joints: int) -> Session:
+    """Session `number` of arm `seed`: the same whenever it is drawn.
+
+    Args:
+        seed: of the arm.
+        number: of the session, from 0.
+        joints: n.
+
+    Raises:
+        InputError: no such session.
+    """
+    if number < 0:
+        raise InputError("--session", f"is {number}", "sessions have numbers from 0")
+    if number == 0:
+        return Session(0, 0.0, np.ones(joints), 0.0, 1.0)
+    table = constants()["session"]
+    random = np.random.default_rng([seed, _STREAM, number])
+
+    def normal(deviation: float, size: int | None = None) -> Any:
+        return deviation * np.clip(random.standard_normal(size), -_LARGEST, _LARGEST)
+
+    standby = float(normal(table["standby"]))
+    together = 1.0 + normal(table["friction_common"])
+    each = 1.0 + normal(table["friction_joint"], joints)
+    ambient = float(random.uniform(-table["ambient"], table["ambient"]))
+    warmth = float(random.uniform(*table["warmth"]))
+    scale = together * each * _running_in(seed, number, joints)
+    return Session(number, standby, scale, ambient, warmth)
+
+
+def _running_in(seed: int, number: int, joints: int) -> Array:
+    """What wear has left of each joint's friction by this session [n]; falls towards a floor."""
+    table = constants()["session"]
+    least, most = table["running_in"]
+    lost = np.random.default_rng([seed, _WEAR_STREAM]).uniform(least, most, joints)
+    return np.asarray(1.0 - lost * (1.0 - np.exp(-number / table["running_in_sessions"])))

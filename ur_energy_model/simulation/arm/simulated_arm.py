@@ -1,0 +1,305 @@
+"""SimulatedArm: one arm with its controller, a cycle at a time."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ur_energy_model.errors import MotionRefusedError
+from ur_energy_model.model.dynamics import ArmDynamics
+from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.model.setup import Payload, Setup
+from ur_energy_model.simulation.arm import commands as cmd
+from ur_energy_model.simulation.arm.harmonic_drive import gear_twist
+from ur_energy_model.simulation.arm.joint_controller import JointController, Kind, Targets
+from ur_energy_model.simulation.arm.ledger import Ledger
+from ur_energy_model.simulation.arm.modes import ProgramState, RobotMode, SafetyMode
+from ur_energy_model.simulation.arm.outputs import Outputs, Value
+from ur_energy_model.simulation.arm.parameters import draw_parameters
+from ur_energy_model.simulation.arm.plant import CURRENT, QD, Plant, Q
+from ur_energy_model.simulation.arm.power_supply import PowerSupply
+from ur_energy_model.simulation.arm.sensors import Sensors, State
+from ur_energy_model.simulation.arm.sessions import draw_session
+from ur_energy_model.simulation.arm.supervisor import Supervisor
+from ur_energy_model.simulation.arm.tool import Tool
+from ur_energy_model.simulation.arm.truth import Energies, TruthLog
+from ur_energy_model.trajectory.motions import Motion
+from ur_energy_model.trajectory.planner import Planner
+
+Array = NDArray[np.float64]
+
+START_TIME = 60.0
+"""Controller timestamp at the start [s]; real clients take less than 40 s for a boot."""
+
+
+class SimulatedArm:
+    """An arm, its drives and its controller, advanced cycle by cycle.
+
+    Deterministic: the same arguments and commands give the same numbers.
+
+    Args:
+        robot: the arm.
+        motion: what it does of itself; begun at once, repeated where it ends where it begins.
+        seed: which arm of its type, and the noise.
+        ambient: temperature around it [degC].
+        controller_version: software version it claims; RTDE fields follow it.
+        controller: "feedforward" (inverse dynamics and feedback) or "pd" (with gravity
+            compensation).
+        setup: mounting and payload as configured.
+        carried: payload that it really carries; None for the configured one.
+        truth: where the truth is collected; written by `close`.
+        session: number of the arm's session, 0 for the arm as drawn.
+
+    Attributes:
+        rate: controller cycles a second [Hz].
+        session: what this session changes.
+        parameters: true constants of this arm in this session.
+        outputs: RTDE name -> value in the present cycle.
+    """
+
+    def __init__(
+        self,
+        robot: RobotDescription,
+        *,
+        motion: Motion,
+        seed: int = 0,
+        ambient: float = 25.0,
+        controller_version: tuple[int, ...] = (5, 11, 0),
+        controller: Kind = "feedforward",
+        setup: Setup | None = None,
+        carried: Payload | None = None,
+        truth: TruthLog | str | Path | None = None,
+        session: int = 0,
+    ) -> None:
+        setup = Setup() if setup is None else setup
+        self.robot, self.motion, self.setup = robot, motion, setup
+        self.rate = robot.rate
+        self.controller_version = controller_version
+        self.session = draw_session(seed, session, robot.dof)
+        self.parameters = self.session.applied_to(draw_parameters(robot, seed))
+        self._dt = 1.0 / self.rate
+        self._cycle = 0
+        self._setup_of_plant = Setup(setup.gravity, setup.payload if carried is None else carried)
+        q = motion.at(np.zeros(1))[0][0].copy()
+        self._plant = Plant(robot, self.parameters, self._setup_of_plant, q)
+        self._controller = JointController(robot, self.parameters, setup, controller)
+        self._supervisor = Supervisor(self._planner(), motion, q)
+        self._supply = PowerSupply(self._dt)
+        here = ambient + self.session.ambient_offset
+        self._ledger = Ledger(self.parameters, self._dt, here, self.session.warmth)
+        self._sensors = Sensors(self.parameters, self.session.random(seed, 7))
+        self._tool = Tool(ArmDynamics(robot, setup))
+        self._plant.set_temperature(self._ledger.thermal.temperature)
+        load = self._plant.dynamics.gravity_torque(q[None])[0]
+        p = self.parameters
+        self._controller.trim = gear_twist(load, p.stiffness, p.knees)
+        self._targets = self._controller.targets(q, np.zeros(robot.dof), np.zeros(robot.dof))
+        self._reference = self._drive_reference(self._targets)
+        self.outputs = Outputs()
+        self.outputs.compute_on_demand(self._tool.values(self.outputs, self._sensors))
+        self._truth = TruthLog(truth) if isinstance(truth, str | Path) else truth
+        self._measure()
+        self._log_truth()
+
+    @property
+    def time(self) -> float:
+        """Controller timestamp [s]."""
+        return START_TIME + self._cycle * self._dt
+
+    @property
+    def busy(self) -> bool:
+        """Whether a commanded move or stop has not come to its end."""
+        return self._supervisor.busy
+
+    @property
+    def robot_mode(self) -> RobotMode:
+        """Power mode."""
+        return self._supply.mode
+
+    @property
+    def safety_mode(self) -> SafetyMode:
+        """Safety mode."""
+        return self._supervisor.safety_mode
+
+    @property
+    def stop_reason(self) -> str | None:
+        """Why the arm is in a protective stop, None where it is not."""
+        return self._supervisor.stop_reason
+
+    @property
+    def program_state(self) -> ProgramState:
+        """State of the arm's own motion."""
+        return self._supervisor.program_state
+
+    @property
+    def payload(self) -> Payload:
+        """Payload as configured."""
+        return self.setup.payload
+
+    def command(self, command: cmd.Command) -> None:
+        """Take a command; it acts from the next cycle on.
+
+        Raises:
+            MotionRefusedError: a motion while the arm cannot move.
+        """
+        if isinstance(command, cmd.PowerOn | cmd.PowerOff | cmd.BrakeRelease):
+            self._supply.command(command)
+            if isinstance(command, cmd.PowerOff):
+                self._supervisor.halt()
+        elif isinstance(command, cmd.SetPayload):
+            self._set_payload(command)
+        else:
+            moves = cmd.MoveJ | cmd.Follow | cmd.ServoJ | cmd.SpeedJ | cmd.Play
+            if isinstance(command, moves) and self.robot_mode is not RobotMode.RUNNING:
+                raise MotionRefusedError(
+                    f"the arm is in mode {self.robot_mode.name}; power it on and release its brakes"
+                )
+            self._supervisor.command(command)
+
+    def carry(self, payload: Payload) -> None:
+        """Mount another payload on the flange; what the controller was told stays."""
+        self._setup_of_plant = Setup(self.setup.gravity, payload)
+        self._plant.set_setup(self.robot, self._setup_of_plant)
+
+    def tick(self) -> None:
+        """Advance by one controller cycle and renew `outputs`."""
+        self._cycle += 1
+        self._supply.advance()
+        running = self.robot_mode is RobotMode.RUNNING
+        if running is self._plant.stopped:
+            self._plant.stopped = not running
+            self._take_over()
+        if running:
+            q, qd, qdd = self._supervisor.step(self._dt)
+            self._targets = self._controller.targets(q, qd, qdd)
+            self._supervisor.check_torque(self._targets.moment)
+        reference = self._drive_reference(self._targets)
+        self._plant.advance(
+            self._dt,
+            self._reference,
+            reference,
+            self._targets.current * self.parameters.current_to_torque,
+            self._controller.gains,
+            self._sensors.noise.drive,
+        )
+        self._reference = reference
+        if self._ledger.enter(self._plant.energy, self._supply):
+            self._plant.set_temperature(self._ledger.thermal.temperature)
+        self._measure()
+        if running:
+            error = self._targets.q - np.asarray(self.outputs["actual_q"])
+            self._controller.correct(self._dt, error)
+            self._supervisor.check_following(error)
+        if self._truth is not None and self._truth.due(self.time):
+            self._log_truth()
+
+    def energies(self) -> Energies:
+        """True energies since the start."""
+        return self._ledger.energies(self.time)
+
+    def stored_energy(self) -> float:
+        """Kinetic, potential and elastic energy of the mechanics, and the capacitor's [J]."""
+        return self._plant.stored_energy() + self._ledger.bus.surplus
+
+    def close(self) -> None:
+        """Write the truth, where it was asked for."""
+        if self._truth is None:
+            return
+        self._log_truth()
+        setup = self.setup
+        carried = self._setup_of_plant.payload
+        self._truth.write(
+            self.robot.joint_names,
+            self.parameters,
+            {
+                "robot": self.robot.name,
+                "simulated": True,
+                "controller": self._controller.kind,
+                "gravity": setup.gravity,
+                "payload_mass": setup.payload.mass,
+                "payload_center_of_mass": setup.payload.center_of_mass,
+                "carried_mass": carried.mass,
+                "carried_center_of_mass": carried.center_of_mass,
+                "ambient": self._ledger.thermal.ambient,
+                "temperature": self._ledger.thermal.temperature,
+                "standby_power": self.parameters.standby_power,
+                "driver_loss": self.parameters.driver_loss,
+                "session": self.session.as_dict(),
+            },
+        )
+
+    def _planner(self) -> Planner:
+        return Planner(self.robot, self.setup, reflected_inertia=self.parameters.reflected_inertia)
+
+    def _drive_reference(self, targets: Targets) -> Array:
+        """Rotor position and speed [2, n] that the drives' servo follows."""
+        return np.stack([targets.q + self._controller.trim, targets.qd])
+
+    def _take_over(self) -> None:
+        """Command what is, as the brakes open or close; closed brakes need no current."""
+        q = np.asarray(self.outputs["actual_q"])
+        self._supervisor.rest_at(q)
+        zero = np.zeros_like(q)
+        self._targets = self._controller.targets(q, zero, zero)
+        if self.robot_mode is not RobotMode.RUNNING:
+            self._targets = replace(self._targets, current=zero)
+        self._reference = self._drive_reference(self._targets)
+
+    def _set_payload(self, command: cmd.SetPayload) -> None:
+        xx, yy, zz, xy, xz, yz = command.inertia
+        inertia = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]], dtype=float)
+        payload = Payload(float(command.mass), np.array(command.cog, dtype=float), inertia)
+        self.setup = Setup(self.setup.gravity, payload)
+        self._controller.set_setup(self.setup)
+        self._tool.dynamics = ArmDynamics(self.robot, self.setup)
+        self._supervisor.set_planner(self._planner())
+
+    def _measure(self) -> None:
+        """Renew the outputs."""
+        self.outputs.renew(
+            self._sensors.read(
+                State(
+                    q=self._plant.state[Q],
+                    qd=self._plant.state[QD],
+                    current=self._plant.state[CURRENT],
+                    temperature=self._ledger.thermal.temperature,
+                    bus=self._ledger.bus,
+                    powered=self._supply.powered,
+                )
+            )
+            | self._reported()
+        )
+
+    def _reported(self) -> dict[str, Value]:
+        """What the controller reports of itself."""
+        targets, payload, n = self._targets, self.setup.payload, self.robot.dof
+        tensor = payload.inertia
+        playing = self.program_state is ProgramState.PLAYING
+        return {
+            "timestamp": self.time,
+            "target_q": targets.q,
+            "target_qd": targets.qd,
+            "target_qdd": targets.qdd,
+            "target_current": targets.current,
+            "target_moment": targets.moment,
+            "joint_control_output": targets.current,
+            "actual_current_window": self.parameters.max_current,
+            "joint_mode": np.full(n, float(self._supply.joint_mode)),
+            "payload": payload.mass,
+            "payload_cog": payload.center_of_mass,
+            "payload_inertia": np.concatenate([tensor.diagonal(), tensor[0, 1:], tensor[1, 2:]]),
+            "speed_scaling": self._supervisor.limited,
+            "target_speed_fraction": self._supervisor.fraction,
+            "robot_mode": float(self.robot_mode),
+            "safety_mode": float(self.safety_mode),
+            "runtime_state": float(self.program_state),
+            "robot_status_bits": float(self._supply.powered | playing << 1),
+            "safety_status_bits": 1.0 if self.safety_mode is SafetyMode.NORMAL else 4.0,
+        }
+
+    def _log_truth(self) -> None:
+        if self._truth is not None:
+            self._truth.add(self.energies(), self._ledger.thermal.temperature)

@@ -1,0 +1,1 @@
+"""The simulated control box: programs, registers, kinematics."""

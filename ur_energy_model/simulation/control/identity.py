@@ -1,0 +1,41 @@
+"""What a simulated controller says of itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.telemetry.rtde.protocol import SIMULATED_SERIAL_PREFIX
+
+Version = tuple[int, int, int, int]
+"""Software version: major, minor, bugfix, build."""
+
+
+@dataclass(frozen=True)
+class Identity:
+    """What the controller says of itself.
+
+    Attributes:
+        version: software version and build.
+        serial: serial number; simulated ones begin with SIMULATED_SERIAL_PREFIX.
+        model: robot model as the dashboard server names it, such as "UR5".
+        motion: name of the built-in motion, which is the program loaded at the start.
+    """
+
+    version: Version
+    serial: str
+    model: str
+    motion: str
+
+    @classmethod
+    def of(
+        cls, robot: RobotDescription, version: tuple[int, ...], seed: int, motion: str
+    ) -> Identity:
+        """Identity of a simulated arm of this version and seed."""
+        major, minor, bugfix, build = (*version, 0, 0, 0)[:4]
+        return cls(
+            version=(major, minor, bugfix, build),
+            serial=f"{SIMULATED_SERIAL_PREFIX}{seed % 10000:04d}",
+            model=robot.name.upper().removesuffix("E"),
+            motion=motion,
+        )

@@ -1,0 +1,226 @@
+"""Faults of a controller on request: the one table, their spelling, and when each is active.
+
+A fault is written `NAME[@T[+D]][:ARGUMENT]`: T seconds after the controller became ready (0 where
+left out), for D seconds (the fault's own default where left out; `+inf` for ever).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ur_energy_model.errors import InputError
+from ur_energy_model.simulation.control.inputs import OWN_FIELDS
+from ur_energy_model.telemetry.fields import FIELDS
+
+
+@dataclass(frozen=True)
+class FaultKind:
+    """A fault that can be asked for.
+
+    Attributes:
+        name: as it is written.
+        effect: what the controller does while it is active.
+        argument: what the argument means, "" where there is none.
+        default: argument where none is given.
+        duration: seconds it lasts where nothing else is said.
+    """
+
+    name: str
+    effect: str
+    argument: str = ""
+    default: str = ""
+    duration: float = math.inf
+
+
+_TABLE = (
+    FaultKind("stalled_stream", "data packages stop, connections stay open and answer"),
+    FaultKind("closed_socket", "RTDE connections are closed, once", duration=0.0),
+    FaultKind("skipped_packets", "data packages are left out, controller time goes on",
+              "packages left out", "10", 0.0),
+    FaultKind("late_ticks", "the controller stops for a while and then catches up",
+              "pause [ms]", "50", 0.0),
+    FaultKind("reordered_connect",
+              "a text message comes before the version, data before the reply to start"),
+    FaultKind("refused_start", "start requests are refused"),
+    FaultKind("nan_values", "a field becomes NaN", "field", "actual_current"),
+    FaultKind("garbage_values", "a field becomes random numbers of any magnitude",
+              "field", "actual_current"),
+    FaultKind("frozen_encoder", "a joint's measured position and speed stop changing",
+              "joint (0 to 5)", "0"),
+    FaultKind("voltage_dip", "the bus voltage falls", "bus voltage [V]", "30", 0.5),
+    FaultKind("wrong_version", "newer RTDE protocol versions are refused",
+              "newest version accepted (0: none)", "1"),
+    FaultKind("half_open", "connections are accepted and nothing is ever answered or sent"),
+)  # fmt: skip
+
+FAULTS: dict[str, FaultKind] = {kind.name: kind for kind in _TABLE}
+"""All faults by name."""
+
+_REAL = ("DOUBLE", "VECTOR3D", "VECTOR6D")
+_SPELLING = re.compile(
+    r"(?P<name>\w+)(?:@(?P<start>[\d.]+)(?:\+(?P<duration>[\d.]+|inf))?)?(?::(?P<argument>.+))?"
+)
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One fault that was asked for.
+
+    Attributes:
+        kind: of the table.
+        start: when it begins [s] after the controller became ready.
+        duration: how long it lasts [s]; 0 for something that happens once.
+        argument: see the table.
+    """
+
+    kind: FaultKind
+    start: float
+    duration: float
+    argument: str
+
+    @property
+    def number(self) -> float:
+        """The argument as a number."""
+        return float(self.argument)
+
+    def __str__(self) -> str:
+        argument = f":{self.argument}" if self.argument else ""
+        return f"{self.kind.name}@{self.start:g}+{self.duration:g}{argument}"
+
+
+def parse_fault(text: str, now: float = 0.0) -> Fault:
+    """A fault from `NAME[@T[+D]][:ARGUMENT]`.
+
+    Args:
+        text: the spelling.
+        now: time that T counts from [s].
+
+    Raises:
+        InputError: unknown name, or an argument that the fault cannot use.
+    """
+    match = _SPELLING.fullmatch(text.strip())
+    kind = FAULTS.get(match["name"]) if match else None
+    if match is None or kind is None:
+        raise InputError(
+            f"fault {text!r}",
+            "is not known",
+            f"write NAME[@T[+D]][:ARGUMENT] with NAME one of {', '.join(FAULTS)}",
+        )
+    argument = match["argument"] or kind.default
+    _check_argument(text, kind, argument)
+    try:
+        start = float(match["start"] or 0.0)
+        duration = kind.duration if match["duration"] is None else float(match["duration"])
+    except ValueError:
+        raise InputError(
+            f"fault {text!r}",
+            "has a time that is no number",
+            "write it in seconds, as in voltage_dip@10+0.5:30",
+        ) from None
+    return Fault(kind, now + start, duration, argument)
+
+
+def _check_argument(text: str, kind: FaultKind, argument: str) -> None:
+    if argument and not kind.argument:
+        raise InputError(f"fault {text!r}", "takes no argument", f"write {kind.name}")
+    if kind.argument == "field":
+        usable = (
+            argument in FIELDS
+            and FIELDS[argument].kind in _REAL
+            and not argument.startswith(OWN_FIELDS)
+        )
+    else:
+        try:
+            number = float(argument) if kind.argument else 0.0
+        except ValueError:
+            number = math.nan
+        usable = number >= 0 and (kind.name != "frozen_encoder" or number in range(6))
+    if not usable:
+        raise InputError(
+            f"fault {text!r}",
+            f"has argument {argument!r}, expected {kind.argument}",
+            f"write for instance {kind.name}:{kind.default}",
+        )
+
+
+@dataclass
+class Faults:
+    """The faults of one controller, and the clock that starts and ends them.
+
+    Attributes:
+        now: seconds since the controller became ready; the server sets it every tick.
+        faults: those asked for and not over yet.
+    """
+
+    faults: list[Fault] = field(default_factory=list)
+    now: float = 0.0
+    _held: dict[Fault, float] = field(default_factory=dict)
+    _random: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
+
+    @classmethod
+    def parse(cls, texts: Iterable[str]) -> Faults:
+        """Faults from their spellings.
+
+        Raises:
+            InputError: one that cannot be understood.
+        """
+        return cls([parse_fault(text) for text in texts])
+
+    def add(self, text: str) -> Fault:
+        """Ask for a fault at run time; its T counts from now.
+
+        Raises:
+            InputError: it cannot be understood.
+        """
+        fault = parse_fault(text, self.now)
+        self.faults.append(fault)
+        return fault
+
+    def clear(self, name: str | None = None) -> int:
+        """Withdraw the faults of this name, or all; returns how many."""
+        before = len(self.faults)
+        self.faults = [fault for fault in self.faults if name not in (None, fault.kind.name)]
+        self._held.clear()
+        return before - len(self.faults)
+
+    def active(self, name: str) -> Fault | None:
+        """The fault of this name that lasts now, if there is one."""
+        if not self.faults:
+            return None
+        for fault in self.faults:
+            if fault.kind.name == name and fault.start <= self.now < fault.start + fault.duration:
+                return fault
+        return None
+
+    def happens(self, name: str) -> Fault | None:
+        """The fault of this name that happens once and is due; it is returned once."""
+        for fault in self.faults:
+            if fault.kind.name == name and fault.start <= self.now:
+                self.faults.remove(fault)
+                return fault
+        return None
+
+    def falsified(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """The values that faults replace, of those of the present cycle."""
+        false: dict[str, Any] = {}
+        if fault := self.active("nan_values"):
+            false[fault.argument] = np.full(np.shape(values[fault.argument]), np.nan)
+        if fault := self.active("garbage_values"):
+            shape = np.shape(values[fault.argument])
+            magnitude = 10.0 ** self._random.uniform(-300, 300, shape)
+            false[fault.argument] = magnitude * self._random.choice((-1.0, 1.0), shape)
+        if fault := self.active("voltage_dip"):
+            false["actual_robot_voltage"] = fault.number
+        if fault := self.active("frozen_encoder"):
+            joint = int(fault.number)
+            held = self._held.setdefault(fault, float(values["actual_q"][joint]))
+            false["actual_q"] = np.array(values["actual_q"])
+            false["actual_qd"] = np.array(values["actual_qd"])
+            false["actual_q"][joint], false["actual_qd"][joint] = held, 0.0
+        return false

@@ -1,0 +1,224 @@
+"""SimulatedController: the ports of a UR controller around a simulated arm."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import time
+from collections.abc import Callable
+from types import TracebackType
+
+from typing_extensions import Self
+
+from ur_energy_model.errors import UrEnergyError
+from ur_energy_model.simulation.control.control_box import ControlBox
+from ur_energy_model.simulation.control.identity import Identity
+from ur_energy_model.simulation.control.interfaces import Arm
+from ur_energy_model.simulation.ports.dashboard import DashboardSession
+from ur_energy_model.simulation.ports.faults import Faults
+from ur_energy_model.simulation.ports.ports import Listener, Ports, Session
+from ur_energy_model.simulation.ports.rtde_session import Packer, RtdeSession
+from ur_energy_model.simulation.ports.stream_packets import realtime_packet, state_message
+from ur_energy_model.simulation.ports.stream_ports import ScriptSession, StateSession
+from ur_energy_model.simulation.ports.ticker import Punctuality, Ticker
+from ur_energy_model.simulation.ports.workshop import WorkshopSession
+
+PRIMARY_PORT, SECONDARY_PORT, REALTIME_PORT = 30001, 30002, 30003
+RTDE_PORT, DASHBOARD_PORT, WORKSHOP_PORT = 30004, 29999, 29998
+STATE_RATE = 10.0
+"""Rate of the primary and secondary streams [Hz]."""
+
+
+class SimulatedController:
+    """A UR controller on a network address.
+
+    One thread does everything: it waits for clients until a tick is due, advances the arm by one
+    cycle and sends the packages of that cycle. Nothing is shared between threads, and a slow
+    client cannot hold up a tick.
+
+    Args:
+        arm: what moves.
+        host: address to listen on.
+        identity: version, serial number and model to report.
+        faults: faults on request.
+        speed: factor on real time.
+        report: told of every message that the controller has for people.
+
+    Raises:
+        ControllerError: a port cannot be had.
+    """
+
+    def __init__(
+        self,
+        arm: Arm,
+        host: str,
+        identity: Identity,
+        *,
+        faults: Faults | None = None,
+        speed: float = 1.0,
+        report: Callable[[str], None] = lambda text: None,
+    ) -> None:
+        self.host = host
+        self._report = report
+        self.faults = Faults() if faults is None else faults
+        self.box = ControlBox(arm, identity)
+        self._period = 1.0 / (self.box.rate * speed)
+        self._ticker = Ticker(self._period)
+        self._packer = Packer()
+        self._to_skip = 0
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._failure: BaseException | None = None
+        self._ports = Ports()
+        try:
+            for port, make in self._sessions().items():
+                self._ports.add(Listener((host, port), make))
+        except UrEnergyError:
+            self._ports.close()
+            raise
+
+    def _sessions(self) -> dict[int, Callable[[], Session]]:
+        return {
+            RTDE_PORT: lambda: RtdeSession(self.box, self._packer, self.faults),
+            DASHBOARD_PORT: lambda: DashboardSession(self.box),
+            PRIMARY_PORT: lambda: StateSession(self.box),
+            SECONDARY_PORT: lambda: StateSession(self.box),
+            REALTIME_PORT: lambda: ScriptSession(self.box),
+            WORKSHOP_PORT: lambda: WorkshopSession(self.box.arm, self.faults),
+        }
+
+    @property
+    def punctuality(self) -> Punctuality:
+        """How the ticks kept their deadlines."""
+        return self._ticker.punctuality()
+
+    @property
+    def connections(self) -> int:
+        """How many clients are connected, on all ports."""
+        return len(self._ports.connections)
+
+    def run(self, duration: float | None = None, ready: Callable[[], None] | None = None) -> None:
+        """Serve until `stop`, or for this long on the controller's clock [s].
+
+        Args:
+            duration: None for ever.
+            ready: called once clients can connect.
+        """
+        gc.collect()
+        gc.freeze()  # what lives as long as the server is not looked at again within a tick
+        if ready is not None:
+            ready()
+        end = None if duration is None else round(duration * self.box.rate)
+        self._ticker = Ticker(self._period)
+        try:
+            while not self._stop.is_set() and self.box.cycle != end:
+                self._serve_until_due()
+                self._ticker.serve()
+                self._tick()
+        finally:
+            self._ports.close()
+            gc.unfreeze()
+
+    def stop(self) -> None:
+        """Make `run` return soon; may be called from a signal handler or another thread."""
+        self._stop.set()
+
+    def _serve_until_due(self) -> None:
+        """Answer clients until the next tick is due, and once where it is due already."""
+        remaining = self._ticker.remaining()
+        while True:
+            self._ports.serve(max(0.0, remaining))
+            remaining = self._ticker.remaining()
+            if remaining <= 0.0:
+                return
+
+    def _tick(self) -> None:
+        """One controller cycle, and the packages that belong to it."""
+        self.faults.now = self.box.cycle / self.box.rate
+        if fault := self.faults.happens("late_ticks"):
+            time.sleep(fault.number / 1000.0)
+        self.box.step()
+        if self.faults.faults:
+            self.box.falsify(self.faults.falsified(self.box.values))
+        self._send_data_packages()
+        self._stream()
+        self._ports.sweep()
+
+    def _send_data_packages(self) -> None:
+        faults = self.faults
+        clients = [
+            (connection, connection.session)
+            for connection in self._ports.connections
+            if isinstance(connection.session, RtdeSession)
+        ]
+        if faults.happens("closed_socket"):
+            for connection, _ in clients:
+                connection.close()
+        messages = [*self.box.messages]
+        self.box.messages.clear()
+        for message in messages:
+            self._report(message.text)
+        if faults.active("half_open"):
+            return
+        for message in messages:
+            for connection, session in clients:
+                connection.send(session.message(message))
+        if fault := faults.happens("skipped_packets"):
+            self._to_skip = int(fault.number)
+        silent = self._to_skip > 0 or faults.active("stalled_stream") is not None
+        self._to_skip = max(0, self._to_skip - 1)
+        self._packer.next_tick()
+        for connection, session in clients:
+            package = session.data_package()
+            if not silent:
+                connection.send(package)
+
+    def _stream(self) -> None:
+        """Stream the state; clients that do not read miss packets, as ur_rtde does on purpose."""
+        state_due = self.box.cycle % max(1, round(self.box.rate / STATE_RATE)) == 0
+        state = packet = b""
+        for connection in self._ports.connections:
+            session = connection.session
+            if not isinstance(session, ScriptSession) or connection.congested:
+                continue
+            if not isinstance(session, StateSession):
+                packet = packet or realtime_packet(self.box)
+                connection.send(packet)
+            elif state_due:
+                state = state or state_message(self.box)
+                connection.send(state)
+
+    # In a thread of its own, for tests and nodes
+
+    def __enter__(self) -> Self:
+        """Serve in a background thread until the end of the block."""
+        started = threading.Event()
+        self._thread = threading.Thread(
+            target=self._run_in_thread, args=(started,), name="simulated controller", daemon=True
+        )
+        self._thread.start()
+        started.wait()
+        return self
+
+    def _run_in_thread(self, started: threading.Event) -> None:
+        try:
+            self.run(ready=started.set)
+        except BaseException as error:
+            self._failure = error
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Stop serving.
+
+        Raises:
+            BaseException: what the background thread failed with.
+        """
+        self.stop()
+        if self._thread is not None:
+            self._thread.join()
+        if self._failure is not None and error is None:
+            raise self._failure

@@ -1,0 +1,61 @@
+"""The port on which an outsider acts on the simulation while it runs: one line, one answer."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ur_energy_model.errors import InputError
+from ur_energy_model.model.setup import Payload
+from ur_energy_model.simulation.control.interfaces import Arm
+from ur_energy_model.simulation.ports.faults import FAULTS, Faults
+from ur_energy_model.simulation.ports.line_session import LineSession
+
+GREETING = (
+    "simulated controller: fault NAME[@T[+D]][:ARGUMENT] | clear [NAME] | list | "
+    "carry KG[,X,Y,Z] | quit\n"
+)
+
+
+class WorkshopSession(LineSession):
+    """Faults on request, and a payload that the arm carries without the controller being told."""
+
+    def __init__(self, arm: Arm, faults: Faults) -> None:
+        super().__init__()
+        self._arm = arm
+        self._faults = faults
+
+    def greeting(self) -> bytes:
+        """Say what this port understands."""
+        return GREETING.encode()
+
+    def answer(self, line: str) -> str:
+        """Answer to one line."""
+        verb, _, rest = line.partition(" ")
+        match verb:
+            case "fault":
+                try:
+                    return f"ok {self._faults.add(rest)}"
+                except InputError as error:
+                    return f"refused: {error}"
+            case "clear":
+                return f"ok {self._faults.clear(rest.strip() or None)} cleared"
+            case "list":
+                return " ".join(["ok", *map(str, self._faults.faults)])
+            case "carry":
+                return self._carry(rest)
+            case "quit":
+                self.finished = True
+                return "ok"
+        return f"refused: not understood; known faults: {', '.join(FAULTS)}"
+
+    def _carry(self, text: str) -> str:
+        try:
+            mass, *center = map(float, text.split(","))
+        except ValueError:
+            mass, center = math.nan, []
+        if not (0.0 <= mass < math.inf and len(center) in (0, 3) and np.isfinite(center).all()):
+            return "refused: write carry KG or carry KG,X,Y,Z (kg, and m in the flange frame)"
+        self._arm.carry(Payload(mass, np.array(center or (0.0, 0.0, 0.0))))
+        return f"ok carrying {mass:g} kg"

@@ -1,0 +1,1 @@
+"""Bags: rosbag2 directories with MCAP storage, written, read and repaired."""

@@ -1,0 +1,82 @@
+"""Bags as directories on a disk: made in one piece or not at all, and the files in them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ur_energy_model.errors import RecordingError
+from ur_energy_model.telemetry.bag.metadata import FILE_NAME, BagMetadata, read_metadata
+
+
+@contextmanager
+def new_bag(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
+    """A directory name to write a bag at, which takes its place at `path` when all went well.
+
+    Args:
+        path: where the bag shall be.
+        overwrite: replace a bag that is there; anything else is never replaced.
+
+    Yields:
+        Name of a directory beside it, which does not exist yet.
+
+    Raises:
+        RecordingError: the path is taken, or the disk refuses.
+    """
+    if path.exists() or path.is_symlink():
+        if not overwrite:
+            raise RecordingError(path, "exists already", "name another output, or add --overwrite")
+        if not (path / "metadata.yaml").is_file():
+            raise RecordingError(path, "exists and is not a bag", "name another output")
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        yield partial
+        if path.exists():
+            old = path.with_name(f".{path.name}.{os.getpid()}.old")
+            path.rename(old)
+            partial.rename(path)
+            shutil.rmtree(old)
+        else:
+            partial.rename(path)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise RecordingError(path, f"cannot be written ({reason})", "check disk and path") from None
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def bag_files(path: Path) -> tuple[list[Path], BagMetadata | None]:
+    """Storage files of a bag in order, and its metadata where it has one.
+
+    Raises:
+        RecordingError: no such bag, not a bag, or files are missing.
+    """
+    if path.is_file():
+        return [path], None
+    if not path.is_dir():
+        raise RecordingError(path, "no such bag", "check the path")
+    if not (path / FILE_NAME).exists():
+        files = sorted(path.glob("*.mcap"), key=file_number)
+        if not files:
+            raise RecordingError(
+                path,
+                "is not a bag: it has neither metadata.yaml nor .mcap files",
+                "name the directory that ur_energy record or import made",
+            )
+        return files, None
+    metadata = read_metadata(path)
+    files = [path / entry.name for entry in metadata.files]
+    for file in files:
+        if not file.is_file():
+            raise RecordingError(file, "is missing from the bag", "copy the whole bag again")
+    return files, metadata
+
+
+def file_number(path: Path) -> tuple[int, str]:
+    """Sort key of the files of a bag, by the number at the end of their names."""
+    tail = path.stem.rpartition("_")[2]
+    return (int(tail) if tail.isascii() and tail.isdigit() else -1), path.name

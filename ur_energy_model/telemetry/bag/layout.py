@@ -1,0 +1,237 @@
+"""How telemetry is laid out in the messages of a bag.
+
+`/rtde/joint_telemetry` carries one control_msgs/msg/DynamicJointState a sample: the joints with the
+fields that belong to joints, and `robot` with all others (vectors as name_0, name_1, ...).
+`/joint_states` carries a sensor_msgs/msg/JointState for viewers, `/rtde/events` an
+rcl_interfaces/msg/Log for each mark or message.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ur_energy_model.telemetry.bag.cdr import CdrBuilder, CdrParser, Template
+from ur_energy_model.telemetry.fields import FIELDS, Field, column_names
+
+Array = NDArray[np.float64]
+
+TELEMETRY_TOPIC = "/rtde/joint_telemetry"
+JOINT_STATES_TOPIC = "/joint_states"
+EVENTS_TOPIC = "/rtde/events"
+JOINT_NAMES = (
+    "shoulder_pan_joint", "shoulder_lift_joint", "elbow_joint",
+    "wrist_1_joint", "wrist_2_joint", "wrist_3_joint",
+)  # fmt: skip
+ROBOT = "robot"
+_INDEXED = re.compile(r"(.+)_(\d+)")
+
+
+@dataclass(frozen=True)
+class TelemetryLayout:
+    """Where each field is in a DynamicJointState message of constant layout.
+
+    Attributes:
+        template: the message.
+        places: for each field the positions of its values among all values of a message.
+    """
+
+    template: Template
+    places: Mapping[str, tuple[int, ...]]
+
+    @classmethod
+    def of_fields(
+        cls, names: Iterable[str], joint_names: Sequence[str] = JOINT_NAMES
+    ) -> TelemetryLayout:
+        """Layout for fields of the table, which must contain `timestamp`."""
+        fields = [FIELDS[name] for name in names]
+        joint = [field.name for field in fields if field.per_joint]
+        robot = [name for f in fields if not f.per_joint for name in column_names(f)]
+        builder = CdrBuilder()
+        builder.u32(0)
+        builder.u32(0)
+        builder.string("")
+        builder.strings((*joint_names, ROBOT))
+        builder.u32(len(joint_names) + 1)
+        for interfaces in (*[joint] * len(joint_names), robot):
+            builder.strings(interfaces)
+            builder.doubles(len(interfaces))
+        return cls.of_message(bytes(builder.body))
+
+    @classmethod
+    def of_message(cls, message: bytes) -> TelemetryLayout:
+        """Layout of a message that somebody wrote.
+
+        Raises:
+            CdrError: it is not a DynamicJointState.
+        """
+        parser = CdrParser(message)
+        parser.u32()
+        parser.u32()
+        parser.string()
+        groups = parser.strings()
+        count = parser.u32()
+        interfaces: list[tuple[str, ...]] = []
+        blocks: list[tuple[int, int]] = []
+        for _ in range(min(count, len(groups))):
+            interfaces.append(parser.strings())
+            blocks.append(parser.doubles())
+        return cls(Template(message, tuple(blocks)), _places(groups, interfaces, blocks))
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Fields of the table that the message has, in the table's order."""
+        return tuple(name for name in FIELDS if name in self.places)
+
+    def offset_of(self, name: str) -> int:
+        """Byte in the message at which the (first) value of a field is."""
+        place = self.places[name][0]
+        for offset, count in self.template.blocks:
+            if place < count:
+                return offset + 8 * place
+            place -= count
+        raise KeyError(name)
+
+    def encode(self, stamp: NDArray[np.int64], columns: Mapping[str, Array]) -> NDArray[np.uint8]:
+        """Messages [n, size] of samples."""
+        values = np.empty((len(stamp), self.template.width))
+        for name, place in self.places.items():
+            values[:, place] = np.asarray(columns[name]).reshape(len(stamp), len(place))
+        return self.template.encode(stamp, values)
+
+    def decode(
+        self, messages: NDArray[np.uint8], names: Sequence[str]
+    ) -> tuple[NDArray[np.int64], dict[str, Array]]:
+        """Stamps [n] (ns) and columns of messages [n, size]."""
+        stamp, values = self.template.decode(messages)
+        columns = {}
+        for name in names:
+            place = self.places[name]
+            columns[name] = values[:, place[0]].copy() if len(place) == 1 else values[:, place]
+        return stamp, columns
+
+
+def _places(
+    groups: Sequence[str], interfaces: Sequence[Sequence[str]], blocks: Sequence[tuple[int, int]]
+) -> dict[str, tuple[int, ...]]:
+    """Positions of the values of each field that the message has as a whole."""
+    joints = _joints(groups, interfaces)
+    found: dict[str, dict[int, int]] = {}
+    start = 0
+    for group, names, (_, count) in zip(groups, interfaces, blocks, strict=False):
+        for i, name in enumerate(names[:count]):
+            key, element = _element(name, joints.index(group) if group in joints else None)
+            if key is not None:
+                found.setdefault(key, {})[element] = start + i
+        start += count
+    width = {
+        name: len(joints) if field.per_joint else field.width for name, field in FIELDS.items()
+    }
+    return {
+        name: tuple(found[name][k] for k in range(width[name]))
+        for name in FIELDS
+        if name in found and len(found[name]) == width[name]
+    }
+
+
+def _joints(groups: Sequence[str], interfaces: Sequence[Sequence[str]]) -> tuple[str, ...]:
+    """Names of the joints: UR's in their own order, those of other arms in the message's."""
+    if any(group in JOINT_NAMES for group in groups):
+        return JOINT_NAMES
+    return tuple(
+        group
+        for group, names in zip(groups, interfaces, strict=False)
+        if group != ROBOT and any(name in FIELDS and FIELDS[name].per_joint for name in names)
+    )
+
+
+def _element(interface: str, joint: int | None) -> tuple[str | None, int]:
+    """Field and element that an interface of a joint, or of another group, stands for."""
+    field = FIELDS.get(interface)
+    if joint is not None:
+        return (interface, joint) if field is not None and field.per_joint else (None, 0)
+    if field is not None:
+        return (interface, 0) if field.width == 1 else (None, 0)
+    match = _INDEXED.fullmatch(interface)
+    if match is None:
+        return None, 0
+    base: Field | None = FIELDS.get(match[1])
+    if base is None or base.width == 1 or int(match[2]) >= base.width:
+        return None, 0
+    return base.name, int(match[2])
+
+
+@dataclass(frozen=True)
+class JointStateLayout:
+    """JointState messages: position, velocity, and motor current as effort, as UR's driver does."""
+
+    template: Template
+    columns: tuple[str, ...]
+
+    @classmethod
+    def of_fields(
+        cls, names: Iterable[str], joint_names: Sequence[str] = JOINT_NAMES
+    ) -> JointStateLayout | None:
+        """Layout for the fields recorded, None where positions are not among them."""
+        recorded = set(names)
+        if "actual_q" not in recorded:
+            return None
+        wanted = ("actual_q", "actual_qd", "actual_current")
+        builder = CdrBuilder()
+        builder.u32(0)
+        builder.u32(0)
+        builder.string("")
+        builder.strings(joint_names)
+        for name in wanted:
+            builder.doubles(len(joint_names) if name in recorded else 0)
+        template = Template(bytes(builder.body), tuple(builder.blocks))
+        return cls(template, tuple(name for name in wanted if name in recorded))
+
+    def encode(self, stamp: NDArray[np.int64], columns: Mapping[str, Array]) -> NDArray[np.uint8]:
+        """Messages [n, size] of samples."""
+        return self.template.encode(stamp, np.hstack([columns[name] for name in self.columns]))
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that happened while recording.
+
+    Attributes:
+        stamp: host time [ns since the epoch].
+        kind: "mark", "message", "gap", ...
+        text: for people.
+        level: 20 information, 30 warning, 40 error (rcl_interfaces/msg/Log).
+    """
+
+    stamp: int
+    kind: str
+    text: str
+    level: int = 20
+
+    def encode(self) -> bytes:
+        """An rcl_interfaces/msg/Log message."""
+        builder = CdrBuilder()
+        seconds, nanoseconds = divmod(self.stamp, 1_000_000_000)
+        builder.u32(seconds)
+        builder.u32(nanoseconds)
+        builder.u8(self.level)
+        for text in (self.kind, self.text, "", ""):
+            builder.string(text)
+        builder.u32(0)
+        return bytes(builder.body)
+
+    @classmethod
+    def decode(cls, message: bytes) -> Event:
+        """Read an rcl_interfaces/msg/Log message.
+
+        Raises:
+            CdrError: it is not one.
+        """
+        parser = CdrParser(message)
+        seconds, nanoseconds, level = parser.u32(), parser.u32(), parser.u8()
+        return cls(seconds * 1_000_000_000 + nanoseconds, parser.string(), parser.string(), level)

@@ -1,0 +1,248 @@
+"""Writes MCAP files in whole chunks: what was written stays readable whatever happens next."""
+
+from __future__ import annotations
+
+import errno
+import os
+import struct
+import zlib
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import zstandard
+from numpy.typing import NDArray
+
+from ur_energy_model import __version__
+from ur_energy_model.telemetry.bag.mcap_format import (
+    MAGIC,
+    Channel,
+    ChunkIndex,
+    Op,
+    Schema,
+    Summary,
+    metadata_record,
+    provisional_tail,
+    record,
+    text,
+)
+from ur_energy_model.telemetry.bag.message_types import MessageType
+
+LIBRARY = f"ur_energy_model {__version__}"
+COMPRESSION = "zstd"
+_MESSAGE = [
+    ("op", "u1"), ("length", "<u8"), ("channel", "<u2"), ("sequence", "<u4"),
+    ("log_time", "<u8"), ("publish_time", "<u8"),
+]  # fmt: skip
+
+
+def channel_of(number: int, topic: str, kind: MessageType) -> tuple[Channel, Schema]:
+    """Definition of a topic; its schema gets the same number."""
+    metadata = {"offered_qos_profiles": "", "topic_type_hash": kind.digest}
+    schema = Schema(number, kind.name, "ros2msg", kind.definition)
+    return Channel(number, number, topic, metadata=metadata), schema
+
+
+@dataclass(frozen=True)
+class Block:
+    """Messages of one channel: times [n] (ns, not decreasing) and payloads [n, size]."""
+
+    channel: int
+    time: NDArray[np.int64]
+    payload: NDArray[np.uint8]
+
+
+class McapWriter:
+    """One MCAP file that is valid after every chunk.
+
+    Behind the last chunk there is always a footer, which the next chunk overwrites in the same
+    system call: a killed process leaves a file that every reader opens.
+
+    Args:
+        path: file to create; it must not exist.
+        durable: wait after each chunk until it is on the disk, for the sake of power cuts.
+        level: of the zstd compression.
+
+    Raises:
+        OSError: from every method, where the disk refuses.
+    """
+
+    def __init__(self, path: Path, *, durable: bool = False, level: int = 1) -> None:
+        self.path = path
+        self.summary = Summary()
+        self._durable = durable
+        self._compressor = zstandard.ZstdCompressor(level=level)
+        self._sequence: dict[int, int] = {}
+        self._file = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644)
+        self._end = 0
+        head = MAGIC + record(Op.HEADER, text("ros2") + text(LIBRARY))
+        try:
+            self._append(head)
+        except OSError:
+            self.abandon()
+            with suppress(OSError):
+                path.unlink()
+            raise
+
+    @property
+    def size(self) -> int:
+        """Bytes written so far, the footer left out."""
+        return self._end
+
+    def add_channel(self, channel: Channel, schema: Schema) -> None:
+        """Add a topic."""
+        known = schema in self.summary.schemas
+        self._append((b"" if known else schema.encode()) + channel.encode())
+        if not known:
+            self.summary.schemas.append(schema)
+        self.summary.channels.append(channel)
+        self.summary.counts[channel.id] = 0
+        self._sequence[channel.id] = 0
+
+    def add_metadata(self, name: str, values: Mapping[str, str]) -> None:
+        """Add named key-value pairs where the file ends now."""
+        data = metadata_record(name, values)
+        place = self._end
+        self._append(data)
+        self.summary.metadata.append((name, place, len(data)))
+
+    def write_chunk(self, blocks: Sequence[Block]) -> None:
+        """Write messages as one chunk, in the order of their times."""
+        blocks = [block for block in blocks if len(block.time)]
+        if not blocks:
+            return
+        body, offsets = self._interleave(blocks)
+        entries: dict[int, list[NDArray[np.int64]]] = {}
+        for block, offset in zip(blocks, offsets, strict=True):
+            entries.setdefault(block.channel, []).append(np.stack([block.time, offset], axis=1))
+        self.write_body(body, {channel: np.concatenate(each) for channel, each in entries.items()})
+
+    def write_body(self, body: bytes, index: Mapping[int, NDArray[np.int64]]) -> None:
+        """Write message records as one chunk.
+
+        Args:
+            body: the records.
+            index: for each channel in it the log time [ns] and offset of its messages [n, 2].
+        """
+        packed = self._compressor.compress(body)
+        start = min(int(entries[:, 0].min()) for entries in index.values())
+        end = max(int(entries[:, 0].max()) for entries in index.values())
+        chunk = record(
+            Op.CHUNK,
+            struct.pack("<3QI", start, end, len(body), zlib.crc32(body))
+            + text(COMPRESSION)
+            + struct.pack("<Q", len(packed))
+            + packed,
+        )
+        indexes, places = b"", {}
+        for channel, entries in index.items():
+            places[channel] = self._end + len(chunk) + len(indexes)
+            content = entries.astype("<u8").tobytes()
+            head = struct.pack("<HI", channel, len(content))
+            indexes += record(Op.MESSAGE_INDEX, head + content)
+        place = self._end
+        self._append(chunk + indexes)
+        self.summary.chunks.append(
+            ChunkIndex(
+                start,
+                end,
+                place,
+                len(chunk),
+                places,
+                len(indexes),
+                COMPRESSION,
+                len(packed),
+                len(body),
+            )
+        )
+        for channel, entries in index.items():
+            self.summary.counts[channel] += len(entries)
+
+    def check(self) -> None:
+        """Check that the path still leads to the file.
+
+        Raises:
+            OSError: it was deleted, or its mount has vanished.
+        """
+        here, there = os.fstat(self._file), self.path.stat()
+        if (here.st_dev, here.st_ino) != (there.st_dev, there.st_ino):
+            raise FileNotFoundError(errno.ENOENT, "the file has vanished", str(self.path))
+
+    def close(self) -> None:
+        """Write the summary and close the file; the file is closed even where that fails."""
+        if self._file < 0:
+            return
+        try:
+            tail = self.summary.tail(self._end)
+            self._write(tail)
+            os.ftruncate(self._file, self._end + len(tail))
+            os.fsync(self._file)
+        except OSError:
+            self._restore_tail()
+            raise
+        finally:
+            self.abandon()
+
+    def abandon(self) -> None:
+        """Close the file as it is."""
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+    def _append(self, data: bytes) -> None:
+        try:
+            self._write(data + provisional_tail())
+            if self._durable:
+                os.fdatasync(self._file)
+        except OSError:
+            self._restore_tail()
+            raise
+        self._end += len(data)
+
+    def _restore_tail(self) -> None:
+        """After a failed write: what was written before stays a valid file, if the disk allows."""
+        with suppress(OSError):
+            os.ftruncate(self._file, self._end)
+            self._write(provisional_tail())
+
+    def _write(self, data: bytes) -> None:
+        view, place = memoryview(data), self._end
+        while view:
+            written = os.pwrite(self._file, view, place)
+            view, place = view[written:], place + written
+
+    def _interleave(self, blocks: Sequence[Block]) -> tuple[bytes, list[NDArray[np.int64]]]:
+        """Message records of all blocks in order of time, and the offset of each record."""
+        rows = [self._records(block) for block in blocks]
+        if len(blocks) == 1:
+            size = rows[0].shape[1]
+            return rows[0].tobytes(), [np.arange(len(rows[0]), dtype=np.int64) * size]
+        owner = np.repeat(np.arange(len(blocks)), [len(row) for row in rows])
+        number = np.concatenate([np.arange(len(row)) for row in rows])
+        order = np.argsort(np.concatenate([block.time for block in blocks]), kind="stable")
+        owner, number = owner[order], number[order]
+        sizes = np.array([row.shape[1] for row in rows])[owner]
+        starts = np.cumsum(sizes) - sizes
+        cuts = np.flatnonzero((np.diff(owner) != 0) | (np.diff(number) != 1)) + 1
+        edges = [0, *cuts.tolist(), len(order)]
+        body = b"".join(
+            rows[owner[first]][number[first] : number[first] + stop - first].tobytes()
+            for first, stop in pairwise(edges)
+        )
+        return body, [starts[owner == i] for i in range(len(blocks))]
+
+    def _records(self, block: Block) -> NDArray[np.uint8]:
+        """Message records [n, size]."""
+        count, size = block.payload.shape
+        records = np.empty(count, np.dtype([*_MESSAGE, ("payload", "u1", (size,))]))
+        records["op"] = Op.MESSAGE
+        records["length"] = 22 + size
+        records["channel"] = block.channel
+        records["sequence"] = self._sequence[block.channel] + np.arange(count)
+        self._sequence[block.channel] += count
+        records["log_time"] = records["publish_time"] = block.time
+        records["payload"] = block.payload
+        return records.view(np.uint8).reshape(count, -1)

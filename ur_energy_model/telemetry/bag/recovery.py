@@ -1,0 +1,109 @@
+"""Makes bags whole again after a crash, a power cut or damage: `ur_energy recover`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ur_energy_model.errors import RecordingError
+from ur_energy_model.telemetry.bag.files import bag_files, file_number
+from ur_energy_model.telemetry.bag.layout import TELEMETRY_TOPIC
+from ur_energy_model.telemetry.bag.metadata import (
+    FILE_NAME,
+    BagMetadata,
+    FileEntry,
+    TopicEntry,
+    gaps_to_text,
+    read_metadata,
+)
+from ur_energy_model.telemetry.bag.salvage import Salvage, rewrite
+from ur_energy_model.telemetry.samples import Gap
+
+
+@dataclass(frozen=True)
+class Recovery:
+    """What became of a bag.
+
+    Attributes:
+        samples: readable now.
+        files: of the bag.
+        problems: what was not intact, a line each.
+    """
+
+    samples: int
+    files: int
+    problems: tuple[str, ...]
+
+
+def recover_bag(path: Path) -> Recovery:
+    """Rebuild the files of a bag from what is intact in them, and its metadata.yaml.
+
+    Each file is written anew beside the old one and takes its place when it is complete.
+
+    Args:
+        path: rosbag2 directory, or a single .mcap file.
+
+    Raises:
+        RecordingError: no bag, nothing readable in it, or the disk refuses.
+    """
+    files = [path] if path.is_file() else sorted(path.glob("*.mcap"), key=file_number)
+    if not files:
+        bag_files(path)  # says what is wrong with the path
+        raise RecordingError(path, "has no .mcap files", "name a bag that ur_energy recorded")
+    salvages: list[tuple[Path, Salvage]] = []
+    problems: list[str] = []
+    try:
+        for file in files:
+            salvage = rewrite(file)
+            problems += [f"{file.name}: {problem}" for problem in salvage.problems]
+            if salvage.samples or not salvage.damaged:
+                salvages.append((file, salvage))
+            else:
+                problems.append(f"{file.name}: nothing in it is readable, it is left out")
+        samples = sum(salvage.samples for _, salvage in salvages)
+        if samples == 0:
+            raise RecordingError(path, "holds no sample that could be read", "record again")
+        if path.is_dir():
+            problems += _rebuild_metadata(path, salvages)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise RecordingError(path, f"cannot be rewritten ({reason})", "check the disk") from None
+    return Recovery(samples, len(salvages), tuple(problems))
+
+
+def _rebuild_metadata(folder: Path, salvages: list[tuple[Path, Salvage]]) -> list[str]:
+    """Write metadata.yaml; returns what was not right with the old one."""
+    entries: list[FileEntry] = []
+    counts: dict[str, int] = {}
+    kinds: dict[str, tuple[str, str]] = {}
+    gaps: list[Gap] = []
+    custom: dict[str, str] = {}
+    first = 0
+    for file, salvage in salvages:
+        summary = salvage.summary
+        entries.append(FileEntry(file.name, summary.start_time, summary.end_time, summary.messages))
+        schemas = {schema.id: schema.name for schema in summary.schemas}
+        for channel in summary.channels:
+            counts[channel.topic] = counts.get(channel.topic, 0) + summary.counts[channel.id]
+            digest = channel.metadata.get("topic_type_hash", "")
+            kinds[channel.topic] = schemas.get(channel.schema_id, ""), digest
+        gaps += [replace(gap, index=gap.index + first) for gap in salvage.gaps]
+        custom = {**salvage.custom, **custom}
+        first += salvage.samples
+    problems = _faults_of_old_metadata(folder, first)
+    custom["gaps"] = gaps_to_text(gaps)
+    topics = [TopicEntry(name, *kinds[name], counts[name]) for name in kinds]
+    BagMetadata(entries, topics, custom).write(folder)
+    return problems
+
+
+def _faults_of_old_metadata(folder: Path, samples: int) -> list[str]:
+    if not (folder / FILE_NAME).exists():
+        return [f"{FILE_NAME} was missing"]
+    try:
+        counted = read_metadata(folder).messages.get(TELEMETRY_TOPIC, 0)
+    except RecordingError:
+        return [f"{FILE_NAME} was not readable"]
+    if counted > samples:
+        return [f"{counted - samples} of the {counted} samples that {FILE_NAME} counts are gone"]
+    return []

@@ -1,0 +1,97 @@
+"""Bags: telemetry at rest, as rosbag2 directories with MCAP storage."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from typing_extensions import Self
+
+from ur_energy_model.telemetry.bag.layout import Event
+from ur_energy_model.telemetry.bag.reader import iterate_bag, read_bag, read_events
+from ur_energy_model.telemetry.bag.writer import BagWriter
+from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
+
+__all__ = ["BagSource", "BagWriter", "Event", "iterate_bag", "read_bag", "read_events"]
+
+DEFAULT_RATE = 500.0
+"""Of a bag that does not tell its own [Hz]."""
+
+
+class BagSource:
+    """A bag as a TelemetrySource.
+
+    Args:
+        path: of the bag.
+        fields: names wanted, None for all.
+        real_time: hand samples out at the pace they were recorded at (gaps at most a second);
+            otherwise as fast as they are asked for.
+        batch_seconds: time span of a batch.
+
+    Raises:
+        RecordingError: on entering: not a bag, or one that cannot be read.
+    """
+
+    def __init__(
+        self,
+        path: Path | str,
+        *,
+        fields: Sequence[str] | None = None,
+        real_time: bool = False,
+        batch_seconds: float = 0.05,
+    ) -> None:
+        self._path, self._fields, self._batch_seconds = Path(path), fields, batch_seconds
+        self._real_time = real_time
+        self._next: Telemetry | None = None
+        self._due = 0.0
+        self._last: float | None = None
+
+    @property
+    def info(self) -> RecordingInfo:
+        """What made the bag; known after the source was entered."""
+        return self._info
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """RTDE names of the columns."""
+        return self._names
+
+    def __enter__(self) -> Self:
+        first = next(iterate_bag(self._path, self._fields, samples=1))
+        samples = max(1, round(self._batch_seconds * (first.info.rate or DEFAULT_RATE)))
+        self._batches = iterate_bag(self._path, self._fields, samples)
+        self._next = next(self._batches)
+        self._info, self._names = self._next.info, tuple(self._next.columns)
+        self._due = time.monotonic()
+        return self
+
+    def read(self, timeout: float) -> Telemetry | None:
+        """Next batch; None where it is not due within the timeout.
+
+        Raises:
+            EOFError: the bag is at its end.
+            RecordingError: the bag is damaged.
+        """
+        if self._next is None:
+            raise EOFError
+        if self._real_time:
+            batch = self._next
+            start = self._last if self._last is not None else float(batch.time[0])
+            due = self._due + min(max(float(batch.time[-1]) - start, 0.0), 1.0)
+            wait = due - time.monotonic()
+            if wait > timeout:
+                time.sleep(max(timeout, 0.0))
+                return None
+            time.sleep(max(wait, 0.0))
+            self._due = due
+            self._last = float(batch.time[-1])
+        batch, self._next = self._next, next(self._batches, None)
+        return batch
+
+    def close(self) -> None:
+        """Release the bag."""
+        self._next = None
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

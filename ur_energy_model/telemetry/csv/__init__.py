@@ -1,0 +1,1 @@
+"""CSV recordings of RTDE data, read strictly and in bounded memory."""

@@ -1,0 +1,237 @@
+"""Which columns of a CSV recording belong to which RTDE field."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from ur_energy_model.errors import RecordingError
+from ur_energy_model.telemetry.csv.units import split_unit, time_factor, unit_factor
+from ur_energy_model.telemetry.fields import FIELDS, column_names
+
+TIME = "timestamp"
+_TIME_NAMES = ("timestamp", "time", "t", "time_stamp", "datetime", "date_time", "seconds")
+"""Names of a time column, the first one that is there counts."""
+
+
+@dataclass(frozen=True)
+class CsvHeader:
+    """What the columns of a file are.
+
+    Attributes:
+        names: of all columns.
+        places: for each field that is there as a whole, its columns.
+        factors: of columns that are not in the field's SI unit.
+        time_factor: seconds in the stated unit of time, None where none is stated.
+        unknown: columns that no field has.
+        incomplete: fields of which only some elements are there.
+        remarks: what was taken for something else, a line each.
+    """
+
+    names: tuple[str, ...]
+    places: Mapping[str, tuple[int, ...]]
+    factors: Mapping[int, float] = field(default_factory=dict)
+    time_factor: float | None = None
+    unknown: tuple[str, ...] = ()
+    incomplete: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def time_column(self) -> int:
+        """Column of the time."""
+        return self.places[TIME][0]
+
+    def without(self, fields: Sequence[str]) -> CsvHeader:
+        """The same less some fields."""
+        places = {name: place for name, place in self.places.items() if name not in fields}
+        return replace(self, places=places)
+
+
+@dataclass
+class _Found:
+    """Columns found so far, by field and index as the file counts them."""
+
+    elements: dict[str, dict[int, int]] = field(default_factory=dict)
+    units: dict[int, str] = field(default_factory=dict)
+    unknown: list[int] = field(default_factory=list)
+
+
+def parse_header(path: Path, names: Sequence[str], joints: int = 6) -> CsvHeader:
+    """Columns of a recording from the names in its header line.
+
+    Names are RTDE field names with an index from 0 (`actual_q_0`, `actual_q[0]`, `actual_q0`; an
+    index from 1 throughout a field is understood), in any case, with or without a unit in
+    brackets. The time may also be called time, t or datetime.
+
+    Raises:
+        RecordingError: no time column, a column twice, or a unit that cannot be converted.
+    """
+    found = _Found()
+    known = _spellings(joints)
+    stems = [split_unit(name) for name in names]
+    time_column, stated = _time_column(stems)
+    for column, (stem, unit) in enumerate(stems):
+        if column == time_column:
+            continue
+        element = _element(stem, known)
+        if element is None:
+            found.unknown.append(column)
+            continue
+        name, index = element
+        if index in found.elements.setdefault(name, {}):
+            raise RecordingError(path, "is there twice", "name each column once", field=stem)
+        found.elements[name][index] = column
+        if unit is not None:
+            found.units[column] = unit
+    if time_column is None:
+        raise RecordingError(
+            path,
+            f"column is missing from the first line ({_shown(names)})",
+            "record with a header of RTDE field names, or name the columns with --columns",
+            field=TIME,
+        )
+    header = _assembled(path, tuple(names), found, joints)
+    remarks = header.remarks
+    if names[time_column].strip().lower() != TIME:
+        remarks = (f"column '{names[time_column]}' is taken for the time", *remarks)
+    return replace(
+        header,
+        places={TIME: (time_column,), **header.places},
+        time_factor=stated,
+        remarks=remarks,
+    )
+
+
+def parse_columns(path: Path, text: str, count: int, joints: int = 6) -> CsvHeader:
+    """Columns from a list of names such as `timestamp,actual_q,actual_qd,-`.
+
+    A field with several values stands for all of them (`actual_q`, also `actual_q[6]` and
+    `actual_q_0..5`), `actual_q_0` for one; `-` skips a column, `-[3]` three.
+
+    Raises:
+        RecordingError: an unknown name, or another number of columns than the file has.
+    """
+    names: list[str] = []
+    for entry in filter(None, (part.strip() for part in text.split(","))):
+        names.extend(_expanded(path, entry, joints))
+    if len(names) != count:
+        raise RecordingError(
+            path,
+            f"has {count} columns, and --columns names {len(names)}",
+            "name every column; '-' skips one, '-[3]' three",
+        )
+    header = parse_header(path, names, joints)
+    return replace(header, unknown=tuple(name for name in header.unknown if name != "-"))
+
+
+def _shown(names: Sequence[str]) -> str:
+    """The first names, in a line."""
+    shown = ", ".join(name[:30] for name in names[:4])
+    return f"it has {shown}{' ...' if len(names) > 4 else ''}"
+
+
+def _expanded(path: Path, entry: str, joints: int) -> list[str]:
+    skip = re.fullmatch(r"-(?:\[(\d{1,4})\])?", entry)
+    if skip is not None:
+        return ["-"] * int(skip.group(1) or 1)
+    stem, unit = split_unit(entry)
+    end = "" if unit is None else f" [{unit}]"
+    if stem.lower() in _TIME_NAMES:
+        return [entry]
+    known = {name.lower(): name for name in FIELDS}
+    several = re.fullmatch(r"(.+?)(?:\[(\d{1,4})\]|_(\d)\.\.(\d))", stem)
+    size = first = last = None
+    name = known.get(stem.lower())
+    if name is None and several is not None:
+        base, size, first, last = several.groups()
+        name = known.get(base.lower())
+    if name is None:
+        if _element(stem, _spellings(joints)) is None:
+            raise _unknown(path, stem)
+        return [entry]
+    whole = column_names(FIELDS[name], joints)
+    if size is not None and int(size) != len(whole):
+        raise RecordingError(
+            path, f"has {len(whole)} values, not {size}", "correct --columns", field=name
+        )
+    part = whole if first is None or last is None else whole[int(first) : int(last) + 1]
+    return [f"{column}{end}" for column in part]
+
+
+def _unknown(path: Path, name: str) -> RecordingError:
+    near = difflib.get_close_matches(name, list(FIELDS), 1, 0.6)
+    remedy = f"did you mean {near[0]}?" if near else "'-' skips a column"
+    return RecordingError(path, "is no RTDE field name", remedy, field=name)
+
+
+def _time_column(stems: Sequence[tuple[str, str | None]]) -> tuple[int | None, float | None]:
+    """Column of the time, and seconds in its stated unit."""
+    for wanted in _TIME_NAMES:
+        for column, (stem, unit) in enumerate(stems):
+            name = re.sub(r"[\s.-]+", "_", stem.strip().lower())
+            if name == wanted:
+                return column, None if unit is None else time_factor(unit)
+            head, _, tail = name.rpartition("_")
+            if head == wanted and time_factor(tail) is not None:
+                return column, time_factor(tail)
+    return None, None
+
+
+def _spellings(joints: int) -> dict[str, tuple[str, int]]:
+    """Field and index by the lower-case name of a column."""
+    out: dict[str, tuple[str, int]] = {}
+    for each in FIELDS.values():
+        columns = column_names(each, joints)
+        for index, column in enumerate(columns):
+            out[column.lower()] = (each.name, index)
+        if len(columns) > 1:
+            out[f"{each.name}_{len(columns)}".lower()] = (each.name, len(columns))
+    return out
+
+
+def _element(stem: str, known: Mapping[str, tuple[str, int]]) -> tuple[str, int] | None:
+    """Field and index, as the file counts, of a column's name."""
+    plain = stem.strip().lower()
+    if plain in known:
+        return known[plain]
+    plain = re.sub(r"[\s.\-\[\](){}]+", "_", plain).strip("_")
+    return known.get(plain) or known.get(re.sub(r"(?<=[a-z])(\d+)$", r"_\1", plain))
+
+
+def _assembled(path: Path, names: tuple[str, ...], found: _Found, joints: int) -> CsvHeader:
+    """Whole fields in the order of the table."""
+    places: dict[str, tuple[int, ...]] = {}
+    factors: dict[int, float] = {}
+    incomplete, remarks = [], []
+    for each in FIELDS.values():
+        there = found.elements.get(each.name, {})
+        if not there:
+            continue
+        size = len(column_names(each, joints))
+        if set(there) == set(range(1, size + 1)):
+            there = {index - 1: column for index, column in there.items()}
+            remarks.append(f"{each.name} counts from 1; column {each.name}_1 is the first")
+        if not set(range(size)) <= set(there):
+            incomplete.append(each.name)
+            continue
+        places[each.name] = tuple(there[index] for index in range(size))
+        for column in places[each.name]:
+            unit = found.units.get(column)
+            factor = 1.0 if unit is None else unit_factor(each, unit)
+            if factor is None:
+                raise RecordingError(
+                    path,
+                    f"is in {unit}, which cannot be converted to {each.unit}",
+                    "convert it, or skip the column with --columns",
+                    field=each.name,
+                )
+            if factor != 1.0:
+                factors[column] = factor
+        if any(column in factors for column in places[each.name]):
+            unit = found.units[places[each.name][0]]
+            remarks.append(f"{each.name} converted from {unit} to {each.unit}")
+    unknown = tuple(names[column] for column in found.unknown)
+    return CsvHeader(names, places, factors, None, unknown, tuple(incomplete), tuple(remarks))

@@ -1,0 +1,153 @@
+"""Reads CSV recordings of RTDE data, plain or gzipped, in bounded memory.
+
+With a header line of RTDE field names, as ur_rtde's recorder and Universal Robots' Python client
+write it, or with names told; separated by commas, semicolons, tabs or blanks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ur_energy_model.telemetry.csv.file import CsvFile, nominal_period
+from ur_energy_model.telemetry.csv.header import TIME
+from ur_energy_model.telemetry.csv.opening import CsvOptions
+from ur_energy_model.telemetry.fields import ENERGY_FIELDS
+from ur_energy_model.telemetry.samples import (
+    Gap,
+    RecordingInfo,
+    Telemetry,
+    concatenate,
+    find_gaps,
+)
+
+__all__ = ["NEXT_FILE", "CsvImport", "CsvOptions", "nominal_rate", "read_csv"]
+
+Array = NDArray[np.float64]
+NEXT_FILE = "next file"
+
+
+def read_csv(
+    paths: Sequence[Path | str],
+    robot: str | None,
+    *,
+    joints: int = 6,
+    options: CsvOptions | None = None,
+    note: Callable[[str], None] | None = None,
+) -> Telemetry:
+    """Read recordings of one robot whole, one after the other.
+
+    Args:
+        paths: at least one file.
+        robot: description name to put into the recording's information.
+        joints: number of joints of the arm, where options are not given.
+        options: how to read the files.
+        note: told of missing fields, ignored columns and rows left out, a line each.
+
+    Returns:
+        Their samples with the fields that all of them have, and a gap between files.
+
+    Raises:
+        RecordingError: a file that cannot be read or used, with place and remedy.
+    """
+    told = CsvOptions(joints=joints) if options is None else options
+    return concatenate(list(CsvImport(paths, robot, told, note)))
+
+
+def nominal_rate(time: Array) -> float | None:
+    """Sample rate [Hz] of a recording; None where fewer than nine steps in ten agree on one."""
+    return _rate(nominal_period(np.diff(time)))
+
+
+def _rate(period: float | None) -> float | None:
+    return None if period is None else round(1.0 / period, 3)
+
+
+@dataclass
+class _Clock:
+    """Finds the gaps of one file's batches."""
+
+    period: float | None
+    typical: float
+    last: float | None = None
+
+    def gaps(self, time: Array) -> tuple[Gap, ...]:
+        """Gaps in and in front of the next samples [n], s."""
+        before = [] if self.last is None else [self.last]
+        found = find_gaps(np.array([*before, *time]), self.period, typical=self.typical)
+        self.last = float(time[-1])
+        return tuple(replace(gap, index=gap.index - len(before)) for gap in found)
+
+
+class CsvImport:
+    """CSV recordings of one robot, one after the other, in batches.
+
+    Args:
+        paths: at least one file.
+        robot: description name to put into the recording's information.
+        options: how to read the files.
+        note: told of missing fields, ignored columns and rows left out, a line each.
+
+    Attributes:
+        info: what made the recording.
+        fields: names of the columns: those that all files have.
+        duration: time covered by the samples so far, gaps left out [s].
+
+    Raises:
+        RecordingError: a file that cannot be read or used, with place and remedy; some faults
+            show only while iterating.
+    """
+
+    def __init__(
+        self,
+        paths: Sequence[Path | str],
+        robot: str | None,
+        options: CsvOptions,
+        note: Callable[[str], None] | None = None,
+    ) -> None:
+        tell = note if note is not None else (lambda text: None)
+        self._files = [CsvFile(Path(path), options, tell) for path in paths]
+        first = self._files[0]
+        places = [file.header.places for file in self._files]
+        self.fields = tuple(name for name in places[0] if all(name in each for each in places))
+        for field in places[0]:
+            if field not in self.fields:
+                tell(f"{field}: left out, because not all files have it")
+        missing = [name for name in ENERGY_FIELDS if name not in self.fields]
+        if missing:
+            tell(f"missing fields: {', '.join(missing)}")
+        extra = {"imported_from": first.path.name}
+        if first.time_zone is not None:
+            extra["time_zone"] = first.time_zone
+        self.duration = 0.0
+        self.info = RecordingInfo(
+            source=str(first.path),
+            robot=robot,
+            rate=_rate(first.period),
+            payload_mass=first.payload,
+            extra=extra,
+        )
+
+    def __iter__(self) -> Iterator[Telemetry]:
+        """Samples in order; a gap at index 0 is one in front of a batch."""
+        end: float | None = None
+        self.duration = 0.0
+        for file in self._files:
+            clock = _Clock(file.period, file.typical_step)
+            last = end
+            for columns in file.batches(list(self.fields)):
+                time = columns[TIME]
+                gaps = clock.gaps(time)
+                if last is not None:
+                    gaps = (Gap(0, last, float(time[0]), 0, NEXT_FILE), *gaps)
+                    last = None
+                batch = Telemetry(time, columns, self.info, gaps)
+                self.duration += batch.duration
+                if end is not None and not any(gap.index == 0 for gap in gaps):
+                    self.duration += float(time[0]) - end
+                end = float(time[-1])
+                yield batch

@@ -1,0 +1,140 @@
+"""What a CSV file is: its dialect, the names of its columns, and where its rows begin."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ur_energy_model.errors import RecordingError
+from ur_energy_model.telemetry.csv.clock import is_date, time_zone
+from ur_energy_model.telemetry.csv.header import CsvHeader, parse_columns, parse_header
+from ur_energy_model.telemetry.csv.layouts import LAYOUTS
+from ur_energy_model.telemetry.csv.rows import RowReader, is_comment
+from ur_energy_model.telemetry.csv.shape import headerless, is_header, numbered, shape_of
+from ur_energy_model.telemetry.csv.text import CsvText, Dialect, find_dialect
+from ur_energy_model.telemetry.plausibility import ANY_ARM, Limits
+
+HEAD = 200
+"""Lines at the beginning of a file that tell what it is."""
+MAX_COLUMNS = 5000
+"""Most columns of a file; everything that arms send makes fewer than 600."""
+
+
+@dataclass(frozen=True)
+class CsvOptions:
+    """How to read CSV recordings.
+
+    Attributes:
+        joints: number of joints of the arm.
+        columns: names of the columns in order, in place of a header line; None for the file's own.
+        layout: name of a known layout, in place of columns.
+        limits: lowest and highest possible values by field.
+    """
+
+    joints: int = 6
+    columns: str | None = None
+    layout: str | None = None
+    limits: Limits = field(default_factory=lambda: ANY_ARM)
+
+    def names(self, source: Path) -> str | None:
+        """Names of the columns, where told.
+
+        Raises:
+            RecordingError: no such layout, or columns and layout both.
+        """
+        if self.layout is None:
+            return self.columns
+        if self.columns is not None:
+            raise RecordingError(source, "--columns and --layout exclude each other", "give one")
+        if self.layout not in LAYOUTS:
+            raise RecordingError(
+                source, f"there is no layout {self.layout}", f"use one of {', '.join(LAYOUTS)}"
+            )
+        return LAYOUTS[self.layout].columns
+
+
+@dataclass(frozen=True)
+class OpenedCsv:
+    """A file whose columns are known.
+
+    Attributes:
+        header: its columns.
+        reader: of its rows.
+        time_zone: stated with its dates, None where none is.
+    """
+
+    header: CsvHeader
+    reader: RowReader
+    time_zone: str | None
+
+    def remarks(self) -> Iterator[str]:
+        """What is ignored or taken for something else, a line each."""
+        yield from self.header.remarks
+        if self.reader.dialect.decimal_comma:
+            yield "numbers are read with decimal commas"
+        if self.header.unknown:
+            names = ", ".join(name or "(empty)" for name in self.header.unknown)
+            yield f"ignored columns: {names}"
+        if self.header.incomplete:
+            yield f"ignored fields that lack elements: {', '.join(self.header.incomplete)}"
+
+
+def open_csv(path: Path, options: CsvOptions) -> OpenedCsv:
+    """Find out what a file is from its first lines.
+
+    Raises:
+        RecordingError: it cannot be read, or its columns cannot be told.
+    """
+    text = CsvText(path)
+    head = text.head(HEAD)
+    lines = [line for _, line in head if not is_comment(line)]
+    dialect = find_dialect(lines[:20])
+    first = _first_line(dialect, [line for _, line in head], lines)
+    named = first is None or is_header(dialect, first)
+    above = (named and first in lines) or numbered(dialect.cells(lines[0] if lines else ""))
+    rows = lines[1:] if above else lines
+    header = _header(path, options, dialect, (first or "") if named else None, rows)
+    start = next((n for n, line in head if rows and line is rows[0]), len(head) + 1)
+    first_row = dialect.cells(rows[0]) if rows else []
+    time = header.time_column
+    dates = (time,) if time < len(first_row) and is_date(first_row[time]) else ()
+    zone = time_zone(first_row[time]) if dates else None
+    return OpenedCsv(header, RowReader(text, dialect, start, len(header.names), dates), zone)
+
+
+def _first_line(dialect: Dialect, head: list[str], lines: list[str]) -> str | None:
+    """The line with the names of the columns, which may be a comment above the rows."""
+    if lines and is_header(dialect, lines[0]):
+        return lines[0]
+    comments = [line.lstrip("#% ") for line in head if is_comment(line)]
+    width = dialect.count(lines[0]) if lines else 0
+    named = [line for line in comments if len(dialect.cells(line)) == width]
+    return named[-1] if named and width > 1 else (lines[0] if lines else None)
+
+
+def _header(
+    path: Path, options: CsvOptions, dialect: Dialect, first: str | None, rows: list[str]
+) -> CsvHeader:
+    joints, names = options.joints, options.names(path)
+    width = max((len(dialect.cells(line)) for line in (first or "", *rows[:1])), default=0)
+    if width > MAX_COLUMNS:
+        raise RecordingError(
+            path, f"has {width} columns, more than any recording", "name a CSV recording"
+        )
+    if names is not None:
+        count = len(dialect.cells(rows[0] if rows else first or ""))
+        header = parse_columns(path, names, count, joints)
+    elif first is None:
+        raise headerless(path, shape_of(dialect, rows), joints)
+    else:
+        header = parse_header(path, dialect.cells(first), joints)
+    if len(header.places) == 1 and len(header.names) > 1:
+        shown = ", ".join(name for name in header.names[:6])
+        raise RecordingError(
+            path,
+            f"has no column with an RTDE field name (it has {shown} ...)",
+            "name the columns with --columns",
+            field="actual_q_0",
+        )
+    return header

@@ -1,0 +1,198 @@
+"""Rows of a CSV recording as numbers, a block at a time; rows that are no samples are counted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ur_energy_model.errors import RecordingError
+from ur_energy_model.telemetry.csv.clock import date_seconds
+from ur_energy_model.telemetry.csv.text import CsvText, Dialect
+from ur_energy_model.telemetry.plausibility import IMPOSSIBLE_SHARE
+
+Array = NDArray[np.float64]
+
+MAX_ROWS = 6_000_000
+"""Most rows read of one file: more than three hours at 500 Hz."""
+_BLOCK_ROWS = 4096
+_BLOCK_CHARACTERS = 4 << 20
+_REMEDY = "correct or delete such lines"
+
+
+def is_comment(line: str) -> bool:
+    """Whether a line is a comment."""
+    return line.startswith(("#", "%"))
+
+
+@dataclass
+class LeftOut:
+    """Rows that are left out of a recording.
+
+    Attributes:
+        rows: number of all rows so far.
+        counts: left out, by what is wrong with them.
+        first: of the first one: line, column or None, and what is wrong.
+    """
+
+    rows: int = 0
+    counts: dict[str, int] = field(default_factory=dict)
+    first: tuple[int, str | None, str] | None = None
+
+    def add(self, kind: str, count: int, line: int, column: str | None, problem: str) -> None:
+        """Count rows, the first of which is at a line."""
+        self.counts[kind] = self.counts.get(kind, 0) + count
+        if self.first is None or line < self.first[0]:
+            self.first = (line, column, problem)
+
+    @property
+    def total(self) -> int:
+        """Number of rows left out."""
+        return sum(self.counts.values())
+
+    def check(self, path: Path, remedy: str = _REMEDY) -> None:
+        """Refuse a file too many rows of which are no samples.
+
+        Raises:
+            RecordingError: they are more than IMPOSSIBLE_SHARE of all.
+        """
+        if self.first is None or self.total <= IMPOSSIBLE_SHARE * self.rows:
+            return
+        line, column, problem = self.first
+        raise RecordingError(
+            path,
+            f"line {line} {problem}, the first of {self.total} bad rows among {self.rows} "
+            f"(more than {100 * IMPOSSIBLE_SHARE:g} %)",
+            remedy,
+            field=column,
+        )
+
+    def describe(self) -> str | None:
+        """What was left out, in a line; None where nothing was."""
+        if self.first is None:
+            return None
+        line, column, problem = self.first
+        place = "" if column is None else f" {column}"
+        kinds = ", ".join(f"{count} with {kind}" for kind, count in self.counts.items())
+        return (
+            f"left out {self.total} of {self.rows} rows ({kinds}); first: line {line}{place} "
+            f"{problem}"
+        )
+
+
+@dataclass(frozen=True)
+class Block:
+    """Consecutive rows.
+
+    Attributes:
+        first: number of the first row in the file, from 0.
+        values: wanted columns [rows, wanted], NaN where a cell is no number.
+        lines: line numbers [rows].
+        texts: the rows as they stand in the file.
+    """
+
+    first: int
+    values: Array
+    lines: NDArray[np.int64]
+    texts: Sequence[str]
+
+
+@dataclass(frozen=True)
+class RowReader:
+    """Rows of one file below its header.
+
+    Attributes:
+        text: the file.
+        dialect: how it separates columns and writes decimals.
+        start: line number of the first row.
+        width: number of columns of a row.
+        dates: columns that hold ISO 8601 dates and times.
+    """
+
+    text: CsvText
+    dialect: Dialect
+    start: int
+    width: int
+    dates: tuple[int, ...] = ()
+
+    def blocks(self, wanted: Sequence[int], left_out: LeftOut) -> Iterator[Block]:
+        """Rows with the right number of columns; others are counted as left out.
+
+        Args:
+            wanted: columns.
+            left_out: where rows and faults are counted.
+
+        Raises:
+            RecordingError: the file cannot be read, or has too many rows.
+        """
+        lines: list[int] = []
+        texts: list[str] = []
+        size = done = 0
+        for number, line in self.text:
+            if number < self.start or is_comment(line):
+                continue
+            left_out.rows += 1
+            if left_out.rows > MAX_ROWS:
+                raise RecordingError(
+                    self.text.path, f"has more than {MAX_ROWS} rows", "import it in parts"
+                )
+            count = self.dialect.count(line)
+            if count != self.width:
+                left_out.add(
+                    "another number of columns",
+                    1,
+                    number,
+                    None,
+                    f"has {count} columns instead of {self.width}"
+                    if count > self.width
+                    else f"ends after {count} columns instead of {self.width}",
+                )
+                continue
+            lines.append(number)
+            texts.append(line)
+            size += len(line)
+            if len(lines) == _BLOCK_ROWS or size > _BLOCK_CHARACTERS:
+                yield self._block(done, lines, texts, wanted)
+                done += len(lines)
+                lines, texts, size = [], [], 0
+        if lines:
+            yield self._block(done, lines, texts, wanted)
+
+    def cell(self, text: str, column: int) -> str:
+        """Text of one cell, shortened."""
+        return self.dialect.cells(text)[column][:40]
+
+    def _block(
+        self, first: int, lines: list[int], texts: list[str], wanted: Sequence[int]
+    ) -> Block:
+        return Block(first, self._numbers(texts, wanted), np.array(lines, dtype=np.int64), texts)
+
+    def _numbers(self, texts: Sequence[str], wanted: Sequence[int]) -> Array:
+        dialect = self.dialect
+        rows = texts
+        if dialect.decimal_comma:
+            rows = [text.replace(",", ".") for text in texts]
+        if not self.dates and not any('"' in text for text in texts):
+            try:
+                return np.loadtxt(
+                    rows, delimiter=dialect.delimiter, usecols=wanted, comments=None, ndmin=2
+                )
+            except (ValueError, IndexError):
+                pass  # some cell is no number: cell by cell, then
+        return np.array([self._row(text, wanted) for text in texts], dtype=float)
+
+    def _row(self, text: str, wanted: Sequence[int]) -> list[float]:
+        cells = self.dialect.cells(text)
+        return [
+            self._value(cells[column], column in self.dates) if column < len(cells) else np.nan
+            for column in wanted
+        ]
+
+    def _value(self, cell: str, date: bool) -> float:
+        try:
+            return date_seconds(cell) if date else self.dialect.number(cell)
+        except (ValueError, OverflowError):
+            return float("nan")

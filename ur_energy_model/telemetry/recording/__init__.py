@@ -1,0 +1,1 @@
+"""From a telemetry source into bags, without losing a sample."""

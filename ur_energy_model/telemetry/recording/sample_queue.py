@@ -1,0 +1,192 @@
+"""Between the reading and the writing thread: bounded, in order, and never silently full."""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
+from typing import IO, Any
+
+import numpy as np
+
+from ur_energy_model.telemetry.bag.layout import Event
+from ur_energy_model.telemetry.samples import Gap, Telemetry
+
+MEMORY_BYTES = 64 << 20
+SPILL_BYTES = 512 << 20
+OVERFLOW = "recorder overflow"
+
+
+@dataclass
+class Order:
+    """Something the writing thread shall do, in its place among the samples."""
+
+    do: Callable[[], object]
+    done: Future[object] = field(default_factory=Future)
+
+    def obey(self) -> None:
+        """Do it, and hand result or error to whoever waits for `done`."""
+        try:
+            self.done.set_result(self.do())
+        except BaseException as error:
+            self.done.set_exception(error)
+
+
+@dataclass(frozen=True)
+class _Spilled:
+    """Samples that wait in the spill file: all but their values is kept here."""
+
+    place: int
+    bare: Telemetry
+    layout: tuple[tuple[str, tuple[int, ...]], ...]
+
+
+Item = Telemetry | Event | Order
+
+
+class SampleQueue:
+    """Samples, events and orders, first in, first out.
+
+    Samples beyond `memory_bytes` wait in a temporary file; beyond `spill_bytes` more they are given
+    up, counted in `overflow`, and the next samples carry a gap that says so.
+
+    Attributes:
+        samples: waiting.
+        spilled: of all samples so far, those that took the way through the file.
+        overflow: samples given up so far.
+    """
+
+    def __init__(self, memory_bytes: int = MEMORY_BYTES, spill_bytes: int = SPILL_BYTES) -> None:
+        self.samples = self.spilled = self.overflow = 0
+        self._memory_bytes, self._spill_bytes = memory_bytes, spill_bytes
+        self._items: deque[Item | _Spilled] = deque()
+        self._changed = threading.Condition()
+        self._bytes = 0
+        self._file: IO[bytes] | None = None
+        self._file_end = 0
+        self._in_file = 0
+        self._gap: Gap | None = None
+
+    def put(self, item: Item) -> None:
+        """Append; never blocks."""
+        with self._changed:
+            if isinstance(item, Telemetry):
+                self._put_samples(item)
+            else:
+                self._items.append(item)
+            self._changed.notify()
+
+    def get(self, timeout: float, *, orders_only: bool = False) -> Item | None:
+        """Next item, None where none comes in time.
+
+        Args:
+            timeout: longest time to wait [s].
+            orders_only: leave samples and events where they are; an order at the head is taken.
+        """
+        with self._changed:
+            if not self._ready(orders_only):
+                self._changed.wait(timeout)
+            if not self._ready(orders_only):
+                return None
+            return self._take()
+
+    def give_up_before_order(self) -> None:
+        """Give up the samples in front of the first order, which cannot be written."""
+        with self._changed:
+            if not any(isinstance(item, Order) for item in self._items):
+                return
+            while not isinstance(self._items[0], Order):
+                item = self._take()
+                if isinstance(item, Telemetry):
+                    self.overflow += len(item)
+
+    def close(self) -> None:
+        """Release the spill file."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def _ready(self, orders_only: bool) -> bool:
+        return bool(self._items) and (not orders_only or isinstance(self._items[0], Order))
+
+    def _put_samples(self, batch: Telemetry) -> None:
+        if len(batch) == 0:
+            return
+        if self._gap is not None:
+            gap = replace(self._gap, end=float(batch.time[0]))
+            rest = tuple(each for each in batch.gaps if each.index > 0)
+            batch = replace(batch, gaps=(gap, *rest))
+        size = _bytes_of(batch)
+        if self._bytes + size <= self._memory_bytes and not self._in_file:
+            self._items.append(batch)
+            self._bytes += size
+        elif not self._spill(batch):
+            self._lose(batch)
+            return
+        self._gap = None
+        self.samples += len(batch)
+
+    def _lose(self, batch: Telemetry) -> None:
+        self.overflow += len(batch)
+        before = self._gap
+        start = float(batch.time[0]) if before is None else before.start
+        missing = len(batch) + (0 if before is None else before.missing)
+        self._gap = Gap(0, start, float(batch.time[-1]), missing, OVERFLOW)
+
+    def _spill(self, batch: Telemetry) -> bool:
+        """Put the values of samples into the file; False where that is not possible."""
+        values = np.hstack([each.reshape(len(batch), -1) for each in batch.columns.values()])
+        if self._file_end + values.nbytes > self._spill_bytes:
+            return False
+        try:
+            if self._file is None:
+                self._file = tempfile.TemporaryFile(prefix="ur_energy_", buffering=0)  # noqa: SIM115 (open as long as the queue)
+            self._file.seek(self._file_end)
+            if self._file.write(values.tobytes()) != values.nbytes:
+                return False
+        except OSError:
+            return False
+        layout = tuple((name, each.shape[1:]) for name, each in batch.columns.items())
+        self._items.append(_Spilled(self._file_end, replace(batch, columns={}), layout))
+        self._file_end += values.nbytes
+        self._in_file += 1
+        self.spilled += len(batch)
+        return True
+
+    def _unspill(self, spilled: _Spilled) -> Telemetry:
+        bare, count = spilled.bare, len(spilled.bare)
+        widths = [int(np.prod(shape)) for _, shape in spilled.layout]
+        if self._file is None:
+            raise RuntimeError("the spill file is closed")
+        self._file.seek(spilled.place)
+        data = self._file.read(8 * count * sum(widths))
+        table = np.frombuffer(data, np.float64).reshape(count, -1)
+        columns, start = {}, 0
+        for (name, shape), width in zip(spilled.layout, widths, strict=True):
+            part = table[:, start : start + width]
+            columns[name] = np.ascontiguousarray(part).reshape(count, *shape)
+            start += width
+        self._in_file -= 1
+        if not self._in_file:
+            self._file.truncate(0)
+            self._file_end = 0
+        return replace(bare, columns=columns)
+
+    def _take(self) -> Item:
+        item = self._items.popleft()
+        if isinstance(item, _Spilled):
+            batch = self._unspill(item)
+            self.samples -= len(batch)
+            return batch
+        if isinstance(item, Telemetry):
+            self._bytes -= _bytes_of(item)
+            self.samples -= len(item)
+        return item
+
+
+def _bytes_of(batch: Telemetry) -> int:
+    arrays: list[Any] = [batch.time, *batch.columns.values()]
+    return sum(array.nbytes for array in arrays)

@@ -1,0 +1,1 @@
+"""Telemetry from a controller: RTDE packets, connection, recovery from losses."""

@@ -1,0 +1,302 @@
+"""One RTDE connection: negotiation, then every packet in batches."""
+
+from __future__ import annotations
+
+import select
+import socket
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+from numpy.typing import NDArray
+from typing_extensions import Self
+
+from ur_energy_model.errors import ControllerError, ProtocolError
+from ur_energy_model.telemetry.fields import FIELDS, WIDTH, ValueKind
+from ur_energy_model.telemetry.rtde import protocol
+from ur_energy_model.telemetry.rtde.protocol import FrameReader, PacketType, Recipe, TextMessage
+
+PORT = 30004
+CONNECT_TIMEOUT = 3.0
+REPLY_TIMEOUT = 2.0
+RECEIVE_SIZE = 1 << 18
+MAX_MESSAGES = 100
+MAX_EARLY = 1 << 20
+_CHECK_PORT = "check that the address is a UR controller's RTDE port"
+
+
+@dataclass(frozen=True)
+class Subscription:
+    """What a controller agreed to send.
+
+    Attributes:
+        recipe: of its data packages.
+        missing: fields it does not have.
+        rate: it sends at [Hz].
+        version: of its software.
+        protocol_version: 2, or 1 for old controllers.
+    """
+
+    recipe: Recipe
+    missing: tuple[str, ...]
+    rate: float
+    version: tuple[int, int, int, int]
+    protocol_version: int
+
+
+def controller_rate(version: Sequence[int]) -> float:
+    """Rate of a controller's real-time loop [Hz], by its software version."""
+    return 500.0 if version[0] >= 5 else 125.0
+
+
+def effective_rate(base: float, wanted: float | None) -> float:
+    """Rate a controller sends at when asked for another: it leaves out whole cycles."""
+    if wanted is None:
+        return base
+    return base / max(1, int(base / wanted + 1e-9))
+
+
+class RtdeConnection:
+    """A connected socket that speaks RTDE.
+
+    Args:
+        host: address of the controller.
+        port: of its RTDE server.
+        timeout: longest time for the connection, and for each reply [s].
+
+    Raises:
+        ControllerError: no connection.
+    """
+
+    def __init__(self, host: str, port: int = PORT, *, timeout: float = CONNECT_TIMEOUT) -> None:
+        self.host = host
+        self.messages: list[TextMessage] = []
+        self.messages_dropped = 0
+        self._reader = FrameReader(host)
+        self._protocol_version = 2
+        self._recipe: Recipe | None = None
+        self._timeout = min(timeout, REPLY_TIMEOUT)
+        self._buffer = memoryview(bytearray(RECEIVE_SIZE))
+        try:
+            self._socket = socket.create_connection((host, port), timeout)
+        except OSError as error:
+            reason = "does not answer" if isinstance(error, TimeoutError) else _reason(error)
+            raise ControllerError(
+                host,
+                f"no connection to port {port} ({reason})",
+                "check that the robot is switched on, its address, and the network",
+            ) from None
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._poller = select.poll()
+        self._poller.register(self._socket, select.POLLIN)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._socket.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def subscribe(self, fields: Sequence[str], rate: float | None = None) -> Subscription:
+        """Negotiate what the controller sends; nothing is sent before `start`.
+
+        Args:
+            fields: names wanted, of the table; those the controller lacks are left out.
+            rate: wanted [Hz]; None for every cycle of the controller.
+
+        Raises:
+            ControllerError: refused, or no reply in time.
+            ProtocolError: a reply that is not RTDE.
+        """
+        if not self._offer_version(2):
+            self._protocol_version = 1
+            self._offer_version(1)
+        version = self._controller_version()
+        base = controller_rate(version)
+        sent = effective_rate(base, rate) if self._protocol_version == 2 else base
+        names = [name for name in fields if FIELDS[name].available(version)]
+        while names:
+            reply = self._setup(names, sent)
+            refused = [
+                name
+                for name, kind in zip(names, reply.kinds, strict=True)
+                if kind in (protocol.NOT_FOUND, protocol.IN_USE)
+            ]
+            if not refused:
+                break
+            names = [name for name in names if name not in refused]
+        if "timestamp" not in names:
+            raise ControllerError(self.host, "offers no field 'timestamp'", _CHECK_PORT)
+        self._recipe = self._make_recipe(names, reply)
+        missing = tuple(name for name in fields if name not in names)
+        return Subscription(self._recipe, missing, sent, version, self._protocol_version)
+
+    def start(self, batch: int = 1) -> None:
+        """Let the controller send.
+
+        Args:
+            batch: wake up when this many packets have arrived; fewer are delivered when time is up.
+
+        Raises:
+            ControllerError: refused, or no reply in time.
+        """
+        if self._recipe is None:
+            raise RuntimeError("subscribe before starting")
+        low_water = min(batch * self._recipe.frame_size, RECEIVE_SIZE // 2)
+        if not protocol.decode_flag(self._ask(PacketType.START, b""), self.host):
+            raise ControllerError(self.host, "refuses to send data", "restart its RTDE interface")
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, low_water)
+        self._socket.setblocking(False)
+
+    def receive(self, timeout: float) -> NDArray[np.void] | None:
+        """All packets that have arrived, at least one; waits for a batch of them.
+
+        Args:
+            timeout: longest time to wait [s].
+
+        Returns:
+            Structured array [n] of the recipe's dtype, None where none came in time.
+
+        Raises:
+            ControllerError: the connection is lost.
+            ProtocolError: the controller sent something that is not RTDE.
+        """
+        records = self._take_records()
+        if records is not None:
+            return records
+        data = self._read(timeout)
+        if self._recipe is not None and not len(self._reader):
+            # The usual case, by the shortest way: nothing but whole data packages.
+            count = self._recipe.leading(data)
+            if count and count * self._recipe.frame_size == len(data):
+                return self._recipe.unpack_many(bytes(data))
+        self._reader.feed(data)
+        return self._take_records()
+
+    def _read(self, timeout: float) -> memoryview:
+        """Read once: what has arrived when a batch is there or time is up."""
+        self._poller.poll(max(0.0, timeout) * 1000.0)
+        try:
+            count = self._socket.recv_into(self._buffer)
+        except (BlockingIOError, TimeoutError):
+            return self._buffer[:0]
+        except OSError as error:
+            raise self._lost(_reason(error)) from None
+        if count == 0:
+            raise self._lost("closed by the controller")
+        return self._buffer[:count]
+
+    def _take_records(self) -> NDArray[np.void] | None:
+        recipe = self._recipe
+        if recipe is None:
+            raise RuntimeError("subscribe and start before receiving")
+        found: list[NDArray[np.void]] = []
+        while len(self._reader):
+            records = self._reader.take_data(recipe)
+            if records is not None:
+                found.append(records)
+                continue
+            frame = self._reader.take_frame()
+            if frame is None:
+                break
+            if frame.kind == PacketType.DATA_PACKAGE:
+                raise ProtocolError(
+                    self.host,
+                    f"sent a data package of {len(frame.payload)} bytes that fits no recipe",
+                    _CHECK_PORT,
+                )
+            self._note(frame)
+        if not found:
+            return None
+        return found[0] if len(found) == 1 else np.concatenate(found, dtype=found[0].dtype)
+
+    def _note(self, frame: protocol.Frame) -> None:
+        """Keep a text message; anything else unasked for is none of our business."""
+        if frame.kind != PacketType.TEXT_MESSAGE:
+            if frame.kind not in PacketType.__members__.values():
+                raise ProtocolError(
+                    self.host, f"sent a packet of unknown type {frame.kind}", _CHECK_PORT
+                )
+            return
+        message = protocol.decode_text_message(frame.payload, self._protocol_version, self.host)
+        if len(self.messages) < MAX_MESSAGES:
+            self.messages.append(message)
+        else:
+            self.messages_dropped += 1
+
+    def _ask(self, kind: PacketType, payload: bytes) -> bytes:
+        """Send a request and wait for its reply."""
+        deadline = time.monotonic() + self._timeout
+        early = bytearray()
+        try:
+            self._socket.settimeout(self._timeout)
+            self._socket.sendall(protocol.frame(kind, payload))
+        except OSError as error:
+            raise self._lost(_reason(error)) from None
+        while True:
+            while (frame := self._reader.take_frame()) is not None:
+                if frame.kind == kind:
+                    self._reader.put_back(bytes(early))
+                    return frame.payload
+                if frame.kind == PacketType.DATA_PACKAGE and len(early) < MAX_EARLY:
+                    early += protocol.frame(frame.kind, frame.payload)
+                else:
+                    self._note(frame)
+            rest = deadline - time.monotonic()
+            if rest <= 0:
+                raise ControllerError(
+                    self.host,
+                    f"accepts connections but does not answer ({kind.name.lower()})",
+                    "restart the controller, or " + _CHECK_PORT,
+                )
+            self._socket.settimeout(rest)
+            self._reader.feed(self._read(rest))
+
+    def _offer_version(self, version: int) -> bool:
+        payload = protocol.encode_version_request(version)
+        reply = self._ask(PacketType.REQUEST_PROTOCOL_VERSION, payload)
+        return protocol.decode_flag(reply, self.host)
+
+    def _controller_version(self) -> tuple[int, int, int, int]:
+        reply = self._ask(PacketType.GET_CONTROLLER_VERSION, b"")
+        return protocol.decode_controller_version(reply, self.host)
+
+    def _setup(self, names: Sequence[str], rate: float) -> protocol.SetupReply:
+        numbered = self._protocol_version == 2
+        request = protocol.encode_output_setup(names, rate if numbered else None)
+        reply = protocol.decode_setup_reply(
+            self._ask(PacketType.SETUP_OUTPUTS, request), numbered=numbered, peer=self.host
+        )
+        if len(reply.kinds) != len(names):
+            raise ProtocolError(
+                self.host, f"answers {len(names)} names with {len(reply.kinds)} types", _CHECK_PORT
+            )
+        return reply
+
+    def _make_recipe(self, names: Sequence[str], reply: protocol.SetupReply) -> Recipe:
+        if reply.recipe_id == 0:
+            raise ControllerError(
+                self.host, "refuses the output recipe", "close other RTDE clients or ask for less"
+            )
+        for name, kind in zip(names, reply.kinds, strict=True):
+            expected = FIELDS[name].kind
+            if kind not in WIDTH or WIDTH[kind] != WIDTH[expected]:
+                raise ProtocolError(
+                    self.host, f"sends {name} as {kind[:40]!r} instead of {expected}", _CHECK_PORT
+                )
+        kinds = cast("tuple[ValueKind, ...]", reply.kinds)
+        return Recipe(tuple(names), kinds, reply.recipe_id)
+
+    def _lost(self, reason: str) -> ControllerError:
+        return ControllerError(
+            self.host, f"connection lost ({reason})", "check the network and the robot"
+        )
+
+
+def _reason(error: OSError) -> str:
+    return (error.strerror or str(error) or type(error).__name__).lower()

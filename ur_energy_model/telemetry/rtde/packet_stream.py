@@ -1,0 +1,112 @@
+"""From data packages to telemetry: each tick once, stamped, and gaps with their causes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ur_energy_model.errors import ProtocolError
+from ur_energy_model.telemetry.clock import RESTART_ERROR, ClockMap
+from ur_energy_model.telemetry.rtde.protocol import Recipe
+from ur_energy_model.telemetry.samples import Gap, RecordingInfo, Telemetry, find_gaps
+
+MAX_TIMESTAMP = 1e9
+
+
+class PacketStream:
+    """What comes from one controller, over all its connections.
+
+    Args:
+        peer: address, for error messages.
+
+    Attributes:
+        clock: maps controller time to host time.
+        duplicates: packages left out because the controller sent the same tick again.
+        loss: why the connection was lost, until the next package comes.
+    """
+
+    def __init__(self, peer: str) -> None:
+        self.clock = ClockMap()
+        self.duplicates = 0
+        self.loss: str | None = None
+        self._peer = peer
+        self._last_time, self._last_arrival = math.nan, 0
+
+    def telemetry(
+        self, recipe: Recipe, records: NDArray[np.void], arrival: int, info: RecordingInfo
+    ) -> Telemetry | None:
+        """Columns of the next packages, with their gaps and stamps; None where none is new.
+
+        Args:
+            recipe: of the packages.
+            records: [n >= 1].
+            arrival: host time at which they were read [ns since the epoch].
+            info: what is known of the robot; its rate tells what a gap is.
+
+        Raises:
+            ProtocolError: timestamps that no controller has.
+        """
+        columns = recipe.columns(records)
+        times = columns["timestamp"]
+        gaps: tuple[Gap, ...] = ()
+        period = 1.0 / (info.rate or 1.0)
+        if not self._in_step(times, 1.5 * period):
+            self.check_times(times)
+            new = np.diff(times, prepend=self._last_time) != 0
+            if not new.all():
+                self.duplicates += int(np.sum(~new))
+                columns = {name: values[new] for name, values in columns.items()}
+                times = columns["timestamp"]
+                if len(times) == 0:
+                    return None
+            gaps = self._gaps(times, arrival, period)
+        self._last_time, self._last_arrival, self.loss = float(times[-1]), arrival, None
+        return Telemetry(times, columns, info, gaps, self.clock.stamp(times, arrival))
+
+    def check_times(self, times: NDArray[np.float64]) -> None:
+        """Refuse timestamps [packets], s, that are no times.
+
+        Raises:
+            ProtocolError: not finite, negative, or of a controller that has run for decades.
+        """
+        if not ((times >= 0.0) & (times < MAX_TIMESTAMP)).all():
+            raise ProtocolError(
+                self._peer, "sent a timestamp that is no time", "restart the controller"
+            )
+
+    def _in_step(self, times: NDArray[np.float64], longest: float) -> bool:
+        """Whether every package follows the one before it as it should: the usual, fast case."""
+        if not 0.0 < float(times[0]) - self._last_time < longest:
+            return False
+        if len(times) > 1:
+            steps = times[1:] - times[:-1]
+            if not (steps.min() > 0.0 and steps.max() < longest):
+                return False
+        return float(times[-1]) < MAX_TIMESTAMP
+
+    def _gaps(self, times: NDArray[np.float64], arrival: int, period: float) -> tuple[Gap, ...]:
+        """Gaps in front of and among packages."""
+        if math.isnan(self._last_time):
+            return find_gaps(times, period)
+        found = find_gaps(np.concatenate([[self._last_time], times]), period)
+        gaps = [replace(gap, index=gap.index - 1) for gap in found]
+        if gaps and gaps[0].index == 0 and self.loss is not None:
+            gaps[0] = self._explain(gaps[0], self.loss, arrival)
+        return tuple(gaps)
+
+    def _explain(self, gap: Gap, loss: str, arrival: int) -> Gap:
+        """Cause of a gap that a lost connection left.
+
+        A clock that went back started again. One that fell behind did so only if it has not run
+        for longer than the connection was away; otherwise the controller merely stood still, and
+        may catch up.
+        """
+        away = (arrival - self._last_arrival) * 1e-9
+        behind = self.clock.lateness(gap.end, arrival) > RESTART_ERROR
+        if gap.end > gap.start and not (behind and gap.end < away):
+            return replace(gap, cause=f"connection lost: {loss}")
+        self.clock.restart()
+        return replace(gap, missing=0, cause=f"controller restarted: {loss}")

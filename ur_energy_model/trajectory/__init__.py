@@ -1,0 +1,1 @@
+"""Motions as functions of time: Fourier series, profiles, named motions, plans."""

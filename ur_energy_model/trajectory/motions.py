@@ -1,0 +1,258 @@
+"""Motions as functions of time: point to point, sinusoids, pick and place, warm-up, rest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.interpolate import CubicHermiteSpline, make_interp_spline
+
+from ur_energy_model.trajectory.trapezoid import Trapezoid
+
+Array = NDArray[np.float64]
+
+
+class Motion(Protocol):
+    """A joint trajectory that begins at rest."""
+
+    @property
+    def duration(self) -> float:
+        """Of one run [s]; infinite for a motion that never ends."""
+        ...
+
+    def at(self, time: Array, /) -> tuple[Array, Array, Array]:
+        """Position, velocity and acceleration [samples, n], rad, rad/s, rad/s^2.
+
+        Args:
+            time: from the start [samples], s.
+        """
+        ...
+
+
+def repeats(motion: Motion) -> bool:
+    """Whether a motion ends where it begins, so that it can be run again and again."""
+    if not np.isfinite(motion.duration) or motion.duration <= 0.0:
+        return False
+    q, qd, _ = motion.at(np.array([0.0, motion.duration]))
+    return bool(np.allclose(q[0], q[1], atol=1e-6) and np.allclose(qd, 0.0, atol=1e-6))
+
+
+@dataclass(frozen=True)
+class Hold:
+    """Rest at one point.
+
+    Attributes:
+        q: joint positions [n], rad.
+    """
+
+    q: Array
+
+    @property
+    def duration(self) -> float:
+        """Without end."""
+        return float("inf")
+
+    def at(self, time: Array) -> tuple[Array, Array, Array]:
+        """As `Motion.at`."""
+        q = np.broadcast_to(self.q, (len(time), len(self.q)))
+        return q, np.zeros_like(q), np.zeros_like(q)
+
+
+class Profile(Protocol):
+    """Way along a straight joint-space segment, from 0 to `distance`."""
+
+    @property
+    def distance(self) -> float:
+        """Length of the way."""
+        ...
+
+    @property
+    def duration(self) -> float:
+        """From rest to rest [s]."""
+        ...
+
+    def at(self, t: Array, /) -> tuple[Array, Array, Array]:
+        """Way, speed and acceleration [samples]."""
+        ...
+
+
+@dataclass(frozen=True)
+class Cycloid:
+    """Rest to rest with cycloidal interpolation (Battistini et al.): smooth in acceleration.
+
+    Attributes:
+        distance: any unit u.
+        duration: s.
+    """
+
+    distance: float
+    duration: float
+
+    def at(self, t: Array) -> tuple[Array, Array, Array]:
+        """Way, speed and acceleration at times from the start [samples]; at rest outside."""
+        share = np.clip(t / self.duration, 0.0, 1.0)
+        angle = 2 * np.pi * share
+        way = self.distance * (share - np.sin(angle) / (2 * np.pi))
+        speed = self.distance / self.duration * (1.0 - np.cos(angle))
+        rate = self.distance / self.duration**2 * 2 * np.pi * np.sin(angle)
+        return way, speed, rate
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A straight joint-space move.
+
+    Attributes:
+        start, end: joint positions [n], rad.
+        profile: its way runs from 0 to 1.
+        rest: pause at the end [s].
+    """
+
+    start: Array
+    end: Array
+    profile: Profile
+    rest: float = 0.0
+
+    @property
+    def duration(self) -> float:
+        """Move and pause [s]."""
+        return self.profile.duration + self.rest
+
+    def at(self, time: Array) -> tuple[Array, Array, Array]:
+        """As `Motion.at`."""
+        way, speed, rate = self.profile.at(time)
+        step = self.end - self.start
+        return (
+            self.start + way[:, None] * step,
+            speed[:, None] * step,
+            rate[:, None] * step,
+        )
+
+
+class Chain:
+    """Segments one after the other.
+
+    Args:
+        segments: at least one, each beginning where the one before ends.
+    """
+
+    def __init__(self, segments: Sequence[Segment]) -> None:
+        self.segments = tuple(segments)
+        self._starts = np.cumsum([0.0, *(segment.duration for segment in self.segments)])
+
+    @property
+    def duration(self) -> float:
+        """Of all segments [s]."""
+        return float(self._starts[-1])
+
+    @property
+    def points(self) -> Array:
+        """Where the segments begin, and the end [segments + 1, n], rad."""
+        return np.array([self.segments[0].start, *(segment.end for segment in self.segments)])
+
+    def at(self, time: Array) -> tuple[Array, Array, Array]:
+        """As `Motion.at`; at rest at the last point after the end."""
+        n = len(self.segments[0].start)
+        out = tuple(np.empty((len(time), n)) for _ in range(3))
+        which = np.searchsorted(self._starts[1:-1], time, side="right")
+        for index in np.unique(which):
+            here = which == index
+            parts = self.segments[index].at(time[here] - self._starts[index])
+            for whole, part in zip(out, parts, strict=True):
+                whole[here] = part
+        return out[0], out[1], out[2]
+
+
+class Sampled:
+    """A motion known at instants, such as the targets of a recording; smooth between them.
+
+    Args:
+        time: instants [m], s, rising; the first is the start.
+        q, qd, qdd: there [m, n], rad, rad/s, rad/s^2.
+    """
+
+    def __init__(self, time: Array, q: Array, qd: Array, qdd: Array) -> None:
+        self._time = time - time[0]
+        self._path = CubicHermiteSpline(self._time, q, qd)
+        self._speed = self._path.derivative()
+        self._rate = make_interp_spline(self._time, qdd, k=1)
+
+    @property
+    def duration(self) -> float:
+        """From first to last instant [s]."""
+        return float(self._time[-1])
+
+    def at(self, time: Array) -> tuple[Array, Array, Array]:
+        """As `Motion.at`; at rest outside."""
+        inside = np.clip(time, 0.0, self.duration)
+        moving = (inside == time)[:, None]
+        return (
+            np.asarray(self._path(inside)),
+            np.asarray(moving * self._speed(inside)),
+            np.asarray(moving * self._rate(inside)),
+        )
+
+
+@dataclass(frozen=True)
+class Sinusoids:
+    """Every joint on a sine of its own about a centre, faded in and out (EcBot's test motion).
+
+    q = centre + fade(t) amplitude sin(2 pi frequency t), with fade from 0 to 1 and back to 0 by
+    smooth steps of `fade_time` at both ends.
+
+    Attributes:
+        centre, amplitude, frequency: [n], rad, rad, Hz.
+        duration: s.
+        fade_time: s.
+    """
+
+    centre: Array
+    amplitude: Array
+    frequency: Array
+    duration: float
+    fade_time: float = 2.0
+
+    def at(self, time: Array) -> tuple[Array, Array, Array]:
+        """As `Motion.at`."""
+        time = np.clip(time, 0.0, self.duration)
+        fade, fade_d, fade_dd = (part[:, None] for part in self._fade(time))
+        pace = 2 * np.pi * self.frequency
+        angle = time[:, None] * pace
+        sin, cos = np.sin(angle), np.cos(angle)
+        q = fade * sin
+        qd = fade_d * sin + fade * pace * cos
+        qdd = fade_dd * sin + 2 * fade_d * pace * cos - fade * pace**2 * sin
+        return (self.centre + self.amplitude * q, self.amplitude * qd, self.amplitude * qdd)
+
+    def _fade(self, time: Array) -> tuple[Array, Array, Array]:
+        """Quintic steps: value and two derivatives."""
+        late = time > 0.5 * self.duration
+        u = np.clip(np.where(late, self.duration - time, time) / self.fade_time, 0.0, 1.0)
+        value = u**3 * (10.0 - 15.0 * u + 6.0 * u**2)
+        first = 30.0 * u**2 * (1.0 - u) ** 2 / self.fade_time
+        second = 60.0 * u * (1.0 - u) * (1.0 - 2.0 * u) / self.fade_time**2
+        return value, np.where(late, -first, first), second
+
+
+def move(
+    start: Array, end: Array, speed: Array | float, acceleration: Array | float, rest: float = 0.0
+) -> Segment:
+    """Straight joint-space move with trapezoidal speed, all joints starting and ending together.
+
+    Args:
+        start: [n], rad.
+        end: [n], rad.
+        speed: highest of each joint, [n] or one for all, rad/s.
+        acceleration: the same, rad/s^2.
+        rest: pause at the end [s].
+    """
+    step = np.abs(end - start)
+    moving = step > 1e-12
+    if not moving.any():
+        return Segment(start, end, Trapezoid(0.0, 1.0, 1.0), rest)
+    top = np.broadcast_to(speed, step.shape)[moving] / step[moving]
+    ramp = np.broadcast_to(acceleration, step.shape)[moving] / step[moving]
+    return Segment(start, end, Trapezoid(1.0, float(top.min()), float(ramp.min())), rest)

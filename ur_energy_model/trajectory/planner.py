@@ -1,0 +1,209 @@
+"""Moves of an arm, planned within its limits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pinocchio as pin
+from numpy.typing import NDArray
+
+from ur_energy_model.errors import RobotFileError
+from ur_energy_model.model.dynamics import ArmDynamics
+from ur_energy_model.model.geometry import ArmGeometry
+from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.model.setup import Setup
+from ur_energy_model.trajectory.motions import Chain, Segment, move
+
+Array = NDArray[np.float64]
+
+TEST_SPEED, TEST_ACCELERATION = 3.0, 6.0
+"""Of the test trajectories A and B (Clochiatti et al. 2024), rad/s and rad/s^2."""
+TOOL_SPEED = 1.3
+"""Tool speed at which the controller re-plans its moves (observed there), m/s."""
+TORQUE_SHARE = 0.8
+"""Share of the joints' torque limits that planned moves use."""
+CLEARANCE = 0.02
+"""Least distance of the links from each other and from the table, m."""
+LOWEST = 0.12
+"""Least height of joints and flange above the table of arms without geometry, m."""
+_POINTS = 6
+_RETRIES = 15
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What planned moves keep to.
+
+    Attributes:
+        speed, acceleration: of the joints [n], rad/s and rad/s^2.
+        tool_speed: of the flange [m/s].
+        torque: of the joints [n], N m.
+    """
+
+    speed: Array
+    acceleration: Array
+    tool_speed: float
+    torque: Array
+
+    @classmethod
+    def of(
+        cls,
+        robot: RobotDescription,
+        speed: float = TEST_SPEED,
+        acceleration: float = TEST_ACCELERATION,
+    ) -> Limits:
+        """The wished speed and acceleration, less where the arm's own limits are lower."""
+        return cls(
+            speed=np.minimum(speed, robot.max_velocity),
+            acceleration=np.minimum(acceleration, robot.max_acceleration),
+            tool_speed=TOOL_SPEED,
+            torque=TORQUE_SHARE * robot.max_torque,
+        )
+
+
+class Planner:
+    """Plans moves of one arm in one setup.
+
+    Args:
+        robot: n joints.
+        setup: mounting and payload, for the torques.
+        reflected_inertia: of motors and reducers, joint side [n], kg m^2; unknown ones are left
+            out.
+        limits: of every move.
+    """
+
+    def __init__(
+        self,
+        robot: RobotDescription,
+        setup: Setup | None = None,
+        *,
+        reflected_inertia: Array | None = None,
+        limits: Limits | None = None,
+    ) -> None:
+        self.robot = robot
+        self.dynamics = ArmDynamics(robot, setup)
+        inertia = robot.reflected_inertia if reflected_inertia is None else reflected_inertia
+        self.inertia = np.nan_to_num(inertia)
+        self.limits = Limits.of(robot) if limits is None else limits
+
+    def move(
+        self, start: Array, end: Array, rest: float = 0.0, limits: Limits | None = None
+    ) -> Segment:
+        """Straight joint-space move with trapezoidal speed within all limits.
+
+        Speed is lowered until the flange keeps to the tool speed, then speed and acceleration
+        together until the torques keep to theirs, where slowing down can do that.
+
+        Args:
+            start: joint positions [n], rad.
+            end: joint positions [n], rad.
+            rest: pause at the end [s].
+            limits: of this move instead of the planner's own.
+        """
+        limits = self.limits if limits is None else limits
+        speed, acceleration = limits.speed, limits.acceleration
+        segment = move(start, end, speed, acceleration, rest)
+        if segment.profile.duration == 0.0:
+            return segment
+        way = line(start, end)
+        reach = np.linalg.norm(
+            self.dynamics.flange_speed(way, np.broadcast_to(end - start, way.shape)), axis=1
+        ).max()
+        step = np.abs(end - start)
+        if reach > 0.0:
+            speed = np.minimum(speed, step * limits.tool_speed / reach + 1e-9)
+        segment = self._cap(start, end, speed, acceleration, rest)
+        for _ in range(_RETRIES):
+            if np.all(self._torques(segment) <= limits.torque):
+                break
+            speed, acceleration = 0.9 * speed, 0.8 * acceleration
+            segment = self._cap(start, end, speed, acceleration, rest)
+        return segment
+
+    def through(self, points: Array, rest: float = 0.3) -> Chain:
+        """Moves through points [m, n] and back to the first, with a rest at each."""
+        ends = np.roll(points, -1, axis=0)
+        return Chain([self.move(a, b, rest) for a, b in zip(points, ends, strict=True)])
+
+    def free(self, q: Array) -> bool:
+        """Whether the arm touches neither itself nor the table at joint positions [samples, n].
+
+        With capsules about the links where the arm has them; else joints and flange of the outer
+        arm must stay above the table and off the arm's own column.
+        """
+        if self._geometry is not None:
+            return float(self._geometry.distances(q).min()) > CLEARANCE
+        model, data = self.dynamics.model, self.dynamics.data
+        reach = float(np.abs(self.robot.a).sum() + np.abs(self.robot.d[1:]).sum())
+        for state in q:
+            pin.forwardKinematics(model, data, state)
+            places = [data.oMi[j].translation for j in range(3, self.robot.dof + 1)]
+            places.append(self.dynamics.flange_pose(state[None, :])[0, :3, 3])
+            if min(place[2] for place in places) < LOWEST:
+                return False
+            if min(float(np.hypot(*place[:2])) for place in places[1:]) < 0.15 * reach:
+                return False
+        return True
+
+    @cached_property
+    def _geometry(self) -> ArmGeometry | None:
+        try:
+            return ArmGeometry(self.robot)
+        except RobotFileError:
+            return None
+
+    def random_points(self, seed: int, count: int = _POINTS) -> Array:
+        """Seeded random joint points [count, n] whose moves in a circle are clear."""
+        random = np.random.default_rng(seed)
+        low, high = _range(self.robot)
+        points = [home_of(self.robot)]
+        while len(points) < count + 1:
+            last = len(points) == count
+            for _ in range(2000):
+                candidate = random.uniform(low, high)
+                far = np.abs(candidate - points[-1]).max() > 0.5
+                if not far or not self.free(candidate[None]):
+                    continue
+                if len(points) > 1 and not self.free(line(points[-1], candidate)):
+                    continue
+                if not last or self.free(line(candidate, points[1])):
+                    points.append(candidate)
+                    break
+            else:
+                points = points[:1]  # a dead end: begin again with what the seed gives next
+        return np.array(points[1:])
+
+    def _cap(
+        self, start: Array, end: Array, speed: Array, acceleration: Array, rest: float
+    ) -> Segment:
+        return move(start, end, np.maximum(speed, 1e-6), acceleration, rest)
+
+    def _torques(self, segment: Segment) -> Array:
+        """Largest torque of each joint during a move [n], N m."""
+        t = np.linspace(0.0, segment.profile.duration, 40)
+        q, qd, qdd = segment.at(t)
+        torque = self.dynamics.inverse_dynamics(q, qd, qdd) + self.inertia * qdd
+        return np.asarray(np.abs(torque).max(axis=0))
+
+
+def line(start: Array, end: Array) -> Array:
+    """Joint positions of a straight move [40, n], rad."""
+    return np.linspace(start, end, 40)
+
+
+def home_of(robot: RobotDescription) -> Array:
+    """A quiet place to stand [n], rad: upper arm up, elbow bent, tool down (others: all zero)."""
+    if robot.joint_names[1:3] == ("shoulder_lift_joint", "elbow_joint"):
+        return np.array([0.0, -np.pi / 2, np.pi / 2, -np.pi / 2, -np.pi / 2, 0.0])
+    return np.zeros(robot.dof)
+
+
+def _range(robot: RobotDescription) -> tuple[Array, Array]:
+    """Joint ranges of the random points [n] each: the shoulder lift above the table."""
+    centre = np.zeros(robot.dof)
+    width = np.minimum(2.4, 0.6 * robot.max_position)
+    if robot.joint_names[1:3] == ("shoulder_lift_joint", "elbow_joint"):
+        centre[1], width[1], width[2] = -np.pi / 2, 1.1, 2.2
+    return centre - width, centre + width

@@ -1,0 +1,92 @@
+"""Planned trajectories that were measured: noise is found, and smoothed before differentiation.
+
+Differentiating positions twice turns noise of a tenth of a milliradian at 500 Hz into
+accelerations of tens of rad/s^2, and those into energy that no motion takes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ur_energy_model.trajectory.plan import Plan
+
+Array = NDArray[np.float64]
+
+CUTOFF = 6.0
+"""Of the zero-phase low-pass that noisy positions pass [Hz]: the highest that identification
+uses, for what a rigid arm does is slower."""
+NOISE_SHARE = 0.05
+"""Noise of accelerations, as a share of the arm's largest, from which a plan counts as noisy."""
+_ORDER = 4
+_WHITE_GAIN = 70.0**0.5
+"""Standard deviation of fourth differences of white noise, over that of the noise."""
+_WHITE_CORRELATION = -0.5
+"""Consecutive fourth differences of white noise correlate by -0.8, those of motion positively."""
+_ENOUGH_POINTS = 32
+_ACCELERATION_GAIN = 6.0**0.5
+"""Standard deviation of second differences of white noise, over that of the noise."""
+
+
+def smoothed(plan: Plan, max_acceleration: Array) -> tuple[Plan, str | None]:
+    """The plan, without the noise of measured positions or velocities.
+
+    Args:
+        plan: as read; one with accelerations is taken as it is.
+        max_acceleration: of the joints [n], rad/s^2.
+
+    Returns:
+        A plan to predict from, and what was done, why, and what to give instead; None for a plan
+        without noise that matters.
+    """
+    if plan.qdd is not None or len(plan.time) < _ENOUGH_POINTS:
+        return plan, None
+    step = plan.duration / (len(plan.time) - 1)
+    grid = plan.time[0] + step * np.arange(len(plan.time))
+    q = _on_grid(grid, plan.time, plan.q)
+    noise = _noise(q)
+    of_q = _ACCELERATION_GAIN * noise / step**2
+    of_qd = np.zeros_like(of_q)
+    if plan.qd is not None:
+        of_qd = 2**0.5 * _noise(_on_grid(grid, plan.time, plan.qd)) / step
+    limit = NOISE_SHARE * np.broadcast_to(max_acceleration, of_q.shape)
+    if not ((of_q > limit) | (of_qd > limit)).any():
+        return plan, None
+    worst = float(max(of_q.max(), of_qd.max()))
+    kind = "positions" if (of_q > limit).any() else "velocities"
+    text = (
+        f"{kind} look measured: their noise alone would make accelerations of {worst:.2g} rad/s^2; "
+        f"smoothed at {CUTOFF:g} Hz. Give the planned motion (target_q, or q, qd and qdd) for an "
+        "answer without that"
+    )
+    if kind == "velocities":
+        return replace(plan, qd=None), text
+    return Plan(grid, _low_pass(q, step), source=plan.source), text
+
+
+def _on_grid(grid: Array, time: Array, values: Array) -> Array:
+    if np.allclose(grid, time, rtol=0, atol=0.02 * (grid[1] - grid[0])):
+        return values
+    return np.stack([np.interp(grid, time, column) for column in values.T], axis=1)
+
+
+def _noise(values: Array) -> Array:
+    """Standard deviation [n] of white noise in evenly sampled values [k, n]; 0 where smooth."""
+    rough = np.diff(values, _ORDER, axis=0)
+    power = np.square(rough).mean(axis=0)
+    product = (rough[1:] * rough[:-1]).mean(axis=0)
+    white = product < _WHITE_CORRELATION * power
+    # The median tells noise from the few large differences where a motion's jerk changes.
+    deviation = np.median(np.abs(rough), axis=0) / 0.6745
+    return np.asarray(np.where(white, deviation / _WHITE_GAIN, 0.0))
+
+
+def _low_pass(values: Array, step: float) -> Array:
+    """Values [k, n] of a motion from rest to rest, forward and backward through a Butterworth."""
+    from scipy.signal import butter, sosfiltfilt  # slow to import
+
+    sections = butter(2, min(2 * CUTOFF * step, 0.9), output="sos")
+    pad = min(len(values) - 1, int(1.5 / (CUTOFF * step)))
+    return np.asarray(sosfiltfilt(sections, values, axis=0, padtype="even", padlen=pad))
