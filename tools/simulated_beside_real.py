@@ -17,7 +17,6 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.setup import Payload, Setup, gravity_of_mounting
@@ -27,8 +26,7 @@ from ur_energy_model.simulation.recording import record_arm
 from ur_energy_model.telemetry.csv.importing import read_csv
 from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.trajectory.motions import Sampled
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array, Mask
 
 PICTURE = Path(__file__).resolve().parents[1] / "docs" / "images" / "simulated_beside_real.png"
 THEME = THEMES["light"]
@@ -59,13 +57,13 @@ def power(telemetry: Telemetry) -> Array:
     return telemetry["actual_robot_voltage"] * telemetry["actual_robot_current"]
 
 
-def settled(telemetry: Telemetry) -> NDArray[np.bool_]:
+def settled(telemetry: Telemetry) -> Mask:
     """Samples in the midst of rest [samples]."""
     still = np.abs(telemetry["target_qd"]).max(axis=1) < 1e-6
     return np.asarray(np.convolve(still, np.ones(25), "same") > 24.5)
 
 
-def white_noise(values: Array, where: NDArray[np.bool_]) -> Array:
+def white_noise(values: Array, where: Mask) -> Array:
     """Standard deviation of white noise on columns, from steps between neighbours, robust."""
     steps = np.diff(values, axis=0)[where[1:] & where[:-1]]
     return np.asarray(np.median(np.abs(steps), axis=0) / 0.6745 / np.sqrt(2))

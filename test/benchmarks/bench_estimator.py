@@ -22,7 +22,6 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from test.energy.known_arm import ROBOT, known_model, motion, packets
 from ur_energy_model.energy.live.estimator import LiveEstimator
@@ -30,6 +29,7 @@ from ur_energy_model.energy.live.snapshot import Snapshot
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction.law import LAWS, Friction
 from ur_energy_model.telemetry.samples import Telemetry
+from ur_energy_model.typing import Array
 
 SECONDS = 20.0
 WARM_UP = 5.0
@@ -190,9 +190,7 @@ def keep_busy() -> None:
         pass
 
 
-def latencies(
-    published: list[tuple[float, float]], received: list[tuple[float, float]]
-) -> NDArray[np.float64]:
+def latencies(published: list[tuple[float, float]], received: list[tuple[float, float]]) -> Array:
     """From the sending of the newest packet in a value to the value's receipt [s].
 
     Args:

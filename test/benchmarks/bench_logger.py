@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.telemetry.bag.source import BagWriter, iterate_bag, read_bag
 from ur_energy_model.telemetry.csv.importing import read_csv
@@ -27,6 +26,7 @@ from ur_energy_model.telemetry.fields import ENERGY_FIELDS, FIELDS
 from ur_energy_model.telemetry.recording.recorder import Recorder
 from ur_energy_model.telemetry.recording.sample_queue import SampleQueue
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
+from ur_energy_model.typing import Array
 
 HOST = "127.0.10.41"
 SECONDS = float(os.environ.get("BENCH_SECONDS", "20"))
@@ -45,7 +45,7 @@ class Result:
     """What a recorder got, and what it cost [percent of one core]."""
 
     name: str
-    time: NDArray[np.float64]
+    time: Array
     cpu: float
 
     def line(self) -> str:

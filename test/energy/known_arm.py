@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.model.drive import BusModel
 from ur_energy_model.model.energy_model import EnergyModel, JointModel
@@ -13,8 +12,7 @@ from ur_energy_model.model.friction.law import LAWS, Friction
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.setup import Setup
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array
 
 ROBOT = load_robot("ur5e")
 RATE = 500.0

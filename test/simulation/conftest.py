@@ -41,7 +41,7 @@ from ur_energy_model.telemetry.rtde.protocol import (
     encode_version_request,
     frame,
 )
-from ur_energy_model.telemetry.samples import Array
+from ur_energy_model.typing import Array
 
 
 @dataclass

@@ -12,7 +12,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.energy.channels import QUANTITIES, ArmState, Channels, arm_states
 from ur_energy_model.energy.conditions import Conditions
@@ -33,9 +32,8 @@ from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.telemetry.plausibility import impossible_rows
 from ur_energy_model.telemetry.samples import Telemetry
+from ur_energy_model.typing import Array, Indices, Mask
 
-Array = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 SENSITIVITY_PERIOD = 0.05
 """Sensitivities are worked out once in each such stretch of the clock and held within it [s]."""
 
@@ -222,7 +220,7 @@ class EnergyCalculator:
         out: Array,
         time: Array,
         steps: Array,
-        states: NDArray[np.intp],
+        states: Indices,
         bus: Array | None,
     ) -> Standby:
         """Add standby, and what the supply gives of the demand."""
@@ -237,7 +235,7 @@ class EnergyCalculator:
         return standby
 
     def _brakes_engaged(
-        self, out: Array, batch: Telemetry, states: NDArray[np.intp], bus: Array | None
+        self, out: Array, batch: Telemetry, states: Indices, bus: Array | None
     ) -> None:
         """Where the motors do not hold the arm: as the bus shows it, else as the model knows."""
         braked = states < ArmState.STANDSTILL

@@ -7,13 +7,11 @@ from dataclasses import replace
 from enum import IntEnum
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.energy.meter import MeterReading
 from ur_energy_model.telemetry.modes import BRAKES_RELEASED, POWER_OFF, PROTECTIVE_STOP
 from ur_energy_model.telemetry.samples import Telemetry
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array, Indices
 
 QUANTITIES: tuple[str, ...] = (
     "electrical_power",
@@ -120,7 +118,7 @@ STANDSTILL_SPEED = 0.005
 """A joint slower than this stands still [rad/s]; velocity noise is below 0.002."""
 
 
-def arm_states(batch: Telemetry, qd: Array) -> NDArray[np.intp]:
+def arm_states(batch: Telemetry, qd: Array) -> Indices:
     """ArmState of each sample [n], from the modes of a batch and joint velocities [n, joints].
 
     Where the modes were not recorded the arm counts as running.

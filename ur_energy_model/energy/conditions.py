@@ -6,12 +6,10 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.model.setup import Payload, Setup
 from ur_energy_model.telemetry.samples import Telemetry
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array
 
 
 class Conditions:

@@ -11,9 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array, Mask
 
 DEFAULT_GAP_LIMIT = 0.1
 """Longest step that is bridged at any rate [s]."""
@@ -40,9 +39,9 @@ class Steps:
 
     bridged: Array
     lost: Array
-    back: NDArray[np.bool_]
+    back: Mask
 
-    def cut(self, part: slice | NDArray[np.bool_]) -> Steps:
+    def cut(self, part: slice | Mask) -> Steps:
         """Those of some of the samples: a slice, or a mask [samples]."""
         return Steps(self.bridged[part], self.lost[part], self.back[part])
 

@@ -9,12 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.energy.gaps import DEFAULT_GAP_LIMIT, GapRule, Steps
 from ur_energy_model.energy.power_table import Credit, PowerTable
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array
 
 CONFIDENCE = 1.96
 """Half width of a 95 % interval in standard deviations; what stands behind every ± for people."""

@@ -9,15 +9,13 @@ from pathlib import Path
 from typing import IO
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.energy.channels import QUANTITIES, Channels
 from ur_energy_model.energy.meter import EnergyMeter
 from ur_energy_model.energy.power_table import PowerTable
 from ur_energy_model.errors import InputError
 from ur_energy_model.files import new_file
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array
 
 ARM_COLUMNS = (
     "driver_power",

@@ -6,13 +6,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-import numpy as np
-from numpy.typing import NDArray
-
 from ur_energy_model.energy.gaps import Steps
 from ur_energy_model.telemetry.samples import Telemetry
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array, Indices
 
 
 @dataclass(frozen=True)
@@ -47,7 +43,7 @@ class PowerTable:
 
     samples: Telemetry
     steps: Steps
-    states: NDArray[np.intp]
+    states: Indices
     power: Array
     bus_measured: bool
     credit: Credit | None = None

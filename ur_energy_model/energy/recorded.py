@@ -7,14 +7,13 @@ efficiency their ratio. Integrals are trapezoidal on the controller's clock; gap
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.energy.channels import ArmState
@@ -28,9 +27,7 @@ from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.telemetry.bag.source import iterate_bag
 from ur_energy_model.telemetry.offline_simulator import REASON, REMEDY, OfflineSimulatorCheck
-
-Array = NDArray[np.float64]
-Progress = Callable[[float, str], None]
+from ur_energy_model.typing import Array, Progress
 
 
 @dataclass(frozen=True)

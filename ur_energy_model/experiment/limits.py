@@ -11,13 +11,11 @@ from typing import Any
 
 import numpy as np
 import pinocchio as pin
-from numpy.typing import NDArray
 
 from ur_energy_model.experiment.runnable import Runnable, sample_period
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.geometry import ArmGeometry
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array
 
 CHECK_RATE = 500.0
 """Samples per second on which a trajectory is judged [Hz]."""

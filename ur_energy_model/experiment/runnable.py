@@ -6,11 +6,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.trajectory.motions import Motion
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array
 
 
 class Runnable(Protocol):

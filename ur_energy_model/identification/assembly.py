@@ -7,7 +7,6 @@ from datetime import datetime, timezone
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model import __version__
 from ur_energy_model.identification.dynamics.inertia import InertiaEstimate
@@ -20,8 +19,6 @@ from ur_energy_model.identification.recording import Recording, digest
 from ur_energy_model.model.energy_model import EnergyModel, JointModel
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.sessions import SessionSpread, scaled_parameters
-
-Array = NDArray[np.float64]
 
 _SETUP_SOURCES = {"configured": "given"}
 

@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.identification.assembly import assemble
 from ur_energy_model.identification.dynamics.inertia import InertiaEstimate
@@ -46,14 +45,13 @@ from ur_energy_model.identification.payload.payload_check import (
 from ur_energy_model.identification.power.bus_capacitance import with_storage
 from ur_energy_model.identification.power.power_fit import PowerFitResult
 from ur_energy_model.identification.power.session_stages import compare_sessions, fit_power
-from ur_energy_model.identification.recording import Progress, Recording, read_recording
+from ur_energy_model.identification.recording import Recording, read_recording
 from ur_energy_model.identification.regression.signals import NarrowFilter
 from ur_energy_model.identification.unknowns import unknowns
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.model.setup import Payload, Setup
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Progress
 
 
 @dataclass(frozen=True)

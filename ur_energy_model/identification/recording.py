@@ -7,12 +7,11 @@ pass needs (filtered motion at a reduced rate, the controller's torque, bus powe
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.energy.checks import check_batch, check_robot
 from ur_energy_model.errors import RecordingError
@@ -31,9 +30,7 @@ from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.telemetry.bag.source import iterate_bag
 from ur_energy_model.telemetry.modes import BRAKES_RELEASED
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, concatenate, find_gaps
-
-Array = NDArray[np.float64]
-Progress = Callable[[float, str], None]
+from ur_energy_model.typing import Array, Progress
 
 FIELDS: tuple[str, ...] = (
     "target_q", "target_qd", "target_qdd", "target_moment", "target_current",

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.identification.dynamics.mounting import Mounting
 from ur_energy_model.identification.power.structure import expected_resistance
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.typing import Mask
 
 _VAGUE = 0.3
 """Relative deviation from which a constant counts as not identifiable."""
@@ -107,11 +107,11 @@ def _misfit(model: EnergyModel) -> Iterator[str]:
             )
 
 
-def _names(model: EnergyModel, which: NDArray[np.bool_] | Sequence[bool]) -> str:
+def _names(model: EnergyModel, which: Mask | Sequence[bool]) -> str:
     return ", ".join(j.name for j, named in zip(model.joints, which, strict=True) if named)
 
 
-def _widths(model: EnergyModel, which: NDArray[np.bool_]) -> str:
+def _widths(model: EnergyModel, which: Mask) -> str:
     shares = [
         100 * CONFIDENCE * joint.std["reflected_inertia"] / max(joint.reflected_inertia, 1e-9)
         for joint, named in zip(model.joints, which, strict=True)

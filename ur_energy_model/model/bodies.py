@@ -6,15 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.errors import RobotFileError
 from ur_energy_model.model.ranges import LENGTH
 from ur_energy_model.reading.record import Quantity, Record, array, list_of, table, whole
 from ur_energy_model.reading.tree import YamlTree, shown
 from ur_energy_model.resources import config_file
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array
 
 SCHEMA = 1
 _CAPSULE = table(

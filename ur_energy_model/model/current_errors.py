@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.model.friction.bank import STILL_SPEED, FrictionBank
 from ur_energy_model.model.joint_model import JointModel
 from ur_energy_model.model.sessions import Session, scaled_parameters
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array
 
 PREDICTION_ERROR = 0.01
 """Share of a joint's current that a motion unlike the recorded ones leaves open beyond what the

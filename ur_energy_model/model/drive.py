@@ -16,9 +16,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array
 
 KT_OVER_KB = 0.89
 """k_t/k_b that Clochiatti et al. 2024 (S0) take from the catalogue."""

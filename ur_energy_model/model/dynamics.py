@@ -14,12 +14,10 @@ from functools import cached_property
 
 import numpy as np
 import pinocchio as pin
-from numpy.typing import NDArray
 
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import Setup
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array
 
 
 class ArmDynamics:

@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.model.current_errors import PREDICTION_ERROR, CurrentErrors
 from ur_energy_model.model.drive import BusModel, Drives, Prediction
@@ -32,8 +31,7 @@ from ur_energy_model.model.payload_calibration import PayloadCalibration
 from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.model.sessions import Session, SessionSpread, with_standby_error
 from ur_energy_model.model.setup import Payload, Setup
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array
 
 __all__ = ["PREDICTION_ERROR", "BusModel", "EnergyModel", "JointModel", "Prediction"]
 

@@ -6,12 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.model.friction.law import Friction
 from ur_energy_model.model.sessions import scaled_parameters
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array
 
 
 @dataclass(frozen=True)

@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.model.robots import RobotDescription
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array
 
 _ROUNDING = 1e-6
 """Second moment of mass that counts as zero, relative to the largest of the body."""

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array
 
 LINK_PARAMETERS = 4
 """Parameters of a link that weight shows: mass [kg] and first moments [kg m]."""

@@ -8,12 +8,10 @@ ones, so the ranges of drives cover both.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.reading.record import Quantity, array
 from ur_energy_model.reading.tree import YamlTree
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array
 
 RATE = Quantity("Hz", 0, 20_000, positive=True)
 LENGTH = Quantity("m", -10, 10)

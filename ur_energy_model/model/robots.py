@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
 from ur_energy_model.errors import RobotFileError
@@ -16,8 +15,7 @@ from ur_energy_model.model.urdf_import import robot_content
 from ur_energy_model.reading.record import Quantity, Record, array, choice, text, unique
 from ur_energy_model.reading.tree import Origin, YamlTree
 from ur_energy_model.resources import config_file
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array, Mask
 
 SCHEMA = 1
 CONVENTIONS = ("standard", "modified", "urdf")
@@ -76,7 +74,7 @@ class RobotDescription:
     alpha: Array
     theta: Array
     origin: Array
-    fixed: NDArray[np.bool_]
+    fixed: Mask
     mass: Array
     center_of_mass: Array
     inertia: Array

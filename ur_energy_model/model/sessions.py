@@ -14,11 +14,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.model.friction.terms import LOAD, LOAD_ASYMMETRY
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array, Mask
 
 STANDBY_SPREAD = 2.5
 """Standard deviation of standby power between sessions of one arm, where none were compared [W]."""
@@ -76,7 +74,7 @@ class Session:
         return cls(standby, spread.standby, np.ones(n), spread.friction_of(n))
 
 
-def scaled_parameters(names: Sequence[str]) -> NDArray[np.bool_]:
+def scaled_parameters(names: Sequence[str]) -> Mask:
     """Which friction parameters vary together from session to session [p].
 
     Coulomb friction and what grows with the speed do (they follow the lubricant and its

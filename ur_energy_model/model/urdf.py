@@ -6,11 +6,9 @@ from itertools import pairwise
 from xml.etree import ElementTree as Xml
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.model.robots import RobotDescription
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array
 
 THICKNESS = 0.06
 """Radius of the first link's cylinders [m]; the last has half of it."""

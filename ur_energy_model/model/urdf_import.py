@@ -14,7 +14,6 @@ from xml.etree import ElementTree
 
 import numpy as np
 import yaml
-from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
 from ur_energy_model.errors import RobotFileError
@@ -22,8 +21,7 @@ from ur_energy_model.model import ranges
 from ur_energy_model.reading.record import Quantity
 from ur_energy_model.reading.source import Limits, UnreadableError, read_bytes
 from ur_energy_model.reading.tree import shown
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array
 
 _MOVING = ("revolute", "continuous")
 _LIMITS = Limits(size=16_000_000)

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from builtin_interfaces.msg import Duration, Time
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
-from numpy.typing import NDArray
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Header
 from trajectory_msgs.msg import JointTrajectory
@@ -17,8 +16,7 @@ from trajectory_msgs.msg import JointTrajectory
 from ur_energy_model.errors import InputError
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 from ur_energy_model.trajectory.plan import Plan
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array
 
 OK, WARN, ERROR, STALE = (
     DiagnosticStatus.OK,

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 from builtin_interfaces.msg import Time
 from diagnostic_msgs.msg import DiagnosticArray
-from numpy.typing import NDArray
 from std_msgs.msg import Float64
 from visualization_msgs.msg import MarkerArray
 
@@ -22,12 +20,13 @@ from ur_energy_model.nodes.energy_statuses import prediction_statuses, summary_s
 from ur_energy_model.nodes.managed import LATCHED, LIVE
 from ur_energy_model.nodes.markers import PowerMarkers
 from ur_energy_model.telemetry.decimation import Decimator
+from ur_energy_model.typing import Array
 
 MARKER_RATE = 10.0
 """Of energy/markers [Hz]."""
 
 Create = Callable[[Any, str, Any], Any]
-Places = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+Places = Callable[[Array], Array]
 
 
 class EnergyTopics:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
 from builtin_interfaces.msg import Duration, Time
-from numpy.typing import NDArray
 from std_msgs.msg import ColorRGBA
 from visualization_msgs.msg import Marker, MarkerArray
 
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array
 
 LIFETIME = Duration(sec=2)
 """Markers of an estimator that has ended fade after this."""

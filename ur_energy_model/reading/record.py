@@ -15,12 +15,11 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.errors import InputError
 from ur_energy_model.reading.tree import YamlTree, shown
+from ur_energy_model.typing import Array
 
-Array = NDArray[np.float64]
 T = TypeVar("T")
 D = TypeVar("D")
 Reader = Callable[[YamlTree], T]

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.energy.power_options import MEASURED_FIELDS
 from ur_energy_model.errors import RecordingError
@@ -29,8 +28,7 @@ from ur_energy_model.model.setup import Payload
 from ur_energy_model.report.powers import Breaks, Powers, breaks_of, powers_of
 from ur_energy_model.telemetry.bag.source import iterate_bag
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, concatenate
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array, Mask
 
 DRAWN_SECONDS = 1200.0
 """Longest stretch of a recording that figures over time show [s]."""
@@ -82,7 +80,7 @@ class CurrentComparison:
     modelled: Array
     friction_measured: Array
     friction_modelled: Array
-    moving: NDArray[np.bool_]
+    moving: Mask
     temperature: Array
     cutoff: float
 

@@ -9,13 +9,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
-from numpy.typing import NDArray
 
 from ur_energy_model.report.charts import BarChart, BoxChart, IntervalChart
 from ur_energy_model.report.painters import sheet
 from ur_energy_model.report.palette import Theme
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array
 
 
 def box_figure(chart: BoxChart, theme: Theme) -> Figure:

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array
 
 Role = Literal["measured", "model", "truth", "aside"]
 """What a mark stands for: recorded, from the model (in the joint's colour), a simulation's truth,

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.report.charts import Line, Role
 from ur_energy_model.report.decimate import break_at
 from ur_energy_model.report.powers import Breaks
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array
 
 S0 = "Clochiatti et al. 2024"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array
 
 
 def decimate(x: Array, y: Array, buckets: int) -> tuple[Array, Array]:

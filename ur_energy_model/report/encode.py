@@ -13,7 +13,6 @@ from dataclasses import asdict
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.report.charts import (
     BarChart,
@@ -26,8 +25,7 @@ from ur_energy_model.report.charts import (
     Panel,
 )
 from ur_energy_model.report.decimate import decimate_with_focus
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array
 
 BUDGET = 3_000_000
 """Characters that all curves of a page may take."""

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from matplotlib import rc_context
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.report import category_painters, gallery, painters
@@ -25,8 +24,7 @@ from ur_energy_model.report.charts import (
     LineChart,
 )
 from ur_energy_model.report.palette import THEMES, Theme, ThemeName
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array
 
 _DPI = 160
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.report import power_gallery
 from ur_energy_model.report.analysis import Analysis
@@ -22,8 +21,7 @@ from ur_energy_model.report.charts import (
 )
 from ur_energy_model.report.curves import S0, curve, joint_curves, short_name
 from ur_energy_model.report.powers import Breaks
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array, Mask
 
 SMALL = 0.001
 """RMS errors below this are not told apart [A, N m]."""
@@ -205,7 +203,7 @@ def _comparison(
     y_label: str,
     names: tuple[str, str],
     unit: str,
-    counted: NDArray[np.bool_] | None = None,
+    counted: Mask | None = None,
 ) -> LineChart:
     """One panel a joint: the recorded curve in grey, the model's in the joint's colour."""
     time, breaks, recorded, modelled = curves

@@ -15,13 +15,10 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
-from numpy.typing import NDArray
 
 from ur_energy_model.report.charts import Chart, Line, LineChart, Panel
 from ur_energy_model.report.decimate import decimate
 from ur_energy_model.report.palette import Theme
-
-Array = NDArray[np.float64]
 
 WIDTH = 10.0
 """Width of a figure [inch]."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.model.energy_model import EnergyModel, JointModel
@@ -19,8 +18,7 @@ from ur_energy_model.report.charts import (
     Panel,
 )
 from ur_energy_model.report.curves import short_name
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array
 
 _WARMTH_SPEED = 1.0
 """Joint speed at which friction is drawn against temperature [rad/s]."""

@@ -6,14 +6,12 @@ Figure numbers in captions: S0 is Clochiatti et al., Robotica 2024.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.report.analysis import Analysis
 from ur_energy_model.report.charts import BarChart, Bars, Line, LineChart, Panel, Role
 from ur_energy_model.report.curves import S0, curve, joint_curves, short_name
 from ur_energy_model.report.decimate import break_at
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array
 
 
 def stack_chart(analysis: Analysis) -> LineChart:

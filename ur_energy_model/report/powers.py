@@ -21,8 +21,8 @@ from ur_energy_model.errors import RecordingError
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.telemetry.samples import Telemetry
+from ur_energy_model.typing import Array
 
-Array = NDArray[np.float64]
 Breaks = NDArray[np.int_]
 
 CHUNK = 20_000

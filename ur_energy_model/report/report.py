@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,8 +22,7 @@ from ur_energy_model.report.shift_view import (
     Tariff,
 )
 from ur_energy_model.report.verdict import Verdict, judge
-
-Progress = Callable[[float, str], None]
+from ur_energy_model.typing import Progress
 
 
 @dataclass(frozen=True)

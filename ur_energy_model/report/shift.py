@@ -6,7 +6,7 @@ counters, states and cycles mean the same here and on /energy.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,9 +21,7 @@ from ur_energy_model.errors import InputError
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.telemetry.bag.source import iterate_bag
-
-Array = NDArray[np.float64]
-Progress = Callable[[float, str], None]
+from ur_energy_model.typing import Array, Progress
 
 BIN = 1.0
 """Length of the stretches that mean powers are kept of [s]."""

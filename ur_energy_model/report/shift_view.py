@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.energy.channels import ArmState
 from ur_energy_model.errors import InputError
@@ -13,8 +12,7 @@ from ur_energy_model.report.charts import BarChart, Bars, Line, LineChart, Panel
 from ur_energy_model.report.curves import short_name
 from ur_energy_model.report.decimate import break_at
 from ur_energy_model.report.shift import Shift
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array
 
 JOULES_PER_KWH = 3.6e6
 SHOWN_CYCLES = 30

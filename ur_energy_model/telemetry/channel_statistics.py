@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from ur_energy_model.telemetry.samples import Array, Telemetry
+from ur_energy_model.telemetry.samples import Telemetry
+from ur_energy_model.typing import Array
 
 _STUCK = 3
 """Identical values in a row that noise hardly makes."""

@@ -17,6 +17,8 @@ from collections import deque
 import numpy as np
 from numpy.typing import NDArray
 
+from ur_energy_model.typing import Array
+
 WINDOW = 1.0
 STEER_SECONDS = 0.1
 WINDOWS = 120
@@ -68,7 +70,7 @@ class ClockMap:
         """How much faster the host's clock runs, relative."""
         return self._drift
 
-    def stamp(self, times: NDArray[np.float64], arrival: int) -> NDArray[np.int64]:
+    def stamp(self, times: Array, arrival: int) -> NDArray[np.int64]:
         """Stamps of a batch.
 
         Args:
@@ -133,7 +135,7 @@ class ClockMap:
         start, stamp = self._anchor
         return stamp + round((at - start) * (1.0 + self._slope) * 1e9)
 
-    def _map_all(self, times: NDArray[np.float64]) -> NDArray[np.int64]:
+    def _map_all(self, times: Array) -> NDArray[np.int64]:
         if len(times) == 1:
             return np.array([self._map(float(times[0]))], np.int64)
         start, stamp = self._anchor

@@ -6,12 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.telemetry.fields import FIELDS
 from ur_energy_model.telemetry.samples import Telemetry
+from ur_energy_model.typing import Array, Mask
 
-Array = NDArray[np.float64]
 Limits = Mapping[str, tuple[Array, Array]]
 """Lowest and highest possible value of a field, one for all elements or one each."""
 
@@ -71,7 +70,7 @@ class Impossible:
 
 def impossible_rows(
     columns: Mapping[str, Array], limits: Limits = ANY_ARM
-) -> tuple[NDArray[np.bool_], Impossible | None]:
+) -> tuple[Mask, Impossible | None]:
     """Rows with a value that is not finite or beyond its field's limits, and the first of them.
 
     Args:
@@ -100,7 +99,7 @@ def impossible_rows(
 
 def possible(
     telemetry: Telemetry, limits: Limits = ANY_ARM
-) -> tuple[Telemetry, NDArray[np.bool_], Impossible | None]:
+) -> tuple[Telemetry, Mask, Impossible | None]:
     """A recording without the samples with impossible values, which those are, and the first.
 
     Values that are not finite are left to the steps that read them: recordings mark what was

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ur_energy_model.errors import MissingFieldError
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array, Indices, Mask
 
 
 @dataclass(frozen=True)
@@ -206,14 +205,14 @@ class Telemetry:
         """
         return self.select(np.diff(self.time, prepend=np.nan) != 0)
 
-    def select(self, keep: NDArray[np.bool_]) -> Telemetry:
+    def select(self, keep: Mask) -> Telemetry:
         """Only some of the samples, keep [n]; gaps stay in front of the next sample that is kept.
 
         Samples left out make no gaps of their own.
         """
         if keep.all():
             return self
-        number: NDArray[np.intp] = np.cumsum(keep) - keep
+        number: Indices = np.cumsum(keep) - keep
         count = int(np.count_nonzero(keep))
         return Telemetry(
             time=self.time[keep],

@@ -18,15 +18,13 @@ from typing import Any
 
 import numpy as np
 import yaml
-from numpy.typing import NDArray
 from scipy.linalg import block_diag, null_space
 
 from ur_energy_model.errors import TrajectoryFileError
 from ur_energy_model.files import write_text
 from ur_energy_model.reading.record import Quantity, Record, array, list_of, text, whole
 from ur_energy_model.reading.tree import YamlTree
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array
 
 SCHEMA = 1
 TYPE = "fourier_trajectory"

@@ -7,12 +7,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.interpolate import CubicHermiteSpline, make_interp_spline
 
 from ur_energy_model.trajectory.trapezoid import Trapezoid
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array
 
 
 class Motion(Protocol):

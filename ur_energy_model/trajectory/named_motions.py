@@ -6,7 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.errors import InputError
 from ur_energy_model.model.robots import RobotDescription
@@ -14,8 +13,7 @@ from ur_energy_model.model.setup import Setup
 from ur_energy_model.trajectory.fourier import load_trajectory
 from ur_energy_model.trajectory.motions import Chain, Cycloid, Hold, Motion, Segment, Sinusoids
 from ur_energy_model.trajectory.planner import Planner, home_of, line
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array
 
 _SEEDS = {"trajectory_a": 1, "trajectory_b": 36}
 """Of the random points; with these a UR5e's joints reach 2 to 3 rad/s in both trajectories."""

@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.errors import InputError
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array
 
 SAMPLE_PERIOD = 0.008
 """Of the powers that are integrated [s]."""

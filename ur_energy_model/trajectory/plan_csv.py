@@ -8,12 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.errors import InputError
 from ur_energy_model.trajectory.plan import Plan
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array
 
 _TIME_NAMES = ("time", "t", "timestamp", "time_from_start")
 

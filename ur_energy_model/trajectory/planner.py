@@ -7,7 +7,6 @@ from functools import cached_property
 
 import numpy as np
 import pinocchio as pin
-from numpy.typing import NDArray
 
 from ur_energy_model.errors import RobotFileError
 from ur_energy_model.model.dynamics import ArmDynamics
@@ -15,8 +14,7 @@ from ur_energy_model.model.geometry import ArmGeometry
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import Setup
 from ur_energy_model.trajectory.motions import Chain, Segment, move
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array
 
 TEST_SPEED, TEST_ACCELERATION = 3.0, 6.0
 """Of the test trajectories A and B (Clochiatti et al. 2024), rad/s and rad/s^2."""

@@ -9,11 +9,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.trajectory.plan import Plan
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array
 
 CUTOFF = 6.0
 """Of the zero-phase low-pass that noisy positions pass [Hz]: the highest that identification

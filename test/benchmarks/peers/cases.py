@@ -10,7 +10,6 @@ from itertools import permutations
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from test.identification.exact_arm import write_bag
 from ur_energy_model.model.robots import load_robot
@@ -21,8 +20,7 @@ from ur_energy_model.simulation.recording import record_arm
 from ur_energy_model.telemetry.csv.importing import read_csv
 from ur_energy_model.telemetry.samples import concatenate
 from ur_energy_model.trajectory.named_motions import named_motion
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array
 
 FRICTION_SPEED = 0.5
 """Joint speed at which frictions are compared [rad/s]."""

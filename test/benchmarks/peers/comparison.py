@@ -11,7 +11,6 @@ from time import perf_counter
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from test.benchmarks.peers.cases import FRICTION_SPEED, Bag, Pair, pairs, weighings
 from test.benchmarks.peers.coverage import Coverage
@@ -28,8 +27,7 @@ from test.benchmarks.peers.ours import command, current_std, estimated, friction
 from test.benchmarks.peers.recorded import Recorded, recorded, still
 from ur_energy_model.errors import UrEnergyError
 from ur_energy_model.model.energy_model import EnergyModel
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array
 
 OURS = "this package"
 SAME_SESSION = "simulated, same session"

@@ -6,13 +6,15 @@ from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
+
+from ur_energy_model.typing import Mask
 
 HALF_WIDTH = NormalDist().inv_cdf(0.975)
 """Half width of a 95 % interval in standard deviations."""
 
 
-def covered(error: ArrayLike, std: ArrayLike) -> NDArray[np.bool_]:
+def covered(error: ArrayLike, std: ArrayLike) -> Mask:
     """Whether 95 % intervals hold the truth, element by element.
 
     Args:

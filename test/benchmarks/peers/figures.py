@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array, Mask
 
 LONGEST_STEP = 0.25
 """Longest step between samples that energy is counted over [s]."""
@@ -50,7 +49,7 @@ def _over_joints(rms: Array) -> float:
     return float(np.sqrt(np.square(rms).mean()))
 
 
-def joint_rms(error: Array, mask: NDArray[np.bool_] | None = None) -> Array:
+def joint_rms(error: Array, mask: Mask | None = None) -> Array:
     """RMS per joint [n] of errors [samples, n], of masked samples only; NaN with few of them."""
     use = np.ones(error.shape, dtype=bool) if mask is None else mask
     count = use.sum(axis=0)
@@ -72,9 +71,7 @@ class EnergyError:
     motion: float
 
     @classmethod
-    def of(
-        cls, time: Array, modelled: Array, measured: Array, still: NDArray[np.bool_]
-    ) -> EnergyError:
+    def of(cls, time: Array, modelled: Array, measured: Array, still: Mask) -> EnergyError:
         """From powers [samples], W.
 
         Energy above standstill is that above the mean power of the samples at rest, the model's

@@ -10,15 +10,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from test.benchmarks.peers.recorded import Part, Recorded
 from ur_energy_model.identification.dynamics.base_parameters import snapped_to_axis
 from ur_energy_model.identification.dynamics.regrouping import FullRegressor, regroup
 from ur_energy_model.identification.power.columns import PowerRows, power_columns
 from ur_energy_model.model.robots import RobotDescription
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array
 
 SMOOTHING = 1e-3
 """Coulomb friction as tanh(qd / 0.001 rad/s) (Raviola et al. 2021) [rad/s]."""

@@ -10,15 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from test.benchmarks.peers.recorded import Part
 from ur_energy_model.cli.main import main
 from ur_energy_model.errors import UrEnergyError
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction.bank import FrictionBank
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array
 
 
 class CommandError(UrEnergyError):

@@ -9,7 +9,6 @@ from functools import cache, cached_property
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.identification.dynamics.setups import estimate_setups
 from ur_energy_model.identification.evaluation.comparison import Setups
@@ -22,8 +21,7 @@ from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.model.setup import Setup
 from ur_energy_model.telemetry.bag.source import iterate_bag
 from ur_energy_model.telemetry.samples import concatenate
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array, Mask
 
 
 @dataclass(frozen=True)
@@ -89,7 +87,7 @@ class Recorded:
         return self.filtered(lambda part: part.motion.current)
 
     @cached_property
-    def moving(self) -> NDArray[np.bool_]:
+    def moving(self) -> Mask:
         """Joints that move clear of standstill [samples, n]."""
         return np.concatenate(
             [
@@ -110,6 +108,6 @@ def recorded(bag: Path, robot: str) -> Recorded:
     return Recorded(bag, load_robot(robot))
 
 
-def still(rows: PowerRows) -> NDArray[np.bool_]:
+def still(rows: PowerRows) -> Mask:
     """Samples at which no joint moves [samples]."""
     return np.asarray((np.abs(rows.qd) < STANDSTILL_SPEED).all(axis=1))

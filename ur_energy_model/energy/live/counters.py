@@ -7,16 +7,12 @@ from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
 from ur_energy_model.energy.channels import Channels
 from ur_energy_model.energy.gaps import Steps
 from ur_energy_model.energy.live.state_file import Counters, StateFile
 from ur_energy_model.energy.meter import EnergyMeter, MeterReading
 from ur_energy_model.energy.power_table import Credit
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array
 
 
 class EnergyCounters:

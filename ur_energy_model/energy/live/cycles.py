@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.energy.channels import ArmState, Channels
 from ur_energy_model.energy.meter import MeterReading
 from ur_energy_model.errors import MissingFieldError
 from ur_energy_model.telemetry.modes import PLAYING
 from ur_energy_model.telemetry.samples import Telemetry
+from ur_energy_model.typing import Indices
 
 Trigger = Literal["none", "program", "digital_output", "int_register"]
 
@@ -81,7 +81,7 @@ class CycleStarts:
         self.output = output
         self._last: float | None = None
 
-    def find(self, batch: Telemetry) -> NDArray[np.intp]:
+    def find(self, batch: Telemetry) -> Indices:
         """Indices of the samples of this batch that start a cycle.
 
         Raises:

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.energy.batches import ControllerCounter, merged
 from ur_energy_model.energy.calculator import EnergyCalculator
@@ -23,8 +22,6 @@ from ur_energy_model.energy.session.standby import ResidualMonitor
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.telemetry.samples import Telemetry
-
-Array = NDArray[np.float64]
 
 LIVE_FIELDS: tuple[str, ...] = (
     "timestamp",

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
 from ur_energy_model.energy.channels import ArmState, Channels
 from ur_energy_model.energy.meter import MeterReading
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array
 
 
 @dataclass(frozen=True)

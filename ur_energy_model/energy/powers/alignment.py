@@ -9,11 +9,9 @@ k i (dw/dt) delay all the time.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.energy.gaps import bridged_steps
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array
 
 
 def backward_difference(time: Array, values: Array) -> Array:

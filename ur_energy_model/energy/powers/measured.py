@@ -7,13 +7,11 @@ the currents' delay) and its current (for EcBot's inductive term).
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.energy.powers.alignment import SpeedAlignment, rate_of_change
 from ur_energy_model.model.drive import Prediction
 from ur_energy_model.model.energy_model import EnergyModel
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array
 
 
 class MeasuredPowers:

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.telemetry.modes import POWER_OFF, ROBOT_MODES
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array
 
 
 def mode_power(known: Mapping[str, float], modes: Array, engaged: float) -> Array:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.energy.conditions import Conditions
 from ur_energy_model.energy.powers.differentiator import Differentiator
@@ -17,8 +16,7 @@ from ur_energy_model.model.friction.terms import SMOOTHING
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import Setup
 from ur_energy_model.telemetry.samples import Telemetry
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array, Mask
 
 ACCELERATION_CUTOFF = 5.0
 """Low-pass of accelerations differentiated from velocities [Hz]."""
@@ -44,7 +42,7 @@ class MotionPowers:
         self._memory: Array | None = None
 
     def __call__(
-        self, batch: Telemetry, temperature: Array | None, due: NDArray[np.bool_]
+        self, batch: Telemetry, temperature: Array | None, due: Mask
     ) -> Iterator[tuple[slice, Prediction, Prediction]]:
         """Powers of samples that follow those of the last call.
 

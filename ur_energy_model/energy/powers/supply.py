@@ -9,9 +9,8 @@ energy given back is not lost as far as the capacitor holds it.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array
 
 
 class SupplyStore:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.energy.channels import ArmState, Channels
 from ur_energy_model.energy.power_table import Credit
 from ur_energy_model.energy.session.standby import Standby
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array, Indices
 
 
 class AnchorCredit:
@@ -26,7 +24,7 @@ class AnchorCredit:
         self._seconds = np.zeros(len(ArmState))
         self._done = False
 
-    def __call__(self, steps: Array, states: NDArray[np.intp], standby: Standby) -> Credit | None:
+    def __call__(self, steps: Array, states: Indices, standby: Standby) -> Credit | None:
         """The correction, with the samples at which the session is anchored; else None.
 
         Args:

@@ -11,14 +11,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction.bank import FrictionBank
 from ur_energy_model.model.sessions import Session
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array
 
 ANCHOR_SECONDS = 3.0
 """Motion of a joint that its friction scale is told from [s]."""

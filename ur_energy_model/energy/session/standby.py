@@ -11,9 +11,8 @@ import math
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array, Mask
 
 BLOCK = 0.05
 """Length of the blocks that standby is followed in [s]."""
@@ -104,9 +103,7 @@ class StandbyTracker:
         """Of that block: time [s], energy that motors and drivers do not explain [J], samples at
         which the arm does not stand still."""
 
-    def follow(
-        self, time: Array, steps: Array, still: NDArray[np.bool_], unexplained: Array
-    ) -> Standby:
+    def follow(self, time: Array, steps: Array, still: Mask, unexplained: Array) -> Standby:
         """Standby power at samples that follow those of the last call.
 
         Args:

@@ -5,14 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from ur_energy_model.experiment.design.problem import DesignProblem
 from ur_energy_model.experiment.limits import Verdict
 from ur_energy_model.trajectory.fourier import FourierTrajectory
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array
 
 
 @dataclass(frozen=True)

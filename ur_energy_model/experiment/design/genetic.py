@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.errors import MotionRefusedError
 from ur_energy_model.experiment.design.design import Candidate, Design, design_of
 from ur_energy_model.experiment.design.problem import DesignProblem, DesignRequest
-
-Array = NDArray[np.float64]
-Progress = Callable[[float, str], None]
+from ur_energy_model.typing import Array, Progress
 
 
 def genetic_search(

@@ -11,11 +11,10 @@ from typing import Literal, Protocol
 
 import numpy as np
 import pinocchio as pin
-from numpy.typing import NDArray
 
 from ur_energy_model.experiment.design.regressor import COULOMB_SMOOTHING, MotionRegressor
+from ur_energy_model.typing import Array
 
-Array = NDArray[np.float64]
 Motion = tuple[Array, Array, Array]
 ObjectiveName = Literal["condition", "logdet", "energy"]
 

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.experiment.design.objectives import (
     ConditionNumber,
@@ -29,8 +28,7 @@ from ur_energy_model.model.geometry import ArmGeometry
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import Setup
 from ur_energy_model.trajectory.fourier import FourierTrajectory, rest_basis, series
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array
 
 SAMPLES_PER_HARMONIC = 12
 """Instants per period and harmonic that a search looks at."""

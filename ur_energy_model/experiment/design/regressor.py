@@ -9,7 +9,6 @@ inertias. Neither columns nor rows are scaled.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.identification.dynamics.regrouping import FullRegressor, regroup
 from ur_energy_model.identification.regression.pivoted_columns import (
@@ -17,8 +16,7 @@ from ur_energy_model.identification.regression.pivoted_columns import (
     pivoted_columns,
 )
 from ur_energy_model.model.dynamics import ArmDynamics
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array
 
 COULOMB_SMOOTHING = 0.05
 """Speed scale of tanh(qd / scale) that stands for sign(qd) while searching [rad/s]."""

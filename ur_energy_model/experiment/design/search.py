@@ -5,22 +5,19 @@ from __future__ import annotations
 import multiprocessing
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from ur_energy_model.errors import MotionRefusedError
 from ur_energy_model.experiment.child_process import start_deaf
 from ur_energy_model.experiment.design.design import Candidate, Design, design_of
 from ur_energy_model.experiment.design.problem import DesignProblem, DesignRequest
-
-Array = NDArray[np.float64]
-Progress = Callable[[float, str], None]
+from ur_energy_model.typing import Array, Progress
 
 _STAGES = ((3.0, 4.0, 150), (100.0, 8.0, 80), (3000.0, 16.0, 80))
 """Penalty weight, sharpness of the objective and iterations of each stage of a descent."""

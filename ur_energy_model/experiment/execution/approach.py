@@ -5,13 +5,11 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.errors import MotionRefusedError
 from ur_energy_model.experiment.limits import Limits
 from ur_energy_model.model.geometry import ArmGeometry
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array
 
 _STEP = 0.02
 """Largest joint step between looked-at positions [rad]."""

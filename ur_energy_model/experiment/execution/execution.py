@@ -11,7 +11,6 @@ from pathlib import Path
 from types import FrameType
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.errors import ControllerError, MotionRefusedError, RecordingError
 from ur_energy_model.experiment.execution.approach import plan_approach
@@ -34,9 +33,7 @@ from ur_energy_model.telemetry.modes import (
 )
 from ur_energy_model.telemetry.recording.recorder import Recorder
 from ur_energy_model.telemetry.rtde.source import RtdeSource
-
-Array = NDArray[np.float64]
-Progress = Callable[[float, str], None]
+from ur_energy_model.typing import Array, Progress
 
 MARGIN = 0.5
 """Rest that is recorded before and after the trajectory [s]."""

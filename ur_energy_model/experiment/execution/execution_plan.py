@@ -5,14 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
 from ur_energy_model.experiment.limits import Limits
 from ur_energy_model.experiment.runnable import Runnable
 from ur_energy_model.telemetry.recording.recorder import RecorderStatus
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array
 
 
 @dataclass(frozen=True)

@@ -16,15 +16,12 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any, Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
 from ur_energy_model.errors import ControllerError
 from ur_energy_model.experiment.child_process import start_deaf
 from ur_energy_model.experiment.export import GAIN, LOOKAHEAD_TIME
 from ur_energy_model.experiment.runnable import Runnable
+from ur_energy_model.typing import Array
 
-Array = NDArray[np.float64]
 State = Literal["connecting", "idle", "moving", "finished", "stopped", "failed", "closed"]
 
 STOP_SECONDS = 0.4

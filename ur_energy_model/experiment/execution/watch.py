@@ -6,12 +6,10 @@ import threading
 import time
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.telemetry.modes import NORMAL_SAFETY, SAFETY_MODES
 from ur_energy_model.telemetry.samples import Telemetry
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array
 
 FOLLOWING_ERROR = 0.1
 """Largest deviation of measured from commanded joint position that is borne [rad]."""

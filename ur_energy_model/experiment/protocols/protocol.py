@@ -21,8 +21,8 @@ from ur_energy_model.files import write_text
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.plain import plain
 from ur_energy_model.trajectory.fourier import save_trajectory
+from ur_energy_model.typing import Progress
 
-Progress = Callable[[float, str], None]
 Run = Callable[[ExecutionPlan, Path], ExecutionResult]
 Mount = Callable[[float], None]
 

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.energy.recorded import estimate
 from ur_energy_model.experiment.protocols.protocol import Outcome, Row, Session
@@ -24,8 +23,7 @@ from ur_energy_model.identification.payload.payload_bags import payload_differen
 from ur_energy_model.identification.pipeline import Identification, identify
 from ur_energy_model.trajectory.motions import Sinusoids
 from ur_energy_model.trajectory.planner import Planner
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array
 
 LARGE, WRISTS = slice(0, 3), slice(3, 6)
 """Joints of the larger and the smaller size."""

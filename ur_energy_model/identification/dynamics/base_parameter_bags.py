@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.errors import IdentificationError
 from ur_energy_model.identification.dynamics.base_parameters import (
@@ -19,12 +18,11 @@ from ur_energy_model.identification.dynamics.base_parameters import (
 )
 from ur_energy_model.identification.dynamics.setup_estimation import estimate_setup_and_inertia
 from ur_energy_model.identification.quality.quality import ILL_CONDITIONED
-from ur_energy_model.identification.recording import Progress, Recording, read_recording
+from ur_energy_model.identification.recording import Recording, read_recording
 from ur_energy_model.identification.regression.signals import NarrowFilter
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import Setup
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array, Progress
 
 _SAME_MOUNTING = np.radians(1.0)
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.errors import IdentificationError
 from ur_energy_model.identification.dynamics.physical_consistency import nearest_possible
@@ -20,8 +19,8 @@ from ur_energy_model.identification.regression.blocked_gram import BlockedGram
 from ur_energy_model.identification.regression.joint_grams import joint_grams
 from ur_energy_model.identification.regression.signals import Motion, NarrowFilter
 from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.typing import Array
 
-Array = NDArray[np.float64]
 TorqueSource = Literal["current", "target_moment"]
 
 _FOLDS = 5

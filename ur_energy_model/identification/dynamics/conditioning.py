@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.identification.dynamics.base_parameters import snapped_to_axis
@@ -12,8 +11,7 @@ from ur_energy_model.identification.regression.joint_grams import SLOWEST
 from ur_energy_model.identification.regression.uniform import uniform_runs
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.telemetry.samples import Telemetry
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array
 
 _RATE = 50.0
 _BANDWIDTH = 8.0

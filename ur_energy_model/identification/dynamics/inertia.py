@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.model.robots import RobotDescription
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array, Mask
 
 _NOMINAL_SPREAD = 0.1
 """Relative deviation of reflected inertias from the robot file's: target_moment of recordings of a
@@ -38,7 +36,7 @@ class InertiaEstimate:
     source: tuple[str, ...]
 
     @property
-    def unknown(self) -> NDArray[np.bool_]:
+    def unknown(self) -> Mask:
         """Joints [n] whose inertia is only believed."""
         return np.array([source == "prior" for source in self.source])
 

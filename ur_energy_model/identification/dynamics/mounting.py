@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from ur_energy_model.identification.dynamics.inertia import expected_inertia
@@ -24,8 +23,7 @@ from ur_energy_model.identification.regression.signals import Motion, NarrowFilt
 from ur_energy_model.model.friction.terms import SMOOTHING
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import Payload, Setup
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array
 
 LONGEST = 90.0
 """Motion that the search looks at [s]; more adds little."""

@@ -10,7 +10,6 @@ solved by the interior-point solver Clarabel.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from ur_energy_model.errors import IdentificationError
@@ -18,8 +17,7 @@ from ur_energy_model.identification.dynamics.inertia import possible_inertia
 from ur_energy_model.identification.dynamics.torque_columns import payload_parameters
 from ur_energy_model.model.dynamics import entries_of, tensor_of
 from ur_energy_model.model.robots import RobotDescription
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array
 
 _PSEUDO = 4
 """Order of the pseudo-inertia matrix."""

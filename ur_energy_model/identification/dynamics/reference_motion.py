@@ -14,10 +14,10 @@ from itertools import pairwise
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.identification.regression.uniform import uniform_runs, zero_phase
-from ur_energy_model.telemetry.samples import Array, Telemetry
+from ur_energy_model.telemetry.samples import Telemetry
+from ur_energy_model.typing import Array, Mask
 
 Columns = Callable[[Array, Array, Array], Array]
 
@@ -85,7 +85,7 @@ def reference_blocks(
         yield from _actual_blocks(telemetry, columns, block)
 
 
-def freedrive(telemetry: Telemetry) -> NDArray[np.bool_]:
+def freedrive(telemetry: Telemetry) -> Mask:
     """Samples [n] taken in freedrive: the target follows the hand, but target_qdd stays zero.
 
     A stretch counts when target_qdd is exactly zero on all joints while the target speed changes
@@ -106,7 +106,7 @@ def freedrive(telemetry: Telemetry) -> NDArray[np.bool_]:
     return out
 
 
-def usable(telemetry: Telemetry, *names: str) -> NDArray[np.bool_]:
+def usable(telemetry: Telemetry, *names: str) -> Mask:
     """Samples [n] at which these columns are finite and the robot runs, freedrive left out."""
     good = np.ones(len(telemetry), dtype=bool)
     for name in names:

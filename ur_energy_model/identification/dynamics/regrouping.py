@@ -14,15 +14,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import qr, solve_triangular
 
 from ur_energy_model.identification.regression.pivoted_columns import pivoted_columns
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import Setup
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array, Indices
 
 INERTIAL = ("m", "mx", "my", "mz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
 """Inertial parameters of a link, about the origin and in the axes of its DH frame."""
@@ -99,7 +97,7 @@ class Regrouping:
     """
 
     names: tuple[str, ...]
-    base: NDArray[np.intp]
+    base: Indices
     combination: Array
     singular_values: Array
 

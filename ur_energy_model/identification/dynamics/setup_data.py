@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.identification.dynamics.reference_motion import ReferenceBlock
 from ur_energy_model.identification.regression.blocked_gram import BlockedGram
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import Payload, Setup
-from ur_energy_model.telemetry.samples import Array, RecordingInfo, Telemetry
+from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
+from ur_energy_model.typing import Array, Mask
 
 _STEADY = 0.01
 """Joints whose position spans less do not identify an inertia [rad]."""
@@ -148,7 +148,7 @@ class SetupData:
         return self._total
 
     @property
-    def moved(self) -> NDArray[np.bool_]:
+    def moved(self) -> Mask:
         """Joints [n] that moved."""
         if self._low is None or self._high is None:
             raise ValueError("no samples yet")

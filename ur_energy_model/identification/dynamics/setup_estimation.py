@@ -11,7 +11,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.errors import IdentificationError
 from ur_energy_model.identification.dynamics.inertia import expected_inertia
@@ -32,7 +31,8 @@ from ur_energy_model.identification.dynamics.torque_columns import TorqueColumns
 from ur_energy_model.model.link_tensors import LinkTensors
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import Setup
-from ur_energy_model.telemetry.samples import Array, Telemetry
+from ur_energy_model.telemetry.samples import Telemetry
+from ur_energy_model.typing import Array, Mask
 
 _IDENTIFIED = 0.05
 """Relative standard deviation below which an inertia counts as identified."""
@@ -93,7 +93,7 @@ class SetupEstimate:
     setup_source: str
     reflected_inertia: Array
     std: Array
-    identified: NDArray[np.bool_]
+    identified: Mask
     link_tensors: LinkTensors | None
     recordings: tuple[RecordingSetup, ...]
     rms: Array

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
 from ur_energy_model.identification.dynamics.inertia import possible_inertia
@@ -22,8 +21,7 @@ from ur_energy_model.identification.dynamics.torque_columns import TorqueColumns
 from ur_energy_model.model.dynamics import entries_of, tensor_of
 from ur_energy_model.model.link_tensors import LinkTensors
 from ur_energy_model.model.setup import Payload, Setup
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array, Mask
 
 GRAVITY_STD = 3.0
 """Prior of each component of gravity [m/s^2]: the mounting may well be forgotten."""
@@ -81,7 +79,7 @@ class CommonSolution:
     std: Array
     std_given_tensors: Array
     link_tensors: LinkTensors | None
-    moved: NDArray[np.bool_]
+    moved: Mask
     recordings: tuple[LocalSolution, ...]
 
 

@@ -16,13 +16,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.model.dynamics import ArmDynamics, entries_of
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import Setup
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array
 
 PAYLOAD = 10
 """Parameters of a payload: mass, first moments, tensor about the flange origin."""

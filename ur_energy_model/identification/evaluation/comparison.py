@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.identification.dynamics.setup_data import StatedSetup, payload_told, stated_for
 from ur_energy_model.identification.dynamics.setup_estimation import SetupEstimate
@@ -19,8 +18,7 @@ from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import Payload, Setup
 from ur_energy_model.telemetry.samples import RecordingInfo
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array, Mask
 
 
 @dataclass(frozen=True)
@@ -122,7 +120,7 @@ class Comparison:
     current_measured: Array
     current_model: Array
     current_std: Array
-    moving: NDArray[np.bool_]
+    moving: Mask
     torque_recorded: Array | None
     torque_model: Array | None
     friction_measured: Array

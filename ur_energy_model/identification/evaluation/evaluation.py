@@ -25,10 +25,11 @@ from ur_energy_model.identification.evaluation.metrics import (
     PowerStatistics,
 )
 from ur_energy_model.identification.evaluation.session_anchor import anchored_friction, session_json
-from ur_energy_model.identification.recording import Progress, Recording, read_recording
+from ur_energy_model.identification.recording import Recording, read_recording
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.sessions import Session
 from ur_energy_model.model.setup import Payload
+from ur_energy_model.typing import Progress
 
 
 def evaluate(

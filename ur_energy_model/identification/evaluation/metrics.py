@@ -11,14 +11,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.energy.channels import ArmState, Channels
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.energy.power_table import PowerTable
-
-Array = NDArray[np.float64]
-
+from ur_energy_model.typing import Array, Mask
 
 SHORTEST_STANDSTILL = 0.5
 """Standstill from which the supply's power at rest is known [s]."""
@@ -39,7 +36,7 @@ class ErrorStatistics:
         self._mean = np.zeros(channels)
         self._scatter = np.zeros(channels)
 
-    def add(self, measured: Array, model: Array, mask: NDArray[np.bool_] | None = None) -> None:
+    def add(self, measured: Array, model: Array, mask: Mask | None = None) -> None:
         """Add samples [samples, n]; those where the mask [samples, n] is False do not count."""
         if not len(measured):
             return
@@ -86,7 +83,7 @@ class IntervalStatistics:
         self._within = np.zeros(channels)
         self._variance = np.zeros(channels)
 
-    def add(self, error: Array, std: Array, mask: NDArray[np.bool_]) -> None:
+    def add(self, error: Array, std: Array, mask: Mask) -> None:
         """Add errors and their stated deviations [samples, n], where the mask is True."""
         self._count += mask.sum(axis=0)
         self._within += ((np.abs(error) <= CONFIDENCE * std) & mask).sum(axis=0)

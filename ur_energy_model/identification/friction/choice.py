@@ -6,12 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.errors import InputError
 from ur_energy_model.model.friction.law import LAWS, FrictionLaw
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array
 
 AUTO = "auto"
 GAIN_PER_PARAMETER = 0.02

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.identification.friction.choice import Candidate
 from ur_energy_model.identification.regression.signals import Motion
 from ur_energy_model.model.friction.terms import OperatingPoint, Term
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array
 
 
 class CurrentColumns:

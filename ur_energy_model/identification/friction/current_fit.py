@@ -16,7 +16,6 @@ from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.errors import IdentificationError
 from ur_energy_model.identification.dynamics.inertia import InertiaEstimate
@@ -42,8 +41,7 @@ from ur_energy_model.identification.regression.systematic_error import (
 from ur_energy_model.model.friction.law import LAWS, Friction
 from ur_energy_model.model.friction.terms import OperatingPoint
 from ur_energy_model.model.robots import RobotDescription
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array
 
 MOVING_SPEED = 0.02
 """Joint speed above which a sample counts as moving [rad/s]."""

@@ -9,11 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.identification.regression.blocked_gram import Prior, Solution, solve
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array
 
 _SCALING_ROUNDS = 8
 

@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.identification.friction.inertia_fit import InertiaFit
 from ur_energy_model.model.friction.law import Friction
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array
 
 
 @dataclass(frozen=True)

@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.identification.friction.choice import Candidate
 from ur_energy_model.identification.friction.session_scales import SessionBlocks, session_scales
 from ur_energy_model.identification.regression.blocked_gram import Prior
 from ur_energy_model.model.sessions import scaled_parameters
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array, Mask
 
 
 @dataclass(frozen=True)
@@ -34,7 +32,7 @@ class ScoredLaw:
         return replace(self, blocks=blocks, scales=scales)
 
 
-def scaled_coefficients(candidate: Candidate, width: int) -> NDArray[np.bool_]:
+def scaled_coefficients(candidate: Candidate, width: int) -> Mask:
     """Which coefficients (1/k_t, friction parameters / k_t, ...) a session scales [width]."""
     out = np.zeros(width, dtype=bool)
     out[1 : 1 + len(candidate.law.parameters)] = scaled_parameters(candidate.law.parameters)

@@ -12,11 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.identification.regression.blocked_gram import Prior, Solution, solve
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array, Mask
 
 PRIOR_FREEDOM = 4.0
 """Degrees of freedom of the prior spread: it counts as much as five sessions that were compared."""
@@ -38,12 +36,12 @@ class SessionBlocks:
     blocks: Array
     counts: Array
 
-    def scaled(self, scale: float, which: NDArray[np.bool_]) -> Array:
+    def scaled(self, scale: float, which: Mask) -> Array:
         """Blocks whose regressors [p] are multiplied with the scale where `which` is True."""
         factors = np.append(np.where(which, scale, 1.0), 1.0)
         return np.asarray(self.blocks * np.outer(factors, factors))
 
-    def scale(self, solution: Solution, which: NDArray[np.bool_]) -> float:
+    def scale(self, solution: Solution, which: Mask) -> float:
         """Scale of the regressors `which` that suits the session best, the rest as fitted."""
         gram = self.blocks.sum(axis=0)
         p = len(which)
@@ -61,7 +59,7 @@ class SessionBlocks:
 def session_scales(
     sessions: Sequence[SessionBlocks],
     prior: Prior,
-    which: NDArray[np.bool_],
+    which: Mask,
     *,
     applied: bool = True,
 ) -> tuple[Array, Array]:
@@ -86,7 +84,7 @@ def session_scales(
     return scales, _joined(sessions, scales if applied else np.ones(len(sessions)), which)
 
 
-def _joined(sessions: Sequence[SessionBlocks], scales: Array, which: NDArray[np.bool_]) -> Array:
+def _joined(sessions: Sequence[SessionBlocks], scales: Array, which: Mask) -> Array:
     pairs = zip(sessions, scales.tolist(), strict=True)
     return np.concatenate([session.scaled(scale, which) for session, scale in pairs])
 

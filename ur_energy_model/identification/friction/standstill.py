@@ -10,14 +10,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.identification.regression.signals import Motion, NarrowFilter
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction.bank import STILL_SPEED, presliding
 from ur_energy_model.model.friction.terms import SMOOTHING
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array
 
 TRAVELS = (0.0, 2e-4, 4e-4, 7e-4, 1.2e-3, 2e-3, 3.5e-3, 6e-3)
 """Travels tried, joint side [rad]; 0 stands for friction without memory."""

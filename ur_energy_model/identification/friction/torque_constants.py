@@ -14,12 +14,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.identification.friction.joint_fit import JointFit, friction_of
 from ur_energy_model.model.robots import RobotDescription
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array
 
 MODEL_ERROR = 0.01
 """Share of a torque constant that nominal masses and link tensors leave open."""

@@ -24,7 +24,6 @@ from __future__ import annotations
 
 import numpy as np
 import pinocchio as pin
-from numpy.typing import NDArray
 
 from ur_energy_model.identification.regression.signals import Motion
 from ur_energy_model.model.dynamics import ArmDynamics
@@ -33,8 +32,7 @@ from ur_energy_model.model.friction.bank import FrictionBank
 from ur_energy_model.model.friction.terms import SMOOTHING
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import Setup
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array
 
 BODY = 10
 """Inertial parameters of a body: mass, first moments, tensor about its frame's origin."""

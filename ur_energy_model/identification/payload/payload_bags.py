@@ -8,18 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.errors import IdentificationError
 from ur_energy_model.identification.dynamics.setup_estimation import estimate_setup_and_inertia
 from ur_energy_model.identification.payload.payload_fit import PayloadEstimate, PayloadFit
-from ur_energy_model.identification.recording import Progress, Recording, read_recording
+from ur_energy_model.identification.recording import Recording, read_recording
 from ur_energy_model.identification.regression.signals import Motion, NarrowFilter
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.payload_calibration import PayloadCalibration
 from ur_energy_model.model.robots import RobotDescription
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array, Progress
 
 _ANOTHER_ARM = 4.0
 """Misfit from which the model is another arm's: 1 to 3 for an arm's own model, cold or warm, and

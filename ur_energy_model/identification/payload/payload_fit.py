@@ -15,7 +15,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.errors import IdentificationError, InputError
@@ -32,8 +31,7 @@ from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.payload_calibration import PayloadCalibration
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import Payload
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array
 
 _ROUNDS = 6
 _CONVERGED = 1e-3

@@ -15,14 +15,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.identification.friction.torque_constants import LINK_WEIGHT_ERROR
 from ur_energy_model.identification.payload.columns import PayloadColumns
 from ur_energy_model.model.energy_model import JointModel
 from ur_energy_model.model.payload_calibration import LINK_PARAMETERS, PayloadCalibration
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array
 
 LINK_MASS_ERROR = 0.005
 """Relative error of a link's mass beyond what its joint's gain covers, assumed."""

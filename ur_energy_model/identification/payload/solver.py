@@ -13,12 +13,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.identification.payload.columns import BODY, STATIC, PayloadColumns
 from ur_energy_model.model.payload_calibration import PayloadCalibration
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array
 
 _ROUNDS = 8
 _TENSOR = BODY - STATIC

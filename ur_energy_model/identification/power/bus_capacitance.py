@@ -6,15 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.energy.gaps import GapRule
 from ur_energy_model.energy.powers.measured import MeasuredPowers
 from ur_energy_model.energy.powers.supply import SupplyStore
 from ur_energy_model.identification.recording import Recording
 from ur_energy_model.model.energy_model import EnergyModel
-
-Array = NDArray[np.float64]
 
 CAPACITIES = np.concatenate([[0.0], np.geomspace(0.1, 100.0, 31)])
 """Capacities to choose from [J]: a quarter of its size between one and the next."""

@@ -15,13 +15,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.energy.powers.alignment import backward_difference
 from ur_energy_model.telemetry.samples import Telemetry
-
-Array = NDArray[np.float64]
-
+from ur_energy_model.typing import Array, Mask
 
 STANDSTILL_SPEED = 0.003
 """Joint speed below which a joint counts as standing [rad/s]."""
@@ -63,7 +60,7 @@ def power_rows(telemetry: Telemetry) -> PowerRows | None:
     return PowerRows(telemetry.time[good], speed[good], current[good], power[good], mode[good])
 
 
-def breaking_away(rows: PowerRows) -> NDArray[np.bool_]:
+def breaking_away(rows: PowerRows) -> Mask:
     """Samples at which a joint has just begun to move [samples].
 
     Its motor winds up the gear before the link turns, so that the link's speed does not tell the

@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.identification.power.columns import breaking_away, power_columns, power_rows
 from ur_energy_model.identification.power.structure import PHYSICAL, Structure, common, free
@@ -23,8 +22,7 @@ from ur_energy_model.model.energy_model import BusModel
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.telemetry.modes import BRAKES_RELEASED, ROBOT_MODES
 from ur_energy_model.telemetry.samples import Telemetry
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array, Mask
 
 FREE_TERM_GAIN = 0.01
 """Held-out RMSE that a further term must save, as a share."""
@@ -120,7 +118,7 @@ class PowerFit:
             self._gram.add(piece.T @ piece, duration)
             self._counts.add(np.asarray(float(len(part))), duration)
 
-    def _supplied(self, time: Array, expected: Array) -> NDArray[np.bool_]:
+    def _supplied(self, time: Array, expected: Array) -> Mask:
         """Samples at which the supply gives all the power [samples].
 
         It cannot take any back; what the drives give back is kept and used up first.

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.identification.friction.joint_fit import JointFit
 from ur_energy_model.identification.friction.session_scales import spread_of
 from ur_energy_model.identification.friction.torque_constants import with_torque_constant
 from ur_energy_model.identification.power.power_fit import MODEL_ERROR, PowerFit, PowerFitResult
 from ur_energy_model.model.sessions import FRICTION_SPREAD, STANDBY_SPREAD, SessionSpread
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array
 
 _TOLD = 0.8
 """Bus power tells a torque constant where it narrows its deviation to this share or less."""

@@ -13,13 +13,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.identification.power.columns import width
 from ur_energy_model.identification.regression.blocked_gram import Prior
 from ur_energy_model.model.robots import RobotDescription
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array, Indices
 
 STANDBY = (30.0, 10.0)
 """Standby power and its spread over arms where the robot file is silent [W]."""
@@ -134,7 +132,7 @@ class _Part:
 
 
 def _physical(
-    robot: RobotDescription, constant: Array, deviation: Array, groups: Sequence[NDArray[np.intp]]
+    robot: RobotDescription, constant: Array, deviation: Array, groups: Sequence[Indices]
 ) -> Structure:
     n = robot.dof
     (resistance, spread), constant = expected_resistance(robot), np.nan_to_num(constant)

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.energy.rated_limits import rated_limits
 from ur_energy_model.identification.dynamics.conditioning import Conditioning
@@ -22,7 +21,8 @@ from ur_energy_model.telemetry.channel_statistics import (
 from ur_energy_model.telemetry.modes import REDUCED, SAFETY_STOPS
 from ur_energy_model.telemetry.offline_simulator import OfflineSimulatorCheck
 from ur_energy_model.telemetry.plausibility import ANY_ARM, possible
-from ur_energy_model.telemetry.samples import Array, RecordingInfo, Telemetry
+from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
+from ur_energy_model.typing import Array, Mask
 
 __all__ = ["Inspector", "Quality", "assess"]
 
@@ -141,7 +141,7 @@ class Inspector:
         self.conditioning.add(part)
 
     def _states(self, part: Telemetry) -> None:
-        def count(name: str, flags: NDArray[np.bool_]) -> None:
+        def count(name: str, flags: Mask) -> None:
             self._counts[name] = self._counts.get(name, 0) + int(np.count_nonzero(flags))
 
         if "target_qd" in part and "target_qdd" in part:

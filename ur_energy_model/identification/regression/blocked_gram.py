@@ -11,10 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import t as student
 
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array
 
 MAX_BLOCKS = 64
 SMALLEST_BLOCK = 1.0

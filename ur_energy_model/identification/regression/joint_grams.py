@@ -6,11 +6,9 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.identification.regression.signals import Motion, NarrowFilter
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array
 
 SLOWEST = 0.02
 """Slower joints are left out where friction matters: stiction is not a law [rad/s]."""

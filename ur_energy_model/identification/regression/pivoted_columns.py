@@ -10,10 +10,8 @@ of the largest count as equal, and the first of them in column order is taken.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
-Indices = NDArray[np.intp]
+from ur_energy_model.typing import Array, Indices
 
 TIE = 1e-6
 """Remainders that differ by less than this part of the largest count as equal."""

@@ -16,14 +16,12 @@ from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline
 from scipy.signal import butter, sosfiltfilt, welch
 
 from ur_energy_model.identification.dynamics.reference_motion import usable
 from ur_energy_model.telemetry.samples import Telemetry, concatenate
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array, Indices, Mask
 
 CUTOFF_RANGE = (2.5, 6.0)
 """Lowest and highest cut-off [Hz]: faster motion is the gears' compliance, which a rigid-body model
@@ -79,7 +77,7 @@ class Motion:
     def __len__(self) -> int:
         return len(self.time)
 
-    def cut(self, part: slice | NDArray[np.intp]) -> Motion:
+    def cut(self, part: slice | Indices) -> Motion:
         """Some of the samples."""
         return replace(self, **{f.name: getattr(self, f.name)[part] for f in fields(self)})
 
@@ -295,7 +293,7 @@ class NarrowFilter:
         pad = min(len(values) - 1, int(1.5 / (period * self.cutoff)))
         return np.asarray(sosfiltfilt(self._designed[period], values, axis=0, padlen=pad))
 
-    def moving(self, motion: Motion, speed: float) -> NDArray[np.bool_]:
+    def moving(self, motion: Motion, speed: float) -> Mask:
         """Samples [samples, n] of joints that move, clear of standstill by the filter's reach.
 
         At standstill friction takes any value up to its limit, and the filter carries that into
@@ -320,7 +318,7 @@ def motions(
     yield from stream.finish()
 
 
-def _runs(part: Telemetry, good: NDArray[np.bool_], longest: float) -> Iterator[slice]:
+def _runs(part: Telemetry, good: Mask, longest: float) -> Iterator[slice]:
     """Stretches of usable samples, broken where a step is too long or goes back."""
     steps = np.diff(part.time)
     broken = (steps > longest) | (steps <= 0)

@@ -6,9 +6,8 @@ import tempfile
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array
 
 IN_MEMORY = 1_000_000
 """Bytes kept in memory before a temporary file is used."""

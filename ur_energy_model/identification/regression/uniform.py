@@ -10,11 +10,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline
 from scipy.signal import butter, sosfiltfilt
 
-from ur_energy_model.telemetry.samples import Array, Telemetry
+from ur_energy_model.telemetry.samples import Telemetry
+from ur_energy_model.typing import Array, Mask
 
 _MINIMUM_SAMPLES = 16
 
@@ -44,7 +44,7 @@ class UniformRun:
 def uniform_runs(
     telemetry: Telemetry,
     names: Sequence[str],
-    good: NDArray[np.bool_],
+    good: Mask,
     *,
     rate: float = 100.0,
     bandwidth: float = 15.0,
@@ -72,7 +72,7 @@ def uniform_runs(
         yield UniformRun(grid, rate, values)
 
 
-def stretches(telemetry: Telemetry, good: NDArray[np.bool_]) -> Iterator[slice]:
+def stretches(telemetry: Telemetry, good: Mask) -> Iterator[slice]:
     """Slices of samples that are good [samples] and that no gap interrupts."""
     for segment in telemetry.segments():
         flags = np.concatenate([[0], good[segment].astype(int), [0]])

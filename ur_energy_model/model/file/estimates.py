@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.model.ranges import VARIANCE
 from ur_energy_model.reading.record import Quantity, Reader, Record, array
 from ur_energy_model.reading.source import Scalar
 from ur_energy_model.reading.tree import YamlTree, shown
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array
 
 CHANCE = 5.0
 """Standard deviations by which a fitted value may lie on the wrong side of zero."""

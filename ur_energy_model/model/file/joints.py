@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
 from ur_energy_model.model import ranges
 from ur_energy_model.model.energy_model import JointModel
 from ur_energy_model.model.file.document import JOINT_UNITS
@@ -18,8 +15,6 @@ from ur_energy_model.model.friction.law import (
 )
 from ur_energy_model.reading.record import Quantity, Record, choice
 from ur_energy_model.reading.tree import YamlTree
-
-Array = NDArray[np.float64]
 
 _QUANTITIES: dict[str, Quantity] = {
     "gear_ratio": ranges.GEAR_RATIO,

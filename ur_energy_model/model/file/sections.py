@@ -24,6 +24,7 @@ from ur_energy_model.model.setup import Payload, Setup
 from ur_energy_model.reading.record import Quantity, Reader, Record, array, choice, listed, whole
 from ur_energy_model.reading.tree import YamlTree, shown
 from ur_energy_model.robot_modes import ROBOT_MODES
+from ur_energy_model.typing import Array
 
 KINDS = ("physical", "ecbot")
 _SHARE = Quantity("1", 0, 1)
@@ -134,7 +135,7 @@ def sessions(joints: tuple[str, ...]) -> Reader[SessionSpread]:
     return read
 
 
-def _check_symmetric(node: YamlTree, value: ranges.Array) -> None:
+def _check_symmetric(node: YamlTree, value: Array) -> None:
     if not np.allclose(value, value.T, rtol=1e-6, atol=0.0):
         raise node.refuse("is not symmetric, so not an inertia tensor that a body can have")
 

@@ -6,12 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.model.friction.law import Friction, FrictionLaw
 from ur_energy_model.model.friction.terms import LOAD, LOAD_ASYMMETRY, SMOOTHING, OperatingPoint
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array
 
 STILL_SPEED = 0.01
 """Speed around which standstill gives way to motion, joint side [rad/s]."""

@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.model.friction.bank import FrictionBank
 from ur_energy_model.model.joint_model import JointModel
 from ur_energy_model.model.sessions import scaled_parameters
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array
 
 
 @dataclass(frozen=True)

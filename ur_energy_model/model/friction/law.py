@@ -16,7 +16,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.model.friction import terms as terms
 from ur_energy_model.model.friction.terms import (
@@ -28,8 +27,7 @@ from ur_energy_model.model.friction.terms import (
     Shape,
     Term,
 )
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array
 
 
 @dataclass(frozen=True)

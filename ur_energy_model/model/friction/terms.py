@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array
+
 Shape = Mapping[str, "float | Array"]
 
 SMOOTHING = 1e-3

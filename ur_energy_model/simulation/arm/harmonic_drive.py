@@ -10,9 +10,8 @@ import math
 
 import numba
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array
 
 
 @numba.njit(cache=True)  # type: ignore[untyped-decorator]

@@ -12,7 +12,6 @@ from typing import Literal, get_args
 
 import numpy as np
 import pinocchio as pin
-from numpy.typing import NDArray
 
 from ur_energy_model.errors import InputError
 from ur_energy_model.model.dynamics import ArmDynamics
@@ -20,8 +19,8 @@ from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import Setup
 from ur_energy_model.simulation.arm.parameters import ArmParameters, constants
 from ur_energy_model.simulation.arm.plant import ServoGains
+from ur_energy_model.typing import Array
 
-Array = NDArray[np.float64]
 Kind = Literal["feedforward", "pd"]
 
 _SLOW = 0.02

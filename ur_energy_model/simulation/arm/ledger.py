@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.simulation.arm.bus import Bus
 from ur_energy_model.simulation.arm.parameters import ArmParameters
@@ -11,8 +10,7 @@ from ur_energy_model.simulation.arm.plant import ABS_CURRENT, COPPER, FRICTION, 
 from ur_energy_model.simulation.arm.power_supply import PowerSupply
 from ur_energy_model.simulation.arm.thermal import ThermalState
 from ur_energy_model.simulation.arm.truth import Energies
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array
 
 THERMAL_STEP = 0.1
 """Time between two steps of the joints' temperatures [s]."""

@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.model.robots import RobotDescription
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array
 
 DENSITY = 1500.0
 """Mean density of a link [kg/m^3], assumed: a tube with two joints."""

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-import numpy as np
-from numpy.typing import NDArray
+from ur_energy_model.typing import Array
 
-Array = NDArray[np.float64]
 Value = float | Array
 
 

@@ -13,14 +13,12 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.resources import config_file
 from ur_energy_model.simulation.arm.constants_file import read_constants
 from ur_energy_model.simulation.arm.joint_friction import FrictionCurve, fit_calibration
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array
 
 
 @cache

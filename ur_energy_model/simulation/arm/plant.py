@@ -23,7 +23,6 @@ from typing import NamedTuple
 import numba
 import numpy as np
 import pinocchio as pin
-from numpy.typing import NDArray
 
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.robots import RobotDescription
@@ -31,8 +30,7 @@ from ur_energy_model.model.setup import Setup
 from ur_energy_model.simulation.arm.harmonic_drive import gear_energy, gear_twist, spring_torque
 from ur_energy_model.simulation.arm.links import solid_links
 from ur_energy_model.simulation.arm.parameters import ArmParameters, constants
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array
 
 BLOCK = 2e-3
 """Longest time between two evaluations of the links' dynamics [s]."""

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.trajectory.motions import Motion, repeats
+from ur_energy_model.typing import Array
 
-Array = NDArray[np.float64]
 State = tuple[Array, Array, Array]
 """Position, velocity, acceleration [n]."""
 

@@ -6,13 +6,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.simulation.arm.bus import Bus
 from ur_energy_model.simulation.arm.outputs import Value
 from ur_energy_model.simulation.arm.parameters import ArmParameters, constants
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array
 
 _DRAWS = 256
 

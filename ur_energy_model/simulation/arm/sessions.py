@@ -12,12 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.errors import InputError
 from ur_energy_model.simulation.arm.parameters import ArmParameters, constants
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array
 
 _STREAM, _WEAR_STREAM = 20250610, 20250611
 _LARGEST = 3.0

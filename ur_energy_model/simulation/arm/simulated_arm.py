@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.errors import MotionRefusedError
 from ur_energy_model.model.dynamics import ArmDynamics
@@ -28,8 +27,7 @@ from ur_energy_model.simulation.arm.tool import Tool
 from ur_energy_model.simulation.arm.truth import Energies, TruthLog
 from ur_energy_model.trajectory.motions import Motion
 from ur_energy_model.trajectory.planner import Planner
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array
 
 START_TIME = 60.0
 """Controller timestamp at the start [s]; real clients take less than 40 s for a boot."""

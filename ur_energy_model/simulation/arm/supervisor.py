@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.errors import MotionRefusedError
 from ur_energy_model.simulation.arm import commands as cmd
@@ -21,8 +20,8 @@ from ur_energy_model.simulation.arm.references import (
 )
 from ur_energy_model.trajectory.motions import Hold, Motion
 from ur_energy_model.trajectory.planner import Planner
+from ur_energy_model.typing import Array, Mask
 
-Array = NDArray[np.float64]
 Move = cmd.Play | cmd.MoveJ | cmd.Follow | cmd.ServoJ | cmd.SpeedJ | cmd.StopJ
 Control = cmd.SpeedSlider | cmd.ProtectiveStop | cmd.Unlock | cmd.Pause | cmd.Stop
 
@@ -194,7 +193,7 @@ class Supervisor:
     def _outside(self, q: Array) -> bool:
         return bool((np.abs(q) > self._robot.max_position).any() or not np.isfinite(q).all())
 
-    def _name(self, joints: NDArray[np.bool_]) -> str:
+    def _name(self, joints: Mask) -> str:
         return self._robot.joint_names[int(np.argmax(joints))]
 
     def _stop(self, reason: str) -> None:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.simulation.arm.parameters import ArmParameters
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array
 
 
 class ThermalState:

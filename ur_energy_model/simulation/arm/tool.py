@@ -6,13 +6,11 @@ from collections.abc import Callable
 
 import numpy as np
 import pinocchio as pin
-from numpy.typing import NDArray
 
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.simulation.arm.outputs import Outputs, Value
 from ur_energy_model.simulation.arm.sensors import Sensors
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array
 
 
 def pose_vector(pose: Array) -> Array:

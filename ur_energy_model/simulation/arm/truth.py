@@ -21,14 +21,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.errors import InputError
 from ur_energy_model.files import new_file, write_text
 from ur_energy_model.plain import plain
 from ur_energy_model.simulation.arm.parameters import ArmParameters
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array
 
 ARRAY_RATE = 50.0
 """Rate of the arrays beside the truth file [Hz]."""

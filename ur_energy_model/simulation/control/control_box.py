@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.errors import MotionRefusedError
 from ur_energy_model.simulation.arm.commands import (
@@ -34,8 +33,8 @@ from ur_energy_model.simulation.control.signals import Signals
 from ur_energy_model.simulation.control.straight_line import LinePlanner
 from ur_energy_model.telemetry.fields import FIELDS, WIDTH
 from ur_energy_model.telemetry.rtde.protocol import TextMessage
+from ur_energy_model.typing import Array
 
-Array = NDArray[np.float64]
 SIGNALS_AT_REST = {"tool_mode": 253, "tool_temperature": 30.0}
 """Signals that stay as they are, other than 0."""
 STOP_DECELERATION = 4.0

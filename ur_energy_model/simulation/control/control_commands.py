@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.simulation.arm.commands import (
     MoveJ,
@@ -22,8 +21,7 @@ from ur_energy_model.simulation.arm.commands import (
 from ur_energy_model.simulation.control.control_box import ControlBox
 from ur_energy_model.simulation.control.kinematics import compose
 from ur_energy_model.simulation.control.program import ScriptError
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import numpy as np
 import pinocchio as pin
-from numpy.typing import NDArray
 
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.simulation.arm.tool import pose_vector
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array
 
 POSITION_TOLERANCE, ANGLE_TOLERANCE = 1e-7, 1e-7
 """Of the inverse kinematics [m, rad]."""

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.simulation.arm.commands import (
     MoveJ,
@@ -21,8 +20,8 @@ from ur_energy_model.simulation.arm.commands import (
 from ur_energy_model.simulation.control.control_box import ControlBox
 from ur_energy_model.simulation.control.program import ScriptError
 from ur_energy_model.simulation.control.script_text import Call, Pose
+from ur_energy_model.typing import Array
 
-Array = NDArray[np.float64]
 Action = Callable[[ControlBox, Call], float]
 """Carries out a call; how long the program then waits [s], ARM for until the arm rests."""
 

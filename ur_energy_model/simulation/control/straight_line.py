@@ -6,14 +6,12 @@ import math
 
 import numpy as np
 import pinocchio as pin
-from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline
 
 from ur_energy_model.simulation.arm.tool import pose_vector
 from ur_energy_model.simulation.control.kinematics import ArmKinematics, matrix_of
 from ur_energy_model.trajectory.trapezoid import Trapezoid
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array
 
 SPACING, TURN = 0.01, 0.1
 """Longest way and angle between two points of the path that are solved for [m, rad]."""

@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Bytes = NDArray[np.uint8]
+from ur_energy_model.typing import Array, Bytes, Mask
+
 ENCAPSULATION = b"\x00\x01\x00\x00"
 MAX_STRINGS = 4096
 MAX_VALUES = 1 << 20
@@ -172,14 +173,14 @@ class Template:
         )
 
     @cached_property
-    def _constant(self) -> NDArray[np.bool_]:
+    def _constant(self) -> Mask:
         mask = np.ones(len(self.message), bool)
         mask[2:12] = False
         for offset, count in self.blocks:
             mask[offset : offset + 8 * count] = False
         return mask
 
-    def encode(self, stamp: NDArray[np.int64], values: NDArray[np.float64]) -> Bytes:
+    def encode(self, stamp: NDArray[np.int64], values: Array) -> Bytes:
         """Messages [n, size].
 
         Args:
@@ -196,7 +197,7 @@ class Template:
             start += count
         return out
 
-    def decode(self, messages: Bytes) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def decode(self, messages: Bytes) -> tuple[NDArray[np.int64], Array]:
         """Stamps [n] (ns) and values [n, width] of messages [n, size]."""
         records = np.ascontiguousarray(messages).view(self.dtype)[:, 0]
         stamp = records["sec"].astype(np.int64) * 1_000_000_000 + records["nanosec"]
@@ -207,10 +208,10 @@ class Template:
             start += count
         return stamp, values
 
-    def matches(self, messages: Bytes) -> NDArray[np.bool_]:
+    def matches(self, messages: Bytes) -> Mask:
         """Which messages [n, size] have all constant bytes of this template."""
         constant = np.frombuffer(self.message, np.uint8)[self._constant]
-        same: NDArray[np.bool_] = (messages[:, self._constant] == constant).all(axis=1)
+        same: Mask = (messages[:, self._constant] == constant).all(axis=1)
         return same
 
     def _named_blocks(self) -> list[tuple[str, int]]:

@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 
 from ur_energy_model.telemetry.bag.cdr import CdrBuilder, CdrParser, Template
 from ur_energy_model.telemetry.fields import FIELDS, Field, column_names
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array, Bytes
 
 TELEMETRY_TOPIC = "/rtde/joint_telemetry"
 JOINT_STATES_TOPIC = "/joint_states"
@@ -97,7 +96,7 @@ class TelemetryLayout:
             place -= count
         raise KeyError(name)
 
-    def encode(self, stamp: NDArray[np.int64], columns: Mapping[str, Array]) -> NDArray[np.uint8]:
+    def encode(self, stamp: NDArray[np.int64], columns: Mapping[str, Array]) -> Bytes:
         """Messages [n, size] of samples."""
         values = np.empty((len(stamp), self.template.width))
         for name, place in self.places.items():
@@ -105,7 +104,7 @@ class TelemetryLayout:
         return self.template.encode(stamp, values)
 
     def decode(
-        self, messages: NDArray[np.uint8], names: Sequence[str]
+        self, messages: Bytes, names: Sequence[str]
     ) -> tuple[NDArray[np.int64], dict[str, Array]]:
         """Stamps [n] (ns) and columns of messages [n, size]."""
         stamp, values = self.template.decode(messages)
@@ -192,7 +191,7 @@ class JointStateLayout:
         template = Template(bytes(builder.body), tuple(builder.blocks))
         return cls(template, tuple(name for name in wanted if name in recorded))
 
-    def encode(self, stamp: NDArray[np.int64], columns: Mapping[str, Array]) -> NDArray[np.uint8]:
+    def encode(self, stamp: NDArray[np.int64], columns: Mapping[str, Array]) -> Bytes:
         """Messages [n, size] of samples."""
         return self.template.encode(stamp, np.hstack([columns[name] for name in self.columns]))
 

@@ -24,6 +24,7 @@ from ur_energy_model.telemetry.bag.mcap_format import (
     Op,
     Schema,
 )
+from ur_energy_model.typing import Bytes
 
 MAX_CHUNK = 256 << 20
 MAX_RECORD = 256 << 20
@@ -36,7 +37,7 @@ class Run:
 
     channel: int
     time: NDArray[np.int64]
-    payload: NDArray[np.uint8]
+    payload: Bytes
 
 
 @dataclass

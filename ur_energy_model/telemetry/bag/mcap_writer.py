@@ -30,6 +30,7 @@ from ur_energy_model.telemetry.bag.mcap_format import (
     text,
 )
 from ur_energy_model.telemetry.bag.message_types import MessageType
+from ur_energy_model.typing import Bytes
 
 LIBRARY = f"ur_energy_model {__version__}"
 COMPRESSION = "zstd"
@@ -52,7 +53,7 @@ class Block:
 
     channel: int
     time: NDArray[np.int64]
-    payload: NDArray[np.uint8]
+    payload: Bytes
 
 
 class McapWriter:
@@ -234,7 +235,7 @@ class McapWriter:
         )
         return body, [starts[owner == i] for i in range(len(blocks))]
 
-    def _records(self, block: Block) -> NDArray[np.uint8]:
+    def _records(self, block: Block) -> Bytes:
         """Message records [n, size]."""
         count, size = block.payload.shape
         records = np.empty(count, np.dtype([*_MESSAGE, ("payload", "u1", (size,))]))

@@ -30,8 +30,8 @@ from ur_energy_model.telemetry.bag.metadata import (
     info_of_custom,
 )
 from ur_energy_model.telemetry.samples import Gap, RecordingInfo, Telemetry, find_gaps
+from ur_energy_model.typing import Array, Bytes
 
-Messages = NDArray[np.uint8]
 BATCH = 5000
 
 
@@ -101,7 +101,7 @@ class _Part:
     """Decoded samples, in the order of the bag."""
 
     stamp: NDArray[np.int64]
-    columns: dict[str, NDArray[np.float64]]
+    columns: dict[str, Array]
 
     def cut(self, start: int, stop: int) -> _Part:
         columns = {name: values[start:stop] for name, values in self.columns.items()}
@@ -215,7 +215,7 @@ class _BagReader:
                     self._gaps.append(replace(gap, index=gap.index + first))
         return len(reader.metadata)
 
-    def _decode(self, messages: Messages, *, trusted: bool) -> Iterator[_Part]:
+    def _decode(self, messages: Bytes, *, trusted: bool) -> Iterator[_Part]:
         """Decode messages of one size, whose layouts may differ all the same."""
         known = self._layouts.setdefault(messages.shape[1], [])
         start = 0
@@ -302,7 +302,7 @@ class _BagReader:
         }
         return Telemetry(time, columns, info, gaps, part.stamp if host else None)
 
-    def _found_gaps(self, time: NDArray[np.float64], info: RecordingInfo) -> tuple[Gap, ...]:
+    def _found_gaps(self, time: Array, info: RecordingInfo) -> tuple[Gap, ...]:
         """Gaps by the clock, for bags of other makers."""
         period = None if info.rate is None else 1.0 / info.rate
         if math.isnan(self._before):

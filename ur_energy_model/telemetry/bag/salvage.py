@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.telemetry.bag.cdr import CdrError
@@ -27,6 +26,7 @@ from ur_energy_model.telemetry.bag.metadata import (
 )
 from ur_energy_model.telemetry.bag.writer import CHANNELS
 from ur_energy_model.telemetry.samples import Gap, find_gaps
+from ur_energy_model.typing import Array
 
 DAMAGED = "damaged file"
 _CHUNK_MARK = b"\x04\x00\x00\x00zstd"
@@ -85,7 +85,7 @@ class _Rewriter:
     path: Path
     writer: McapWriter
     _problems: list[str] = field(default_factory=list)
-    _times: list[NDArray[np.float64]] = field(default_factory=list)
+    _times: list[Array] = field(default_factory=list)
     _layouts: dict[int, TelemetryLayout] = field(default_factory=dict)
     _damaged: bool = False
 

@@ -6,15 +6,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.telemetry.bag.layout import TELEMETRY_TOPIC
+from ur_energy_model.typing import Bytes
 
 _GROUP = 1000
 
 
-def sqlite_messages(path: Path) -> Iterator[NDArray[np.uint8]]:
+def sqlite_messages(path: Path) -> Iterator[Bytes]:
     """Telemetry messages [n, size] of equal size, in order.
 
     Raises:
@@ -39,5 +39,5 @@ def sqlite_messages(path: Path) -> Iterator[NDArray[np.uint8]]:
         yield _stack(group)
 
 
-def _stack(group: list[bytes]) -> NDArray[np.uint8]:
+def _stack(group: list[bytes]) -> Bytes:
     return np.frombuffer(b"".join(group), np.uint8).reshape(len(group), -1)

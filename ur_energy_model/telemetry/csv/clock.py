@@ -8,12 +8,10 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.telemetry.plausibility import IMPOSSIBLE_SHARE
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array, Indices, Mask
 
 _DATE = re.compile(
     r"(\d{4})[-/](\d{2})[-/](\d{2})[T ](\d{2}):(\d{2})(?::(\d{2})(?:[.,](\d{1,9}))?)?"
@@ -97,8 +95,8 @@ class RowOrder:
         restarts: steps backward that stay: the controller started again.
     """
 
-    keep: NDArray[np.bool_]
-    order: NDArray[np.intp] | None
+    keep: Mask
+    order: Indices | None
     restarts: int
 
 
@@ -138,7 +136,7 @@ def row_order(path: Path, time: Array) -> RowOrder:
     return RowOrder(keep, rows[np.argsort(kept)], 0)
 
 
-def _without_fragments(time: Array) -> NDArray[np.bool_]:
+def _without_fragments(time: Array) -> Mask:
     """Rows [n] to keep: not those of a few short stretches that time goes back to or from.
 
     Damaged rows hold any time; a stretch between two jumps that is shorter than ten rows, one of

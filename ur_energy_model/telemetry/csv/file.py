@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.telemetry.csv.clock import RowOrder, guessed_unit, row_order
@@ -16,8 +15,7 @@ from ur_energy_model.telemetry.csv.rows import Block, LeftOut
 from ur_energy_model.telemetry.fields import FIELDS
 from ur_energy_model.telemetry.plausibility import impossible_rows
 from ur_energy_model.telemetry.samples import typical_step
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array, Mask
 
 _EMPTY_SHARE = 0.5
 _SORTED_ROWS = 4096
@@ -126,9 +124,7 @@ class CsvFile:
                 )
             self._note(f"{self.path}: rows were out of order; sorted by time")
 
-    def _no_number(
-        self, block: Block, wrong: NDArray[np.bool_], columns: list[int], left_out: LeftOut
-    ) -> None:
+    def _no_number(self, block: Block, wrong: Mask, columns: list[int], left_out: LeftOut) -> None:
         """Count rows with cells that are no finite numbers, wrong [rows, columns]."""
         rows = wrong.any(axis=1)
         row = int(np.argmax(rows))

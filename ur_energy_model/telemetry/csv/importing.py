@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.telemetry.csv.file import CsvFile, nominal_period
 from ur_energy_model.telemetry.csv.header import TIME
@@ -24,10 +23,10 @@ from ur_energy_model.telemetry.samples import (
     concatenate,
     find_gaps,
 )
+from ur_energy_model.typing import Array
 
 __all__ = ["NEXT_FILE", "CsvImport", "CsvOptions", "nominal_rate", "read_csv"]
 
-Array = NDArray[np.float64]
 NEXT_FILE = "next file"
 
 

@@ -13,8 +13,7 @@ from ur_energy_model.errors import RecordingError
 from ur_energy_model.telemetry.csv.clock import date_seconds
 from ur_energy_model.telemetry.csv.text import CsvText, Dialect
 from ur_energy_model.telemetry.plausibility import IMPOSSIBLE_SHARE
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array
 
 MAX_ROWS = 6_000_000
 """Most rows read of one file: more than three hours at 500 Hz."""

@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.telemetry.csv.clock import is_date
 from ur_energy_model.telemetry.csv.layouts import LAYOUTS
 from ur_energy_model.telemetry.csv.text import Dialect
-
-Array = NDArray[np.float64]
+from ur_energy_model.typing import Array
 
 _NUMERIC_SHARE = 0.5
 _SLOPE_MATCH = 0.9

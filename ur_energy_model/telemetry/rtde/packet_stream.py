@@ -12,6 +12,7 @@ from ur_energy_model.errors import ProtocolError
 from ur_energy_model.telemetry.clock import RESTART_ERROR, ClockMap
 from ur_energy_model.telemetry.rtde.protocol import Recipe
 from ur_energy_model.telemetry.samples import Gap, RecordingInfo, Telemetry, find_gaps
+from ur_energy_model.typing import Array
 
 MAX_TIMESTAMP = 1e9
 
@@ -66,7 +67,7 @@ class PacketStream:
         self._last_time, self._last_arrival, self.loss = float(times[-1]), arrival, None
         return Telemetry(times, columns, info, gaps, self.clock.stamp(times, arrival))
 
-    def check_times(self, times: NDArray[np.float64]) -> None:
+    def check_times(self, times: Array) -> None:
         """Refuse timestamps [packets], s, that are no times.
 
         Raises:
@@ -77,7 +78,7 @@ class PacketStream:
                 self._peer, "sent a timestamp that is no time", "restart the controller"
             )
 
-    def _in_step(self, times: NDArray[np.float64], longest: float) -> bool:
+    def _in_step(self, times: Array, longest: float) -> bool:
         """Whether every package follows the one before it as it should: the usual, fast case."""
         if not 0.0 < float(times[0]) - self._last_time < longest:
             return False
@@ -87,7 +88,7 @@ class PacketStream:
                 return False
         return float(times[-1]) < MAX_TIMESTAMP
 
-    def _gaps(self, times: NDArray[np.float64], arrival: int, period: float) -> tuple[Gap, ...]:
+    def _gaps(self, times: Array, arrival: int, period: float) -> tuple[Gap, ...]:
         """Gaps in front of and among packages."""
         if math.isnan(self._last_time):
             return find_gaps(times, period)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ur_energy_model.telemetry.fields import WIDTH, ValueKind
 from ur_energy_model.telemetry.rtde.frames import HEADER, MAX_FRAME, PacketType
+from ur_energy_model.typing import Array
 
 NUMBER: dict[ValueKind, str] = {
     "BOOL": "u1", "UINT8": "u1", "UINT32": ">u4", "UINT64": ">u8", "INT32": ">i4",
@@ -110,7 +111,7 @@ class Recipe:
         blocks = [(str(i), number, (width,)) for i, (number, width) in enumerate(formats)]
         return np.dtype(blocks), tuple(places)
 
-    def columns(self, records: NDArray[np.void]) -> dict[str, NDArray[np.float64]]:
+    def columns(self, records: NDArray[np.void]) -> dict[str, Array]:
         """Values of records [n] by name: contiguous float64 [n], or [n, width] for vectors."""
         dtype, places = self._blocks
         view = records.view(dtype)

@@ -22,6 +22,7 @@ from ur_energy_model.telemetry.rtde.controller_identity import Identity, identif
 from ur_energy_model.telemetry.rtde.packet_stream import PacketStream
 from ur_energy_model.telemetry.rtde.protocol import SIMULATED_SERIAL_PREFIX, Recipe
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
+from ur_energy_model.typing import Array
 
 BATCH_SECONDS = 0.05
 SILENCE = 4.0
@@ -286,7 +287,7 @@ class RtdeSource:
             x, y, z = records["payload_cog"][0].tolist()
             self._info = replace(self._info, payload_center_of_mass=(x, y, z))
 
-    def _adopt_rate(self, steps: NDArray[np.float64]) -> None:
+    def _adopt_rate(self, steps: Array) -> None:
         """Believe the clock where it is not what was negotiated."""
         rate = self._info.rate
         steps = steps[steps > 0]
