@@ -7,12 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ur_energy_model.model.dynamics import (
-    ArmDynamics,
-    entries_of,
-    parameter_transform,
-    tensor_of,
-)
+from ur_energy_model.model.dynamics import ArmDynamics, parameter_transform
+from ur_energy_model.model.inertial_parameters import entries_of, tensor_of
 from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.model.setup import Payload, Setup
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from ur_energy_model.reading.source import (
     Entries,
-    Limits,
     Node,
+    ReadingLimits,
     Scalar,
     UnreadableError,
     node_of,
@@ -23,7 +23,7 @@ from ur_energy_model.reading.source import (
     read_bytes,
 )
 
-LIMITS = Limits()
+LIMITS = ReadingLimits()
 BOMBS = {
     "many values": "a: [" + "1, " * 1_300_000 + "1]",
     "deep lists": "a: " + "[" * 1_000_000,
@@ -77,9 +77,9 @@ def test_what_is_no_plain_yaml_is_refused_with_its_line(
 def test_files_that_are_too_large_or_no_files_are_refused(tmp_path) -> None:
     path = tmp_path / "x.yaml"
     path.write_bytes(b"#" * 101)
-    assert len(read_bytes(path, Limits(size=101))) == 101
+    assert len(read_bytes(path, ReadingLimits(size=101))) == 101
     with pytest.raises(UnreadableError, match="larger"):
-        read_bytes(path, Limits(size=100))
+        read_bytes(path, ReadingLimits(size=100))
     pipe = tmp_path / "pipe.yaml"
     os.mkfifo(pipe)
     for other in (pipe, tmp_path):
@@ -88,12 +88,12 @@ def test_files_that_are_too_large_or_no_files_are_refused(tmp_path) -> None:
 
 
 def test_values_and_levels_are_counted() -> None:
-    assert isinstance(parse(b"a: [1, 2]", Limits(values=5)), Entries)
+    assert isinstance(parse(b"a: [1, 2]", ReadingLimits(values=5)), Entries)
     with pytest.raises(UnreadableError, match="more than 4 values"):
-        parse(b"a: [1, 2]", Limits(values=4))
-    parse(b"a: [[1]]", Limits(depth=3))
+        parse(b"a: [1, 2]", ReadingLimits(values=4))
+    parse(b"a: [[1]]", ReadingLimits(depth=3))
     with pytest.raises(UnreadableError, match="deeper than 2"):
-        parse(b"a: [[1]]", Limits(depth=2))
+        parse(b"a: [[1]]", ReadingLimits(depth=2))
 
 
 def plain(node: Node) -> object:

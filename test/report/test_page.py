@@ -13,7 +13,7 @@ import pytest
 from ur_energy_model.report.charts import Item, Line, LineChart, Panel, Section, Table
 from ur_energy_model.report.encode import BUDGET, ChartEncoder
 from ur_energy_model.report.page import Page, Tile, cell_text, column_digits, render
-from ur_energy_model.report.verdict import Statement, Verdict
+from ur_energy_model.report.verdict import ModelVerdict, Statement
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&"
 
@@ -27,7 +27,7 @@ def chart(label: str = "model", *, samples: int = 100, lines: int = 1) -> LineCh
 def page(text: str) -> str:
     table = Table("t", text, (text, "b"), ((text, 1.0), (text, None)), text)
     section = Section("s", text, text, (Item(chart(text), 0), Item(table)))
-    verdict = Verdict("good", text, (Statement("good", text),))
+    verdict = ModelVerdict("good", text, (Statement("good", text),))
     return render(
         Page(text, text, verdict, (Tile(text, text),), (text, "b"), (text, text), (section,))
     )

@@ -28,7 +28,7 @@ from ur_energy_model.simulation.arm.commands import (
 )
 from ur_energy_model.simulation.arm.modes import ProgramState, RobotMode, SafetyMode
 from ur_energy_model.simulation.control.control_box import ControlBox
-from ur_energy_model.simulation.control.identity import Identity
+from ur_energy_model.simulation.control.simulated_identity import SimulatedIdentity
 from ur_energy_model.simulation.ports.faults import Faults
 from ur_energy_model.simulation.ports.server import RTDE_PORT, SimulatedController
 from ur_energy_model.telemetry.fields import FIELDS
@@ -115,14 +115,16 @@ def arm() -> StandInArm:
 @pytest.fixture
 def box(arm: StandInArm) -> ControlBox:
     """Control box of an e-Series arm with software 5.11.1."""
-    return ControlBox(arm, Identity.of(arm.robot, (5, 11, 1), seed=7, motion="hold"))
+    return ControlBox(arm, SimulatedIdentity.of(arm.robot, (5, 11, 1), seed=7, motion="hold"))
 
 
 @pytest.fixture
 def cb3_box() -> ControlBox:
     """Control box of a CB3 arm with software 3.15.8."""
     robot = load_robot("ur5")
-    return ControlBox(StandInArm(robot), Identity.of(robot, (3, 15, 8), seed=0, motion="hold"))
+    return ControlBox(
+        StandInArm(robot), SimulatedIdentity.of(robot, (3, 15, 8), seed=0, motion="hold")
+    )
 
 
 class RtdeClient:
@@ -188,7 +190,7 @@ def serve(arm: StandInArm, fresh_host: Callable[[], str]) -> Iterator[Serve]:
                 SimulatedController(
                     arm,
                     fresh_host(),
-                    Identity.of(arm.robot, (5, 11, 1), seed=7, motion="hold"),
+                    SimulatedIdentity.of(arm.robot, (5, 11, 1), seed=7, motion="hold"),
                     faults=Faults.parse(faults),
                     speed=speed,
                 )

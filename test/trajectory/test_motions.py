@@ -20,7 +20,7 @@ from ur_energy_model.trajectory.planner import (
     TEST_SPEED,
     TOOL_SPEED,
     TORQUE_SHARE,
-    Limits,
+    MotionLimits,
     Planner,
 )
 
@@ -48,7 +48,7 @@ def test_velocity_and_acceleration_are_derivatives(name):
 @pytest.mark.parametrize("name", [name for name in MOTIONS if name != "hold"])
 def test_named_motions_keep_to_the_limits_of_every_arm(name, robot):
     motion = named_motion(name, robot)
-    limits = Limits.of(robot)
+    limits = MotionLimits.of(robot)
     _, q, qd, qdd = sampled(motion, 200.0)
     assert np.all(np.abs(qd) <= limits.speed * 1.001)
     assert np.all(np.abs(qdd) <= limits.acceleration * 1.001)
@@ -81,7 +81,7 @@ def test_tool_speed_is_re_planned_and_heavier_loads_move_slower():
     robot = load_robot("ur5e")
     start = np.array([0.0, -0.3, 0.2, 0.0, 0.0, 0.0])
     end = start + np.array([2.0, 0.0, 0.0, 0.0, 0.0, 0.0])
-    quick = replace(Limits.of(robot), tool_speed=100.0)
+    quick = replace(MotionLimits.of(robot), tool_speed=100.0)
     fast = Planner(robot, limits=quick).move(start, end)
     planned = Planner(robot).move(start, end)
     assert planned.duration > 1.3 * fast.duration

@@ -23,7 +23,7 @@ from ur_energy_model.cli.output import (
 if TYPE_CHECKING:
     from ur_energy_model.experiment.design.design import Design
     from ur_energy_model.experiment.design.problem import DesignRequest
-    from ur_energy_model.experiment.limits import Limits
+    from ur_energy_model.experiment.limits import SafetyLimits
     from ur_energy_model.trajectory.fourier import FourierTrajectory
 
 EXAMPLE = """\
@@ -169,7 +169,7 @@ def _trajectory(name: str) -> FourierTrajectory:
     return load_trajectory(shipped if shipped.is_file() and not Path(name).is_file() else name)
 
 
-def _limits(request: DesignRequest) -> Limits:
+def _limits(request: DesignRequest) -> SafetyLimits:
     from ur_energy_model.experiment.design.problem import limits_of
 
     return limits_of(request)

@@ -63,7 +63,7 @@ def run(options: argparse.Namespace) -> int:
     """Run a protocol."""
     from ur_energy_model.cli.motion import run_recorded
     from ur_energy_model.errors import InputError
-    from ur_energy_model.experiment.protocols.protocol import Session, cell
+    from ur_energy_model.experiment.protocols.protocol import ProtocolRun, cell
     from ur_energy_model.experiment.protocols.recipes import run_protocol
     from ur_energy_model.model.robots import load_robot
     from ur_energy_model.telemetry.rtde.source import RtdeSource
@@ -81,7 +81,7 @@ def run(options: argparse.Namespace) -> int:
         return run_recorded(plan, options.host, bag, assume_yes=options.yes)
 
     with progress(f"protocol {options.protocol}") as bar:
-        session = Session(
+        session = ProtocolRun(
             robot=load_robot(name),
             folder=folder,
             run=execute,

@@ -11,7 +11,7 @@ from ur_energy_model.telemetry.plausibility import (
     CURRENT,
     POSITION,
     TORQUE,
-    Limits,
+    PlausibleRanges,
 )
 
 _SPEED_MARGIN = 2.0
@@ -21,7 +21,7 @@ _LEAST_CURRENT = 20.0
 _LARGEST_CURRENT = 200.0
 
 
-def rated_limits(robot: RobotDescription) -> Limits:
+def rated_limits(robot: RobotDescription) -> PlausibleRanges:
     """Lowest and highest possible value of each RTDE field of an arm.
 
     Positions may reach four turns to either side (joints that turn without end count on; arms

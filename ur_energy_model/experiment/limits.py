@@ -1,7 +1,7 @@
 """What a motion must keep: joint, torque and tool limits, and distance to everything.
 
-`Limits.penalty` is differentiable and coarse, for searching; `check` judges a trajectory on a fine
-grid and is what is reported.
+`SafetyLimits.penalty` is differentiable and coarse, for searching; `check` judges a trajectory on
+a fine grid and is what is reported.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _TIGHTER = 0.99
 
 
 @dataclass(frozen=True)
-class Limits:
+class SafetyLimits:
     """Limits of one arm in one place.
 
     Attributes:
@@ -152,7 +152,7 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class TrajectoryVerdict:
     """What the checks of a trajectory found.
 
     Attributes:
@@ -188,7 +188,7 @@ class Verdict:
         return {**asdict(self), "closest": list(self.closest), "problems": list(self.problems)}
 
 
-def check(motion: Runnable, limits: Limits) -> Verdict:
+def check(motion: Runnable, limits: SafetyLimits) -> TrajectoryVerdict:
     """Judge a motion on a fine grid over one repetition."""
     robot = limits.dynamics.robot
     _, q, qd, qdd = sample_period(motion, CHECK_RATE)
@@ -218,7 +218,7 @@ def check(motion: Runnable, limits: Limits) -> Verdict:
         problems.append(f"{' and '.join(closest.pair)} collide")
     elif clearance < limits.clearance:
         problems.append(f"{' and '.join(closest.pair)} come within {1000 * clearance:.0f} mm")
-    return Verdict(
+    return TrajectoryVerdict(
         ratios["position"],
         ratios["velocity"],
         ratios["acceleration"],

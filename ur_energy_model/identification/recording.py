@@ -20,7 +20,7 @@ from ur_energy_model.identification.power.columns import power_rows
 from ur_energy_model.identification.power.power_fit import PowerFit
 from ur_energy_model.identification.quality.inspector import Inspector, Quality
 from ur_energy_model.identification.regression.signals import (
-    Motion,
+    FilteredMotion,
     MotionStream,
     choose_cutoff,
     sample_period,
@@ -100,10 +100,10 @@ class Recording:
         first = next(iter(self.motions()), None)
         return np.full(4, np.nan) if first is None else first.payload[0]
 
-    def motions(self) -> Iterator[Motion]:
+    def motions(self) -> Iterator[FilteredMotion]:
         """Filtered motion, in order."""
         for block in self._motion:
-            yield Motion.from_rows(block)
+            yield FilteredMotion.from_rows(block)
 
     def torque_telemetry(self) -> Iterator[Telemetry]:
         """target_moment and the motion it belongs to, as recorded (targets at a reduced rate)."""
@@ -233,7 +233,7 @@ class _Reader:
             self._inspector = Inspector(batch.info)
         self._inspector.add(batch)
 
-    def _take(self, motions: list[Motion]) -> None:
+    def _take(self, motions: list[FilteredMotion]) -> None:
         for motion in motions:
             low = np.fmin.reduce(motion.temperature, axis=0)
             high = np.fmax.reduce(motion.temperature, axis=0)

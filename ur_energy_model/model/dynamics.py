@@ -15,6 +15,7 @@ from functools import cached_property
 import numpy as np
 import pinocchio as pin
 
+from ur_energy_model.model.inertial_parameters import entries_of, tensor_of
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import Setup
 from ur_energy_model.typing import Array
@@ -188,19 +189,6 @@ def parameter_transform(frame: pin.SE3) -> Array:
         total = tensor + shift + own
         out[:, k] = np.concatenate([[mass], first + mass * offset, entries_of(total)])
     return out
-
-
-def tensor_of(entries: Array) -> Array:
-    """Symmetric tensor [3, 3] from pinocchio's order (xx, xy, yy, xz, yz, zz)."""
-    xx, xy, yy, xz, yz, zz = entries
-    return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
-
-
-def entries_of(tensor: Array) -> Array:
-    """Entries [6] in pinocchio's order of a symmetric tensor [3, 3]."""
-    return np.array(
-        [tensor[0, 0], tensor[0, 1], tensor[1, 1], tensor[0, 2], tensor[1, 2], tensor[2, 2]]
-    )
 
 
 def _build(robot: RobotDescription) -> tuple[pin.Model, list[pin.SE3]]:

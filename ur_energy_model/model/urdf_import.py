@@ -19,12 +19,12 @@ from scipy.spatial.transform import Rotation
 from ur_energy_model.errors import RobotFileError
 from ur_energy_model.model import ranges
 from ur_energy_model.reading.record import Quantity
-from ur_energy_model.reading.source import Limits, UnreadableError, read_bytes
+from ur_energy_model.reading.source import ReadingLimits, UnreadableError, read_bytes
 from ur_energy_model.reading.tree import shown
 from ur_energy_model.typing import Array
 
 _MOVING = ("revolute", "continuous")
-_LIMITS = Limits(size=16_000_000)
+_LIMITS = ReadingLimits(size=16_000_000)
 _MOST_JOINTS = 500
 
 

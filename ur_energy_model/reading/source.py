@@ -26,7 +26,7 @@ _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 @dataclass(frozen=True)
-class Limits:
+class ReadingLimits:
     """How large a file may be: bytes, values (keys included) and levels."""
 
     size: int = 4_000_000
@@ -75,7 +75,7 @@ class UnreadableError(Exception):
         super().__init__(problem)
 
 
-def read_bytes(path: Path, limits: Limits) -> bytes:
+def read_bytes(path: Path, limits: ReadingLimits) -> bytes:
     """Content of a regular file of bounded size.
 
     Raises:
@@ -91,7 +91,7 @@ def read_bytes(path: Path, limits: Limits) -> bytes:
     return raw
 
 
-def parse(raw: bytes, limits: Limits) -> Node:
+def parse(raw: bytes, limits: ReadingLimits) -> Node:
     """Root node of a YAML text.
 
     Raises:
@@ -132,7 +132,7 @@ def _events(raw: bytes) -> Iterator[Any]:
     yield from yaml.parse(raw, Loader=_LOADER)
 
 
-def _build(events: Iterator[Any], limits: Limits) -> Node:
+def _build(events: Iterator[Any], limits: ReadingLimits) -> Node:
     """Tree of an event stream; a stack stands in for recursion."""
     root: list[Node] = []
     open_lists: list[list[Node]] = [root]

@@ -12,8 +12,8 @@ from ur_energy_model.errors import InputError
 from ur_energy_model.reading.source import (
     Entries,
     Items,
-    Limits,
     Node,
+    ReadingLimits,
     Scalar,
     UnreadableError,
     node_of,
@@ -21,7 +21,7 @@ from ur_energy_model.reading.source import (
     read_bytes,
 )
 
-LIMITS = Limits()
+LIMITS = ReadingLimits()
 _NUMBER = re.compile(r"[-+]?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
 _WHOLE = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,29})")
 _NOT_FINITE = {".nan", ".inf", "-.inf", "+.inf", "nan", "inf", "-inf", "+inf"}
@@ -72,7 +72,7 @@ class YamlTree:
 
     @classmethod
     def read(
-        cls, path: str | Path, error: type[InputError], remedy: str, limits: Limits = LIMITS
+        cls, path: str | Path, error: type[InputError], remedy: str, limits: ReadingLimits = LIMITS
     ) -> YamlTree:
         """Root of a YAML file, which must be a mapping.
 

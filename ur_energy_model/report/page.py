@@ -20,7 +20,7 @@ from ur_energy_model.report.charts import Chart, Section, Table
 from ur_energy_model.report.curves import short_name
 from ur_energy_model.report.encode import ChartEncoder
 from ur_energy_model.report.palette import stylesheet
-from ur_energy_model.report.verdict import Verdict
+from ur_energy_model.report.verdict import ModelVerdict
 
 SCRIPTS = ("scales.js", "charts.js", "page.js")
 
@@ -49,7 +49,7 @@ class Page:
 
     title: str
     subtitle: str
-    verdict: Verdict | None
+    verdict: ModelVerdict | None
     tiles: tuple[Tile, ...]
     joint_names: tuple[str, ...]
     recordings: tuple[str, ...]
@@ -117,7 +117,7 @@ def _digest(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
-def _verdict(verdict: Verdict | None) -> str:
+def _verdict(verdict: ModelVerdict | None) -> str:
     if verdict is None:
         return ""
     items = "".join(f"<li>{escape(item.text)}</li>" for item in verdict.statements)

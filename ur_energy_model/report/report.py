@@ -21,7 +21,7 @@ from ur_energy_model.report.shift import Shift, read_shift
 from ur_energy_model.report.shift_view import (
     Tariff,
 )
-from ur_energy_model.report.verdict import Verdict, judge
+from ur_energy_model.report.verdict import ModelVerdict, judge
 from ur_energy_model.typing import Progress
 
 
@@ -62,7 +62,7 @@ class Report:
     bags: tuple[BagReport, ...]
     shift: Shift
     tariff: Tariff
-    verdict: Verdict
+    verdict: ModelVerdict
     cycles: bool
 
 

@@ -40,7 +40,7 @@ class Statement:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class ModelVerdict:
     """What the report says on top.
 
     Attributes:
@@ -60,7 +60,7 @@ def judge(
     *,
     held_out: bool,
     simulated: bool = False,
-) -> Verdict:
+) -> ModelVerdict:
     """Judge a model by its errors on recordings.
 
     Args:
@@ -87,7 +87,7 @@ def judge(
     if simulated:
         found.append(Statement("good", "A simulated controller made these recordings, not an arm."))
     grade = worst_of(statement.grade for statement in found)
-    return Verdict(grade, _HEADLINES[grade], tuple(found))
+    return ModelVerdict(grade, _HEADLINES[grade], tuple(found))
 
 
 def grade_of(value: float, limits: tuple[float, float], *, high: bool) -> Grade:

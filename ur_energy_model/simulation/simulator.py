@@ -12,7 +12,7 @@ from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.model.setup import Payload, Setup
 from ur_energy_model.simulation.arm.joint_controller import Kind
 from ur_energy_model.simulation.arm.simulated_arm import SimulatedArm
-from ur_energy_model.simulation.control.identity import Identity
+from ur_energy_model.simulation.control.simulated_identity import SimulatedIdentity
 from ur_energy_model.simulation.ports.faults import Faults
 from ur_energy_model.simulation.ports.server import SimulatedController
 from ur_energy_model.trajectory.named_motions import named_motion
@@ -86,7 +86,7 @@ class Simulation:
             session=self.session,
         )
         arm.tick()  # what is compiled or loaded on first use must not delay a tick that counts
-        identity = Identity.of(robot, version, self.seed, Path(self.motion).stem)
+        identity = SimulatedIdentity.of(robot, version, self.seed, Path(self.motion).stem)
         server = SimulatedController(
             arm, self.host, identity, faults=faults, speed=self.speed, report=report
         )

@@ -11,7 +11,7 @@ from ur_energy_model.telemetry.fields import FIELDS
 from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.typing import Array, Mask
 
-Limits = Mapping[str, tuple[Array, Array]]
+PlausibleRanges = Mapping[str, tuple[Array, Array]]
 """Lowest and highest possible value of a field, one for all elements or one each."""
 
 IMPOSSIBLE_SHARE = 0.01
@@ -28,7 +28,7 @@ CURRENT, TORQUE = 1.0e4, 5000.0
 _COUNTS = _between(-1.0e20, 1.0e20)
 _NUMBERS = _between(-1.0e12, 1.0e12)
 
-ANY_ARM: Limits = {
+ANY_ARM: PlausibleRanges = {
     name: _NUMBERS if each.kind in {"DOUBLE", "VECTOR3D", "VECTOR6D"} else _COUNTS
     for name, each in FIELDS.items()
 } | {
@@ -69,7 +69,7 @@ class Impossible:
 
 
 def impossible_rows(
-    columns: Mapping[str, Array], limits: Limits = ANY_ARM
+    columns: Mapping[str, Array], limits: PlausibleRanges = ANY_ARM
 ) -> tuple[Mask, Impossible | None]:
     """Rows with a value that is not finite or beyond its field's limits, and the first of them.
 
@@ -98,7 +98,7 @@ def impossible_rows(
 
 
 def possible(
-    telemetry: Telemetry, limits: Limits = ANY_ARM
+    telemetry: Telemetry, limits: PlausibleRanges = ANY_ARM
 ) -> tuple[Telemetry, Mask, Impossible | None]:
     """A recording without the samples with impossible values, which those are, and the first.
 

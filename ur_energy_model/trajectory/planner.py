@@ -31,7 +31,7 @@ _RETRIES = 15
 
 
 @dataclass(frozen=True)
-class Limits:
+class MotionLimits:
     """What planned moves keep to.
 
     Attributes:
@@ -51,7 +51,7 @@ class Limits:
         robot: RobotDescription,
         speed: float = TEST_SPEED,
         acceleration: float = TEST_ACCELERATION,
-    ) -> Limits:
+    ) -> MotionLimits:
         """The wished speed and acceleration, less where the arm's own limits are lower."""
         return cls(
             speed=np.minimum(speed, robot.max_velocity),
@@ -78,16 +78,16 @@ class Planner:
         setup: Setup | None = None,
         *,
         reflected_inertia: Array | None = None,
-        limits: Limits | None = None,
+        limits: MotionLimits | None = None,
     ) -> None:
         self.robot = robot
         self.dynamics = ArmDynamics(robot, setup)
         inertia = robot.reflected_inertia if reflected_inertia is None else reflected_inertia
         self.inertia = np.nan_to_num(inertia)
-        self.limits = Limits.of(robot) if limits is None else limits
+        self.limits = MotionLimits.of(robot) if limits is None else limits
 
     def move(
-        self, start: Array, end: Array, rest: float = 0.0, limits: Limits | None = None
+        self, start: Array, end: Array, rest: float = 0.0, limits: MotionLimits | None = None
     ) -> Segment:
         """Straight joint-space move with trapezoidal speed within all limits.
 

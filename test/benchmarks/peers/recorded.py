@@ -15,7 +15,7 @@ from ur_energy_model.identification.evaluation.comparison import Setups
 from ur_energy_model.identification.friction.current_fit import MOVING_SPEED
 from ur_energy_model.identification.power.columns import STANDSTILL_SPEED, PowerRows, power_rows
 from ur_energy_model.identification.recording import read_recording
-from ur_energy_model.identification.regression.signals import Motion, NarrowFilter
+from ur_energy_model.identification.regression.signals import FilteredMotion, NarrowFilter
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.model.setup import Setup
@@ -33,7 +33,7 @@ class Part:
         loaded, bare: dynamics with the payload that the controller was told of, and without.
     """
 
-    motion: Motion
+    motion: FilteredMotion
     loaded: ArmDynamics
     bare: ArmDynamics
 

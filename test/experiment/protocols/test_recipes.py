@@ -14,7 +14,7 @@ from ur_energy_model.experiment.design.design import Design
 from ur_energy_model.experiment.design.problem import DesignProblem, DesignRequest
 from ur_energy_model.experiment.execution.execution_plan import ExecutionPlan
 from ur_energy_model.experiment.limits import check
-from ur_energy_model.experiment.protocols.protocol import Outcome, Session
+from ur_energy_model.experiment.protocols.protocol import Outcome, ProtocolRun
 from ur_energy_model.experiment.protocols.recipes import (
     PAYLOAD,
     PROTOCOLS,
@@ -58,7 +58,7 @@ class UnhurriedArm:
 
 
 @dataclass
-class QuickSession(Session):
+class QuickSession(ProtocolRun):
     """A session whose designs are there already: a search has tests of its own."""
 
     designs: list[FourierTrajectory] = field(default_factory=list)

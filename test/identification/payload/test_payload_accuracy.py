@@ -28,7 +28,7 @@ from ur_energy_model.identification.payload.priors import (
     REPEATABLE,
 )
 from ur_energy_model.identification.pipeline import identify
-from ur_energy_model.identification.regression.signals import Motion
+from ur_energy_model.identification.regression.signals import FilteredMotion
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.model.setup import Payload, Setup
@@ -130,10 +130,10 @@ def test_columns_make_up_the_torque_of_the_drives() -> None:
     assert np.allclose(rows[:, :, columns.drive], load, atol=1e-6)
 
 
-def exact_motion(made: Telemetry, robot: RobotDescription) -> Motion:
+def exact_motion(made: Telemetry, robot: RobotDescription) -> FilteredMotion:
     q, qd, qdd = smooth_motion(robot, made.time, 1)
     nothing = np.full_like(q, np.nan)
-    return Motion(
+    return FilteredMotion(
         made.time,
         q,
         qd,

@@ -10,7 +10,7 @@ import pytest
 from test.identification.exact_arm import ExactArm
 from ur_energy_model.identification.regression.signals import (
     CUTOFF_RANGE,
-    Motion,
+    FilteredMotion,
     NarrowFilter,
     choose_cutoff,
     motions,
@@ -19,8 +19,8 @@ from ur_energy_model.identification.regression.signals import (
 from ur_energy_model.telemetry.samples import Telemetry, find_gaps
 
 
-def joined(parts: list[Motion]) -> Motion:
-    return Motion.from_rows(np.concatenate([part.rows for part in parts]))
+def joined(parts: list[FilteredMotion]) -> FilteredMotion:
+    return FilteredMotion.from_rows(np.concatenate([part.rows for part in parts]))
 
 
 @pytest.mark.parametrize("rate", [50.0, 100.0, 500.0])
@@ -114,7 +114,7 @@ def test_moving_samples_keep_clear_of_standstill() -> None:
     time = np.arange(0, 4.0, 0.01)
     qd = np.where(time < 2.0, 0.0, 0.5)[:, None]
     zero = np.zeros_like(qd)
-    motion = Motion(time, zero, qd, zero, zero, zero, zero, np.full((len(time), 4), np.nan))
+    motion = FilteredMotion(time, zero, qd, zero, zero, zero, zero, np.full((len(time), 4), np.nan))
     moving = NarrowFilter(4.0).moving(motion, 0.02)[:, 0]
     assert not moving[:205].any()
     assert moving[220:-1].all()

@@ -10,7 +10,7 @@ import pytest
 from ur_energy_model.errors import InputError
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.simulation.arm.parameters import constants, draw_parameters
-from ur_energy_model.simulation.arm.sessions import Session, draw_session
+from ur_energy_model.simulation.arm.sessions import SimulatedSession, draw_session
 from ur_energy_model.simulation.arm.simulated_arm import SimulatedArm
 from ur_energy_model.simulation.arm.thermal import ThermalState
 from ur_energy_model.simulation.recording import record_arm
@@ -25,7 +25,7 @@ OF_THE_SESSION = {
 }  # fmt: skip
 
 
-def some_session(**changes: object) -> Session:
+def some_session(**changes: object) -> SimulatedSession:
     values = {
         "number": 1,
         "standby_offset": 0.0,
@@ -33,7 +33,7 @@ def some_session(**changes: object) -> Session:
         "ambient_offset": 0.0,
         "warmth": 1.0,
     }
-    return Session(**(values | changes))
+    return SimulatedSession(**(values | changes))
 
 
 def test_session_0_is_the_arm_as_drawn():

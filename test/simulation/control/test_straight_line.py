@@ -12,8 +12,8 @@ from ur_energy_model.simulation.arm import commands as cmd
 from ur_energy_model.simulation.arm.modes import ProgramState
 from ur_energy_model.simulation.arm.simulated_arm import SimulatedArm
 from ur_energy_model.simulation.control.control_box import ControlBox
-from ur_energy_model.simulation.control.identity import Identity
 from ur_energy_model.simulation.control.kinematics import ArmKinematics, matrix_of
+from ur_energy_model.simulation.control.simulated_identity import SimulatedIdentity
 from ur_energy_model.simulation.control.straight_line import LinePlanner, StraightLine
 from ur_energy_model.simulation.ports.stream_ports import ScriptSession
 from ur_energy_model.trajectory.motions import Hold
@@ -118,7 +118,7 @@ def test_a_program_waits_for_its_straight_move(box: ControlBox, arm: StandInArm)
 
 def test_the_simulated_arm_follows_the_line() -> None:
     arm = SimulatedArm(UR5E, motion=Hold(HOME))
-    box = ControlBox(arm, Identity.of(UR5E, (5, 11, 1), 0, "hold"))
+    box = ControlBox(arm, SimulatedIdentity.of(UR5E, (5, 11, 1), 0, "hold"))
     start = KINEMATICS.forward(HOME, np.zeros(6))
     goal = start + np.array([0.0, 0.05, 0.1, 0.0, 0.0, 0.0])
     ScriptSession(box).receive(f"movel(p{goal.tolist()}, a=1.0, v=0.3)\n".encode())

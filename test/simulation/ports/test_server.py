@@ -12,7 +12,7 @@ import pytest
 
 from ur_energy_model.errors import ControllerError
 from ur_energy_model.simulation.control.control_box import ControlBox
-from ur_energy_model.simulation.control.identity import Identity
+from ur_energy_model.simulation.control.simulated_identity import SimulatedIdentity
 from ur_energy_model.simulation.ports.server import (
     PRIMARY_PORT,
     REALTIME_PORT,
@@ -201,7 +201,7 @@ def test_realtime_packet(fixture: str, size: int, request: pytest.FixtureRequest
 def test_realtime_packet_has_the_length_of_its_version(
     arm: StandInArm, version: tuple[int, ...], size: int
 ) -> None:
-    box = ControlBox(arm, Identity.of(arm.robot, version, 0, "hold"))
+    box = ControlBox(arm, SimulatedIdentity.of(arm.robot, version, 0, "hold"))
     assert len(realtime_packet(box)) == size
 
 

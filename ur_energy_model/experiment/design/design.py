@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from ur_energy_model.experiment.design.problem import DesignProblem
-from ur_energy_model.experiment.limits import Verdict
+from ur_energy_model.experiment.limits import TrajectoryVerdict
 from ur_energy_model.trajectory.fourier import FourierTrajectory
 from ur_energy_model.typing import Array
 
 
 @dataclass(frozen=True)
-class Candidate:
+class DesignCandidate:
     """A trajectory that passed every check.
 
     Attributes:
@@ -23,7 +23,7 @@ class Candidate:
 
     x: Array
     value: float
-    verdict: Verdict
+    verdict: TrajectoryVerdict
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Design:
     condition_number: float
     objective: str
     value: float
-    verdict: Verdict
+    verdict: TrajectoryVerdict
     seconds: float
     starts: int
 
@@ -66,7 +66,7 @@ class Design:
         }
 
 
-def design_of(problem: DesignProblem, best: Candidate, seconds: float, tried: int) -> Design:
+def design_of(problem: DesignProblem, best: DesignCandidate, seconds: float, tried: int) -> Design:
     """The design that a candidate is, with its figures in the trajectory's file.
 
     Args:

@@ -7,7 +7,7 @@ import time
 import numpy as np
 
 from ur_energy_model.errors import MotionRefusedError
-from ur_energy_model.experiment.design.design import Candidate, Design, design_of
+from ur_energy_model.experiment.design.design import Design, DesignCandidate, design_of
 from ur_energy_model.experiment.design.problem import DesignProblem, DesignRequest
 from ur_energy_model.typing import Array, Progress
 
@@ -52,7 +52,7 @@ def genetic_search(
     for index in np.argsort(fitness)[:20]:
         x, verdict = problem.finish(people[index])
         if verdict.passed:
-            found = Candidate(x, problem.value(problem.trajectory(x)), verdict)
+            found = DesignCandidate(x, problem.value(problem.trajectory(x)), verdict)
             tried = population * (generations + 1)
             return design_of(problem, found, time.monotonic() - begin, tried)
     raise MotionRefusedError(

@@ -20,7 +20,7 @@ from ur_energy_model.experiment.design.objectives import (
     condition_number,
 )
 from ur_energy_model.experiment.design.regressor import MotionRegressor, base_choices
-from ur_energy_model.experiment.limits import Limits, Verdict, check
+from ur_energy_model.experiment.limits import SafetyLimits, TrajectoryVerdict, check
 from ur_energy_model.experiment.runnable import sample_period
 from ur_energy_model.model.bodies import TABLE, Capsule, Wall
 from ur_energy_model.model.dynamics import ArmDynamics
@@ -68,9 +68,9 @@ class DesignRequest:
     seed: int = 0
 
 
-def limits_of(request: DesignRequest) -> Limits:
+def limits_of(request: DesignRequest) -> SafetyLimits:
     """What a trajectory of this request must keep."""
-    return Limits(
+    return SafetyLimits(
         ArmDynamics(request.robot, request.setup),
         ArmGeometry(request.robot, request.walls, request.tool),
         clearance=request.clearance,
@@ -156,7 +156,7 @@ class DesignProblem:
         out[1:] /= np.maximum(use, 1.0)
         return out
 
-    def finish(self, x: Array) -> tuple[Array, Verdict]:
+    def finish(self, x: Array) -> tuple[Array, TrajectoryVerdict]:
         """Free coefficients [2 L - 1, n] shrunk to pass the checks, where a little is enough."""
         x = self.within_joint_limits(x)
         verdict = check(self.trajectory(x), self.limits)

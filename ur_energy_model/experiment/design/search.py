@@ -15,7 +15,7 @@ from scipy.optimize import minimize
 
 from ur_energy_model.errors import MotionRefusedError
 from ur_energy_model.experiment.child_process import start_deaf
-from ur_energy_model.experiment.design.design import Candidate, Design, design_of
+from ur_energy_model.experiment.design.design import Design, DesignCandidate, design_of
 from ur_energy_model.experiment.design.problem import DesignProblem, DesignRequest
 from ur_energy_model.typing import Array, Progress
 
@@ -61,7 +61,7 @@ def design_trajectory(
     begin = time.monotonic()
     count = workers or os.cpu_count() or 1
     context = multiprocessing.get_context("spawn")
-    best: Candidate | None = None
+    best: DesignCandidate | None = None
     tried = 0
     with _single_threaded_children():
         deadline = begin + max(time_limit - _CLOSING, 0.5 * time_limit)
@@ -72,7 +72,7 @@ def design_trajectory(
             for pipe in wait(list(open_pipes), timeout=0.2):
                 assert isinstance(pipe, Connection)
                 try:
-                    found: Candidate | None = pipe.recv()
+                    found: DesignCandidate | None = pipe.recv()
                 except EOFError:
                     open_pipes.discard(pipe)
                     continue
@@ -100,7 +100,9 @@ def design_trajectory(
     return design_of(problem, best, time.monotonic() - begin, tried)
 
 
-def descend(problem: DesignProblem, x: Array, deadline: float = float("inf")) -> Candidate | None:
+def descend(
+    problem: DesignProblem, x: Array, deadline: float = float("inf")
+) -> DesignCandidate | None:
     """One descent from x [2 L - 1, n]; None where its end does not pass the checks.
 
     Which ends do not differs between processors: each descent takes hundreds of steps, along a
@@ -114,7 +116,7 @@ def descend(problem: DesignProblem, x: Array, deadline: float = float("inf")) ->
     end, verdict = problem.finish(minimised(problem, x, deadline))
     if not verdict.passed:
         return None
-    return Candidate(end, problem.value(problem.trajectory(end)), verdict)
+    return DesignCandidate(end, problem.value(problem.trajectory(end)), verdict)
 
 
 def minimised(problem: DesignProblem, x: Array, deadline: float = float("inf")) -> Array:
@@ -183,7 +185,7 @@ def _work(
     begin = time.monotonic()
     problem = DesignProblem(request)
     random = np.random.default_rng([request.seed, index])
-    best: Candidate | None = None
+    best: DesignCandidate | None = None
     done = 0
     while time.monotonic() < deadline and (starts is None or done < starts):
         x = problem.random_start(random)

@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 
 from ur_energy_model.errors import MotionRefusedError
-from ur_energy_model.experiment.limits import Limits
+from ur_energy_model.experiment.limits import SafetyLimits
 from ur_energy_model.model.geometry import ArmGeometry
 from ur_energy_model.typing import Array
 
@@ -19,7 +19,7 @@ _UPRIGHT = {1: -np.pi / 2, 2: 0.0, 3: -np.pi / 2}
 """Shoulder lift, elbow and wrist 1 of a UR arm that points straight up."""
 
 
-def plan_approach(here: Array, start: Array, limits: Limits) -> list[Array]:
+def plan_approach(here: Array, start: Array, limits: SafetyLimits) -> list[Array]:
     """Joint positions to move through in straight lines, the last one is the start.
 
     Args:

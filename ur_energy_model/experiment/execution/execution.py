@@ -19,10 +19,10 @@ from ur_energy_model.experiment.execution.execution_plan import (
     ExecutionResult,
     MotionSummary,
 )
-from ur_energy_model.experiment.execution.mover import Follow, Mover, MoveTo, Report
+from ur_energy_model.experiment.execution.mover import FollowTrajectory, Mover, MoverReport, MoveTo
 from ur_energy_model.experiment.execution.watch import Watch
 from ur_energy_model.experiment.export import APPROACH_ACCELERATION, APPROACH_SPEED
-from ur_energy_model.experiment.limits import Verdict, check
+from ur_energy_model.experiment.limits import TrajectoryVerdict, check
 from ur_energy_model.experiment.runnable import Runnable, sample_period
 from ur_energy_model.telemetry.modes import (
     BRAKES_RELEASED,
@@ -158,7 +158,7 @@ class _Run:
 
     def _follow(self, trajectory: Runnable, text: str) -> None:
         pace = self._plan.speed_fraction
-        self._mover.order(Follow(trajectory, pace))
+        self._mover.order(FollowTrajectory(trajectory, pace))
         self._wait(text, trajectory.duration)
 
     def _wait(self, text: str, duration: float | None) -> None:
@@ -176,7 +176,7 @@ class _Run:
         if reason:
             raise MotionRefusedError(f"the motion was ended: {reason}")
 
-    def _reason(self, report: Report) -> str:
+    def _reason(self, report: MoverReport) -> str:
         """Why a motion did not end as planned."""
         if self._problem():
             return self._problem()
@@ -235,7 +235,7 @@ def _ready(host: str, watch: Watch) -> Array:
 
 def _summary(
     plan: ExecutionPlan,
-    verdict: Verdict,
+    verdict: TrajectoryVerdict,
     host: str,
     serial: str | None,
     here: Array,

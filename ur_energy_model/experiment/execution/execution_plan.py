@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from ur_energy_model.experiment.limits import Limits
+from ur_energy_model.experiment.limits import SafetyLimits
 from ur_energy_model.experiment.runnable import Runnable
 from ur_energy_model.telemetry.recording.recorder import RecorderStatus
 from ur_energy_model.typing import Array
@@ -23,7 +23,7 @@ class ExecutionPlan:
     """
 
     trajectory: Runnable
-    limits: Limits
+    limits: SafetyLimits
     warm_up: float = 0.0
     speed_fraction: float = 1.0
 

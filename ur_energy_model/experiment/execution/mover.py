@@ -49,7 +49,7 @@ class MoveTo:
 
 
 @dataclass(frozen=True)
-class Follow:
+class FollowTrajectory:
     """Follow a trajectory from its start, `pace` times as fast as it was designed."""
 
     trajectory: Runnable
@@ -57,12 +57,12 @@ class Follow:
 
 
 @dataclass(frozen=True)
-class Stop:
+class StopMoving:
     """End what moves, smoothly."""
 
 
 @dataclass(frozen=True)
-class Report:
+class MoverReport:
     """What the moving process says: its state, path time [s] and the reason of a failure."""
 
     state: State
@@ -81,7 +81,7 @@ class Mover:
     def __init__(self, host: str, rate: float) -> None:
         context = multiprocessing.get_context("spawn")
         self.host = host
-        self.report = Report("connecting")
+        self.report = MoverReport("connecting")
         self._pipe, theirs = context.Pipe()
         self._process: Any = context.Process(target=_drive, args=(theirs, host, rate), daemon=True)
         start_deaf(self._process)
@@ -111,31 +111,33 @@ class Mover:
         self.stop()
         self._end()
 
-    def order(self, order: MoveTo | Follow) -> None:
+    def order(self, order: MoveTo | FollowTrajectory) -> None:
         """Begin a motion; the state turns to moving, then finished, stopped or failed."""
-        self.report = Report("moving")
+        self.report = MoverReport("moving")
         self._send(order)
 
-    def update(self) -> Report:
+    def update(self) -> MoverReport:
         """The latest report."""
         try:
             while self._pipe.poll():
                 self.report = self._pipe.recv()
         except (EOFError, OSError):
             if self.report.state not in ("failed", "closed"):
-                self.report = Report("failed", self.report.time, "the moving process has ended")
+                self.report = MoverReport(
+                    "failed", self.report.time, "the moving process has ended"
+                )
         return self.report
 
     def stop(self, timeout: float = 3.0) -> None:
         """End the motion smoothly and wait until it has ended, at most this long [s]."""
         if self.update().state != "moving":
             return
-        self._send(Stop())
+        self._send(StopMoving())
         deadline = time.monotonic() + timeout
         while self.update().state == "moving" and time.monotonic() < deadline:
             time.sleep(0.01)
 
-    def _send(self, order: MoveTo | Follow | Stop | None) -> None:
+    def _send(self, order: MoveTo | FollowTrajectory | StopMoving | None) -> None:
         try:
             self._pipe.send(order)
         except OSError:
@@ -185,10 +187,12 @@ def _drive(pipe: Connection, host: str, rate: float) -> None:
         clock = _ControllerClock(RTDEReceiveInterface(host, rate, ["timestamp"]))
         control.setWatchdog(WATCHDOG)
     except Exception as error:
-        pipe.send(Report("failed", reason=" ".join(str(error).split()) or type(error).__name__))
+        pipe.send(
+            MoverReport("failed", reason=" ".join(str(error).split()) or type(error).__name__)
+        )
         return
     try:
-        pipe.send(Report("idle"))
+        pipe.send(MoverReport("idle"))
         while True:
             while not pipe.poll(_IDLE_SECONDS):
                 control.kickWatchdog()
@@ -197,35 +201,37 @@ def _drive(pipe: Connection, host: str, rate: float) -> None:
                 break
             if isinstance(order, MoveTo):
                 pipe.send(_move(control, pipe, order))
-            elif isinstance(order, Follow):
+            elif isinstance(order, FollowTrajectory):
                 pipe.send(_follow(control, clock, pipe, order, 1.0 / rate))
     except (EOFError, BrokenPipeError):  # the parent has vanished
         pass
     except Exception as error:
-        pipe.send(Report("failed", reason=" ".join(str(error).split()) or type(error).__name__))
+        pipe.send(
+            MoverReport("failed", reason=" ".join(str(error).split()) or type(error).__name__)
+        )
     finally:
         control.stopScript()
 
 
-def _move(control: Any, pipe: Connection, order: MoveTo) -> Report:
+def _move(control: Any, pipe: Connection, order: MoveTo) -> MoverReport:
     """A joint move, ended early by any message."""
     if not control.moveJ(order.q.tolist(), order.speed, order.acceleration, True):
-        return Report("failed", reason="the controller refused the move")
+        return MoverReport("failed", reason="the controller refused the move")
     began = time.monotonic()
     while control.getAsyncOperationProgress() >= 0 or time.monotonic() - began < 0.2:
         if _stop_wanted(pipe):
             control.stopJ(JOINT_STOP)
-            return Report("stopped")
+            return MoverReport("stopped")
         if not control.isConnected() or not control.isProgramRunning():
-            return Report("failed", reason="the controller ended the program")
+            return MoverReport("failed", reason="the controller ended the program")
         time.sleep(_IDLE_SECONDS)
         control.kickWatchdog()
-    return Report("finished")
+    return MoverReport("finished")
 
 
 def _follow(
-    control: Any, clock: _ControllerClock, pipe: Connection, order: Follow, period: float
-) -> Report:
+    control: Any, clock: _ControllerClock, pipe: Connection, order: FollowTrajectory, period: float
+) -> MoverReport:
     """Stream a trajectory; after a stop it is followed on, slower and slower, to rest.
 
     Each set point answers a cycle of the controller, so that none goes without and none gets two;
@@ -244,17 +250,17 @@ def _follow(
         where = min(where + pace * step, trajectory.duration)
         q = trajectory.at(where)[0][0].tolist()
         if not control.servoJ(q, 0.0, 0.0, period, LOOKAHEAD_TIME, GAIN):
-            return Report("failed", where, "the controller takes no more set points")
+            return MoverReport("failed", where, "the controller takes no more set points")
         if not stopping:
             stopping = _stop_wanted(pipe)
         if time.monotonic() - reported > _REPORT_SECONDS:
             reported = time.monotonic()
             if not control.isConnected() or not control.isProgramRunning():
-                return Report("failed", where, "the controller ended the program")
+                return MoverReport("failed", where, "the controller ended the program")
             if not stopping:
-                pipe.send(Report("moving", where))
+                pipe.send(MoverReport("moving", where))
     control.servoStop()
-    return Report("stopped" if stopping else "finished", where)
+    return MoverReport("stopped" if stopping else "finished", where)
 
 
 def _stop_wanted(pipe: Connection) -> bool:

@@ -15,7 +15,7 @@ from ur_energy_model.experiment.design.design import Design
 from ur_energy_model.experiment.design.problem import DesignRequest, limits_of
 from ur_energy_model.experiment.design.search import design_trajectory
 from ur_energy_model.experiment.execution.execution_plan import ExecutionPlan, ExecutionResult
-from ur_energy_model.experiment.limits import Limits, check
+from ur_energy_model.experiment.limits import SafetyLimits, check
 from ur_energy_model.experiment.runnable import RepeatedMotion, Runnable
 from ur_energy_model.files import write_text
 from ur_energy_model.model.robots import RobotDescription
@@ -108,7 +108,7 @@ def cell(value: Any) -> str:
 
 
 @dataclass
-class Session:
+class ProtocolRun:
     """One run of a protocol.
 
     Attributes:
@@ -134,7 +134,7 @@ class Session:
     warnings: list[str] = field(default_factory=list)
 
     @property
-    def limits(self) -> Limits:
+    def limits(self) -> SafetyLimits:
         """What every motion keeps: an upright arm on a table."""
         return limits_of(DesignRequest(self.robot))
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ur_energy_model.energy.recorded import estimate
-from ur_energy_model.experiment.protocols.protocol import Outcome, Row, Session
+from ur_energy_model.experiment.protocols.protocol import Outcome, ProtocolRun, Row
 from ur_energy_model.experiment.protocols.published import published_results
 from ur_energy_model.experiment.runnable import RepeatedMotion, Runnable
 from ur_energy_model.identification.dynamics.base_parameter_bags import identify_base_parameters
@@ -37,7 +37,7 @@ _MUCH_BURNED = 0.01
 """Share of the supply's energy from which on regeneration is worth a remark."""
 
 
-def s0(session: Session, published: Mapping[str, Any]) -> Outcome:
+def s0(session: ProtocolRun, published: Mapping[str, Any]) -> Outcome:
     """Fit on motion A, judge on motion B: torque, current, energy."""
     planner = Planner(session.robot)
 
@@ -107,7 +107,7 @@ def s0(session: Session, published: Mapping[str, Any]) -> Outcome:
     return session.finish("s0", published, rows)
 
 
-def s1(session: Session, published: Mapping[str, Any]) -> Outcome:
+def s1(session: ProtocolRun, published: Mapping[str, Any]) -> Outcome:
     """Three periods of an exciting trajectory, base parameters, another one for validation."""
     design = session.design("excitation", session.seed)
     other = session.design("validation", session.seed + 1)
@@ -140,7 +140,7 @@ def s1(session: Session, published: Mapping[str, Any]) -> Outcome:
     return session.finish("s1", published, rows)
 
 
-def s2(session: Session, published: Mapping[str, Any]) -> Outcome:
+def s2(session: ProtocolRun, published: Mapping[str, Any]) -> Outcome:
     """Sinusoids for fitting and others for testing, with the free power model."""
     bags = [
         session.record(name, session.safe(_sinusoids(session, pace), session.seed + offset))
@@ -169,7 +169,7 @@ def s2(session: Session, published: Mapping[str, Any]) -> Outcome:
     return session.finish("s2", published, rows)
 
 
-def s4(session: Session, published: Mapping[str, Any]) -> Outcome:
+def s4(session: ProtocolRun, published: Mapping[str, Any]) -> Outcome:
     """Self and general verification without payload, then a known payload."""
     if session.mount is not None:
         session.mount(0.0)
@@ -208,7 +208,7 @@ def s4(session: Session, published: Mapping[str, Any]) -> Outcome:
 
 
 def identify_known_payload(
-    session: Session,
+    session: ProtocolRun,
     published: Mapping[str, Any],
     motion: Runnable,
     found: Identification,
@@ -243,7 +243,7 @@ def identify_known_payload(
     ]
 
 
-def _sinusoids(session: Session, pace: float) -> Callable[[int], RepeatedMotion]:
+def _sinusoids(session: ProtocolRun, pace: float) -> Callable[[int], RepeatedMotion]:
     """Seeded sinusoids of all joints about an open position, one minute."""
     robot = session.robot
 
@@ -277,14 +277,14 @@ def _mean_of_known(values: Array) -> float | None:
     return float(known.mean()) if len(known) else None
 
 
-def _motor_inertia(session: Session, found: Identification) -> Array:
+def _motor_inertia(session: ProtocolRun, found: Identification) -> Array:
     """Motor inertia without the reducer's, motor side [n], kg m^2."""
     robot = session.robot
     reflected = np.array([joint.reflected_inertia for joint in found.model.joints])
     return np.asarray(reflected / robot.gear_ratio**2 - robot.reducer_inertia)
 
 
-PROTOCOLS: dict[str, Callable[[Session, Mapping[str, Any]], Outcome]] = {
+PROTOCOLS: dict[str, Callable[[ProtocolRun, Mapping[str, Any]], Outcome]] = {
     "s0": s0,
     "s1": s1,
     "s2": s2,
@@ -293,6 +293,6 @@ PROTOCOLS: dict[str, Callable[[Session, Mapping[str, Any]], Outcome]] = {
 """Recipes by name."""
 
 
-def run_protocol(name: str, session: Session) -> Outcome:
+def run_protocol(name: str, session: ProtocolRun) -> Outcome:
     """Run a protocol, one of `PROTOCOLS`."""
     return PROTOCOLS[name](session, published_results()[name])

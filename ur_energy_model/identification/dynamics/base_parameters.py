@@ -17,7 +17,7 @@ from ur_energy_model.identification.dynamics.physical_consistency import nearest
 from ur_energy_model.identification.dynamics.regrouping import FullRegressor, Regrouping, regroup
 from ur_energy_model.identification.regression.blocked_gram import BlockedGram
 from ur_energy_model.identification.regression.joint_grams import joint_grams
-from ur_energy_model.identification.regression.signals import Motion, NarrowFilter
+from ur_energy_model.identification.regression.signals import FilteredMotion, NarrowFilter
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.typing import Array
 
@@ -114,7 +114,7 @@ class BaseParameterFit:
         self.regrouping = regroup(self.regressor)
         self._grams = BlockedGram()
 
-    def add(self, motion: Motion, narrow: NarrowFilter | None = None) -> None:
+    def add(self, motion: FilteredMotion, narrow: NarrowFilter | None = None) -> None:
         """Take in a stretch of motion.
 
         Args:

@@ -16,11 +16,12 @@ import numpy as np
 from scipy.optimize import minimize
 
 from ur_energy_model.identification.dynamics.inertia import expected_inertia
-from ur_energy_model.identification.dynamics.torque_columns import TorqueColumns, payload_parameters
+from ur_energy_model.identification.dynamics.torque_columns import TorqueColumns
 from ur_energy_model.identification.recording import Recording
 from ur_energy_model.identification.regression.joint_grams import joint_grams
-from ur_energy_model.identification.regression.signals import Motion, NarrowFilter
+from ur_energy_model.identification.regression.signals import FilteredMotion, NarrowFilter
 from ur_energy_model.model.friction.terms import SMOOTHING
+from ur_energy_model.model.inertial_parameters import inertial_parameters
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import Payload, Setup
 from ur_energy_model.typing import Array
@@ -83,7 +84,7 @@ class MountingFit:
         payload = stated.payload
         self._told = np.array([*(down / self._length), payload.mass, *payload.center_of_mass])
 
-    def add(self, motion: Motion, narrow: NarrowFilter) -> None:
+    def add(self, motion: FilteredMotion, narrow: NarrowFilter) -> None:
         """Add a motion; what comes after LONGEST is passed over."""
         if self._seconds > LONGEST:
             return
@@ -132,7 +133,7 @@ class MountingFit:
     def _load(self, setup: Array) -> Array:
         """Coefficients [width] of the load's columns."""
         mass = max(float(setup[3]), 0.0)
-        payload = payload_parameters(mass, setup[4:], np.zeros(6))
+        payload = inertial_parameters(mass, setup[4:], np.zeros(6))
         return self._columns.coefficients(self._length * setup[:3], payload, self._believed.value)
 
     def _deviance(self, setup: Array) -> float:

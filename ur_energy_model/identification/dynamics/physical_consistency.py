@@ -14,8 +14,7 @@ from scipy import sparse
 
 from ur_energy_model.errors import IdentificationError
 from ur_energy_model.identification.dynamics.inertia import possible_inertia
-from ur_energy_model.identification.dynamics.torque_columns import payload_parameters
-from ur_energy_model.model.dynamics import entries_of, tensor_of
+from ur_energy_model.model.inertial_parameters import entries_of, inertial_parameters, tensor_of
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.typing import Array
 
@@ -114,7 +113,9 @@ def nearest_possible_tensors(
     n, moving = robot.dof, np.flatnonzero(~robot.fixed)
     nominal = np.concatenate(
         [
-            payload_parameters(robot.mass[k], robot.center_of_mass[k], entries_of(robot.inertia[k]))
+            inertial_parameters(
+                robot.mass[k], robot.center_of_mass[k], entries_of(robot.inertia[k])
+            )
             for k in moving
         ]
     )

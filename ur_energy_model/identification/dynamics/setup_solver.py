@@ -17,8 +17,8 @@ from scipy.optimize import least_squares
 from ur_energy_model.identification.dynamics.inertia import possible_inertia
 from ur_energy_model.identification.dynamics.physical_consistency import nearest_possible_tensors
 from ur_energy_model.identification.dynamics.setup_data import SetupData
-from ur_energy_model.identification.dynamics.torque_columns import TorqueColumns, payload_parameters
-from ur_energy_model.model.dynamics import entries_of, tensor_of
+from ur_energy_model.identification.dynamics.torque_columns import TorqueColumns
+from ur_energy_model.model.inertial_parameters import entries_of, inertial_parameters, tensor_of
 from ur_energy_model.model.link_tensors import LinkTensors
 from ur_energy_model.model.setup import Payload, Setup
 from ur_energy_model.typing import Array, Mask
@@ -209,7 +209,7 @@ class SetupSolver:
         """Coefficients of one recording's Gram matrix whose product is the residual."""
         n = self.robot.dof
         local = unknowns[self._at(index)]
-        payload = payload_parameters(local[3], local[4:7], local[7:13])
+        payload = inertial_parameters(local[3], local[4:7], local[7:13])
         tensors = unknowns[n : self.common] if self.columns.tensors else None
         plain = self.columns.coefficients(local[:3], payload, unknowns[:n], tensors)
         delay = local[13]

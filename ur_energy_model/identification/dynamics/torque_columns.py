@@ -17,7 +17,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ur_energy_model.model.dynamics import ArmDynamics, entries_of
+from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import Setup
 from ur_energy_model.typing import Array
@@ -80,7 +80,7 @@ class TorqueColumns:
 
         Args:
             gravity: in the base frame [3], m/s^2.
-            payload: ten parameters about the flange origin (see `payload_parameters`).
+            payload: ten parameters about the flange origin (see `inertial_parameters`).
             reflected_inertia: joint side [n], kg m^2.
             tensors: deviations of the link tensors [6 n], kg m^2, with `tensors` only.
         """
@@ -89,18 +89,6 @@ class TorqueColumns:
         if self.tensors:
             parts.append(np.zeros(6 * self.robot.dof) if tensors is None else tensors)
         return np.concatenate(parts)
-
-
-def payload_parameters(mass: float, center: Array, inertia: Array) -> Array:
-    """Ten parameters about the flange origin of a payload given about its centre of mass.
-
-    Args:
-        mass: kg.
-        center: centre of mass in the flange frame [3], m.
-        inertia: tensor entries about the centre of mass [6] (xx, xy, yy, xz, yz, zz), kg m^2.
-    """
-    spread = mass * ((center @ center) * np.eye(3) - np.outer(center, center))
-    return np.concatenate([[mass], mass * center, entries_of(spread) + inertia])
 
 
 def _payload_weight(pulled: tuple[ArmDynamics, ...], q: Array) -> Array:

@@ -12,7 +12,7 @@ from ur_energy_model.identification.dynamics.setup_estimation import SetupEstima
 from ur_energy_model.identification.friction.current_fit import MOVING_SPEED
 from ur_energy_model.identification.friction.standstill import DirectionMemory
 from ur_energy_model.identification.recording import Recording
-from ur_energy_model.identification.regression.signals import Motion, NarrowFilter
+from ur_energy_model.identification.regression.signals import FilteredMotion, NarrowFilter
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription
@@ -42,7 +42,7 @@ class Setups:
     fallback: Setup | None = None
     carried: Payload | None = None
 
-    def parts(self, motion: Motion) -> Iterator[tuple[Motion, ArmDynamics]]:
+    def parts(self, motion: FilteredMotion) -> Iterator[tuple[FilteredMotion, ArmDynamics]]:
         """Parts of a motion with one payload each, and the dynamics that belong to it."""
         for rows, told in _constant(motion.payload):
             yield motion.cut(rows), ArmDynamics(self.robot, self.there(told))
@@ -52,7 +52,7 @@ class Setups:
         setup = self.of(told)[0]
         return setup if self.carried is None else replace(setup, payload=self.carried)
 
-    def told_load(self, motion: Motion, load: Array) -> Array:
+    def told_load(self, motion: FilteredMotion, load: Array) -> Array:
         """What the controller takes for the load [samples, n], N m, joint side.
 
         Args:
@@ -67,7 +67,7 @@ class Setups:
         told = ArmDynamics(self.robot, setup)
         return np.asarray(load + told.inverse_dynamics(*motions) - there.inverse_dynamics(*motions))
 
-    def delay(self, motion: Motion) -> float:
+    def delay(self, motion: FilteredMotion) -> float:
         """Delay of target_moment behind the measured motion [s]."""
         return self.of(motion.payload[0])[1]
 
@@ -116,7 +116,7 @@ class Comparison:
             current, links and inertia leave.
     """
 
-    motion: Motion
+    motion: FilteredMotion
     current_measured: Array
     current_model: Array
     current_std: Array

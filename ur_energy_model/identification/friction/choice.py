@@ -34,14 +34,14 @@ _GRID = 8
 
 
 @dataclass(frozen=True)
-class Candidate:
+class FrictionCandidate:
     """A law with values for its shape constants."""
 
     law: FrictionLaw
     shape: tuple[tuple[str, float], ...]
 
 
-def candidates(friction: str, *, warm: bool) -> tuple[Candidate, ...]:
+def candidates(friction: str, *, warm: bool) -> tuple[FrictionCandidate, ...]:
     """Laws to fit, with a bounded logarithmic grid over shape constants that are not fixed.
 
     Args:
@@ -61,13 +61,13 @@ def candidates(friction: str, *, warm: bool) -> tuple[Candidate, ...]:
         if name == friction
         or (friction == AUTO and name in AUTOMATIC and (warm or not law.uses_temperature))
     ]
-    out: list[Candidate] = []
+    out: list[FrictionCandidate] = []
     for law in laws:
         shapes: list[dict[str, float]] = [{}]
         for name, (low, default, high) in law.shape.items():
             values = [default] if low == high else list(np.geomspace(low, high, _GRID))
             shapes = [{**shape, name: float(value)} for shape in shapes for value in values]
-        out.extend(Candidate(law, tuple(shape.items())) for shape in shapes)
+        out.extend(FrictionCandidate(law, tuple(shape.items())) for shape in shapes)
     return tuple(out)
 
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ur_energy_model.identification.friction.choice import Candidate
-from ur_energy_model.identification.regression.signals import Motion
+from ur_energy_model.identification.friction.choice import FrictionCandidate
+from ur_energy_model.identification.regression.signals import FilteredMotion
 from ur_energy_model.model.friction.terms import OperatingPoint, Term
 from ur_energy_model.typing import Array
 
@@ -17,7 +17,7 @@ class CurrentColumns:
     where a motor inertia is wanted, current.
     """  # noqa: D205
 
-    def __init__(self, laws: Sequence[Candidate], accelerations: bool) -> None:
+    def __init__(self, laws: Sequence[FrictionCandidate], accelerations: bool) -> None:
         self._terms: dict[tuple[Term, tuple[float, ...]], tuple[int, dict[str, float]]] = {}
         self.places: list[list[int]] = []
         for candidate in laws:
@@ -36,7 +36,7 @@ class CurrentColumns:
         own = [self.acceleration] if with_inertia and self.acceleration is not None else []
         return [*self.places[index], *own, self.width - 1]
 
-    def columns(self, point: OperatingPoint, motion: Motion) -> Array:
+    def columns(self, point: OperatingPoint, motion: FilteredMotion) -> Array:
         """[samples, n, width]."""
         out = np.empty((*motion.current.shape, self.width))
         out[..., 0] = point.load / point.gear_ratio

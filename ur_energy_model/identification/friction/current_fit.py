@@ -19,7 +19,12 @@ import numpy as np
 
 from ur_energy_model.errors import IdentificationError
 from ur_energy_model.identification.dynamics.inertia import InertiaEstimate
-from ur_energy_model.identification.friction.choice import AUTO, Candidate, candidates, choose
+from ur_energy_model.identification.friction.choice import (
+    AUTO,
+    FrictionCandidate,
+    candidates,
+    choose,
+)
 from ur_energy_model.identification.friction.current_columns import CurrentColumns
 from ur_energy_model.identification.friction.inertia_fit import apart, with_inertia
 from ur_energy_model.identification.friction.joint_fit import JointFit, friction_of
@@ -33,7 +38,7 @@ from ur_energy_model.identification.regression.blocked_gram import (
     cross_validate,
     solve,
 )
-from ur_energy_model.identification.regression.signals import Motion, NarrowFilter
+from ur_energy_model.identification.regression.signals import FilteredMotion, NarrowFilter
 from ur_energy_model.identification.regression.systematic_error import (
     load_share_unexplained,
     systematic_rms,
@@ -100,7 +105,7 @@ class CurrentFit:
         """What is added from now on belongs to another session, with friction of its own level."""
         self._sessions.append((BlockedGram(), BlockedGram()))
 
-    def add(self, motion: Motion, load: Array, narrow: NarrowFilter) -> None:
+    def add(self, motion: FilteredMotion, load: Array, narrow: NarrowFilter) -> None:
         """Add an uninterrupted motion.
 
         Args:
@@ -161,7 +166,7 @@ class CurrentFit:
             self.start_session()
         return self._sessions[-1]
 
-    def _point(self, motion: Motion, load: Array) -> OperatingPoint:
+    def _point(self, motion: FilteredMotion, load: Array) -> OperatingPoint:
         model = self.robot.friction_temperature_model.T
         return OperatingPoint(
             motion.qd,
@@ -238,7 +243,7 @@ class CurrentFit:
     def _result(
         self,
         j: int,
-        candidate: Candidate,
+        candidate: FrictionCandidate,
         prior: Prior,
         solution: Solution,
         reason: str,

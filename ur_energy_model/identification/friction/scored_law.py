@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ur_energy_model.identification.friction.choice import Candidate
+from ur_energy_model.identification.friction.choice import FrictionCandidate
 from ur_energy_model.identification.friction.session_scales import SessionBlocks, session_scales
 from ur_energy_model.identification.regression.blocked_gram import Prior
 from ur_energy_model.model.sessions import scaled_parameters
@@ -17,7 +17,7 @@ from ur_energy_model.typing import Array, Mask
 class ScoredLaw:
     """A candidate of one joint: blocks under its session scales [sessions], errors per fold."""
 
-    candidate: Candidate
+    candidate: FrictionCandidate
     sessions: list[SessionBlocks]
     blocks: Array
     prior: Prior
@@ -32,7 +32,7 @@ class ScoredLaw:
         return replace(self, blocks=blocks, scales=scales)
 
 
-def scaled_coefficients(candidate: Candidate, width: int) -> Mask:
+def scaled_coefficients(candidate: FrictionCandidate, width: int) -> Mask:
     """Which coefficients (1/k_t, friction parameters / k_t, ...) a session scales [width]."""
     out = np.zeros(width, dtype=bool)
     out[1 : 1 + len(candidate.law.parameters)] = scaled_parameters(candidate.law.parameters)

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ur_energy_model.identification.regression.signals import Motion, NarrowFilter
+from ur_energy_model.identification.regression.signals import FilteredMotion, NarrowFilter
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction.bank import STILL_SPEED, presliding
 from ur_energy_model.model.friction.terms import SMOOTHING
@@ -39,7 +39,7 @@ class DirectionMemory:
         self._state: Array | None = None
         self._time = -np.inf
 
-    def __call__(self, motion: Motion) -> Array:
+    def __call__(self, motion: FilteredMotion) -> Array:
         """Direction [samples, ..., n]; NaN where the travel is zero."""
         width = motion.q.shape[1]
         period = float(motion.time[1] - motion.time[0]) if len(motion) > 1 else 0.0
@@ -73,7 +73,7 @@ class StandstillFit:
         """Forget the motion before: another recording begins."""
         self._memory = DirectionMemory(self._travel)
 
-    def add(self, motion: Motion, link_torque: Array, narrow: NarrowFilter) -> None:
+    def add(self, motion: FilteredMotion, link_torque: Array, narrow: NarrowFilter) -> None:
         """Add a motion [samples, n] with its links' torque [samples, n], joint side, N m."""
         directions = self._memory(motion)
         inside = narrow.inside(motion)

@@ -25,7 +25,7 @@ from __future__ import annotations
 import numpy as np
 import pinocchio as pin
 
-from ur_energy_model.identification.regression.signals import Motion
+from ur_energy_model.identification.regression.signals import FilteredMotion
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction.bank import FrictionBank
@@ -125,7 +125,7 @@ class PayloadColumns:
         """Length of a row with its closing 1."""
         return self.drive + 2
 
-    def rows(self, motion: Motion, payload: Array) -> Array:
+    def rows(self, motion: FilteredMotion, payload: Array) -> Array:
         """Columns [samples, n, width - 1] of a motion, without the closing 1.
 
         Args:
@@ -143,7 +143,7 @@ class PayloadColumns:
         )
         return np.concatenate([bodies, rest], axis=2)
 
-    def _left_out(self, motion: Motion, transmitted: Array) -> list[Array]:
+    def _left_out(self, motion: FilteredMotion, transmitted: Array) -> list[Array]:
         """Columns of `_OWN` but for its constant [samples, n] each."""
         qd, scale = motion.qd, self._scale
         way, pace = np.tanh(qd / SMOOTHING), np.abs(qd)

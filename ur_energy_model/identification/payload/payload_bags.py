@@ -13,7 +13,7 @@ from ur_energy_model.errors import IdentificationError
 from ur_energy_model.identification.dynamics.setup_estimation import estimate_setup_and_inertia
 from ur_energy_model.identification.payload.payload_fit import PayloadEstimate, PayloadFit
 from ur_energy_model.identification.recording import Recording, read_recording
-from ur_energy_model.identification.regression.signals import Motion, NarrowFilter
+from ur_energy_model.identification.regression.signals import FilteredMotion, NarrowFilter
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.payload_calibration import PayloadCalibration
 from ur_energy_model.model.robots import RobotDescription
@@ -30,7 +30,7 @@ class RecordedMotions:
 
     recording: Recording
 
-    def __iter__(self) -> Iterator[Motion]:
+    def __iter__(self) -> Iterator[FilteredMotion]:
         return self.recording.motions()
 
 

@@ -24,7 +24,7 @@ from ur_energy_model.identification.payload.columns import PayloadColumns
 from ur_energy_model.identification.payload.payload_fit import PayloadFit
 from ur_energy_model.identification.payload.priors import size_prior
 from ur_energy_model.identification.recording import Recording
-from ur_energy_model.identification.regression.signals import Motion, NarrowFilter
+from ur_energy_model.identification.regression.signals import FilteredMotion, NarrowFilter
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import Payload
@@ -159,9 +159,9 @@ def with_payload_found(
     return found, carried, checks
 
 
-def _first(recording: Recording) -> list[Motion]:
+def _first(recording: Recording) -> list[FilteredMotion]:
     """Motions until they have lasted long enough."""
-    out: list[Motion] = []
+    out: list[FilteredMotion] = []
     lasted = 0.0
     for motion in recording.motions():
         out.append(motion)

@@ -25,9 +25,9 @@ from ur_energy_model.identification.payload.priors import another_recording, sta
 from ur_energy_model.identification.payload.solver import PayloadSolution, PayloadSolver
 from ur_energy_model.identification.regression.blocked_gram import BlockedGram
 from ur_energy_model.identification.regression.joint_grams import joint_grams
-from ur_energy_model.identification.regression.signals import Motion, NarrowFilter
-from ur_energy_model.model.dynamics import tensor_of
+from ur_energy_model.identification.regression.signals import FilteredMotion, NarrowFilter
 from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.inertial_parameters import tensor_of
 from ur_energy_model.model.payload_calibration import PayloadCalibration
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import Payload
@@ -121,7 +121,7 @@ class PayloadFit:
         self._columns = PayloadColumns(model, robot, gravity)
 
     def estimate(
-        self, motions: Iterable[Motion], narrow: NarrowFilter | None = None
+        self, motions: Iterable[FilteredMotion], narrow: NarrowFilter | None = None
     ) -> PayloadEstimate:
         """Payload from filtered motion.
 
@@ -159,7 +159,7 @@ class PayloadFit:
         return stated_prior(self._columns, self.model.joints, weight, empty=self._empty)
 
     def _grams(
-        self, motions: Iterable[Motion], payload: Array, narrow: NarrowFilter | None
+        self, motions: Iterable[FilteredMotion], payload: Array, narrow: NarrowFilter | None
     ) -> tuple[Array, list[int], Array]:
         """Gram matrices of the columns [blocks, n, width, width], the joints that moved for long
         enough, mean joint temperatures [n].

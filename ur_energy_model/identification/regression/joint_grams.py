@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from ur_energy_model.identification.regression.signals import Motion, NarrowFilter
+from ur_energy_model.identification.regression.signals import FilteredMotion, NarrowFilter
 from ur_energy_model.typing import Array
 
 SLOWEST = 0.02
@@ -16,7 +16,7 @@ _BLOCK = 2.0
 
 
 def joint_grams(
-    motion: Motion, rows: Array, narrow: NarrowFilter | None, *, moving_only: bool
+    motion: FilteredMotion, rows: Array, narrow: NarrowFilter | None, *, moving_only: bool
 ) -> Iterator[tuple[Array, float]]:
     """Gram matrices [n, k + 1, k + 1] of [rows, 1] and their durations [s], block by block.
 

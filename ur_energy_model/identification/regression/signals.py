@@ -41,7 +41,7 @@ _ACCEPTED_LOSS = 0.05
 
 
 @dataclass(frozen=True)
-class Motion:
+class FilteredMotion:
     """Filtered motion on an even grid, without gaps.
 
     Attributes:
@@ -64,7 +64,7 @@ class Motion:
     payload: Array
 
     @classmethod
-    def from_rows(cls, rows: Array) -> Motion:
+    def from_rows(cls, rows: Array) -> FilteredMotion:
         """Motion from rows [samples, 5 + 6 n] as `rows` gives them."""
         q, qd, qdd, current, moment, temperature = np.split(rows[:, 1:-4], 6, axis=1)
         return cls(rows[:, 0], q, qd, qdd, current, moment, temperature, rows[:, -4:])
@@ -77,11 +77,11 @@ class Motion:
     def __len__(self) -> int:
         return len(self.time)
 
-    def cut(self, part: slice | Indices) -> Motion:
+    def cut(self, part: slice | Indices) -> FilteredMotion:
         """Some of the samples."""
         return replace(self, **{f.name: getattr(self, f.name)[part] for f in fields(self)})
 
-    def blocks(self, duration: float) -> Iterator[Motion]:
+    def blocks(self, duration: float) -> Iterator[FilteredMotion]:
         """Consecutive parts of about `duration` seconds."""
         if not len(self):
             return
@@ -160,7 +160,7 @@ class MotionStream:
         self._from = -np.inf
         self._origin: float | None = None
 
-    def add(self, batch: Telemetry) -> list[Motion]:
+    def add(self, batch: Telemetry) -> list[FilteredMotion]:
         """Motions that became complete with this batch."""
         self._pending.append(batch)
         first, last = self._pending[0].time[0], batch.time[-1]
@@ -180,7 +180,7 @@ class MotionStream:
         self._from = until
         return out
 
-    def finish(self) -> list[Motion]:
+    def finish(self) -> list[FilteredMotion]:
         """The rest."""
         if not self._pending:
             return []
@@ -190,7 +190,7 @@ class MotionStream:
 
     def _motions(
         self, part: Telemetry, start: float, stop: float, *, last: bool
-    ) -> Iterator[Motion]:
+    ) -> Iterator[FilteredMotion]:
         names = ("actual_q", "actual_qd", "actual_current")
         part = part.distinct()
         good = usable(part, *names)
@@ -208,7 +208,7 @@ class MotionStream:
             if keep.size:
                 yield motion.cut(keep)
 
-    def _filtered(self, part: Telemetry, rows: slice) -> Motion:
+    def _filtered(self, part: Telemetry, rows: slice) -> FilteredMotion:
         assert self._origin is not None
         time = part.time[rows]
         first = np.ceil((time[0] - self._origin) / self.period - 1e-6)
@@ -242,7 +242,7 @@ class MotionStream:
             payload[:, 0] = part["payload"][rows][latest]
         if "payload_cog" in part:
             payload[:, 1:] = part["payload_cog"][rows][latest]
-        return Motion(
+        return FilteredMotion(
             time=grid[thin],
             q=smooth(at_grid("actual_q"))[thin],
             qd=qd[thin],
@@ -276,7 +276,7 @@ class NarrowFilter:
         self.cutoff = cutoff
         self._designed: dict[float, Array] = {}
 
-    def inside(self, motion: Motion) -> slice:
+    def inside(self, motion: FilteredMotion) -> slice:
         """Samples that the ends of the stretch do not reach, thinned to what the cut-off needs."""
         if len(motion) < _SHORTEST:
             return slice(0, 0)
@@ -284,7 +284,7 @@ class NarrowFilter:
         edge = int(np.ceil(0.5 * rate / self.cutoff))
         return slice(edge, max(edge, len(motion) - edge), max(1, int(rate / (8 * self.cutoff))))
 
-    def __call__(self, motion: Motion, values: Array) -> Array:
+    def __call__(self, motion: FilteredMotion, values: Array) -> Array:
         """Values [samples, ...] filtered along time."""
         period = round(_period(motion), 9)
         if period not in self._designed:
@@ -293,7 +293,7 @@ class NarrowFilter:
         pad = min(len(values) - 1, int(1.5 / (period * self.cutoff)))
         return np.asarray(sosfiltfilt(self._designed[period], values, axis=0, padlen=pad))
 
-    def moving(self, motion: Motion, speed: float) -> Mask:
+    def moving(self, motion: FilteredMotion, speed: float) -> Mask:
         """Samples [samples, n] of joints that move, clear of standstill by the filter's reach.
 
         At standstill friction takes any value up to its limit, and the filter carries that into
@@ -303,13 +303,13 @@ class NarrowFilter:
         return np.asarray((np.abs(motion.qd) >= speed) & (still < _STILL_SHARE))
 
 
-def _period(motion: Motion) -> float:
+def _period(motion: FilteredMotion) -> float:
     return float(motion.time[1] - motion.time[0])
 
 
 def motions(
     batches: Sequence[Telemetry] | Iterator[Telemetry], dof: int, cutoff: float, period: float
-) -> Iterator[Motion]:
+) -> Iterator[FilteredMotion]:
     """Motions of one recording that comes in batches."""
     stream = MotionStream(dof, cutoff, period)
     for batch in batches:

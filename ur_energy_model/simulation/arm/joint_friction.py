@@ -15,7 +15,7 @@ from ur_energy_model.typing import Array
 
 
 @dataclass(frozen=True)
-class FrictionCurve:
+class NoLoadFriction:
     """Friction torque of n joints over speed, joint side.
 
     |torque| = coulomb (1 + (breakaway - 1) exp(-(qd / stribeck_speed)^2))
@@ -46,7 +46,7 @@ class FrictionCurve:
         scale: Array,
         breakaway: float,
         stribeck_speed: float,
-    ) -> FrictionCurve:
+    ) -> NoLoadFriction:
         """From the fits of both directions (`fit_calibration`, [n, 4] each), times `scale` [n]."""
         both = np.stack([forward, backward])
         n = both.shape[1]
@@ -59,12 +59,12 @@ class FrictionCurve:
             stribeck_speed=np.full(n, stribeck_speed),
         )
 
-    def less(self, coulomb: Array, viscous: Array) -> FrictionCurve:
+    def less(self, coulomb: Array, viscous: Array) -> NoLoadFriction:
         """The curve without a part [n] that another body of the joint has."""
         rest = np.maximum(self.coulomb - coulomb, 0.1 * self.coulomb)
         return replace(self, coulomb=rest, viscous=self.viscous - viscous)
 
-    def times(self, scale: Array) -> FrictionCurve:
+    def times(self, scale: Array) -> NoLoadFriction:
         """The curve with every torque multiplied by a factor [n] of its joint."""
         return replace(
             self,

@@ -17,7 +17,7 @@ import numpy as np
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.resources import config_file
 from ur_energy_model.simulation.arm.constants_file import read_constants
-from ur_energy_model.simulation.arm.joint_friction import FrictionCurve, fit_calibration
+from ur_energy_model.simulation.arm.joint_friction import NoLoadFriction, fit_calibration
 from ur_energy_model.typing import Array
 
 
@@ -67,7 +67,7 @@ class ArmParameters:
     effective_resistance: Array
     reflected_inertia: Array
     rotor_inertia: Array
-    friction: FrictionCurve
+    friction: NoLoadFriction
     temperature_model: Array
     calibration_temperature: float
     load_direct: Array
@@ -195,7 +195,7 @@ def _motor_constants(robot: RobotDescription, torque: Array) -> dict[str, Array]
     return {name: np.where(np.isfinite(known[name]), known[name], assumed[name]) for name in powers}
 
 
-def _no_load_friction(robot: RobotDescription, torque: Array, scale: Array) -> FrictionCurve:
+def _no_load_friction(robot: RobotDescription, torque: Array, scale: Array) -> NoLoadFriction:
     """Friction [n] at the calibration temperature, joint side."""
     table = constants()["friction_calibration"]
     laws = constants()["friction"]
@@ -211,7 +211,7 @@ def _no_load_friction(robot: RobotDescription, torque: Array, scale: Array) -> F
         fit_calibration(np.array(table["speed"]), np.array(table[key])[like] * to_joint[:, None])
         for key in ("forward", "backward")
     ]
-    return FrictionCurve.of_directions(
+    return NoLoadFriction.of_directions(
         *curves,
         scale=scale * size,
         breakaway=laws["breakaway"],

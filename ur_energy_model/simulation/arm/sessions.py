@@ -23,7 +23,7 @@ _LARGEST = 3.0
 
 
 @dataclass(frozen=True)
-class Session:
+class SimulatedSession:
     """One session of one arm with n joints; the values of session 0 change nothing.
 
     Attributes:
@@ -71,7 +71,7 @@ class Session:
         return dataclasses.asdict(self)
 
 
-def draw_session(seed: int, number: int, joints: int) -> Session:
+def draw_session(seed: int, number: int, joints: int) -> SimulatedSession:
     """Session `number` of arm `seed`: the same whenever it is drawn.
 
     Args:
@@ -85,7 +85,7 @@ def draw_session(seed: int, number: int, joints: int) -> Session:
     if number < 0:
         raise InputError("--session", f"is {number}", "sessions have numbers from 0")
     if number == 0:
-        return Session(0, 0.0, np.ones(joints), 0.0, 1.0)
+        return SimulatedSession(0, 0.0, np.ones(joints), 0.0, 1.0)
     table = constants()["session"]
     random = np.random.default_rng([seed, _STREAM, number])
 
@@ -98,7 +98,7 @@ def draw_session(seed: int, number: int, joints: int) -> Session:
     ambient = float(random.uniform(-table["ambient"], table["ambient"]))
     warmth = float(random.uniform(*table["warmth"]))
     scale = together * each * _running_in(seed, number, joints)
-    return Session(number, standby, scale, ambient, warmth)
+    return SimulatedSession(number, standby, scale, ambient, warmth)
 
 
 def _running_in(seed: int, number: int, joints: int) -> Array:

@@ -24,12 +24,12 @@ from ur_energy_model.simulation.arm.commands import (
     Unlock,
 )
 from ur_energy_model.simulation.arm.modes import ProgramState, RobotMode, SafetyMode
-from ur_energy_model.simulation.control.identity import Identity, Version
 from ur_energy_model.simulation.control.inputs import INPUTS, OWN_FIELDS, Ownership
 from ur_energy_model.simulation.control.interfaces import Arm
 from ur_energy_model.simulation.control.kinematics import ArmKinematics
 from ur_energy_model.simulation.control.program import Program, ScriptError
 from ur_energy_model.simulation.control.signals import Signals
+from ur_energy_model.simulation.control.simulated_identity import SimulatedIdentity, Version
 from ur_energy_model.simulation.control.straight_line import LinePlanner
 from ur_energy_model.telemetry.fields import FIELDS, WIDTH
 from ur_energy_model.telemetry.rtde.protocol import TextMessage
@@ -56,7 +56,7 @@ class ControlBox:
         inputs_received: number of input packages so far.
     """
 
-    def __init__(self, arm: Arm, identity: Identity) -> None:
+    def __init__(self, arm: Arm, identity: SimulatedIdentity) -> None:
         self.arm = arm
         self.identity = identity
         self.rate = arm.robot.rate

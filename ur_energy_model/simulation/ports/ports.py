@@ -17,7 +17,7 @@ SELECTABLE = 1024
 """Descriptors from here on cannot be waited for with select()."""
 
 
-class Session(Protocol):
+class PortSession(Protocol):
     """What is spoken on one connection: bytes in, bytes out, no I/O of its own."""
 
     def greeting(self) -> bytes:
@@ -50,7 +50,7 @@ class Connection:
         muted: True where nothing is read or sent any more (a half-open connection).
     """
 
-    def __init__(self, sock: socket.socket, session: Session, limit: int) -> None:
+    def __init__(self, sock: socket.socket, session: PortSession, limit: int) -> None:
         self.session = session
         self.muted = False
         self._socket = sock
@@ -143,7 +143,10 @@ class Listener:
     """
 
     def __init__(
-        self, address: tuple[str, int], make_session: Callable[[], Session], limit: int = 1 << 18
+        self,
+        address: tuple[str, int],
+        make_session: Callable[[], PortSession],
+        limit: int = 1 << 18,
     ) -> None:
         self._make_session = make_session
         self._limit = limit

@@ -12,11 +12,11 @@ from typing_extensions import Self
 
 from ur_energy_model.errors import UrEnergyError
 from ur_energy_model.simulation.control.control_box import ControlBox
-from ur_energy_model.simulation.control.identity import Identity
 from ur_energy_model.simulation.control.interfaces import Arm
+from ur_energy_model.simulation.control.simulated_identity import SimulatedIdentity
 from ur_energy_model.simulation.ports.dashboard import DashboardSession
 from ur_energy_model.simulation.ports.faults import Faults
-from ur_energy_model.simulation.ports.ports import Listener, Ports, Session
+from ur_energy_model.simulation.ports.ports import Listener, Ports, PortSession
 from ur_energy_model.simulation.ports.rtde_session import Packer, RtdeSession
 from ur_energy_model.simulation.ports.stream_packets import realtime_packet, state_message
 from ur_energy_model.simulation.ports.stream_ports import ScriptSession, StateSession
@@ -52,7 +52,7 @@ class SimulatedController:
         self,
         arm: Arm,
         host: str,
-        identity: Identity,
+        identity: SimulatedIdentity,
         *,
         faults: Faults | None = None,
         speed: float = 1.0,
@@ -77,7 +77,7 @@ class SimulatedController:
             self._ports.close()
             raise
 
-    def _sessions(self) -> dict[int, Callable[[], Session]]:
+    def _sessions(self) -> dict[int, Callable[[], PortSession]]:
         return {
             RTDE_PORT: lambda: RtdeSession(self.box, self._packer, self.faults),
             DASHBOARD_PORT: lambda: DashboardSession(self.box),

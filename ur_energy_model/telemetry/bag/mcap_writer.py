@@ -48,7 +48,7 @@ def channel_of(number: int, topic: str, kind: MessageType) -> tuple[Channel, Sch
 
 
 @dataclass(frozen=True)
-class Block:
+class MessageBlock:
     """Messages of one channel: times [n] (ns, not decreasing) and payloads [n, size]."""
 
     channel: int
@@ -110,7 +110,7 @@ class McapWriter:
         self._append(data)
         self.summary.metadata.append((name, place, len(data)))
 
-    def write_chunk(self, blocks: Sequence[Block]) -> None:
+    def write_chunk(self, blocks: Sequence[MessageBlock]) -> None:
         """Write messages as one chunk, in the order of their times."""
         blocks = [block for block in blocks if len(block.time)]
         if not blocks:
@@ -215,7 +215,7 @@ class McapWriter:
             written = os.pwrite(self._file, view, place)
             view, place = view[written:], place + written
 
-    def _interleave(self, blocks: Sequence[Block]) -> tuple[bytes, list[NDArray[np.int64]]]:
+    def _interleave(self, blocks: Sequence[MessageBlock]) -> tuple[bytes, list[NDArray[np.int64]]]:
         """Message records of all blocks in order of time, and the offset of each record."""
         rows = [self._records(block) for block in blocks]
         if len(blocks) == 1:
@@ -235,7 +235,7 @@ class McapWriter:
         )
         return body, [starts[owner == i] for i in range(len(blocks))]
 
-    def _records(self, block: Block) -> Bytes:
+    def _records(self, block: MessageBlock) -> Bytes:
         """Message records [n, size]."""
         count, size = block.payload.shape
         records = np.empty(count, np.dtype([*_MESSAGE, ("payload", "u1", (size,))]))

@@ -15,7 +15,7 @@ from ur_energy_model import __version__
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.files import new_file
 from ur_energy_model.reading.record import Record, whole
-from ur_energy_model.reading.source import Limits
+from ur_energy_model.reading.source import ReadingLimits
 from ur_energy_model.reading.tree import YamlTree, shown
 from ur_energy_model.telemetry.samples import Gap, RecordingInfo
 
@@ -23,7 +23,7 @@ FILE_NAME = "metadata.yaml"
 ROOT = "rosbag2_bagfile_information"
 RECORD_NAME = "ur_energy_model"
 GAP_RECORD_NAME = "ur_energy_model.gap"
-LIMITS = Limits(size=16_000_000, values=200_000)
+LIMITS = ReadingLimits(size=16_000_000, values=200_000)
 """Room for a bag of ten thousand files."""
 _REMEDY = "rebuild it with 'ur_energy recover'"
 _COUNT = whole(0, 2**63)

@@ -21,7 +21,7 @@ from ur_energy_model.telemetry.bag.layout import (
     JointStateLayout,
     TelemetryLayout,
 )
-from ur_energy_model.telemetry.bag.mcap_writer import Block, McapWriter, channel_of
+from ur_energy_model.telemetry.bag.mcap_writer import McapWriter, MessageBlock, channel_of
 from ur_energy_model.telemetry.bag.message_types import (
     DYNAMIC_JOINT_STATE,
     JOINT_STATE,
@@ -264,13 +264,13 @@ class BagWriter:
             file.add_metadata(GAP_RECORD_NAME, custom_of_gap(in_file))
             self._unrecorded_gaps.pop(0)
         time = np.maximum.accumulate(np.maximum(part.stamp, self._last_log_time))
-        blocks = [Block(TELEMETRY, time, self._layout.encode(part.stamp, part.columns))]
+        blocks = [MessageBlock(TELEMETRY, time, self._layout.encode(part.stamp, part.columns))]
         slots = part.stamp // JOINT_STATES_PERIOD_NS
         if self._joint_states is not None:
             chosen = np.flatnonzero(np.diff(slots, prepend=self._last_slot) != 0)
             columns = {name: part.columns[name][chosen] for name in self._joint_states.columns}
             payload = self._joint_states.encode(part.stamp[chosen], columns)
-            blocks.append(Block(JOINT_STATES, time[chosen], payload))
+            blocks.append(MessageBlock(JOINT_STATES, time[chosen], payload))
         file.write_chunk(blocks)
         self._written = stop
         self._last_slot = int(slots[-1])
@@ -283,7 +283,7 @@ class BagWriter:
         last = self._last_log_time
         times = np.maximum.accumulate([max(event.stamp, last) for event in events])
         blocks = [
-            Block(EVENTS, times[i : i + 1], np.frombuffer(event.encode(), np.uint8)[None, :])
+            MessageBlock(EVENTS, times[i : i + 1], np.frombuffer(event.encode(), np.uint8)[None, :])
             for i, event in enumerate(events)
         ]
         self._file.write_chunk(blocks)

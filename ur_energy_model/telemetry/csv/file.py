@@ -11,7 +11,7 @@ from ur_energy_model.errors import RecordingError
 from ur_energy_model.telemetry.csv.clock import RowOrder, guessed_unit, row_order
 from ur_energy_model.telemetry.csv.header import TIME
 from ur_energy_model.telemetry.csv.opening import HEAD, CsvOptions, open_csv
-from ur_energy_model.telemetry.csv.rows import Block, LeftOut
+from ur_energy_model.telemetry.csv.rows import LeftOut, RowBlock
 from ur_energy_model.telemetry.fields import FIELDS
 from ur_energy_model.telemetry.plausibility import impossible_rows
 from ur_energy_model.telemetry.samples import typical_step
@@ -124,7 +124,9 @@ class CsvFile:
                 )
             self._note(f"{self.path}: rows were out of order; sorted by time")
 
-    def _no_number(self, block: Block, wrong: Mask, columns: list[int], left_out: LeftOut) -> None:
+    def _no_number(
+        self, block: RowBlock, wrong: Mask, columns: list[int], left_out: LeftOut
+    ) -> None:
         """Count rows with cells that are no finite numbers, wrong [rows, columns]."""
         rows = wrong.any(axis=1)
         row = int(np.argmax(rows))

@@ -13,7 +13,7 @@ from ur_energy_model.telemetry.csv.layouts import LAYOUTS
 from ur_energy_model.telemetry.csv.rows import RowReader, is_comment
 from ur_energy_model.telemetry.csv.shape import headerless, is_header, numbered, shape_of
 from ur_energy_model.telemetry.csv.text import CsvText, Dialect, find_dialect
-from ur_energy_model.telemetry.plausibility import ANY_ARM, Limits
+from ur_energy_model.telemetry.plausibility import ANY_ARM, PlausibleRanges
 
 HEAD = 200
 """Lines at the beginning of a file that tell what it is."""
@@ -35,7 +35,7 @@ class CsvOptions:
     joints: int = 6
     columns: str | None = None
     layout: str | None = None
-    limits: Limits = field(default_factory=lambda: ANY_ARM)
+    limits: PlausibleRanges = field(default_factory=lambda: ANY_ARM)
 
     def names(self, source: Path) -> str | None:
         """Names of the columns, where told.

@@ -83,7 +83,7 @@ class LeftOut:
 
 
 @dataclass(frozen=True)
-class Block:
+class RowBlock:
     """Consecutive rows.
 
     Attributes:
@@ -117,7 +117,7 @@ class RowReader:
     width: int
     dates: tuple[int, ...] = ()
 
-    def blocks(self, wanted: Sequence[int], left_out: LeftOut) -> Iterator[Block]:
+    def blocks(self, wanted: Sequence[int], left_out: LeftOut) -> Iterator[RowBlock]:
         """Rows with the right number of columns; others are counted as left out.
 
         Args:
@@ -166,8 +166,8 @@ class RowReader:
 
     def _block(
         self, first: int, lines: list[int], texts: list[str], wanted: Sequence[int]
-    ) -> Block:
-        return Block(first, self._numbers(texts, wanted), np.array(lines, dtype=np.int64), texts)
+    ) -> RowBlock:
+        return RowBlock(first, self._numbers(texts, wanted), np.array(lines, dtype=np.int64), texts)
 
     def _numbers(self, texts: Sequence[str], wanted: Sequence[int]) -> Array:
         dialect = self.dialect

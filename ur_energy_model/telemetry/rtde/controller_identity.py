@@ -16,7 +16,7 @@ _MODEL = re.compile(r"UR\d{1,2}", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
-class Identity:
+class ControllerIdentity:
     """Serial number of the arm, and its model such as "UR5" (the same for UR5 and UR5e)."""
 
     serial: str | None = None
@@ -50,7 +50,9 @@ class Identity:
             )
 
 
-def identify_controller(host: str, port: int = PORT, timeout: float = TIMEOUT) -> Identity:
+def identify_controller(
+    host: str, port: int = PORT, timeout: float = TIMEOUT
+) -> ControllerIdentity:
     """Ask the dashboard server; what it does not answer in time is None."""
     deadline = time.monotonic() + timeout
     try:
@@ -59,8 +61,8 @@ def identify_controller(host: str, port: int = PORT, timeout: float = TIMEOUT) -
             serial = _ask(connection, "get serial number", deadline)
             model = _ask(connection, "get robot model", deadline)
     except OSError:
-        return Identity()
-    return Identity(
+        return ControllerIdentity()
+    return ControllerIdentity(
         serial if serial is not None and _SERIAL.fullmatch(serial) else None,
         model.upper() if model is not None and _MODEL.fullmatch(model) else None,
     )

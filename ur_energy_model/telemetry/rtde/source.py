@@ -18,7 +18,10 @@ from ur_energy_model.telemetry.fields import ENERGY_FIELDS, FIELDS
 from ur_energy_model.telemetry.rtde import connection as client
 from ur_energy_model.telemetry.rtde import controller_identity as dashboard
 from ur_energy_model.telemetry.rtde.connection import RtdeConnection, Subscription
-from ur_energy_model.telemetry.rtde.controller_identity import Identity, identify_controller
+from ur_energy_model.telemetry.rtde.controller_identity import (
+    ControllerIdentity,
+    identify_controller,
+)
 from ur_energy_model.telemetry.rtde.packet_stream import PacketStream
 from ur_energy_model.telemetry.rtde.protocol import SIMULATED_SERIAL_PREFIX, Recipe
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
@@ -105,7 +108,7 @@ class RtdeSource:
         self._connection: RtdeConnection | None = None
         self._subscription: Subscription | None = None
         self._recipe = Recipe((), ())
-        self._identity = Identity()
+        self._identity = ControllerIdentity()
         self._info = RecordingInfo(source=host, robot=robot)
         self._events: list[Event] = []
         self._closed = threading.Event()
@@ -226,7 +229,7 @@ class RtdeSource:
         self._last_data = time.monotonic()
         self.status.connected = True
 
-    def _accept(self, subscription: Subscription, identity: Identity) -> None:
+    def _accept(self, subscription: Subscription, identity: ControllerIdentity) -> None:
         """Remember what the first connection agreed on."""
         self._subscription, self._identity = subscription, identity
         self._recipe = subscription.recipe

@@ -12,7 +12,7 @@ Version = tuple[int, int, int, int]
 
 
 @dataclass(frozen=True)
-class Identity:
+class SimulatedIdentity:
     """What the controller says of itself.
 
     Attributes:
@@ -30,7 +30,7 @@ class Identity:
     @classmethod
     def of(
         cls, robot: RobotDescription, version: tuple[int, ...], seed: int, motion: str
-    ) -> Identity:
+    ) -> SimulatedIdentity:
         """Identity of a simulated arm of this version and seed."""
         major, minor, bugfix, build = (*version, 0, 0, 0)[:4]
         return cls(

@@ -1,0 +1,51 @@
+"""The ten inertial parameters of a rigid body as a vector, in pinocchio's order.
+
+Mass, first moment of mass m c (3), and the six entries (xx, xy, yy, xz, yz, zz) of the inertia
+tensor about the origin of the frame: torque is linear in these (Khalil and Dombre, "Modeling,
+Identification and Control of Robots", 2002, ch. 9).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ur_energy_model.typing import Array
+
+MASS = 0
+"""Place of the mass [kg] in the vector."""
+FIRST_MOMENT = slice(1, 4)
+"""Places of the first moment of mass [kg m]."""
+TENSOR = slice(4, 10)
+"""Places of the tensor's entries [kg m^2]."""
+COUNT = 10
+"""Parameters of a body."""
+
+
+def tensor_of(entries: Array) -> Array:
+    """Symmetric tensor [3, 3] from its entries [6] (xx, xy, yy, xz, yz, zz)."""
+    xx, xy, yy, xz, yz, zz = entries
+    return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+
+
+def entries_of(tensor: Array) -> Array:
+    """Entries [6] (xx, xy, yy, xz, yz, zz) of a symmetric tensor [3, 3]."""
+    return np.array(
+        [tensor[0, 0], tensor[0, 1], tensor[1, 1], tensor[0, 2], tensor[1, 2], tensor[2, 2]]
+    )
+
+
+def point_tensor(mass: float, center: Array) -> Array:
+    """Tensor [3, 3] about the origin of a point mass [kg] at `center` [3], m (Steiner), kg m^2."""
+    return np.asarray(mass * ((center @ center) * np.eye(3) - np.outer(center, center)))
+
+
+def inertial_parameters(mass: float, center: Array, inertia: Array) -> Array:
+    """The vector [10] of a body given about its centre of mass.
+
+    Args:
+        mass: kg.
+        center: centre of mass in the frame [3], m.
+        inertia: tensor entries about the centre of mass [6], kg m^2.
+    """
+    tensor = entries_of(point_tensor(mass, center)) + inertia
+    return np.concatenate([[mass], mass * center, tensor])
