@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from ur_energy_model.filtering import at_grid, low_pass
 from ur_energy_model.trajectory.plan import Plan
 from ur_energy_model.typing import Array
 
@@ -43,12 +44,12 @@ def smoothed(plan: Plan, max_acceleration: Array) -> tuple[Plan, str | None]:
         return plan, None
     step = plan.duration / (len(plan.time) - 1)
     grid = plan.time[0] + step * np.arange(len(plan.time))
-    q = _on_grid(grid, plan.time, plan.q)
+    q = at_grid(grid, plan.time, plan.q)
     noise = _noise(q)
     of_q = _ACCELERATION_GAIN * noise / step**2
     of_qd = np.zeros_like(of_q)
     if plan.qd is not None:
-        of_qd = 2**0.5 * _noise(_on_grid(grid, plan.time, plan.qd)) / step
+        of_qd = 2**0.5 * _noise(at_grid(grid, plan.time, plan.qd)) / step
     limit = NOISE_SHARE * np.broadcast_to(max_acceleration, of_q.shape)
     if not ((of_q > limit) | (of_qd > limit)).any():
         return plan, None
@@ -61,13 +62,7 @@ def smoothed(plan: Plan, max_acceleration: Array) -> tuple[Plan, str | None]:
     )
     if kind == "velocities":
         return replace(plan, qd=None), text
-    return Plan(grid, _low_pass(q, step), source=plan.source), text
-
-
-def _on_grid(grid: Array, time: Array, values: Array) -> Array:
-    if np.allclose(grid, time, rtol=0, atol=0.02 * (grid[1] - grid[0])):
-        return values
-    return np.stack([np.interp(grid, time, column) for column in values.T], axis=1)
+    return Plan(grid, low_pass(q, CUTOFF, step, extension="even"), source=plan.source), text
 
 
 def _noise(values: Array) -> Array:
@@ -79,12 +74,3 @@ def _noise(values: Array) -> Array:
     # The median tells noise from the few large differences where a motion's jerk changes.
     deviation = np.median(np.abs(rough), axis=0) / 0.6745
     return np.asarray(np.where(white, deviation / _WHITE_GAIN, 0.0))
-
-
-def _low_pass(values: Array, step: float) -> Array:
-    """Values [k, n] of a motion from rest to rest, forward and backward through a Butterworth."""
-    from scipy.signal import butter, sosfiltfilt  # slow to import
-
-    sections = butter(2, min(2 * CUTOFF * step, 0.9), output="sos")
-    pad = min(len(values) - 1, int(1.5 / (CUTOFF * step)))
-    return np.asarray(sosfiltfilt(sections, values, axis=0, padtype="even", padlen=pad))
