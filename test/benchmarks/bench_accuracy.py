@@ -15,7 +15,7 @@ import numpy as np
 from test.identification.exact_arm import write_bag
 from ur_energy_model.demo.truth import true_energy
 from ur_energy_model.energy.meter import CONFIDENCE
-from ur_energy_model.energy.recorded import estimate
+from ur_energy_model.energy.recording_energy import estimate_energy
 from ur_energy_model.identification.pipeline import identify
 from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.model.setup import Setup
@@ -37,7 +37,7 @@ def main() -> None:
             fitted, parameters, *_ = record(robot, seed, "trajectory_a", FIT, Path(folder))
             judged, _, start, end = record(robot, seed, "trajectory_b", JUDGE, Path(folder))
             model = identify([fitted], robot).model
-            summary = estimate(model, judged)
+            summary = estimate_energy(model, judged)
             truth = true_energy(judged.with_suffix(".json"), start, end)
         constants = np.array([joint.torque_constant for joint in model.joints])
         error = summary.electrical - truth.electrical

@@ -11,7 +11,7 @@ from test.benchmarks.peers.methods import ECBOT_POWER, THREE, TWENTY_LINES, Base
 from test.benchmarks.peers.ours import CommandError, command, friction_at
 from test.benchmarks.peers.recorded import Recorded
 from test.identification.exact_arm import ExactArm
-from ur_energy_model.identification.power.columns import PowerRows
+from ur_energy_model.identification.power.power_columns import PowerRows
 from ur_energy_model.model.energy_model import EnergyModel
 
 ARM = ExactArm(

@@ -13,7 +13,7 @@ from test.cli.test_inspect import write_bag
 from test.identification.conftest import made_up_recording
 from test.identification.payload.test_payload_fit import COULOMB, LOAD, UPRIGHT, VISCOUS, true_model
 from ur_energy_model.cli.main import main
-from ur_energy_model.identification.payload.payload_bags import payload_difference
+from ur_energy_model.identification.payload.payload_identification import payload_difference
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.setup import Setup

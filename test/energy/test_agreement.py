@@ -1,4 +1,4 @@
-"""One truth about energy: `estimate`, report, live estimator and bag playback agree, and are right.
+"""`estimate_energy`, report, live estimator and bag playback give the same, correct energies.
 
 The truth is the simulated arm's own ledger over sessions that switch off, idle, stop, brake,
 change payload and speed.
@@ -14,8 +14,9 @@ import pytest
 
 from test.energy.known_arm import changed, packets
 from test.identification.exact_arm import write_bag
-from ur_energy_model.energy.live.estimator import LIVE_FIELDS, LiveEstimator
-from ur_energy_model.energy.recorded import estimate
+from ur_energy_model.energy.live.estimator import LiveEstimator
+from ur_energy_model.energy.live.options import LIVE_FIELDS
+from ur_energy_model.energy.recording_energy import estimate_energy
 from ur_energy_model.model.drive import BusModel
 from ur_energy_model.model.energy_model import EnergyModel, JointModel
 from ur_energy_model.model.friction.law import LAWS, Friction
@@ -54,7 +55,9 @@ def true_model(p: ArmParameters) -> EnergyModel:
         for j, name in enumerate(ROBOT.joint_names)
     )
     n = len(joints)
-    bus = BusModel("physical", p.standby_power, np.full(n, p.driver_loss), np.zeros(n), storage=3.1)
+    bus = BusModel(
+        "physical", p.standby_power, np.full(n, p.driver_loss), np.zeros(n), capacitor_energy=3.1
+    )
     return EnergyModel("ur5e", Setup(), "given", joints, bus, current_delay=1e-3)
 
 
@@ -82,7 +85,7 @@ class MixedSession:
 def mixed_session(seed: int) -> MixedSession:
     """Standstill, motion, payload, slider, stops, idle and off, in an order drawn by the seed."""
     arm = SimulatedArm(ROBOT, motion=named_motion("hold", ROBOT, Setup()), seed=seed)
-    home = named_motion("hold", ROBOT, Setup()).at(np.zeros(1))[0][0]
+    home = named_motion("hold", ROBOT, Setup()).sample(np.zeros(1))[0][0]
     off = [(cmd.PowerOff(),), (cmd.PowerOn(),), (cmd.BrakeRelease(),)]
     scenes: dict[str, list[tuple[cmd.Command, ...]]] = {
         "moves": [(cmd.MoveJ(AWAY),), (cmd.MoveJ(home),), (cmd.MoveJ(AWAY),)],
@@ -140,7 +143,7 @@ def counted(estimator: LiveEstimator) -> np.ndarray:
     """Energies of all channels [J]."""
     snapshot = estimator.snapshot("end")
     assert snapshot is not None
-    return snapshot.ever.net
+    return snapshot.lifetime.net
 
 
 @pytest.fixture(scope="module", params=[1])
@@ -154,7 +157,7 @@ def test_all_ways_agree_and_are_right(session: MixedSession, tmp_path: Path, rat
     model.save(tmp_path / "model.yaml")
     model = EnergyModel.load(tmp_path / "model.yaml")
     bag = write_bag(tmp_path / "session", telemetry)
-    offline = estimate(model, bag)
+    offline = estimate_energy(model, bag)
     whole = counted(live(model, telemetry, len(telemetry)))
     channels = live(model, telemetry, len(telemetry)).channels
     for size in (1, 7, 250) if rate <= 50 else (13, 250):

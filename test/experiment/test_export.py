@@ -38,7 +38,7 @@ def run_script(text: str) -> list[list[float]]:
 def test_script_streams_the_series():
     trajectory = random_trajectory(repetitions=1)
     streamed = np.array(run_script(urscript(trajectory)))
-    expected = trajectory.at(STEP * np.arange(len(streamed) - 1))[0]
+    expected = trajectory.sample(STEP * np.arange(len(streamed) - 1))[0]
     assert len(streamed) == pytest.approx(trajectory.duration / STEP + 1, abs=2)
     np.testing.assert_allclose(streamed[0], trajectory.start, atol=1e-8)
     np.testing.assert_allclose(streamed[1:], expected, atol=1e-6)
@@ -51,7 +51,7 @@ def test_table_holds_the_motion(tmp_path):
         rows = list(csv.DictReader(file))
     time = np.array([float(row["time"]) for row in rows])
     assert (time[0], time[-1], len(time)) == (0.0, trajectory.duration, 401)
-    for name, values in zip(("q", "qd", "qdd"), trajectory.at(time), strict=True):
+    for name, values in zip(("q", "qd", "qdd"), trajectory.sample(time), strict=True):
         read = np.array([[float(row[f"{name}_{j}"]) for j in range(6)] for row in rows])
         np.testing.assert_allclose(read, values, rtol=1e-7, atol=1e-7)
 

@@ -27,7 +27,7 @@ def test_penalty_gradient(problem, motion):
 
 def test_shipped_trajectory_costs_no_penalty(problem, shipped):
     time = np.linspace(0, shipped.period, 60)
-    assert problem.limits.penalty(*shipped.at(time))[0] < 1e-3
+    assert problem.limits.penalty(*shipped.sample(time))[0] < 1e-3
 
 
 def test_speeds_are_those_of_moving_points(problem, motion):

@@ -10,8 +10,8 @@ import pytest
 from test.identification.exact_arm import TORQUE_CONSTANT, ExactArm, write_bag
 from ur_energy_model.energy.gaps import bridged_steps
 from ur_energy_model.energy.meter import CONFIDENCE
-from ur_energy_model.energy.powers.alignment import SpeedAlignment
-from ur_energy_model.energy.recorded import estimate
+from ur_energy_model.energy.powers.speed_alignment import SpeedAlignment
+from ur_energy_model.energy.recording_energy import estimate_energy
 from ur_energy_model.identification.pipeline import identify
 from ur_energy_model.model.energy_model import JointModel
 from ur_energy_model.model.friction.terms import OperatingPoint
@@ -41,7 +41,7 @@ def deviations(tmp_path_factory: pytest.TempPathFactory) -> dict[str, np.ndarray
         bag = arm.bag(folder, "fit", seconds=40.0, rate=250.0, seed=seed)
         recording = arm.record(30.0, rate=250.0, seed=seed + 100)
         model = identify([bag], arm.robot, friction="power_flow").model
-        summary = estimate(model, write_bag(folder / "other", recording))
+        summary = estimate_energy(model, write_bag(folder / "other", recording))
         qd = SpeedAlignment(arm.current_delay)(
             bridged_steps(recording.time), recording["actual_qd"]
         )

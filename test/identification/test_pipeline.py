@@ -10,8 +10,8 @@ import pytest
 
 from test.identification.exact_arm import TORQUE_CONSTANT, ExactArm, write_bag
 from ur_energy_model.energy.gaps import bridged_steps
-from ur_energy_model.energy.powers.supply import SupplyStore
-from ur_energy_model.energy.recorded import estimate
+from ur_energy_model.energy.powers.bus_capacitor import BusCapacitor
+from ur_energy_model.energy.recording_energy import estimate_energy
 from ur_energy_model.errors import (
     InputError,
     MissingFieldError,
@@ -63,7 +63,7 @@ def test_held_out_currents_and_power(result: Identification) -> None:
 def test_energies_against_the_truth(result: Identification, bags: tuple[Path, Path]) -> None:
     arm = ExactArm()
     telemetry = arm.record(seed=4)
-    summary = estimate(result.model, bags[1])
+    summary = estimate_energy(result.model, bags[1])
     current = telemetry["target_current"]
     speed = arm.robot.gear_ratio * telemetry["actual_qd"]
     shaft = np.trapezoid(TORQUE_CONSTANT * speed * current, telemetry.time, axis=0)
@@ -134,15 +134,17 @@ def test_finds_what_the_bus_keeps_of_braking_energy(tmp_path: Path, capacity: fl
     recording = arm.record(60.0, rate=500.0, seed=30)
     demand = arm.demand(recording["actual_qd"], recording["actual_current"])
     assert demand.min() < -20.0
-    power = SupplyStore(capacity)(bridged_steps(recording.time), demand)
+    power = BusCapacitor(capacity)(bridged_steps(recording.time), demand)
     power += arm.power_noise * np.random.default_rng(1).standard_normal(len(power))
     current = power / recording["actual_robot_voltage"]
     columns = {**recording.columns, "actual_robot_current": current}
     bag = write_bag(tmp_path / "braking", replace(recording, columns=columns))
     model = identify([bag], arm.robot, friction="power_flow").model
-    assert model.bus.storage == pytest.approx(capacity, rel=0.3, abs=0.2)
+    assert model.bus.capacitor_energy == pytest.approx(capacity, rel=0.3, abs=0.2)
     model.save(tmp_path / "model.yaml")
-    assert EnergyModel.load(tmp_path / "model.yaml").bus.storage == pytest.approx(model.bus.storage)
+    assert EnergyModel.load(tmp_path / "model.yaml").bus.capacitor_energy == pytest.approx(
+        model.bus.capacitor_energy
+    )
 
 
 def test_json_has_the_agreed_keys(result: Identification) -> None:

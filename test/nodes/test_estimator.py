@@ -21,7 +21,7 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 from test.energy.known_arm import ROBOT, known_model, motion, packets, total
 from test.nodes.conftest import PATIENCE, Cell
 from ur_energy_model.energy.live.state_file import StateFile
-from ur_energy_model.energy.recorded import estimate
+from ur_energy_model.energy.recording_energy import estimate_energy
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.nodes.conversions import time_message
 from ur_energy_model.nodes.estimator import EstimatorNode
@@ -80,7 +80,7 @@ def test_a_bag_is_played_in_real_time_and_sets_the_clock(
     telemetry = motion(3.0)
     truth = np.trapezoid(total(telemetry), telemetry.time)
     assert last == pytest.approx(truth, rel=1e-6)
-    assert last == pytest.approx(estimate(EnergyModel.load(model), bag).supply, rel=1e-6)
+    assert last == pytest.approx(estimate_energy(EnergyModel.load(model), bag).supply, rel=1e-6)
     # 50 a second, once its listener was found
     assert 100 <= len(observer.history["/energy/total/energy"]) <= 152
     seconds = [clock.clock.sec for clock in clocks]

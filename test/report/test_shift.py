@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from test.report.conftest import MakeBag, explained_recording
-from ur_energy_model.energy.channels import ArmState
+from ur_energy_model.energy.arm_state import ArmState
 from ur_energy_model.errors import InputError
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.report.shift import read_shift

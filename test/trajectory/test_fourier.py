@@ -35,7 +35,7 @@ def random_trajectory(harmonics: int = 5, seed: int = 0, repetitions: int = 2) -
 @given(harmonics=st.integers(2, 9), seed=st.integers(0, 2**31))
 def test_rests_at_both_ends(harmonics, seed):
     trajectory = random_trajectory(harmonics, seed)
-    q, qd, qdd = trajectory.at(np.array([0.0, trajectory.duration]))
+    q, qd, qdd = trajectory.sample(np.array([0.0, trajectory.duration]))
     np.testing.assert_allclose(q, np.tile(trajectory.start, (2, 1)), atol=1e-9)
     np.testing.assert_allclose(qd, 0.0, atol=1e-11)
     np.testing.assert_allclose(qdd, 0.0, atol=1e-10)
@@ -47,18 +47,18 @@ def test_velocity_and_acceleration_are_derivatives():
     q, qd, _ = (
         (after - before) / (2 * step)
         for after, before in zip(
-            trajectory.at(time + step), trajectory.at(time - step), strict=True
+            trajectory.sample(time + step), trajectory.sample(time - step), strict=True
         )
     )
-    np.testing.assert_allclose(trajectory.at(time)[1], q, rtol=1e-6, atol=1e-7)
-    np.testing.assert_allclose(trajectory.at(time)[2], qd, rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(trajectory.sample(time)[1], q, rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(trajectory.sample(time)[2], qd, rtol=1e-6, atol=1e-7)
 
 
 def test_stands_still_outside():
     trajectory = random_trajectory()
-    for values in trajectory.at(np.array([-1.0, trajectory.duration + 5.0]))[1:]:
+    for values in trajectory.sample(np.array([-1.0, trajectory.duration + 5.0]))[1:]:
         assert not values.any()
-    np.testing.assert_allclose(trajectory.at(-1.0)[0][0], trajectory.start)
+    np.testing.assert_allclose(trajectory.sample(-1.0)[0][0], trajectory.start)
 
 
 def test_one_harmonic_is_refused():

@@ -27,7 +27,7 @@ from ur_energy_model.trajectory.planner import (
 
 def sampled(motion, rate=1000.0):
     t = np.arange(0.0, min(motion.duration, 30.0), 1.0 / rate)
-    return t, *motion.at(t)
+    return t, *motion.sample(t)
 
 
 @pytest.fixture(scope="module", params=["ur3", "ur5e", "ur20"])
@@ -114,10 +114,10 @@ def test_arms_without_geometry_keep_off_table_and_column():
 def test_chain_joins_segments_and_rests_between_them():
     points = np.array([[0.0, 0.0], [1.0, 0.5], [0.0, 0.0]])
     chain = Chain([move(points[i], points[i + 1], 1.0, 2.0, rest=0.5) for i in range(2)])
-    q, qd, _ = chain.at(np.array([chain.segments[0].profile.duration + 0.25]))
+    q, qd, _ = chain.sample(np.array([chain.segments[0].profile.duration + 0.25]))
     assert np.allclose(q[0], points[1])
     assert not qd.any()
-    after, qd, qdd = chain.at(np.array([chain.duration + 1.0]))
+    after, qd, qdd = chain.sample(np.array([chain.duration + 1.0]))
     assert np.allclose(after[0], points[2])
     assert not qd.any()
     assert not qdd.any()
@@ -125,11 +125,11 @@ def test_chain_joins_segments_and_rests_between_them():
 
 def test_sinusoids_begin_and_end_at_rest_at_their_centre():
     motion = Sinusoids(np.array([0.3]), np.array([0.5]), np.array([0.2]), duration=20.0)
-    q, qd, qdd = motion.at(np.array([0.0, 20.0]))
+    q, qd, qdd = motion.sample(np.array([0.0, 20.0]))
     assert np.allclose(q, 0.3)
     assert np.allclose(qd, 0.0)
     assert np.allclose(qdd, 0.0)
-    assert np.abs(motion.at(np.linspace(0.0, 20.0, 500))[0] - 0.3).max() == pytest.approx(
+    assert np.abs(motion.sample(np.linspace(0.0, 20.0, 500))[0] - 0.3).max() == pytest.approx(
         0.5, rel=0.05
     )
 
@@ -137,12 +137,12 @@ def test_sinusoids_begin_and_end_at_rest_at_their_centre():
 def test_a_sampled_motion_passes_through_its_samples():
     original = named_motion("sinusoids", load_robot("ur5e"))
     t = np.arange(0.0, 20.0, 0.02)
-    motion = Sampled(t + 7.0, *original.at(t))
+    motion = Sampled(t + 7.0, *original.sample(t))
     fine = np.arange(0.0, 19.9, 0.002)
     tolerance = (1e-6, 1e-4, 2e-3)
-    for mine, true, most in zip(motion.at(fine), original.at(fine), tolerance, strict=True):
+    for mine, true, most in zip(motion.sample(fine), original.sample(fine), tolerance, strict=True):
         assert np.abs(mine - true).max() < most
-    _, qd, qdd = motion.at(np.array([motion.duration + 1.0]))
+    _, qd, qdd = motion.sample(np.array([motion.duration + 1.0]))
     assert not qd.any()
     assert not qdd.any()
 
@@ -150,7 +150,7 @@ def test_a_sampled_motion_passes_through_its_samples():
 def test_hold_never_moves_and_never_ends():
     motion = Hold(np.array([1.0, 2.0]))
     assert motion.duration == np.inf
-    q, qd, _ = motion.at(np.array([0.0, 1e6]))
+    q, qd, _ = motion.sample(np.array([0.0, 1e6]))
     assert np.array_equal(q, [[1.0, 2.0]] * 2)
     assert not qd.any()
     assert not repeats(motion)

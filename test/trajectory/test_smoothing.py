@@ -8,7 +8,7 @@ import pytest
 from test.energy.known_arm import ROBOT, known_model
 from ur_energy_model.energy.prediction import predict_energy
 from ur_energy_model.trajectory.plan import Plan
-from ur_energy_model.trajectory.smoothing import smoothed
+from ur_energy_model.trajectory.smoothing import smooth_plan
 
 LIMIT = ROBOT.max_acceleration
 
@@ -33,12 +33,12 @@ TRUE = predict_energy(known_model(), swing(100.0)).total
 @pytest.mark.parametrize("rate", [5.0, 25.0, 125.0, 500.0])
 def test_planned_motions_stay_as_they_are(rate):
     plan = swing(rate)
-    assert smoothed(plan, LIMIT) == (plan, None)
+    assert smooth_plan(plan, LIMIT) == (plan, None)
 
 
 def test_rounded_positions_at_a_low_rate_do_no_harm():
     plan = swing(25.0, noise=1e-5)
-    assert smoothed(plan, LIMIT)[1] is None
+    assert smooth_plan(plan, LIMIT)[1] is None
     assert predict_energy(known_model(), plan).total == pytest.approx(TRUE, rel=0.01)
 
 
@@ -48,7 +48,7 @@ def test_rounded_positions_at_a_low_rate_do_no_harm():
 def test_measured_positions_are_smoothed_and_named(rate, noise, jitter):
     model = known_model()
     measured = swing(rate, noise, jitter)
-    plan, said = smoothed(measured, LIMIT)
+    plan, said = smooth_plan(measured, LIMIT)
     assert said is not None
     assert "positions look measured" in said
     assert predict_energy(model, plan).total == pytest.approx(TRUE, rel=0.02)
@@ -58,7 +58,7 @@ def test_measured_positions_are_smoothed_and_named(rate, noise, jitter):
 
 
 def test_measured_velocities_give_way_to_smooth_positions():
-    plan, said = smoothed(swing(500.0, velocities=0.01), LIMIT)
+    plan, said = smooth_plan(swing(500.0, velocities=0.01), LIMIT)
     assert said is not None
     assert "velocities look measured" in said
     assert plan.qd is None
@@ -70,4 +70,4 @@ def test_a_trapezoid_is_no_noise():
     speed = np.clip(np.minimum(time, 3.0 - time), 0.0, 0.8)
     q = np.outer(np.cumsum(speed) * 0.002, np.ones(6))
     plan = Plan(time, q)
-    assert smoothed(plan, LIMIT)[1] is None
+    assert smooth_plan(plan, LIMIT)[1] is None

@@ -10,35 +10,35 @@ from ur_energy_model.cli import output
 from ur_energy_model.cli.payload_option import add_payload_option, payload_given
 
 if TYPE_CHECKING:
-    from ur_energy_model.energy.recorded import EnergySummary
+    from ur_energy_model.energy.energy_summary import EnergySummary
 
 
 def register(subparsers: Any) -> None:
     """Add the subcommand."""
-    estimate = subparsers.add_parser(
+    command = subparsers.add_parser(
         "estimate",
         help="energy of a recording, per joint and whole arm",
         description="Mechanical and electrical energy and efficiency of a recording under a model.",
         epilog="example: ur_energy estimate model.yaml task --csv power.csv",
     )
-    estimate.add_argument("model", metavar="MODEL.yaml")
-    estimate.add_argument("bag", metavar="BAG")
-    estimate.add_argument("--csv", metavar="FILE", help="also write the powers over time")
-    add_payload_option(estimate, purpose="by default the model's")
-    output.add_json_option(estimate)
-    estimate.set_defaults(run=run_estimate)
+    command.add_argument("model", metavar="MODEL.yaml")
+    command.add_argument("bag", metavar="BAG")
+    command.add_argument("--csv", metavar="FILE", help="also write the powers over time")
+    add_payload_option(command, purpose="by default the model's")
+    output.add_json_option(command)
+    command.set_defaults(run=run_estimate)
 
 
 def run_estimate(options: argparse.Namespace) -> int:
     """Integrate and print."""
-    from ur_energy_model.energy.recorded import estimate
+    from ur_energy_model.energy.recording_energy import estimate_energy
     from ur_energy_model.model.energy_model import EnergyModel
 
     model, payload = EnergyModel.load(options.model), payload_given(options.payload)
     if payload is not None:
         model = model.with_payload(payload)
     with output.progress("estimating") as report:
-        summary = estimate(
+        summary = estimate_energy(
             model,
             options.bag,
             series=options.csv,

@@ -56,8 +56,8 @@ def register(subparsers: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Identify the payload and print it."""
     from ur_energy_model.errors import InputError
-    from ur_energy_model.identification.payload.payload_bags import identify_payload
-    from ur_energy_model.identification.payload.payload_fit import with_torque_constants
+    from ur_energy_model.identification.payload.drive_calibration import with_torque_constants
+    from ur_energy_model.identification.payload.payload_identification import identify_payload
     from ur_energy_model.model.energy_model import EnergyModel
     from ur_energy_model.model.robots import load_robot
 

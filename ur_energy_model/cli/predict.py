@@ -42,17 +42,17 @@ def run_predict(options: argparse.Namespace) -> int:
     from ur_energy_model.identification.evaluation.session_anchor import session_json
     from ur_energy_model.model.energy_model import EnergyModel
     from ur_energy_model.trajectory.plan_csv import read_plan
-    from ur_energy_model.trajectory.smoothing import smoothed
+    from ur_energy_model.trajectory.smoothing import smooth_plan
 
     model, payload = EnergyModel.load(options.model), payload_given(options.payload)
     if payload is not None:
         model = model.with_payload(payload)
     if options.session is not None:
-        from ur_energy_model.identification.evaluation.evaluation import session_of
+        from ur_energy_model.identification.evaluation.evaluation import identify_session
 
-        model = model.in_session(session_of(model, options.session))
+        model = model.in_session(identify_session(model, options.session))
     plan = read_plan(options.trajectory, [joint.name for joint in model.joints])
-    plan, warning = smoothed(plan, model.description().max_acceleration)
+    plan, warning = smooth_plan(plan, model.description().max_acceleration)
     if warning is not None:
         output.note(f"warning: {plan.source}: {warning}")
     energy = predict_energy(model, plan)

@@ -12,7 +12,8 @@ import numpy as np
 
 from ur_energy_model.cli.output import note, print_table
 from ur_energy_model.demo.truth import TrueEnergy, true_energy
-from ur_energy_model.energy.recorded import EnergySummary, estimate
+from ur_energy_model.energy.energy_summary import EnergySummary
+from ur_energy_model.energy.recording_energy import estimate_energy
 from ur_energy_model.files import write_text
 from ur_energy_model.identification.evaluation.evaluation import evaluate
 from ur_energy_model.identification.evaluation.metrics import Metrics
@@ -51,7 +52,7 @@ def evaluate_run(model: EnergyModel, bag: Path, truth_file: Path, folder: Path) 
     recording = read_bag(bag)
     truth = true_energy(truth_file, float(recording.time[0]), float(recording.time[-1]))
     result = DemoResult(
-        energy=estimate(model, bag),
+        energy=estimate_energy(model, bag),
         truth=truth,
         metrics=evaluate(model, bag),
         figures=tuple(save_figures(model, bag, folder / "figures", truth.as_truth())),

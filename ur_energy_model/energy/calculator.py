@@ -13,18 +13,19 @@ from dataclasses import replace
 
 import numpy as np
 
-from ur_energy_model.energy.channels import QUANTITIES, ArmState, Channels, arm_states
-from ur_energy_model.energy.conditions import Conditions
+from ur_energy_model.energy.arm_state import ArmState, arm_states
+from ur_energy_model.energy.channels import QUANTITIES, Channels
 from ur_energy_model.energy.gaps import GapRule
+from ur_energy_model.energy.operating_conditions import OperatingConditions
 from ur_energy_model.energy.power_options import PowerOptions
 from ur_energy_model.energy.power_table import PowerTable
-from ur_energy_model.energy.powers.measured import MeasuredPowers
-from ur_energy_model.energy.powers.mode import mode_power
-from ur_energy_model.energy.powers.motion import MotionPowers
-from ur_energy_model.energy.powers.supply import SupplyStore
+from ur_energy_model.energy.powers.bus_capacitor import BusCapacitor
+from ur_energy_model.energy.powers.measured_powers import MeasuredPowers
+from ur_energy_model.energy.powers.mode_power import mode_power
+from ur_energy_model.energy.powers.motion_powers import MotionPowers
 from ur_energy_model.energy.rated_limits import rated_limits
-from ur_energy_model.energy.session.anchor_credit import AnchorCredit
-from ur_energy_model.energy.session.standby import Standby, StandbyTracker
+from ur_energy_model.energy.session.standby_correction import StandbyCorrection
+from ur_energy_model.energy.session.standby_tracker import Standby, StandbyTracker
 from ur_energy_model.errors import MissingFieldError, WrongRobotError
 from ur_energy_model.model.drive import Prediction
 from ur_energy_model.model.dynamics import ArmDynamics
@@ -65,7 +66,7 @@ class EnergyCalculator:
         self.refused = 0
         """Samples left out so far, for values that are not finite or that no arm has."""
         self.gaps = GapRule(self.options.gap_limit)
-        self.conditions = Conditions(model.setup)
+        self.conditions = OperatingConditions(model.setup)
         self.standby = StandbyTracker(
             model.bus.standby,
             model.session.standby_std,
@@ -77,9 +78,11 @@ class EnergyCalculator:
         tracked = model.in_session(replace(model.session, standby_std=0.0))
         self._measured = MeasuredPowers(tracked)
         self._expected = MotionPowers(tracked, robot, self.conditions)
-        self._store = SupplyStore(model.bus.storage, model.bus.floor)
+        self._store = BusCapacitor(model.bus.capacitor_energy, model.bus.floor)
         self.channels = Channels(robot.joint_names, self._error_counts())
-        self._anchor = AnchorCredit(self.channels, model.bus.standby, model.session.standby_std)
+        self._anchor = StandbyCorrection(
+            self.channels, model.bus.standby, model.session.standby_std
+        )
         self._held = np.zeros(len(self.channels) - self.channels.sensitivity)
         self._stretch: float | None = None
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ur_energy_model.energy.gaps import DEFAULT_GAP_LIMIT, GapRule, Steps
-from ur_energy_model.energy.power_table import Credit, PowerTable
+from ur_energy_model.energy.power_table import EnergyCorrection, PowerTable
 from ur_energy_model.typing import Array
 
 CONFIDENCE = 1.96
@@ -88,7 +88,7 @@ class EnergyMeter:
         self.last_power = np.zeros(channels)
         """Powers of the last sample [channels], W."""
         self._credited = np.zeros(channels)
-        self._owed: Credit | None = None
+        self._owed: EnergyCorrection | None = None
 
     def update(self, time: Array, power: Array) -> None:
         """Add samples that follow the previous ones.
@@ -123,7 +123,7 @@ class EnergyMeter:
                 self.credit(credit)
             self.add(table.steps.cut(rows), table.power[rows])
 
-    def credit(self, credit: Credit) -> None:
+    def credit(self, credit: EnergyCorrection) -> None:
         """Add energy that no step accounts for.
 
         What is to be taken off is taken from later gains of the paying channels, at most half of

@@ -12,7 +12,7 @@ from ur_energy_model.typing import Array, Indices
 
 
 @dataclass(frozen=True)
-class Credit:
+class EnergyCorrection:
     """What anchoring the session changes of all that was counted before it.
 
     Attributes:
@@ -46,9 +46,9 @@ class PowerTable:
     states: Indices
     power: Array
     bus_measured: bool
-    credit: Credit | None = None
+    credit: EnergyCorrection | None = None
 
-    def parts(self, edges: Iterable[int] = ()) -> Iterator[tuple[slice, Credit | None]]:
+    def parts(self, edges: Iterable[int] = ()) -> Iterator[tuple[slice, EnergyCorrection | None]]:
         """Consecutive rows between edges, and the credit that is due before each of them."""
         due = None if self.credit is None else self.credit.index
         marks = {0, len(self.samples), *edges, *(() if due is None else (due,))}

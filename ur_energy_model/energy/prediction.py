@@ -8,7 +8,7 @@ import numpy as np
 
 from ur_energy_model.energy.gaps import bridged_steps
 from ur_energy_model.energy.meter import efficiency, integrate
-from ur_energy_model.energy.powers.supply import SupplyStore
+from ur_energy_model.energy.powers.bus_capacitor import BusCapacitor
 from ur_energy_model.errors import InputError
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
@@ -81,7 +81,7 @@ def predict_energy(
         q, qd * speed_scaling, qdd * speed_scaling**2, dynamics=dynamics, temperature=temperature
     )
     steps = bridged_steps(time, np.inf)
-    total = SupplyStore(model.bus.storage, model.bus.floor)(steps, split.demand)
+    total = BusCapacitor(model.bus.capacitor_energy, model.bus.floor)(steps, split.demand)
     n, samples = model.dof, len(time)
     powers = np.column_stack(
         [

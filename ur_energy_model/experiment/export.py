@@ -49,7 +49,7 @@ def csv_table(trajectory: FourierTrajectory, rate: float) -> str:
     """Comma-separated table as `ur_energy predict` reads it: time, q_0 ... qdd_5, SI units."""
     samples = round(trajectory.duration * rate) + 1
     time = np.linspace(0.0, trajectory.duration, samples)
-    motions = trajectory.at(time)
+    motions = trajectory.sample(time)
     names = [f"{name}_{joint}" for name in _MOTIONS for joint in range(trajectory.dof)]
     rows = np.hstack([time[:, None], *motions])
     lines = [",".join(["time", *names])]

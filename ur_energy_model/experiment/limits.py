@@ -192,7 +192,7 @@ def check(motion: Runnable, limits: SafetyLimits) -> TrajectoryVerdict:
     """Judge a motion on a fine grid over one repetition."""
     robot = limits.dynamics.robot
     _, q, qd, qdd = sample_period(motion, CHECK_RATE)
-    ends = motion.at(np.array([0.0, motion.duration]))
+    ends = motion.sample(np.array([0.0, motion.duration]))
     speeds = limits.speeds(q, qd)
     closest = limits.geometry.clearance(q)
     # Two points can come closer by at most this much between a sample and the middle of the next.

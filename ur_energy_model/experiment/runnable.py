@@ -39,7 +39,7 @@ class Runnable(Protocol):
         """Whether acceleration, too, is zero at both ends."""
         ...
 
-    def at(self, time: Array | float) -> tuple[Array, Array, Array]:
+    def sample(self, time: Array | float) -> tuple[Array, Array, Array]:
         """Position, velocity, acceleration [samples, n]; at rest outside 0 to `duration`."""
         ...
 
@@ -75,19 +75,19 @@ class RepeatedMotion:
     @property
     def start(self) -> Array:
         """Position at both ends [n], rad."""
-        return np.asarray(self.motion.at(np.zeros(1))[0][0])
+        return np.asarray(self.motion.sample(np.zeros(1))[0][0])
 
     @property
     def starts_smoothly(self) -> bool:
         """Trapezoidal speed does not."""
         return False
 
-    def at(self, time: Array | float) -> tuple[Array, Array, Array]:
+    def sample(self, time: Array | float) -> tuple[Array, Array, Array]:
         """Position, velocity, acceleration [samples, n] in rad, rad/s, rad/s^2."""
         instants = np.atleast_1d(np.asarray(time, dtype=float))
         inside = np.clip(instants, 0.0, self.duration)
         phase = np.where(inside < self.duration, np.mod(inside, self.period), self.period)
-        q, qd, qdd = self.motion.at(phase)
+        q, qd, qdd = self.motion.sample(phase)
         moving = (inside == instants)[:, None]
         return q, moving * qd, moving * qdd
 
@@ -104,4 +104,4 @@ def sample_period(motion: Runnable, rate: float) -> tuple[Array, Array, Array, A
         rate: samples per second [Hz]; both ends are included.
     """
     time = np.linspace(0.0, motion.period, max(2, round(motion.period * rate) + 1))
-    return time, *motion.at(time)
+    return time, *motion.sample(time)

@@ -25,9 +25,9 @@ from ur_energy_model.identification.dynamics.setups import (
     estimate_setups,
     settled_inertia,
 )
-from ur_energy_model.identification.evaluation.comparison import Setups
 from ur_energy_model.identification.evaluation.evaluation import measure
 from ur_energy_model.identification.evaluation.metrics import Metrics
+from ur_energy_model.identification.evaluation.recording_setups import RecordingSetups
 from ur_energy_model.identification.friction.choice import AUTO, WARMTH
 from ur_energy_model.identification.friction.current_fit import CurrentFit
 from ur_energy_model.identification.friction.joint_fit import JointFit
@@ -40,13 +40,14 @@ from ur_energy_model.identification.payload.payload_check import (
     IDENTIFIED,
     PayloadCheck,
     check_payloads,
-    with_payload_found,
+    fit_with_payload,
 )
-from ur_energy_model.identification.power.bus_capacitance import with_storage
+from ur_energy_model.identification.power.capacitor_energy import with_capacitor_energy
 from ur_energy_model.identification.power.power_fit import PowerFitResult
-from ur_energy_model.identification.power.session_stages import compare_sessions, fit_power
+from ur_energy_model.identification.power.power_sessions import fit_sessions
 from ur_energy_model.identification.recording import Recording, read_recording
 from ur_energy_model.identification.regression.signals import NarrowFilter
+from ur_energy_model.identification.session_spread import session_spread
 from ur_energy_model.identification.unknowns import unknowns
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription, load_robot
@@ -120,7 +121,7 @@ def identify(
         )
         fallback = None if estimate is None else estimate.setup
         setups = [
-            Setups(arm, recording.info, estimate, setup, fallback)
+            RecordingSetups(arm, recording.info, estimate, setup, fallback)
             for recording in (*fitted, *held_out)
         ]
         stated = setups[0].stated(fitted[0].told_payload)
@@ -137,8 +138,8 @@ def identify(
             if mounting is not None:
                 joints = with_load_error(joints, mounting.load_error)
             joints = with_shared_sizes(joints, arm)
-            joints, result, standby = fit_power(powers, power_model, joints)
-            spread = compare_sessions(joints, standby, len(fitted))
+            joints, result, standby = fit_sessions(powers, power_model, joints)
+            spread = session_spread(joints, standby, len(fitted))
             inertia = settled_inertia(believed, joints)
             model = assemble(arm, estimate, joints, inertia, result, fitted, stated, spread)
             model = model if carried is None else model.with_payload(carried)
@@ -148,10 +149,10 @@ def identify(
             own = [replace(entry, carried=carried) for entry in setups[: len(fitted)]]
             return check_payloads(found.model, arm, fitted, own)
 
-        found, carried, checks = with_payload_found(fitted_with, check, payload)
+        found, carried, checks = fit_with_payload(fitted_with, check, payload)
         joints, result = found.joints, found.power
         setups = [replace(entry, carried=carried) for entry in setups]
-        model = with_storage(found.model, fitted)
+        model = with_capacitor_energy(found.model, fitted)
         model = _fit_standstill(model, fitted, setups[: len(fitted)])
         metrics = [
             measure(model, recording, own, anchor=k >= len(fitted) or len(fitted) > 1)
@@ -212,7 +213,7 @@ class _Readings:
 
 def _fit_currents(
     recordings: Sequence[Recording],
-    setups: Sequence[Setups],
+    setups: Sequence[RecordingSetups],
     robot: RobotDescription,
     inertia: InertiaEstimate,
     friction: str,
@@ -238,7 +239,7 @@ def _fit_currents(
 
 
 def _fit_standstill(
-    model: EnergyModel, recordings: Sequence[Recording], setups: Sequence[Setups]
+    model: EnergyModel, recordings: Sequence[Recording], setups: Sequence[RecordingSetups]
 ) -> EnergyModel:
     fit = StandstillFit(model)
     for recording, own in zip(recordings, setups, strict=True):

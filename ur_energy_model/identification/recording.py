@@ -13,10 +13,10 @@ from pathlib import Path
 
 import numpy as np
 
-from ur_energy_model.energy.checks import check_batch, check_robot
+from ur_energy_model.energy.recording_checks import check_batch, check_robot
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.identification.dynamics.reference_motion import TARGET_RATE, usable
-from ur_energy_model.identification.power.columns import power_rows
+from ur_energy_model.identification.power.power_columns import power_rows
 from ur_energy_model.identification.power.power_fit import PowerFit
 from ur_energy_model.identification.quality.inspector import Inspector, Quality
 from ur_energy_model.identification.regression.signals import (

@@ -8,7 +8,7 @@ import numpy as np
 
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.identification.dynamics.mounting import Mounting
-from ur_energy_model.identification.power.structure import expected_resistance
+from ur_energy_model.identification.power.power_structures import expected_resistance
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.typing import Mask

@@ -41,7 +41,7 @@ class BusModel:
         standby: power at standstill, brakes released [W].
         driver: driver loss per ampere [n], W/A.
         inductance: of the windings [n], H (EcBot's L I dI/dt; zero in the physical model).
-        storage: energy given back that the bus keeps for later [J] (supply.py).
+        capacitor_energy: energy that the bus capacitor holds above the supply's voltage [J].
         floor: lowest power the supply can show [W]; it cannot take power back.
         std: standard deviations of "standby" and, in common, "driver".
         errors: independent parameter errors of one standard deviation each [k, 1 + 3 n]: changes
@@ -56,7 +56,7 @@ class BusModel:
     standby: float
     driver: Array
     inductance: Array
-    storage: float = 0.0
+    capacitor_energy: float = 0.0
     floor: float = 0.0
     std: Mapping[str, float] = field(default_factory=dict)
     errors: Array = field(default_factory=lambda: np.zeros((0, 0)))

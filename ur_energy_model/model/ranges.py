@@ -38,7 +38,7 @@ MODE_POWER = Quantity("W", -10, 1e5)
 """Mean of a measurement, whose offset may make nothing a little less than nothing."""
 DRIVER_LOSS = Quantity("W/A", 0, 1e3)
 INDUCTANCE = Quantity("H", -10, 10)
-STORAGE = Quantity("J", 0, 1e5)
+CAPACITOR_ENERGY = Quantity("J", 0, 1e5)
 CURRENT = Quantity("A", 0, 1e4)
 DELAY = Quantity("s", -0.1, 0.1)
 TEMPERATURE = Quantity("degC", -60, 150)

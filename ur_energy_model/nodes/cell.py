@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from ur_energy_model.energy.live.estimator import LIVE_FIELDS
+from ur_energy_model.energy.live.options import LIVE_FIELDS
 from ur_energy_model.errors import InputError
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.nodes.estimator import EstimatorNode

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticStatus
 
-from ur_energy_model.energy.channels import ArmState, Channels
+from ur_energy_model.energy.arm_state import ArmState
+from ur_energy_model.energy.channels import Channels
 from ur_energy_model.energy.live.snapshot import Snapshot
 from ur_energy_model.energy.meter import MeterReading, efficiency
 from ur_energy_model.energy.prediction import PlanEnergy
@@ -20,7 +21,7 @@ def summary_statuses(
 ) -> list[DiagnosticStatus]:
     """Figures for people: one status per joint, then total, bus, counters and setup."""
     columns, power = snapshot.channels, snapshot.power
-    reset, ever = snapshot.since_reset, snapshot.ever
+    reset, lifetime = snapshot.since_reset, snapshot.lifetime
     joint_std, total_std = columns.deviations(reset.net)
     power_std, total_power_std = columns.deviations(power)
     parts = columns.per_joint
@@ -44,7 +45,7 @@ def summary_statuses(
             "friction_loss_J": reset.net[parts["friction_loss"]][i],
             "consumed_J": reset.consumed[k],
             "regenerated_J": reset.regenerated[k],
-            "consumed_ever_J": ever.consumed[k],
+            "consumed_ever_J": lifetime.consumed[k],
             "efficiency": None if np.isnan(ratio[i]) else ratio[i],
         }
         if snapshot.temperature is not None:
@@ -58,7 +59,7 @@ def summary_statuses(
         "driver_power_W": power[arm["driver"]],
         "energy_J": reset.net[arm["total"]],
         "energy_std_J": total_std,
-        "energy_ever_J": ever.net[arm["total"]],
+        "energy_ever_J": lifetime.net[arm["total"]],
         "standby_energy_J": reset.net[arm["standby"]],
         "driver_energy_J": reset.net[arm["driver"]],
         "motors_energy_J": electrical.sum(),
@@ -77,8 +78,8 @@ def summary_statuses(
                 "reset_reason": snapshot.reset_reason,
                 "accounted_s": reset.accounted,
                 "unaccounted_s": reset.unaccounted,
-                "accounted_ever_s": ever.accounted,
-                "unaccounted_ever_s": ever.unaccounted,
+                "accounted_ever_s": lifetime.accounted,
+                "unaccounted_ever_s": lifetime.unaccounted,
                 "model": model,
             },
         )

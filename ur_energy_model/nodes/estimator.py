@@ -18,7 +18,8 @@ from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory
 
 from ur_energy_model.energy.live.cycles import Cycle
-from ur_energy_model.energy.live.estimator import LIVE_FIELDS, LiveEstimator, LiveOptions
+from ur_energy_model.energy.live.estimator import LiveEstimator
+from ur_energy_model.energy.live.options import LIVE_FIELDS, LiveOptions
 from ur_energy_model.energy.live.plan_follower import PlanFollower
 from ur_energy_model.energy.live.source_reader import SourceReader
 from ur_energy_model.energy.power_options import PowerOptions

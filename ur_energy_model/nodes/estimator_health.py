@@ -78,7 +78,7 @@ class EstimatorHealth:
         rate = self._samples / max(now - self._since, 1e-3)
         self._samples, self._since = 0, now
         age = None if self._last_arrival is None else now - self._last_arrival
-        unaccounted = 0.0 if snapshot is None else snapshot.ever.unaccounted
+        unaccounted = 0.0 if snapshot is None else snapshot.lifetime.unaccounted
         losing = unaccounted > self._unaccounted and snapshot is not None
         self._unaccounted = unaccounted
         problem = self.source_problem or (None if reader is None else reader.why_silent)

@@ -15,7 +15,7 @@ from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.energy.channels import Channels
 from ur_energy_model.energy.gaps import bridged_steps
 from ur_energy_model.energy.meter import CONFIDENCE, EnergyMeter
-from ur_energy_model.energy.power_series import energy_at
+from ur_energy_model.energy.power_csv import energy_at
 from ur_energy_model.energy.power_table import PowerTable
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.model.energy_model import EnergyModel

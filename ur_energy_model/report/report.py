@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from ur_energy_model.energy.energy_summary import EnergySummary
 from ur_energy_model.energy.live.cycles import Trigger
-from ur_energy_model.energy.recorded import EnergySummary, estimate
+from ur_energy_model.energy.recording_energy import estimate_energy
 from ur_energy_model.identification.evaluation.evaluation import evaluate
 from ur_energy_model.identification.recording import digest
 from ur_energy_model.model.energy_model import EnergyModel
@@ -121,7 +122,7 @@ def _look_at(
     stage(0.0, f"evaluating {label}")
     metrics = evaluate(model, bag, payload=payload).as_json()
     stage(0.4, f"energy of {label}")
-    energy = estimate(model, bag)
+    energy = estimate_energy(model, bag)
     stage(0.6, f"figures of {label}")
     held_out = digest(bag) not in fitted if fitted else None
     analysis = analyse(model, bag, label=label, held_out=held_out, payload=payload)

@@ -13,9 +13,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ur_energy_model.energy.channels import ArmState, Channels
+from ur_energy_model.energy.arm_state import ArmState
+from ur_energy_model.energy.channels import Channels
 from ur_energy_model.energy.live.cycles import Cycle, Trigger
-from ur_energy_model.energy.live.estimator import LIVE_FIELDS, LiveEstimator, LiveOptions
+from ur_energy_model.energy.live.estimator import LiveEstimator
+from ur_energy_model.energy.live.options import LIVE_FIELDS, LiveOptions
 from ur_energy_model.energy.meter import CONFIDENCE, MeterReading
 from ur_energy_model.errors import InputError
 from ur_energy_model.model.energy_model import EnergyModel
@@ -127,7 +129,7 @@ def read_shift(
                 progress(float("nan"), f"energy of {Path(bag).name}: {now - first:.0f} s")
         shot = estimator.snapshot()
         if shot is not None:
-            total = shot.ever if total is None else total + shot.ever
+            total = shot.lifetime if total is None else total + shot.lifetime
         elapsed = times[-1]
     if total is None or channels is None:
         raise InputError(str(bags[0]), "holds no samples", "record again")

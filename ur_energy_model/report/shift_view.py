@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ur_energy_model.energy.channels import ArmState
+from ur_energy_model.energy.arm_state import ArmState
 from ur_energy_model.errors import InputError
 from ur_energy_model.report.charts import BarChart, Bars, Line, LineChart, Panel, Role, Table
 from ur_energy_model.report.curves import short_name

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from ur_energy_model.energy.energy_summary import EnergySummary
 from ur_energy_model.energy.meter import CONFIDENCE
-from ur_energy_model.energy.recorded import EnergySummary
 from ur_energy_model.identification.dynamics.inertia import split_inertia
 from ur_energy_model.identification.report_tables import drive_table
 from ur_energy_model.model.energy_model import EnergyModel

@@ -129,7 +129,7 @@ class FourierTrajectory:
         """Position at both ends [n], rad."""
         return np.asarray(self.q0 - self.b.sum(axis=1))
 
-    def at(self, time: Array | float) -> tuple[Array, Array, Array]:
+    def sample(self, time: Array | float) -> tuple[Array, Array, Array]:
         """Position, velocity, acceleration [samples, n] in rad, rad/s, rad/s^2.
 
         Args:

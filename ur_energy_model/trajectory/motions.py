@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 from scipy.interpolate import CubicHermiteSpline, make_interp_spline
 
-from ur_energy_model.trajectory.trapezoid import Trapezoid
+from ur_energy_model.trajectory.profiles import Profile, Trapezoid
 from ur_energy_model.typing import Array
 
 
@@ -21,7 +21,7 @@ class Motion(Protocol):
         """Of one run [s]; infinite for a motion that never ends."""
         ...
 
-    def at(self, time: Array, /) -> tuple[Array, Array, Array]:
+    def sample(self, time: Array, /) -> tuple[Array, Array, Array]:
         """Position, velocity and acceleration [samples, n], rad, rad/s, rad/s^2.
 
         Args:
@@ -34,7 +34,7 @@ def repeats(motion: Motion) -> bool:
     """Whether a motion ends where it begins, so that it can be run again and again."""
     if not np.isfinite(motion.duration) or motion.duration <= 0.0:
         return False
-    q, qd, _ = motion.at(np.array([0.0, motion.duration]))
+    q, qd, _ = motion.sample(np.array([0.0, motion.duration]))
     return bool(np.allclose(q[0], q[1], atol=1e-6) and np.allclose(qd, 0.0, atol=1e-6))
 
 
@@ -53,50 +53,10 @@ class Hold:
         """Without end."""
         return float("inf")
 
-    def at(self, time: Array) -> tuple[Array, Array, Array]:
-        """As `Motion.at`."""
+    def sample(self, time: Array) -> tuple[Array, Array, Array]:
+        """As `Motion.sample`."""
         q = np.broadcast_to(self.q, (len(time), len(self.q)))
         return q, np.zeros_like(q), np.zeros_like(q)
-
-
-class Profile(Protocol):
-    """Way along a straight joint-space segment, from 0 to `distance`."""
-
-    @property
-    def distance(self) -> float:
-        """Length of the way."""
-        ...
-
-    @property
-    def duration(self) -> float:
-        """From rest to rest [s]."""
-        ...
-
-    def at(self, t: Array, /) -> tuple[Array, Array, Array]:
-        """Way, speed and acceleration [samples]."""
-        ...
-
-
-@dataclass(frozen=True)
-class Cycloid:
-    """Rest to rest with cycloidal interpolation (Battistini et al.): smooth in acceleration.
-
-    Attributes:
-        distance: any unit u.
-        duration: s.
-    """
-
-    distance: float
-    duration: float
-
-    def at(self, t: Array) -> tuple[Array, Array, Array]:
-        """Way, speed and acceleration at times from the start [samples]; at rest outside."""
-        share = np.clip(t / self.duration, 0.0, 1.0)
-        angle = 2 * np.pi * share
-        way = self.distance * (share - np.sin(angle) / (2 * np.pi))
-        speed = self.distance / self.duration * (1.0 - np.cos(angle))
-        rate = self.distance / self.duration**2 * 2 * np.pi * np.sin(angle)
-        return way, speed, rate
 
 
 @dataclass(frozen=True)
@@ -119,9 +79,9 @@ class Segment:
         """Move and pause [s]."""
         return self.profile.duration + self.rest
 
-    def at(self, time: Array) -> tuple[Array, Array, Array]:
-        """As `Motion.at`."""
-        way, speed, rate = self.profile.at(time)
+    def sample(self, time: Array) -> tuple[Array, Array, Array]:
+        """As `Motion.sample`."""
+        way, speed, rate = self.profile.sample(time)
         step = self.end - self.start
         return (
             self.start + way[:, None] * step,
@@ -151,14 +111,14 @@ class Chain:
         """Where the segments begin, and the end [segments + 1, n], rad."""
         return np.array([self.segments[0].start, *(segment.end for segment in self.segments)])
 
-    def at(self, time: Array) -> tuple[Array, Array, Array]:
-        """As `Motion.at`; at rest at the last point after the end."""
+    def sample(self, time: Array) -> tuple[Array, Array, Array]:
+        """As `Motion.sample`; at rest at the last point after the end."""
         n = len(self.segments[0].start)
         out = tuple(np.empty((len(time), n)) for _ in range(3))
         which = np.searchsorted(self._starts[1:-1], time, side="right")
         for index in np.unique(which):
             here = which == index
-            parts = self.segments[index].at(time[here] - self._starts[index])
+            parts = self.segments[index].sample(time[here] - self._starts[index])
             for whole, part in zip(out, parts, strict=True):
                 whole[here] = part
         return out[0], out[1], out[2]
@@ -183,8 +143,8 @@ class Sampled:
         """From first to last instant [s]."""
         return float(self._time[-1])
 
-    def at(self, time: Array) -> tuple[Array, Array, Array]:
-        """As `Motion.at`; at rest outside."""
+    def sample(self, time: Array) -> tuple[Array, Array, Array]:
+        """As `Motion.sample`; at rest outside."""
         inside = np.clip(time, 0.0, self.duration)
         moving = (inside == time)[:, None]
         return (
@@ -213,8 +173,8 @@ class Sinusoids:
     duration: float
     fade_time: float = 2.0
 
-    def at(self, time: Array) -> tuple[Array, Array, Array]:
-        """As `Motion.at`."""
+    def sample(self, time: Array) -> tuple[Array, Array, Array]:
+        """As `Motion.sample`."""
         time = np.clip(time, 0.0, self.duration)
         fade, fade_d, fade_dd = (part[:, None] for part in self._fade(time))
         pace = 2 * np.pi * self.frequency

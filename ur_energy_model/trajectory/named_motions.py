@@ -11,8 +11,9 @@ from ur_energy_model.errors import InputError
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import Setup
 from ur_energy_model.trajectory.fourier import load_trajectory
-from ur_energy_model.trajectory.motions import Chain, Cycloid, Hold, Motion, Segment, Sinusoids
+from ur_energy_model.trajectory.motions import Chain, Hold, Motion, Segment, Sinusoids
 from ur_energy_model.trajectory.planner import Planner, home_of, line
+from ur_energy_model.trajectory.profiles import Cycloid
 from ur_energy_model.typing import Array
 
 _SEEDS = {"trajectory_a": 1, "trajectory_b": 36}
@@ -77,7 +78,7 @@ def _sinusoids(planner: Planner) -> Motion:
     )
     while True:
         motion = Sinusoids(home_of(robot), amplitude, frequency, duration=60.0)
-        if amplitude.max() < 0.05 or planner.free(motion.at(np.linspace(0.0, 60.0, 600))[0]):
+        if amplitude.max() < 0.05 or planner.free(motion.sample(np.linspace(0.0, 60.0, 600))[0]):
             return motion
         amplitude = 0.85 * amplitude
 

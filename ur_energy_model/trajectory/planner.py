@@ -181,7 +181,7 @@ class Planner:
     def _torques(self, segment: Segment) -> Array:
         """Largest torque of each joint during a move [n], N m."""
         t = np.linspace(0.0, segment.profile.duration, 40)
-        q, qd, qdd = segment.at(t)
+        q, qd, qdd = segment.sample(t)
         torque = self.dynamics.inverse_dynamics(q, qd, qdd) + self.inertia * qdd
         return np.asarray(np.abs(torque).max(axis=0))
 

@@ -29,7 +29,7 @@ _ACCELERATION_GAIN = 6.0**0.5
 """Standard deviation of second differences of white noise, over that of the noise."""
 
 
-def smoothed(plan: Plan, max_acceleration: Array) -> tuple[Plan, str | None]:
+def smooth_plan(plan: Plan, max_acceleration: Array) -> tuple[Plan, str | None]:
     """The plan, without the noise of measured positions or velocities.
 
     Args:

@@ -14,7 +14,7 @@ import numpy as np
 from test.benchmarks.peers.recorded import Part, Recorded
 from ur_energy_model.identification.dynamics.base_parameters import snapped_to_axis
 from ur_energy_model.identification.dynamics.regrouping import FullRegressor, regroup
-from ur_energy_model.identification.power.columns import PowerRows, power_columns
+from ur_energy_model.identification.power.power_columns import PowerRows, power_columns
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.typing import Array
 

@@ -10,7 +10,8 @@ import pytest
 
 from test.energy.known_arm import ROBOT, changed, known_model, motion, packets, total
 from ur_energy_model.energy.live.cycles import Cycle, CycleStarts, Trigger
-from ur_energy_model.energy.live.estimator import LiveEstimator, LiveOptions
+from ur_energy_model.energy.live.estimator import LiveEstimator
+from ur_energy_model.energy.live.options import LiveOptions
 from ur_energy_model.errors import MissingFieldError
 from ur_energy_model.telemetry.samples import Telemetry
 

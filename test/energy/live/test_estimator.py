@@ -19,13 +19,14 @@ from test.energy.known_arm import (
     packets,
     total,
 )
-from ur_energy_model.energy.channels import ArmState
+from ur_energy_model.energy.arm_state import ArmState
 from ur_energy_model.energy.gaps import bridged_steps
-from ur_energy_model.energy.live.estimator import LiveEstimator, LiveOptions
+from ur_energy_model.energy.live.estimator import LiveEstimator
+from ur_energy_model.energy.live.options import LiveOptions
 from ur_energy_model.energy.live.snapshot import Snapshot
 from ur_energy_model.energy.power_options import PowerOptions
-from ur_energy_model.energy.powers.alignment import SpeedAlignment
-from ur_energy_model.energy.powers.supply import SupplyStore
+from ur_energy_model.energy.powers.bus_capacitor import BusCapacitor
+from ur_energy_model.energy.powers.speed_alignment import SpeedAlignment
 from ur_energy_model.errors import MissingFieldError, WrongRobotError
 from ur_energy_model.model.friction.law import LAWS, Friction
 from ur_energy_model.telemetry.samples import Telemetry
@@ -68,7 +69,7 @@ def test_currents_delay_and_what_the_bus_keeps_do_not_depend_on_batches(size: in
     telemetry, model = motion(4.0), known_model()
     braking = np.where(telemetry.time % 1.0 < 0.5, -2.0, 2.0)[:, None] * telemetry["actual_qd"]
     telemetry = changed(telemetry, actual_current=braking)
-    model = replace(model, current_delay=1e-3, bus=replace(model.bus, storage=3.0))
+    model = replace(model, current_delay=1e-3, bus=replace(model.bus, capacitor_energy=3.0))
     estimator = LiveEstimator(model, ROBOT)
     for batch in packets(telemetry, size):
         estimator.update(batch)
@@ -76,7 +77,7 @@ def test_currents_delay_and_what_the_bus_keeps_do_not_depend_on_batches(size: in
     earlier = np.vstack([qd[:1], 0.5 * (qd[1:] + qd[:-1])])  # 1 ms is half a step
     powers = electrical(changed(telemetry, actual_qd=earlier))
     drivers = DRIVER * np.abs(telemetry["actual_current"]).sum(axis=1)
-    supply = SupplyStore(3.0)(bridged_steps(time), STANDBY + drivers + powers.sum(axis=1))
+    supply = BusCapacitor(3.0)(bridged_steps(time), STANDBY + drivers + powers.sum(axis=1))
     assert (supply == 0.0).sum() > 50
     each = snapshot.since_reset.net[snapshot.channels.per_joint["electrical_power"]]
     assert each == pytest.approx(np.trapezoid(powers, time, axis=0))
@@ -422,7 +423,7 @@ def test_reset_and_interval(tmp_path: Path) -> None:
     snapshot = seen(estimator)
     since = np.trapezoid(power[500:], time[500:])
     assert energy(snapshot, "total") == pytest.approx(since)
-    assert snapshot.ever.net[column] == pytest.approx(np.trapezoid(power, time))
+    assert snapshot.lifetime.net[column] == pytest.approx(np.trapezoid(power, time))
     assert snapshot.reset_reason == "shift change"
     estimator.close()
 

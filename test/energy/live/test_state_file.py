@@ -14,7 +14,8 @@ import pytest
 
 from test.energy.known_arm import ROBOT, known_model, motion, packets
 from ur_energy_model.energy.channels import Channels
-from ur_energy_model.energy.live.estimator import LiveEstimator, LiveOptions
+from ur_energy_model.energy.live.estimator import LiveEstimator
+from ur_energy_model.energy.live.options import LiveOptions
 from ur_energy_model.energy.live.state_file import Counters, StateFile
 from ur_energy_model.energy.meter import MeterReading
 from ur_energy_model.errors import InputError
@@ -39,8 +40,8 @@ def test_what_was_saved_comes_back(tmp_path: Path) -> None:
     file.close()
     again = StateFile(path, CHANNELS).load()
     assert again is not None
-    assert again.ever.net == pytest.approx(5.0)
-    assert again.ever.unaccounted == pytest.approx(0.05)
+    assert again.lifetime.net == pytest.approx(5.0)
+    assert again.lifetime.unaccounted == pytest.approx(0.05)
     assert again.interval.consumed == pytest.approx(2.0)
     assert (again.clock, again.reset_reason) == (50.0, "first start")
     assert [entry.name for entry in path.parent.iterdir() if "tmp" in entry.name] == []
@@ -54,7 +55,7 @@ def test_the_journal_is_newer_than_the_file(tmp_path: Path) -> None:
     file.close()  # without saving, as a killed process
     again = StateFile(tmp_path / "s", CHANNELS).load()
     assert again is not None
-    assert again.ever.net == pytest.approx(7.0)
+    assert again.lifetime.net == pytest.approx(7.0)
     assert again.clock == 52.0
     assert again.interval.net == pytest.approx(1.0)
 
@@ -73,7 +74,7 @@ def test_a_torn_journal_entry_leaves_the_one_before(tmp_path: Path) -> None:
     journal.write_bytes(content)
     again = StateFile(tmp_path / "s", CHANNELS).load()
     assert again is not None
-    assert again.ever.net == pytest.approx(6.0)
+    assert again.lifetime.net == pytest.approx(6.0)
 
 
 def test_a_journal_older_than_the_file_does_not_count(tmp_path: Path) -> None:
@@ -84,7 +85,7 @@ def test_a_journal_older_than_the_file_does_not_count(tmp_path: Path) -> None:
     file.close()
     again = StateFile(tmp_path / "s", CHANNELS).load()
     assert again is not None
-    assert again.ever.net == pytest.approx(8.0)
+    assert again.lifetime.net == pytest.approx(8.0)
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"schema": 9}', '{"schema": 1}', "null"])
@@ -126,8 +127,8 @@ def test_counters_are_carried_over_to_other_parameter_errors(tmp_path: Path) -> 
     more = Channels(CHANNELS.joints, (2, 3))
     again = StateFile(tmp_path / "s", more).load()
     assert again is not None
-    assert again.ever.net[: more.sensitivity] == pytest.approx(5.0)
-    assert again.ever.net[more.sensitivity :] == pytest.approx(0.0)
+    assert again.lifetime.net[: more.sensitivity] == pytest.approx(5.0)
+    assert again.lifetime.net[more.sensitivity :] == pytest.approx(0.0)
 
 
 def test_one_process_at_a_time(tmp_path: Path) -> None:
@@ -158,9 +159,9 @@ def test_time_without_an_estimator_is_unaccounted(tmp_path: Path) -> None:
     second.close()
     assert before is not None
     assert after is not None
-    assert after.ever.unaccounted == pytest.approx(130.0 - 102.0)
-    assert after.ever.accounted == pytest.approx(3.0)
-    assert (after.ever.consumed >= before.ever.consumed).all()
+    assert after.lifetime.unaccounted == pytest.approx(130.0 - 102.0)
+    assert after.lifetime.accounted == pytest.approx(3.0)
+    assert (after.lifetime.consumed >= before.lifetime.consumed).all()
     assert after.reset_time == before.reset_time
 
 
@@ -172,7 +173,7 @@ from ur_energy_model.energy.live.estimator import LiveEstimator, LiveOptions
 estimator = LiveEstimator(known_model(), ROBOT, LiveOptions(state_file=Path(sys.argv[1])))
 for batch in packets(motion(600.0), 10):
     estimator.update(batch)
-    print(repr(float(estimator.snapshot().ever.consumed.sum())), flush=True)
+    print(repr(float(estimator.snapshot().lifetime.consumed.sum())), flush=True)
 """
 
 

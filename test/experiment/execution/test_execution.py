@@ -138,7 +138,7 @@ def test_recorded_whole(controller, short, problem, tmp_path):
     begin, end = telemetry.time[moving[0]], telemetry.time[moving[-1]]
     assert end - begin == pytest.approx(short.duration, rel=0.1)
     reached = telemetry["actual_q"]
-    wanted = short.at(np.linspace(0, short.duration, 500))[0]
+    wanted = short.sample(np.linspace(0, short.duration, 500))[0]
     np.testing.assert_allclose(reached.max(axis=0), wanted.max(axis=0), atol=0.02)
     np.testing.assert_allclose(reached.min(axis=0), wanted.min(axis=0), atol=0.02)
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ur_energy_model.energy.channels import ArmState, Channels
+from ur_energy_model.energy.arm_state import ArmState
+from ur_energy_model.energy.channels import Channels
 from ur_energy_model.energy.gaps import GapRule
 from ur_energy_model.energy.power_table import PowerTable
-from ur_energy_model.identification.evaluation.metrics import (
-    ErrorStatistics,
-    Metrics,
-    PowerStatistics,
-)
+from ur_energy_model.identification.evaluation.error_statistics import ErrorStatistics
+from ur_energy_model.identification.evaluation.metrics import Metrics
+from ur_energy_model.identification.evaluation.power_statistics import PowerStatistics
 from ur_energy_model.telemetry.samples import Telemetry
 
 

@@ -20,9 +20,9 @@ from test.identification.payload.test_payload_fit import (
     true_model,
 )
 from ur_energy_model.identification.friction.torque_constants import LINK_WEIGHT_ERROR
-from ur_energy_model.identification.payload.columns import BODY, PayloadColumns
-from ur_energy_model.identification.payload.payload_bags import identify_payload
-from ur_energy_model.identification.payload.priors import (
+from ur_energy_model.identification.payload.payload_columns import BODY, PayloadColumns
+from ur_energy_model.identification.payload.payload_identification import identify_payload
+from ur_energy_model.identification.payload.payload_priors import (
     LINK_CENTER_ERROR,
     LINK_MASS_ERROR,
     REPEATABLE,

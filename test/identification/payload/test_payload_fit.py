@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from ur_energy_model.errors import IdentificationError, InputError
-from ur_energy_model.identification.payload.payload_fit import PayloadFit, with_torque_constants
+from ur_energy_model.identification.payload.drive_calibration import with_torque_constants
+from ur_energy_model.identification.payload.payload_fit import PayloadFit
 from ur_energy_model.identification.regression.signals import NarrowFilter, motions
 from ur_energy_model.model.energy_model import BusModel, EnergyModel, JointModel
 from ur_energy_model.model.friction.law import LAWS, Friction

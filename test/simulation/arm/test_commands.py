@@ -208,7 +208,7 @@ def test_the_speed_slider_scales_the_motion_in_time(playing):
     assert fraction[-1] == 0.5
     assert scaling[-1] == pytest.approx(1.0)  # the slider is no limit of the trajectory
     passed = 0.002 * np.cumsum(scaling * fraction)
-    assert np.abs(q - motion.at(passed)[0]).max() < 1e-6
+    assert np.abs(q - motion.sample(passed)[0]).max() < 1e-6
 
 
 def test_target_accelerations_are_right_while_the_scaling_changes(playing):

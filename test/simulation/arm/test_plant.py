@@ -118,7 +118,7 @@ def test_constant_speed_takes_the_current_of_the_friction(speed):
 
 def run_trajectory(plant, parameters, seconds):
     motion = named_motion("trajectory_a", ROBOT)
-    q, qd, qdd = motion.at(np.arange(0.0, seconds, 0.002))
+    q, qd, qdd = motion.sample(np.arange(0.0, seconds, 0.002))
     torque = plant.dynamics.inverse_dynamics(q, qd, qdd) + parameters.rotor_inertia * qdd
     for k in range(len(q) - 1):
         plant.advance(

@@ -39,7 +39,7 @@ def plan(shift: list[float], speed: float = 0.25, acceleration: float = 1.2) -> 
 def tool_path(line: StraightLine, count: int = 200) -> tuple[np.ndarray, np.ndarray]:
     """Times [count] and positions of the tool centre point [count, 3]."""
     time = np.linspace(0.0, line.duration, count)
-    poses = [KINEMATICS.forward(q, TOOL) for q in line.at(time)[0]]
+    poses = [KINEMATICS.forward(q, TOOL) for q in line.sample(time)[0]]
     return time, np.array(poses)[:, :3]
 
 
@@ -64,7 +64,7 @@ def test_speed_and_acceleration_are_those_of_the_tool() -> None:
 def test_velocity_and_acceleration_are_derivatives() -> None:
     line = plan([0.1, 0.0, 0.1, 0.2, 0.0, 0.0])
     time = np.linspace(0.0, line.duration, 20_000)
-    q, qd, qdd = line.at(time)
+    q, qd, qdd = line.sample(time)
     np.testing.assert_allclose(np.gradient(q, time, axis=0)[1:-1], qd[1:-1], atol=1e-3)
     smooth = np.abs(np.diff(qdd, axis=0)).max(axis=1) < 0.01  # not at the corners of the profile
     rate = np.diff(qd, axis=0) / np.diff(time)[:, None]
@@ -80,13 +80,13 @@ def test_a_turn_alone_moves_about_the_tool_centre_point() -> None:
         pass
     _, path = tool_path(line)
     assert np.ptp(path, axis=0).max() < 1e-4
-    end = KINEMATICS.forward(line.at(np.array([line.duration]))[0][0], TOOL)
+    end = KINEMATICS.forward(line.sample(np.array([line.duration]))[0][0], TOOL)
     np.testing.assert_allclose(matrix_of(end), matrix_of(goal), atol=1e-6)
 
 
 def test_joints_set_the_pace_where_they_are_at_their_limit() -> None:
     line = plan([0.15, 0.1, 0.0, 0, 0, 0], speed=20.0, acceleration=500.0)
-    speed = np.abs(line.at(np.linspace(0, line.duration, 2000))[1])
+    speed = np.abs(line.sample(np.linspace(0, line.duration, 2000))[1])
     assert (speed <= UR5E.max_velocity * 1.01).all()
     assert (speed / UR5E.max_velocity).max() > 0.9
 
@@ -106,7 +106,7 @@ def test_a_program_waits_for_its_straight_move(box: ControlBox, arm: StandInArm)
         if isinstance(arm.commands[-1], cmd.Follow):
             arm.busy = True
     (follow,) = (command for command in arm.commands if isinstance(command, cmd.Follow))
-    np.testing.assert_allclose(follow.motion.at(np.zeros(1))[0][0], HOME, atol=1e-9)
+    np.testing.assert_allclose(follow.motion.sample(np.zeros(1))[0][0], HOME, atol=1e-9)
     assert box.values["actual_digital_output_bits"] == 0
     assert box.program_state == ProgramState.PLAYING
     arm.busy = False

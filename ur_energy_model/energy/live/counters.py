@@ -11,7 +11,7 @@ from ur_energy_model.energy.channels import Channels
 from ur_energy_model.energy.gaps import Steps
 from ur_energy_model.energy.live.state_file import Counters, StateFile
 from ur_energy_model.energy.meter import EnergyMeter, MeterReading
-from ur_energy_model.energy.power_table import Credit
+from ur_energy_model.energy.power_table import EnergyCorrection
 from ur_energy_model.typing import Array
 
 
@@ -38,13 +38,13 @@ class EnergyCounters:
                 self._file.close()
                 raise
         self._counters = counters
-        self._meter = EnergyMeter(len(channels), start=counters.ever)
+        self._meter = EnergyMeter(len(channels), start=counters.lifetime)
         self._clock = counters.clock
         self._resuming = counters.clock is not None
         self.save()
 
     @property
-    def ever(self) -> MeterReading:
+    def lifetime(self) -> MeterReading:
         """Since the state file exists."""
         return self._meter.reading
 
@@ -82,38 +82,38 @@ class EnergyCounters:
         self._meter.add(steps, power)
         self._clock = float(time[-1])
 
-    def credit(self, credit: Credit) -> None:
+    def credit(self, credit: EnergyCorrection) -> None:
         """Add energy that no step accounts for; no counter goes back by it."""
         self._meter.credit(credit)
 
     @property
     def metered(self) -> MeterReading:
         """Since the state file exists, credits left out: its differences are mean powers."""
-        return replace(self.ever, net=self.ever.net - self._meter.credited)
+        return replace(self.lifetime, net=self.lifetime.net - self._meter.credited)
 
     def reset(self, reason: str) -> None:
         """Start the counters since reset anew; those since ever go on."""
         self._counters = replace(
-            self._counters, reset=self.ever, reset_time=utc_now(), reset_reason=reason
+            self._counters, reset=self.lifetime, reset_time=utc_now(), reset_reason=reason
         )
         self.save()
 
     def read_interval(self) -> MeterReading:
         """Energies since the last call of this (or since ever at the first)."""
-        passed = self.ever - self._counters.interval
-        self._counters = replace(self._counters, interval=self.ever)
+        passed = self.lifetime - self._counters.interval
+        self._counters = replace(self._counters, interval=self.lifetime)
         self.save()
         return passed
 
     def change_channels(self, channels: Channels) -> None:
         """Go on with other channels; what is new among them starts at zero."""
         names, counters = self.channels.names, self._counters
-        last = replace(self.ever, net=self._meter.last_power)
-        self._meter = EnergyMeter(len(channels), start=channels.adopt(self.ever, names))
+        last = replace(self.lifetime, net=self._meter.last_power)
+        self._meter = EnergyMeter(len(channels), start=channels.adopt(self.lifetime, names))
         self._meter.last_power = channels.adopt(last, names).net
         self._counters = replace(
             counters,
-            ever=self.ever,
+            lifetime=self.lifetime,
             reset=channels.adopt(counters.reset, names),
             interval=channels.adopt(counters.interval, names),
         )
@@ -125,7 +125,7 @@ class EnergyCounters:
     def note(self) -> None:
         """Journal the counters, before they are shown: a kill takes nothing back then."""
         if self._file is not None:
-            self._file.note(self.ever, self._clock)
+            self._file.note(self.lifetime, self._clock)
 
     def saving(self) -> Callable[[], None]:
         """What is to be saved now; the answer brings it to disk, which may take its time.
@@ -134,7 +134,7 @@ class EnergyCounters:
         """
         if self._file is None:
             return lambda: None
-        return self._file.saving(replace(self._counters, ever=self.ever, clock=self._clock))
+        return self._file.saving(replace(self._counters, lifetime=self.lifetime, clock=self._clock))
 
     def save(self) -> None:
         """Bring the counters to disk."""
@@ -151,7 +151,7 @@ class EnergyCounters:
         """Time while nobody counted is unaccounted, where one clock spans it."""
         if self._clock is not None and now > self._clock:
             away = replace(MeterReading.zero(len(self.channels)), unaccounted=now - self._clock)
-            self._meter = EnergyMeter(len(self.channels), start=self.ever + away)
+            self._meter = EnergyMeter(len(self.channels), start=self.lifetime + away)
 
 
 def utc_now() -> str:

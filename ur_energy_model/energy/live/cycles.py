@@ -10,7 +10,8 @@ from typing import Literal
 
 import numpy as np
 
-from ur_energy_model.energy.channels import ArmState, Channels
+from ur_energy_model.energy.arm_state import ArmState
+from ur_energy_model.energy.channels import Channels
 from ur_energy_model.energy.meter import MeterReading
 from ur_energy_model.errors import MissingFieldError
 from ur_energy_model.telemetry.modes import PLAYING

@@ -4,61 +4,28 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from dataclasses import replace
 
 import numpy as np
 
+from ur_energy_model.energy.arm_state import ArmState
 from ur_energy_model.energy.batches import ControllerCounter, merged
 from ur_energy_model.energy.calculator import EnergyCalculator
-from ur_energy_model.energy.channels import ArmState, Channels
+from ur_energy_model.energy.channels import Channels
 from ur_energy_model.energy.live.counters import EnergyCounters, utc_now
-from ur_energy_model.energy.live.cycles import Cycle, CycleCounter, CycleLog, CycleStarts, Trigger
+from ur_energy_model.energy.live.cycles import Cycle, CycleCounter, CycleLog, CycleStarts
+from ur_energy_model.energy.live.options import LiveOptions
+from ur_energy_model.energy.live.residual_monitor import ResidualMonitor
 from ur_energy_model.energy.live.snapshot import Snapshot
 from ur_energy_model.energy.meter import MeterReading
-from ur_energy_model.energy.power_options import FIELDS, PowerOptions
 from ur_energy_model.energy.power_table import PowerTable
-from ur_energy_model.energy.session.standby import ResidualMonitor
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.telemetry.samples import Telemetry
 
-LIVE_FIELDS: tuple[str, ...] = (
-    "timestamp",
-    *FIELDS,
-    "actual_robot_energy_consumed",
-    "actual_robot_braking_energy_dissipated",
-    "runtime_state",
-    "actual_digital_output_bits",
-    "output_int_register_0",
-)
-"""RTDE fields that the estimator reads; what a controller lacks is left out."""
-
 KEPT_CYCLES = 1000
 SETTLE_AFTER = 0.1
 """Samples of this length are accounted for even if nobody looks [s]."""
-
-
-@dataclass(frozen=True)
-class LiveOptions:
-    """How a LiveEstimator works.
-
-    Attributes:
-        power: how powers are found.
-        drift_alarm: mean residual of model minus bus power that raises the alarm [W].
-        drift_time: time constant of that mean [s].
-        cycle_trigger, cycle_output: what starts a cycle, see CycleStarts.
-        state_file: where counters survive a restart; None keeps none.
-        cycle_log: CSV file that collects cycles; None keeps none.
-    """
-
-    power: PowerOptions = field(default_factory=PowerOptions)
-    drift_alarm: float = 5.0
-    drift_time: float = 60.0
-    cycle_trigger: Trigger = "none"
-    cycle_output: int = 0
-    state_file: Path | None = None
-    cycle_log: Path | None = None
 
 
 class LiveEstimator:
@@ -140,7 +107,7 @@ class LiveEstimator:
         if last is None:
             return None
         self._counters.note()
-        reading, metered = self._counters.ever, self._counters.metered
+        reading, metered = self._counters.lifetime, self._counters.metered
         passed = metered - self._shown.get(viewer, metered)
         self._shown[viewer] = metered
         power = passed.net / passed.accounted if passed.accounted > 0 else last.power[-1]
@@ -153,7 +120,7 @@ class LiveEstimator:
             qd=samples.columns["actual_qd"][-1],
             power=power,
             since_reset=self._counters.since_reset,
-            ever=reading,
+            lifetime=reading,
             state=ArmState(int(last.states[-1])),
             robot_mode=_code(samples, "robot_mode"),
             safety_mode=_code(samples, "safety_mode"),
@@ -290,7 +257,7 @@ class LiveEstimator:
                 self._cycle.observe(float(total[part].max()))
 
     def _begin_cycle(self, time: float) -> None:
-        done = self._cycle.begin(time, self._counters.ever)
+        done = self._cycle.begin(time, self._counters.lifetime)
         if done is None:
             return
         self.cycles.append(done)

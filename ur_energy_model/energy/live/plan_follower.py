@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ur_energy_model.energy.channels import ArmState
+from ur_energy_model.energy.arm_state import ArmState
 from ur_energy_model.energy.live.snapshot import Snapshot
 from ur_energy_model.energy.meter import MeterReading
 from ur_energy_model.energy.prediction import PlanEnergy
@@ -41,15 +41,15 @@ class PlanFollower:
             if now - self._expected_since > EXPECTED_WITHIN:
                 self._plan = None
             elif moving:
-                before = snapshot.ever if self._before is None else self._before
+                before = snapshot.lifetime if self._before is None else self._before
                 self._start = (now, before)
-            self._before = snapshot.ever
+            self._before = snapshot.lifetime
             return None
         if moving:
             self._rest = None
             return None
         if self._rest is None:
-            self._rest = (now, snapshot.ever)
+            self._rest = (now, snapshot.lifetime)
         began, reading = self._start
         if now - self._rest[0] < AT_REST or self._rest[0] - began < NEARLY * self._plan.duration:
             return None

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ur_energy_model.energy.channels import ArmState, Channels
+from ur_energy_model.energy.arm_state import ArmState
+from ur_energy_model.energy.channels import Channels
 from ur_energy_model.energy.meter import MeterReading
 from ur_energy_model.typing import Array
 
@@ -18,7 +19,7 @@ class Snapshot:
         time: controller time of the last sample [s].
         q, qd: last joint positions and velocities [n], rad, rad/s; q is None where unknown.
         power: mean powers since the viewer's previous snapshot [W].
-        since_reset, ever: energies [J].
+        since_reset, lifetime: energies [J].
         state: what the arm does.
         robot_mode, safety_mode: RTDE codes, None where unknown.
         bus_measured: whether the bus power is a measurement.
@@ -42,7 +43,7 @@ class Snapshot:
     qd: Array
     power: Array
     since_reset: MeterReading
-    ever: MeterReading
+    lifetime: MeterReading
     state: ArmState
     robot_mode: int | None
     safety_mode: int | None

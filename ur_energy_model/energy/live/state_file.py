@@ -26,6 +26,8 @@ from ur_energy_model.errors import InputError
 from ur_energy_model.files import new_file
 
 SCHEMA = 1
+KEYS = {"lifetime": "ever", "reset": "reset", "interval": "interval"}
+"""Keys of the readings in the file, by attribute of `Counters`."""
 
 
 @dataclass(frozen=True)
@@ -33,16 +35,16 @@ class Counters:
     """Energy counted since ever, and where the other counters began.
 
     Attributes:
-        ever: since the state file exists.
-        reset: value of `ever` at the last reset.
-        interval: value of `ever` at the last interval reading.
+        lifetime: since the state file was created.
+        reset: value of `lifetime` at the last reset.
+        interval: value of `lifetime` at the last interval reading.
         clock: controller time of the last sample [s], None where there was none.
         controller_energy: of the controller's own counter since ever [J].
         reset_time: ISO 8601, when the counters were reset.
         reset_reason: why.
     """
 
-    ever: MeterReading
+    lifetime: MeterReading
     reset: MeterReading
     interval: MeterReading
     clock: float | None
@@ -58,7 +60,7 @@ class Counters:
     @property
     def since_reset(self) -> MeterReading:
         """Energy since the last reset."""
-        return self.ever - self.reset
+        return self.lifetime - self.reset
 
 
 class StateFile:
@@ -109,11 +111,11 @@ class StateFile:
             names = tuple(content["names"])
             self._sequence = int(content["sequence"])
             clock = content["clock"]
-            ever, reset, interval = (
-                _reading(content[key], len(names)) for key in ("ever", "reset", "interval")
+            lifetime, reset, interval = (
+                _reading(content[key], len(names)) for key in KEYS.values()
             )
             counters = Counters(
-                ever,
+                lifetime,
                 reset,
                 interval,
                 clock=None if clock is None else float(clock),
@@ -137,7 +139,7 @@ class StateFile:
         adopt = self._channels.adopt
         return replace(
             counters,
-            ever=adopt(counters.ever, names),
+            lifetime=adopt(counters.lifetime, names),
             reset=adopt(counters.reset, names),
             interval=adopt(counters.interval, names),
         )
@@ -159,7 +161,7 @@ class StateFile:
             "reset_reason": counters.reset_reason,
             "clock": counters.clock,
             "names": self._channels.names,
-            **{key: _plain(getattr(counters, key)) for key in ("ever", "reset", "interval")},
+            **{key: _plain(getattr(counters, name)) for name, key in KEYS.items()},
         }
         return lambda: self._replace(content)
 
@@ -180,15 +182,15 @@ class StateFile:
         finally:
             os.close(folder)
 
-    def note(self, ever: MeterReading, clock: float | None) -> None:
+    def note(self, lifetime: MeterReading, clock: float | None) -> None:
         """Journal the counters since ever: a few microseconds, safe against a kill."""
         self._sequence += 1
         payload = _slot(len(self._channels)).pack(
             self._sequence,
-            *ever.net,
-            *ever.consumed,
-            ever.accounted,
-            ever.unaccounted,
+            *lifetime.net,
+            *lifetime.consumed,
+            lifetime.accounted,
+            lifetime.unaccounted,
             float("nan") if clock is None else clock,
         )
         record = payload + struct.pack("<I", zlib.crc32(payload))
@@ -214,7 +216,7 @@ class StateFile:
             clock = values[-1]
             counters = replace(
                 counters,
-                ever=MeterReading(
+                lifetime=MeterReading(
                     np.array(values[:n]), np.array(values[n : 2 * n]), values[-3], values[-2]
                 ),
                 clock=None if np.isnan(clock) else clock,

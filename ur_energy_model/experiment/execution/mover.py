@@ -248,7 +248,7 @@ def _follow(
         if stopping:
             pace = max(0.0, pace - order.pace * step / STOP_SECONDS)
         where = min(where + pace * step, trajectory.duration)
-        q = trajectory.at(where)[0][0].tolist()
+        q = trajectory.sample(where)[0][0].tolist()
         if not control.servoJ(q, 0.0, 0.0, period, LOOKAHEAD_TIME, GAIN):
             return MoverReport("failed", where, "the controller takes no more set points")
         if not stopping:

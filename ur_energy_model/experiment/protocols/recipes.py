@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from ur_energy_model.energy.recorded import estimate
+from ur_energy_model.energy.recording_energy import estimate_energy
 from ur_energy_model.experiment.protocols.protocol import Outcome, ProtocolRun, Row
 from ur_energy_model.experiment.protocols.published import published_results
 from ur_energy_model.experiment.runnable import RepeatedMotion, Runnable
 from ur_energy_model.identification.dynamics.base_parameter_bags import identify_base_parameters
-from ur_energy_model.identification.payload.payload_bags import payload_difference
+from ur_energy_model.identification.payload.payload_identification import payload_difference
 from ur_energy_model.identification.pipeline import Identification, identify
 from ur_energy_model.trajectory.motions import Sinusoids
 from ur_energy_model.trajectory.planner import Planner
@@ -53,7 +53,7 @@ def s0(session: ProtocolRun, published: Mapping[str, Any]) -> Outcome:
         bags[:1], session.robot, validate=bags[1:], friction="power_flow", progress=session.progress
     )
     found.model.save(session.folder / "model.yaml")
-    energies = estimate(found.model, bags[1])
+    energies = estimate_energy(found.model, bags[1])
     burned = energies.supply - energies.electrical.sum() - energies.driver - energies.standby
     if burned > _MUCH_BURNED * energies.supply:
         session.warnings.append(

@@ -8,22 +8,19 @@ from pathlib import Path
 import numpy as np
 
 from ur_energy_model.energy.calculator import EnergyCalculator
-from ur_energy_model.energy.checks import check_model
 from ur_energy_model.energy.power_options import FIELDS, MEASURED_FIELDS, Method, PowerOptions
-from ur_energy_model.energy.recorded import calculated
+from ur_energy_model.energy.recording_checks import check_model
+from ur_energy_model.energy.recording_energy import recording_powers
 from ur_energy_model.errors import MissingFieldError
 from ur_energy_model.identification.dynamics.setups import estimate_setups
-from ur_energy_model.identification.evaluation.comparison import (
-    Setups,
-    compare,
-    compare_target_torque,
-)
-from ur_energy_model.identification.evaluation.metrics import (
+from ur_energy_model.identification.evaluation.comparison import compare, compare_target_torque
+from ur_energy_model.identification.evaluation.error_statistics import (
     ErrorStatistics,
     IntervalStatistics,
-    Metrics,
-    PowerStatistics,
 )
+from ur_energy_model.identification.evaluation.metrics import Metrics
+from ur_energy_model.identification.evaluation.power_statistics import PowerStatistics
+from ur_energy_model.identification.evaluation.recording_setups import RecordingSetups
 from ur_energy_model.identification.evaluation.session_anchor import anchored_friction, session_json
 from ur_energy_model.identification.recording import Recording, read_recording
 from ur_energy_model.model.energy_model import EnergyModel
@@ -68,7 +65,7 @@ def read_for_comparison(
     *,
     payload: Payload | None = None,
     progress: Progress | None = None,
-) -> tuple[Recording, Setups]:
+) -> tuple[Recording, RecordingSetups]:
     """A recording and its own setups, as `compare` takes them; close the recording afterwards.
 
     Raises:
@@ -78,10 +75,12 @@ def read_for_comparison(
     check_model(model, robot, bag)
     recording = read_recording(bag, robot, progress=progress)
     _, estimate = estimate_setups([recording], [recording], robot, None)
-    return recording, Setups(robot, recording.info, estimate, None, model.setup, payload)
+    return recording, RecordingSetups(robot, recording.info, estimate, None, model.setup, payload)
 
 
-def measure(model: EnergyModel, recording: Recording, setups: Setups, *, anchor: bool) -> Metrics:
+def measure(
+    model: EnergyModel, recording: Recording, setups: RecordingSetups, *, anchor: bool
+) -> Metrics:
     """METRICS of a recording under a model, the recording's setups known."""
     n = model.dof
     if anchor:
@@ -129,7 +128,7 @@ def measure(model: EnergyModel, recording: Recording, setups: Setups, *, anchor:
     )
 
 
-def session_of(model: EnergyModel, bag: str | Path) -> Session:
+def identify_session(model: EnergyModel, bag: str | Path) -> Session:
     """The session that a recording shows: standby at standstill, friction in its first motion.
 
     Raises:
@@ -159,7 +158,7 @@ def power_statistics(
     calculator = EnergyCalculator(model, model.description(), options)
     statistics = PowerStatistics(calculator.channels)
     try:
-        for table in calculated(calculator, bag, fields=fields):
+        for table in recording_powers(calculator, bag, fields=fields):
             statistics.add(table)
     except MissingFieldError:  # the recording lacks what this method needs
         statistics = PowerStatistics(calculator.channels)

@@ -18,11 +18,11 @@ import numpy as np
 
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.errors import IdentificationError
-from ur_energy_model.identification.evaluation.comparison import Setups
+from ur_energy_model.identification.evaluation.recording_setups import RecordingSetups
 from ur_energy_model.identification.friction.torque_constants import ARM_SPREAD, JOINT_SPREAD
-from ur_energy_model.identification.payload.columns import PayloadColumns
+from ur_energy_model.identification.payload.payload_columns import PayloadColumns
 from ur_energy_model.identification.payload.payload_fit import PayloadFit
-from ur_energy_model.identification.payload.priors import size_prior
+from ur_energy_model.identification.payload.payload_priors import size_prior
 from ur_energy_model.identification.recording import Recording
 from ur_energy_model.identification.regression.signals import FilteredMotion, NarrowFilter
 from ur_energy_model.model.energy_model import EnergyModel
@@ -83,7 +83,7 @@ def check_payloads(
     model: EnergyModel,
     robot: RobotDescription,
     recordings: Sequence[Recording],
-    setups: Sequence[Setups],
+    setups: Sequence[RecordingSetups],
 ) -> tuple[PayloadCheck, ...]:
     """Payload of each recording beside the one its torques were computed with.
 
@@ -129,7 +129,7 @@ def check_payloads(
     return tuple(out)
 
 
-def with_payload_found(
+def fit_with_payload(
     fit: Callable[[Payload | None], Fitted],
     check: Callable[[Fitted, Payload | None], tuple[PayloadCheck, ...]],
     payload: Payload | str | None,

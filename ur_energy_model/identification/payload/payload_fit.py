@@ -12,17 +12,16 @@ payload_solver.py how it is solved.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.errors import IdentificationError, InputError
 from ur_energy_model.identification.dynamics.inertia import possible_inertia
 from ur_energy_model.identification.friction.current_fit import SHORTEST_MOTION
-from ur_energy_model.identification.payload.columns import BODY, STATIC, PayloadColumns
-from ur_energy_model.identification.payload.priors import another_recording, stated_prior
-from ur_energy_model.identification.payload.solver import PayloadSolution, PayloadSolver
+from ur_energy_model.identification.payload.payload_columns import BODY, STATIC, PayloadColumns
+from ur_energy_model.identification.payload.payload_estimate import PayloadEstimate
+from ur_energy_model.identification.payload.payload_priors import another_recording, stated_prior
+from ur_energy_model.identification.payload.payload_solver import PayloadSolution, PayloadSolver
 from ur_energy_model.identification.regression.blocked_gram import BlockedGram
 from ur_energy_model.identification.regression.joint_grams import joint_grams
 from ur_energy_model.identification.regression.signals import FilteredMotion, NarrowFilter
@@ -44,44 +43,6 @@ both ways of power flow, assumed."""
 _LEAST_MASS = 0.01
 _SEEN = 3.0
 """Standard deviations of mass from which a centre of mass is told."""
-
-
-@dataclass(frozen=True)
-class PayloadEstimate:
-    """What the flange carries.
-
-    Attributes:
-        payload: mass, centre of mass (flange frame), inertia (possible, mostly a guess).
-        shown_mass: kg, as the currents show it: below zero where they ask for less than the bare
-            links do, which `payload` cannot hold.
-        mass_std: kg; correlated residuals, and errors of links and torque constants, allowed for.
-        center_std: [3], m; NaN where the mass is too small to have a centre.
-        torque_rms: residual per joint [n], N m, joint side, of the model as it is with the payload
-            found (and with calibrated torque constants); NaN for joints that did not move.
-        misfit: that residual over the one of the model's own recordings, median over joints; NaN
-            where the model does not say.
-        torque_constants: [n], N m/A, motor side, as links and payload together show them.
-        torque_constants_std: [n], N m/A.
-        calibration: what is known of links and drives after this recording.
-        samples: torque samples used, joints counted one by one.
-    """
-
-    payload: Payload
-    shown_mass: float
-    mass_std: float
-    center_std: Array
-    torque_rms: Array
-    misfit: float
-    torque_constants: Array
-    torque_constants_std: Array
-    calibration: PayloadCalibration
-    samples: int
-
-    @property
-    def interval(self) -> tuple[float, float]:
-        """95 % interval of `shown_mass` [kg]."""
-        half = CONFIDENCE * self.mass_std
-        return self.shown_mass - half, self.shown_mass + half
 
 
 class PayloadFit:
@@ -219,39 +180,3 @@ class PayloadFit:
         known = [value / usual for value, usual in zip(rms, own, strict=True) if usual > 0]
         known = [value for value in known if np.isfinite(value)]
         return float(np.median(known)) if known else float("nan")
-
-
-def with_torque_constants(model: EnergyModel, estimate: PayloadEstimate) -> EnergyModel:
-    """The model with calibrated torque constants; friction, found in amperes, scales along.
-
-    What was learned of links and drives goes along for later payload identifications.
-    """
-    joints = []
-    for joint, value, std in zip(
-        model.joints, estimate.torque_constants, estimate.torque_constants_std, strict=True
-    ):
-        scale = float(value) / joint.torque_constant
-        friction = replace(
-            joint.friction,
-            parameters={name: scale * number for name, number in joint.friction.parameters.items()},
-        )
-        covariance = joint.current_covariance.copy()
-        if covariance.size and covariance[0, 0] > 0:
-            factor = float(std / value**2) / np.sqrt(covariance[0, 0])
-            covariance[0] *= factor
-            covariance[:, 0] *= factor
-        joints.append(
-            replace(
-                joint,
-                torque_constant=float(value),
-                friction=friction,
-                current_covariance=covariance,
-                std={**joint.std, "torque_constant": float(std)},
-                source={**joint.source, "torque_constant": "known_payload"},
-            )
-        )
-    return replace(
-        model,
-        joints=tuple(joints),
-        payload_calibration=estimate.calibration.with_calibrated_drives(),
-    )

@@ -11,8 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ur_energy_model.identification.power.columns import breaking_away, power_columns, power_rows
-from ur_energy_model.identification.power.structure import PHYSICAL, Structure, common, free
+from ur_energy_model.identification.power.power_columns import (
+    breaking_away,
+    power_columns,
+    power_rows,
+)
+from ur_energy_model.identification.power.power_structures import PHYSICAL, Structure, common, free
 from ur_energy_model.identification.regression.blocked_gram import (
     BlockedGram,
     cross_validate,

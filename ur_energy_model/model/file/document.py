@@ -53,7 +53,7 @@ def document(model: EnergyModel) -> dict[str, Any]:
             "driver_std": {"value": _number(bus.std.get("driver", 0.0)), "unit": "W/A"},
             "driver": {"unit": "W/A", **dict(zip(names, _numbers(bus.driver), strict=True))},
             "inductance": {"unit": "H", **dict(zip(names, _numbers(bus.inductance), strict=True))},
-            "storage": {"value": _number(bus.storage), "unit": "J"},
+            "storage": {"value": _number(bus.capacitor_energy), "unit": "J"},
             "floor": {"value": _number(bus.floor), "unit": "W"},
             "residual": {
                 "value": None if np.isnan(bus.residual) else _number(bus.residual),

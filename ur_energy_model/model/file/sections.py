@@ -75,7 +75,7 @@ def read_bus(node: YamlTree, joints: tuple[str, ...]) -> BusModel:
             standby=standby,
             driver=each(keys["driver"], joints, loss, spread),
             inductance=each(keys["inductance"], joints, inductance),
-            storage=keys.read("storage", with_unit(ranges.STORAGE), 0.0),
+            capacitor_energy=keys.read("storage", with_unit(ranges.CAPACITOR_ENERGY), 0.0),
             floor=floor,
             std=found.std,
             errors=np.array([row(item) for item in keys["errors"].items()]),

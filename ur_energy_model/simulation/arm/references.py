@@ -96,7 +96,7 @@ class MotionReference:
 
     def _fill(self, rate: float, count: int) -> None:
         """The next states at equal steps of `rate` s along the motion."""
-        self._buffer = list(self.motion.at(self.elapsed + rate * np.arange(float(count))))
+        self._buffer = list(self.motion.sample(self.elapsed + rate * np.arange(float(count))))
         self._next, self._rate = 0, rate
 
 

@@ -81,7 +81,7 @@ class SimulatedArm:
         self._dt = 1.0 / self.rate
         self._cycle = 0
         self._setup_of_plant = Setup(setup.gravity, setup.payload if carried is None else carried)
-        q = motion.at(np.zeros(1))[0][0].copy()
+        q = motion.sample(np.zeros(1))[0][0].copy()
         self._plant = Plant(robot, self.parameters, self._setup_of_plant, q)
         self._controller = JointController(robot, self.parameters, setup, controller)
         self._supervisor = Supervisor(self._planner(), motion, q)

@@ -242,7 +242,7 @@ class Supervisor:
         if self._own is not None:
             return
         self._own = MotionReference(self._motion, loop=True)
-        start = self._motion.at(np.zeros(1))[0][0]
+        start = self._motion.sample(np.zeros(1))[0][0]
         self._brake(then=[cmd.MoveJ(start, **APPROACH), self._own])
 
     def _end_program(self, *, paused: bool) -> None:

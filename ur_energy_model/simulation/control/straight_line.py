@@ -10,7 +10,7 @@ from scipy.interpolate import CubicSpline
 
 from ur_energy_model.simulation.arm.tool import pose_vector
 from ur_energy_model.simulation.control.kinematics import ArmKinematics, matrix_of
-from ur_energy_model.trajectory.trapezoid import Trapezoid
+from ur_energy_model.trajectory.profiles import Trapezoid
 from ur_energy_model.typing import Array
 
 SPACING, TURN = 0.01, 0.1
@@ -44,10 +44,10 @@ class StraightLine:
         """Of the move [s]."""
         return self._profile.duration
 
-    def at(self, time: Array) -> tuple[Array, Array, Array]:
+    def sample(self, time: Array) -> tuple[Array, Array, Array]:
         """Joint position, velocity and acceleration [samples, n] at times from the start."""
         way, speed, acceleration = (
-            values[:, None] / self._way for values in self._profile.at(np.asarray(time))
+            values[:, None] / self._way for values in self._profile.sample(np.asarray(time))
         )
         q, slope, bend = (self._path(way[:, 0], order) for order in range(3))
         return q, slope * speed, bend * speed**2 + slope * acceleration

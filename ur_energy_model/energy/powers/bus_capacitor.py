@@ -13,7 +13,7 @@ import numpy as np
 from ur_energy_model.typing import Array
 
 
-class SupplyStore:
+class BusCapacitor:
     """Power at the supply, batch by batch.
 
     Args:

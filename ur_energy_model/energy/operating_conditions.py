@@ -12,7 +12,7 @@ from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.typing import Array
 
 
-class Conditions:
+class OperatingConditions:
     """The newest values that telemetry tells.
 
     Attributes:
@@ -28,7 +28,7 @@ class Conditions:
         self.temperature: Array | None = None
         self._told = False
 
-    def adopt(self, earlier: Conditions) -> None:
+    def adopt(self, earlier: OperatingConditions) -> None:
         """Take over what another model's conditions were told of."""
         self.speed_scaling, self.temperature = earlier.speed_scaling, earlier.temperature
         if earlier._told:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ur_energy_model.energy.gaps import DEFAULT_GAP_LIMIT, bridged_steps
-from ur_energy_model.energy.powers.alignment import SpeedAlignment, backward_difference
+from ur_energy_model.energy.powers.speed_alignment import SpeedAlignment, backward_difference
 
 TIME = 100.0 + 0.002 * np.arange(1000)
 STEPS = bridged_steps(TIME)

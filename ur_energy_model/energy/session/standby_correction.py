@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from ur_energy_model.energy.channels import ArmState, Channels
-from ur_energy_model.energy.power_table import Credit
-from ur_energy_model.energy.session.standby import Standby
+from ur_energy_model.energy.arm_state import ArmState
+from ur_energy_model.energy.channels import Channels
+from ur_energy_model.energy.power_table import EnergyCorrection
+from ur_energy_model.energy.session.standby_tracker import Standby
 from ur_energy_model.typing import Array, Indices
 
 
-class AnchorCredit:
+class StandbyCorrection:
     """Corrects the time that was counted with the model's standby power, once.
 
     Args:
@@ -24,7 +25,7 @@ class AnchorCredit:
         self._seconds = np.zeros(len(ArmState))
         self._done = False
 
-    def __call__(self, steps: Array, states: Indices, standby: Standby) -> Credit | None:
+    def __call__(self, steps: Array, states: Indices, standby: Standby) -> EnergyCorrection | None:
         """The correction, with the samples at which the session is anchored; else None.
 
         Args:
@@ -48,4 +49,4 @@ class AnchorCredit:
         deviation = np.zeros(len(columns))
         deviation[-1] = (float(standby.std[anchor]) - self._spread) * seconds.sum()
         payers = (columns.arm["total"], columns.arm["standby"])
-        return Credit(anchor, payers, credit, deviation)
+        return EnergyCorrection(anchor, payers, credit, deviation)

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ur_energy_model.energy.powers.alignment import backward_difference
+from ur_energy_model.energy.powers.speed_alignment import backward_difference
 from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.typing import Array, Mask
 

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from ur_energy_model.energy.gaps import bridged_steps
-from ur_energy_model.energy.session.standby import ResidualMonitor, RunningMean, StandbyTracker
+from ur_energy_model.energy.live.residual_monitor import ResidualMonitor
+from ur_energy_model.energy.session.running_mean import RunningMean
+from ur_energy_model.energy.session.standby_tracker import StandbyTracker
 
 
 def test_a_running_mean_is_unbiased_from_the_first_value() -> None:

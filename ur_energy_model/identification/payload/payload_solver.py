@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ur_energy_model.identification.payload.columns import BODY, STATIC, PayloadColumns
+from ur_energy_model.identification.payload.payload_columns import BODY, STATIC, PayloadColumns
 from ur_energy_model.model.payload_calibration import PayloadCalibration
 from ur_energy_model.typing import Array
 

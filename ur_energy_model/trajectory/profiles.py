@@ -1,8 +1,9 @@
-"""Motion along a line with trapezoidal speed, the profile of the controller's own moves."""
+"""Speed profiles of moves from rest to rest along a line: trapezoid and cycloid."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -40,7 +41,7 @@ class Trapezoid:
             return 0.0
         return self.distance / self.peak + self.ramp
 
-    def at(self, t: Array) -> tuple[Array, Array, Array]:
+    def sample(self, t: Array) -> tuple[Array, Array, Array]:
         """Way, speed and acceleration at times from the start [samples]; at rest outside."""
         end, ramp, peak = self.duration, self.ramp, self.peak
         t = np.clip(t, 0.0, end)
@@ -61,3 +62,43 @@ class Trapezoid:
         inside = (t > 0.0) & (t < end)
         rate = np.where(rising, self.acceleration, np.where(falling, -self.acceleration, 0.0))
         return way, speed, np.where(inside, rate, 0.0)
+
+
+class Profile(Protocol):
+    """Way along a straight joint-space segment, from 0 to `distance`."""
+
+    @property
+    def distance(self) -> float:
+        """Length of the way."""
+        ...
+
+    @property
+    def duration(self) -> float:
+        """From rest to rest [s]."""
+        ...
+
+    def sample(self, t: Array, /) -> tuple[Array, Array, Array]:
+        """Way, speed and acceleration [samples]."""
+        ...
+
+
+@dataclass(frozen=True)
+class Cycloid:
+    """Rest to rest with cycloidal interpolation (Battistini et al.): smooth in acceleration.
+
+    Attributes:
+        distance: any unit u.
+        duration: s.
+    """
+
+    distance: float
+    duration: float
+
+    def sample(self, t: Array) -> tuple[Array, Array, Array]:
+        """Way, speed and acceleration at times from the start [samples]; at rest outside."""
+        share = np.clip(t / self.duration, 0.0, 1.0)
+        angle = 2 * np.pi * share
+        way = self.distance * (share - np.sin(angle) / (2 * np.pi))
+        speed = self.distance / self.duration * (1.0 - np.cos(angle))
+        rate = self.distance / self.duration**2 * 2 * np.pi * np.sin(angle)
+        return way, speed, rate

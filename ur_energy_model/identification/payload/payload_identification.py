@@ -11,7 +11,8 @@ import numpy as np
 
 from ur_energy_model.errors import IdentificationError
 from ur_energy_model.identification.dynamics.setup_estimation import estimate_setup_and_inertia
-from ur_energy_model.identification.payload.payload_fit import PayloadEstimate, PayloadFit
+from ur_energy_model.identification.payload.payload_estimate import PayloadEstimate
+from ur_energy_model.identification.payload.payload_fit import PayloadFit
 from ur_energy_model.identification.recording import Recording, read_recording
 from ur_energy_model.identification.regression.signals import FilteredMotion, NarrowFilter
 from ur_energy_model.model.energy_model import EnergyModel
@@ -35,7 +36,7 @@ class RecordedMotions:
 
 
 @dataclass(frozen=True)
-class BagPayload:
+class IdentifiedPayload:
     """Payload of a bag.
 
     Attributes:
@@ -61,7 +62,7 @@ def identify_payload(
     known_mass: float | None = None,
     empty: str | Path | None = None,
     progress: Progress | None = None,
-) -> BagPayload:
+) -> IdentifiedPayload:
     """Payload that the currents of a bag show.
 
     Args:
@@ -86,7 +87,7 @@ def identify_payload(
     found = _identified(
         model, bag, description, known_mass=known_mass, calibration=calibration, progress=progress
     )
-    return BagPayload(
+    return IdentifiedPayload(
         found.estimate,
         found.gravity,
         found.gravity_source,
@@ -104,7 +105,7 @@ def _identified(
     empty: bool = False,
     calibration: PayloadCalibration | None = None,
     progress: Progress | None = None,
-) -> BagPayload:
+) -> IdentifiedPayload:
     with closing(read_recording(bag, description, progress=progress)) as recording:
         recording.quality.require_usable()
         if len(recording.quality.payloads) > 1:
@@ -120,7 +121,7 @@ def _identified(
         estimate = fit.estimate(RecordedMotions(recording), NarrowFilter(recording.cutoff))
         given = known_mass if known_mass is not None else 0.0 if empty else None
         warnings = tuple(_warnings(bag, estimate, told, given))
-        return BagPayload(estimate, gravity, source, told, warnings)
+        return IdentifiedPayload(estimate, gravity, source, told, warnings)
 
 
 def _warnings(

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ur_energy_model.energy.conditions import Conditions
+from ur_energy_model.energy.operating_conditions import OperatingConditions
 from ur_energy_model.energy.powers.differentiator import Differentiator
 from ur_energy_model.model.drive import Prediction
 from ur_energy_model.model.dynamics import ArmDynamics
@@ -33,7 +33,9 @@ class MotionPowers:
         conditions: the setup until a payload is told; brought up to date.
     """
 
-    def __init__(self, model: EnergyModel, robot: RobotDescription, conditions: Conditions) -> None:
+    def __init__(
+        self, model: EnergyModel, robot: RobotDescription, conditions: OperatingConditions
+    ) -> None:
         self.model, self.robot, self.conditions = model, robot, conditions
         self._slope = Differentiator(robot.dof, ACCELERATION_CUTOFF)
         self._dynamics: ArmDynamics | None = None

@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from ur_energy_model.energy.gaps import GapRule
-from ur_energy_model.energy.powers.measured import MeasuredPowers
-from ur_energy_model.energy.powers.supply import SupplyStore
+from ur_energy_model.energy.powers.bus_capacitor import BusCapacitor
+from ur_energy_model.energy.powers.measured_powers import MeasuredPowers
 from ur_energy_model.identification.recording import Recording
 from ur_energy_model.model.energy_model import EnergyModel
 
@@ -26,7 +26,7 @@ _ALIKE = 10.0
 """Samples in a row whose errors are alike and count as one."""
 
 
-def with_storage(model: EnergyModel, recordings: Sequence[Recording]) -> EnergyModel:
+def with_capacitor_energy(model: EnergyModel, recordings: Sequence[Recording]) -> EnergyModel:
     """The model with the capacity that explains bus power best while and after drives give back.
 
     Where no drive gave back so much that it shows, the bus is taken to keep TYPICAL energy.
@@ -42,7 +42,7 @@ def with_storage(model: EnergyModel, recordings: Sequence[Recording]) -> EnergyM
         if not recording.power.rests:
             continue
         powers, gaps = MeasuredPowers(model), GapRule()
-        stores = [SupplyStore(float(capacity), model.bus.floor) for capacity in CAPACITIES]
+        stores = [BusCapacitor(float(capacity), model.bus.floor) for capacity in CAPACITIES]
         for time, speed, current, watts in recording.supply():
             steps = gaps(time).bridged
             demand = powers(steps, speed, current).demand
@@ -51,4 +51,4 @@ def with_storage(model: EnergyModel, recordings: Sequence[Recording]) -> EnergyM
     residual = model.bus.residual
     weight = 1.0 / (_ALIKE * residual**2) if residual > 0 else 0.0
     best = int(np.argmin(weight * errors + unlikely))
-    return replace(model, bus=replace(model.bus, storage=float(CAPACITIES[best])))
+    return replace(model, bus=replace(model.bus, capacitor_energy=float(CAPACITIES[best])))

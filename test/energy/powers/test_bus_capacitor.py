@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ur_energy_model.energy.gaps import bridged_steps
-from ur_energy_model.energy.powers.supply import SupplyStore
+from ur_energy_model.energy.powers.bus_capacitor import BusCapacitor
 
 STEP = 0.002
 TIME = 50.0 + STEP * np.arange(1, 1001)
@@ -20,12 +20,12 @@ def braking_arm() -> np.ndarray:
 
 def test_without_a_store_all_that_comes_back_is_burned() -> None:
     demand = braking_arm()
-    np.testing.assert_array_equal(SupplyStore(0.0)(STEPS, demand), np.maximum(demand, 0.0))
+    np.testing.assert_array_equal(BusCapacitor(0.0)(STEPS, demand), np.maximum(demand, 0.0))
 
 
 def test_a_large_store_loses_nothing() -> None:
     demand = braking_arm()
-    store = SupplyStore(1e6)
+    store = BusCapacitor(1e6)
     power = store(STEPS, demand)
     assert (power >= 0.0).all()
     given = STEP * (power - demand).sum()
@@ -35,28 +35,28 @@ def test_a_large_store_loses_nothing() -> None:
 @pytest.mark.parametrize("capacity", [1.0, 5.0])
 def test_a_store_saves_its_capacity_each_time_the_arm_brakes(capacity: float) -> None:
     demand = np.where(np.arange(len(TIME)) % 500 < 100, -200.0, 30.0)  # 40 J back, then 24 J
-    burned = SupplyStore(0.0)(STEPS, demand).sum() * STEP
-    kept = SupplyStore(capacity)(STEPS, demand).sum() * STEP
+    burned = BusCapacitor(0.0)(STEPS, demand).sum() * STEP
+    kept = BusCapacitor(capacity)(STEPS, demand).sum() * STEP
     assert burned - kept == pytest.approx(2 * capacity, rel=1e-6)
 
 
 def test_the_supply_rests_until_the_store_is_used_up() -> None:
     demand = np.full(1000, 50.0)
     demand[:11] = -100.0  # 2 J in ten steps, which last for 20 samples at 50 W
-    power = SupplyStore(3.0)(STEPS, demand)
+    power = BusCapacitor(3.0)(STEPS, demand)
     np.testing.assert_array_equal(power[:30], 0.0)
     np.testing.assert_allclose(power[31:], 50.0)
 
 
 def test_batches_give_the_same_as_the_whole() -> None:
-    demand, store = braking_arm(), SupplyStore(4.0)
-    whole = SupplyStore(4.0)(STEPS, demand)
+    demand, store = braking_arm(), BusCapacitor(4.0)
+    whole = BusCapacitor(4.0)(STEPS, demand)
     parts = [store(STEPS[k : k + 11], demand[k : k + 11]) for k in range(0, len(TIME), 11)]
     np.testing.assert_allclose(np.concatenate(parts), whole)
 
 
 def test_what_was_stored_is_used_up_after_a_gap() -> None:
-    store = SupplyStore(10.0)
+    store = BusCapacitor(10.0)
     store(np.array([0.0, 0.002]), np.array([-100.0, -100.0]))
     assert store.stored > 0.0
     power = store(np.array([0.0]), np.array([50.0]))

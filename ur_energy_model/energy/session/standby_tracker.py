@@ -8,10 +8,11 @@ controller's clock, so that the answer does not depend on how samples are batche
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
+from ur_energy_model.energy.session.running_mean import RunningMean
 from ur_energy_model.typing import Array, Mask
 
 BLOCK = 0.05
@@ -27,38 +28,6 @@ ANCHORED_STD = 0.4
 differ from pose to pose, and standby drifts between one standstill and the next."""
 BLOCK_NOISE = 0.8
 """Standard deviation of a block's mean, where fewer than four were seen [W]."""
-
-
-@dataclass
-class RunningMean:
-    """Exponentially weighted mean and variance that start unbiased.
-
-    Attributes:
-        time_constant: s.
-        mean, variance: of the values so far (0 before the first).
-        elapsed: time observed [s].
-    """
-
-    time_constant: float
-    mean: float = 0.0
-    variance: float = 0.0
-    elapsed: float = 0.0
-
-    def update(self, duration: float, value: float) -> None:
-        """Add a value that held for `duration` [s]."""
-        if duration <= 0:
-            return
-        self.elapsed += duration
-        # An arithmetic mean at first, exponential once a time constant has passed.
-        weight = min(1.0, duration / min(self.elapsed, self.time_constant))
-        delta = value - self.mean
-        self.mean += weight * delta
-        self.variance = (1.0 - weight) * (self.variance + weight * delta * delta)
-
-    @property
-    def std(self) -> float:
-        """Standard deviation of the values."""
-        return math.sqrt(self.variance)
 
 
 @dataclass(frozen=True)
@@ -178,30 +147,3 @@ class StandbyTracker:
         else:
             self._mean.update(duration, energy / duration)
             self._blocks += 1
-
-
-@dataclass
-class ResidualMonitor:
-    """Model minus measured bus power, with a drift alarm on its mean.
-
-    Attributes:
-        alarm: mean residual that raises the alarm [W].
-        time_constant: of the mean [s].
-    """
-
-    alarm: float = 5.0
-    time_constant: float = 60.0
-    statistics: RunningMean = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.statistics = RunningMean(self.time_constant)
-
-    def update(self, duration: float, residual: float) -> None:
-        """Add the mean residual of a stretch of samples [W], `duration` long [s]."""
-        self.statistics.update(duration, residual)
-
-    @property
-    def drifting(self) -> bool:
-        """Whether the mean residual exceeds the alarm after at least one time constant."""
-        settled = self.statistics.elapsed >= self.time_constant
-        return settled and abs(self.statistics.mean) > self.alarm

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ur_energy_model.trajectory.trapezoid import Trapezoid
+from ur_energy_model.trajectory.profiles import Trapezoid
 
 positive = st.floats(0.05, 10.0)
 
@@ -15,7 +15,7 @@ positive = st.floats(0.05, 10.0)
 @given(positive, positive, positive)
 def test_it_covers_the_distance_within_its_limits_from_rest_to_rest(distance, speed, acceleration):
     profile = Trapezoid(distance, speed, acceleration)
-    way, pace, rate = profile.at(np.linspace(0.0, profile.duration, 400))
+    way, pace, rate = profile.sample(np.linspace(0.0, profile.duration, 400))
     assert way[0] == pytest.approx(0.0)
     assert way[-1] == pytest.approx(distance)
     assert pace[[0, -1]] == pytest.approx(0.0, abs=1e-9)
@@ -28,7 +28,7 @@ def test_it_covers_the_distance_within_its_limits_from_rest_to_rest(distance, sp
 def test_speed_and_way_are_integrals(distance, speed, acceleration):
     profile = Trapezoid(distance, speed, acceleration)
     t = np.linspace(0.0, profile.duration, 4001)
-    way, pace, _ = profile.at(t)
+    way, pace, _ = profile.sample(t)
     integral = np.concatenate([[0.0], np.cumsum(0.5 * (pace[1:] + pace[:-1]) * np.diff(t))])
     # The trapezoidal rule misses at most the corner of one step at each of the four kinks.
     assert np.abs(integral - way).max() < 4 * profile.peak * t[1]
@@ -43,7 +43,7 @@ def test_a_short_way_never_reaches_full_speed():
 def test_no_way_takes_no_time():
     profile = Trapezoid(0.0, 1.0, 1.0)
     assert profile.duration == 0.0
-    way, pace, rate = profile.at(np.array([0.0, 1.0]))
+    way, pace, rate = profile.sample(np.array([0.0, 1.0]))
     assert not way.any()
     assert not pace.any()
     assert not rate.any()

@@ -28,7 +28,7 @@ ARM_COLUMNS = (
 
 
 @contextmanager
-def power_series(path: str | Path, channels: Channels) -> Iterator[PowerSeries]:
+def new_power_csv(path: str | Path, channels: Channels) -> Iterator[PowerCsv]:
     """A file of powers, which is there only when all of it was written.
 
     Raises:
@@ -36,14 +36,14 @@ def power_series(path: str | Path, channels: Channels) -> Iterator[PowerSeries]:
     """
     try:
         with new_file(path) as file:
-            yield PowerSeries(file, channels)
+            yield PowerCsv(file, channels)
     except OSError as error:
         raise InputError(
             path, f"cannot be written ({error.strerror})", "choose another place for --csv"
         ) from error
 
 
-class PowerSeries:
+class PowerCsv:
     """Rows of powers, in order of time.
 
     Args:

@@ -1,0 +1,42 @@
+"""Options of the live estimator, and the telemetry that it reads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ur_energy_model.energy.live.cycles import Trigger
+from ur_energy_model.energy.power_options import FIELDS, PowerOptions
+
+LIVE_FIELDS: tuple[str, ...] = (
+    "timestamp",
+    *FIELDS,
+    "actual_robot_energy_consumed",
+    "actual_robot_braking_energy_dissipated",
+    "runtime_state",
+    "actual_digital_output_bits",
+    "output_int_register_0",
+)
+"""RTDE fields that the estimator reads; what a controller lacks is left out."""
+
+
+@dataclass(frozen=True)
+class LiveOptions:
+    """How a LiveEstimator works.
+
+    Attributes:
+        power: how powers are found.
+        drift_alarm: mean residual of model minus bus power that raises the alarm [W].
+        drift_time: time constant of that mean [s].
+        cycle_trigger, cycle_output: what starts a cycle, see CycleStarts.
+        state_file: where counters survive a restart; None keeps none.
+        cycle_log: CSV file that collects cycles; None keeps none.
+    """
+
+    power: PowerOptions = field(default_factory=PowerOptions)
+    drift_alarm: float = 5.0
+    drift_time: float = 60.0
+    cycle_trigger: Trigger = "none"
+    cycle_output: int = 0
+    state_file: Path | None = None
+    cycle_log: Path | None = None

@@ -1,0 +1,34 @@
+"""Mean difference between modelled and measured bus power, with a drift alarm."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ur_energy_model.energy.session.running_mean import RunningMean
+
+
+@dataclass
+class ResidualMonitor:
+    """Model minus measured bus power, with a drift alarm on its mean.
+
+    Attributes:
+        alarm: mean residual that raises the alarm [W].
+        time_constant: of the mean [s].
+    """
+
+    alarm: float = 5.0
+    time_constant: float = 60.0
+    statistics: RunningMean = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.statistics = RunningMean(self.time_constant)
+
+    def update(self, duration: float, residual: float) -> None:
+        """Add the mean residual of a stretch of samples [W], `duration` long [s]."""
+        self.statistics.update(duration, residual)
+
+    @property
+    def drifting(self) -> bool:
+        """Whether the mean residual exceeds the alarm after at least one time constant."""
+        settled = self.statistics.elapsed >= self.time_constant
+        return settled and abs(self.statistics.mean) > self.alarm

@@ -1,0 +1,107 @@
+"""Energy of a recording under a model: per joint, whole arm, beside the measured bus energy.
+
+Clochiatti et al., Robotica 2024, eq. 24-26 and Table VIII: electrical energy is the integral of
+the motors' electrical powers, mechanical energy that of motor speed times motor torque, and the
+efficiency their ratio. Integrals are trapezoidal on the controller's clock; gaps are not bridged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+from ur_energy_model.energy.calculator import EnergyCalculator
+from ur_energy_model.energy.energy_summary import EnergySummary, summarise
+from ur_energy_model.energy.meter import EnergyMeter
+from ur_energy_model.energy.power_csv import new_power_csv
+from ur_energy_model.energy.power_options import FIELDS, PowerOptions
+from ur_energy_model.energy.power_table import PowerTable
+from ur_energy_model.energy.recording_checks import check_robot, check_width
+from ur_energy_model.errors import RecordingError
+from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.robots import load_robot
+from ur_energy_model.telemetry.bag.source import iterate_bag
+from ur_energy_model.telemetry.offline_simulator import REASON, REMEDY, OfflineSimulatorCheck
+from ur_energy_model.typing import Progress
+
+
+def recording_powers(
+    calculator: EnergyCalculator,
+    bag: str | Path,
+    *,
+    fields: tuple[str, ...] = FIELDS,
+    progress: Progress | None = None,
+) -> Iterator[PowerTable]:
+    """Powers of all samples of a recording, batch by batch, in constant memory.
+
+    Args:
+        calculator: of the arm; keeps what it learns of the session.
+        bag: recording.
+        fields: RTDE fields to read.
+        progress: called with fraction (NaN if unknown) and text.
+
+    Raises:
+        UrEnergyError: input that cannot be used, with place and remedy.
+    """
+    bag, robot, samples = Path(bag), calculator.robot, 0
+    for batch in iterate_bag(bag, fields):
+        if not len(batch):
+            continue
+        if samples == 0:
+            check_robot(bag, batch.info, robot)
+        names = tuple(name for name in ("actual_qd", "actual_current") if name in batch)
+        check_width(bag, batch, ("actual_qd", *names), robot.dof)
+        table = calculator(batch)
+        samples += len(batch)
+        if progress is not None:
+            progress(float("nan"), f"reading {bag.name}: {samples} samples")
+        if table is not None:
+            yield table
+    if samples == 0:
+        raise RecordingError(bag, "holds no samples", "record again")
+
+
+def estimate_energy(
+    model: EnergyModel,
+    bag: str | Path,
+    *,
+    options: PowerOptions | None = None,
+    series: str | Path | None = None,
+    progress: Progress | None = None,
+) -> EnergySummary:
+    """Energies of a recording, as the live estimator counts them, in constant memory.
+
+    Args:
+        model: of the arm.
+        bag: recording.
+        options: how powers are found.
+        series: CSV file for the powers over time, or None.
+        progress: called with fraction (NaN if unknown) and text.
+
+    Raises:
+        UrEnergyError: input that cannot be used, with place and remedy.
+    """
+    calculator = EnergyCalculator(model, load_robot(model.robot), options)
+    meter = EnergyMeter(len(calculator.channels))
+    bus_complete, counted = True, 0
+    with ExitStack() as files:
+        rows = None
+        if series is not None:
+            rows = files.enter_context(new_power_csv(series, calculator.channels))
+        fields = (*FIELDS, "target_current")
+        check = OfflineSimulatorCheck()
+        for table in recording_powers(calculator, bag, fields=fields, progress=progress):
+            check.add(table.samples)
+            meter.add_table(table)
+            counted += len(table.samples)
+            bus_complete &= table.bus_measured
+            if rows is not None:
+                rows.add(table, meter)
+        if not counted:
+            raise RecordingError(
+                bag, "holds no sample whose values are all finite numbers", "record again"
+            )
+        if check.found:
+            raise RecordingError(bag, REASON, REMEDY)
+    return summarise(calculator, meter, bus_complete)

@@ -1,0 +1,38 @@
+"""Exponentially weighted mean and variance of a slow quantity."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+
+@dataclass
+class RunningMean:
+    """Exponentially weighted mean and variance that start unbiased.
+
+    Attributes:
+        time_constant: s.
+        mean, variance: of the values so far (0 before the first).
+        elapsed: time observed [s].
+    """
+
+    time_constant: float
+    mean: float = 0.0
+    variance: float = 0.0
+    elapsed: float = 0.0
+
+    def update(self, duration: float, value: float) -> None:
+        """Add a value that held for `duration` [s]."""
+        if duration <= 0:
+            return
+        self.elapsed += duration
+        # An arithmetic mean at first, exponential once a time constant has passed.
+        weight = min(1.0, duration / min(self.elapsed, self.time_constant))
+        delta = value - self.mean
+        self.mean += weight * delta
+        self.variance = (1.0 - weight) * (self.variance + weight * delta * delta)
+
+    @property
+    def std(self) -> float:
+        """Standard deviation of the values."""
+        return math.sqrt(self.variance)

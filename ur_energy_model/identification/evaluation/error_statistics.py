@@ -1,0 +1,96 @@
+"""Error statistics of n channels that accumulate over batches."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ur_energy_model.energy.meter import CONFIDENCE
+from ur_energy_model.typing import Array, Mask
+
+
+class ErrorStatistics:
+    """Errors of n channels, model minus measurement."""
+
+    def __init__(self, channels: int) -> None:
+        self.count = np.zeros(channels)
+        self._absolute = np.zeros(channels)
+        self._squared = np.zeros(channels)
+        self._largest = np.zeros(channels)
+        self._mean = np.zeros(channels)
+        self._scatter = np.zeros(channels)
+
+    def add(self, measured: Array, model: Array, mask: Mask | None = None) -> None:
+        """Add samples [samples, n]; those where the mask [samples, n] is False do not count."""
+        if not len(measured):
+            return
+        use = np.ones(measured.shape, dtype=bool) if mask is None else mask
+        error = np.where(use, np.abs(model - measured), 0.0)
+        self._absolute += error.sum(axis=0)
+        self._squared += np.square(error).sum(axis=0)
+        self._largest = np.maximum(self._largest, error.max(axis=0))
+        # Scatter about the mean, merged pairwise (Chan et al. 1983): no cancellation.
+        count = use.sum(axis=0).astype(float)
+        total = self.count + count
+        mean = np.where(use, measured, 0.0).sum(axis=0) / np.maximum(count, 1.0)
+        scatter = np.where(use, np.square(measured - mean), 0.0).sum(axis=0)
+        shift = mean - self._mean
+        self._scatter += scatter + shift**2 * self.count * count / np.maximum(total, 1.0)
+        self._mean += shift * count / np.maximum(total, 1.0)
+        self.count = total
+
+    @property
+    def rms(self) -> Array:
+        """RMS error per channel [n]; NaN without samples."""
+        return np.asarray(np.sqrt(self._squared / _positive(self.count)))
+
+    @property
+    def r2(self) -> Array:
+        """Coefficient of determination per channel [n]; NaN where the measurement is constant."""
+        return np.asarray(1.0 - self._squared / _positive(self._scatter))
+
+    def entries(self) -> list[dict[str, float | None]]:
+        """{"mean", "max", "rms", "r2"} per channel; mean and max are of absolute errors."""
+        mean = self._absolute / _positive(self.count)
+        largest = np.where(self.count > 0, self._largest, np.nan)
+        return [
+            {
+                "mean": finite_or_none(a),
+                "max": finite_or_none(b),
+                "rms": finite_or_none(c),
+                "r2": finite_or_none(d),
+            }
+            for a, b, c, d in zip(mean, largest, self.rms, self.r2, strict=True)
+        ]
+
+
+class IntervalStatistics:
+    """How many errors of n channels lie within their stated 95 % intervals."""
+
+    def __init__(self, channels: int) -> None:
+        self._count = np.zeros(channels)
+        self._within = np.zeros(channels)
+        self._variance = np.zeros(channels)
+
+    def add(self, error: Array, std: Array, mask: Mask) -> None:
+        """Add errors and their stated deviations [samples, n], where the mask is True."""
+        self._count += mask.sum(axis=0)
+        self._within += ((np.abs(error) <= CONFIDENCE * std) & mask).sum(axis=0)
+        self._variance += (np.square(std) * mask).sum(axis=0)
+
+    def entries(self) -> list[dict[str, float | None]]:
+        """{"std", "coverage"} per channel: RMS of the stated deviations, and a share."""
+        count = _positive(self._count)
+        std, coverage = np.sqrt(self._variance / count), self._within / count
+        return [
+            {"std": finite_or_none(a), "coverage": finite_or_none(b)}
+            for a, b in zip(std, coverage, strict=True)
+        ]
+
+
+def _positive(values: Array) -> Array:
+    return np.where(values > 0, values, np.nan)
+
+
+def finite_or_none(value: float) -> float | None:
+    """The value for JSON; None for NaN and infinity."""
+    return float(value) if np.isfinite(value) else None
