@@ -48,7 +48,7 @@ def test_velocity_and_acceleration_are_derivatives(name):
 @pytest.mark.parametrize("name", [name for name in MOTIONS if name != "hold"])
 def test_named_motions_keep_to_the_limits_of_every_arm(name, robot):
     motion = named_motion(name, robot)
-    limits = MotionLimits.of(robot)
+    limits = MotionLimits.for_robot(robot)
     _, q, qd, qdd = sampled(motion, 200.0)
     assert np.all(np.abs(qd) <= limits.speed * 1.001)
     assert np.all(np.abs(qdd) <= limits.acceleration * 1.001)
@@ -81,7 +81,7 @@ def test_tool_speed_is_re_planned_and_heavier_loads_move_slower():
     robot = load_robot("ur5e")
     start = np.array([0.0, -0.3, 0.2, 0.0, 0.0, 0.0])
     end = start + np.array([2.0, 0.0, 0.0, 0.0, 0.0, 0.0])
-    quick = replace(MotionLimits.of(robot), tool_speed=100.0)
+    quick = replace(MotionLimits.for_robot(robot), tool_speed=100.0)
     fast = Planner(robot, limits=quick).move(start, end)
     planned = Planner(robot).move(start, end)
     assert planned.duration > 1.3 * fast.duration
@@ -106,9 +106,11 @@ def test_no_motion_touches_arm_or_table(name):
 
 def test_arms_without_geometry_keep_off_table_and_column():
     planner = Planner(load_robot("fr3"))
-    assert not planner.free(np.array([[0.0, 1.9, 0.0, -0.2, 0.0, 0.0, 0.0]]))  # bent to the table
-    assert not planner.free(np.array([[0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]]))  # over the column
-    assert planner.free(planner.random_points(5))
+    assert not planner.is_clear(
+        np.array([[0.0, 1.9, 0.0, -0.2, 0.0, 0.0, 0.0]])
+    )  # bent to the table
+    assert not planner.is_clear(np.array([[0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]]))  # over the column
+    assert planner.is_clear(planner.random_points(5))
 
 
 def test_chain_joins_segments_and_rests_between_them():

@@ -86,12 +86,12 @@ class EnergyCalculator:
         self._held = np.zeros(len(self.channels) - self.channels.sensitivity)
         self._stretch: float | None = None
 
-    def adopt(self, earlier: EnergyCalculator) -> None:
+    def continue_from(self, earlier: EnergyCalculator) -> None:
         """Go on where a calculator with another model of the same arm stopped."""
         self.gaps, self.refused = earlier.gaps, earlier.refused
-        self.conditions.adopt(earlier.conditions)
+        self.conditions.continue_from(earlier.conditions)
 
-    def retune(self, options: PowerOptions) -> None:
+    def set_options(self, options: PowerOptions) -> None:
         """Take over the options that may change on the way; the method stays."""
         self.gaps.limit = options.gap_limit
         self.standby.enabled = options.track_standby
@@ -122,7 +122,7 @@ class EnergyCalculator:
                 return None
         states = arm_states(batch, batch.columns["actual_qd"])
         powers = self._powers(batch, current, steps.bridged)
-        self.conditions.follow(batch)
+        self.conditions.update(batch)
         bus = batch.bus_power
         standby = self._supply(powers, batch.time, steps.bridged, states, bus)
         self._brakes_engaged(powers, batch, states, bus)
@@ -139,7 +139,7 @@ class EnergyCalculator:
         """Positions of the joints in the base frame [n, 3], m, at joint angles [n], rad."""
         return self.dynamics.joint_positions(q)
 
-    def in_session(self) -> EnergyModel:
+    def model_in_session(self) -> EnergyModel:
         """The model with the standby power that this session has shown."""
         known = replace(
             self.model.session, standby=self.standby.power, standby_std=self.standby.std
@@ -231,7 +231,7 @@ class EnergyCalculator:
         motors = out[:, arm["total"]]
         unexplained = np.full(len(out), np.nan) if bus is None else bus - motors
         still = states == ArmState.STANDSTILL
-        standby = self.standby.follow(time, steps, still, unexplained)
+        standby = self.standby.update(time, steps, still, unexplained)
         out[:, arm["standby"]] = standby.power
         out[:, arm["total"]] = self._store(steps, motors + standby.power)
         out[:, -1] *= standby.std

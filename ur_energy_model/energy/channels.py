@@ -83,7 +83,7 @@ class Channels:
         """Values of the columns by state that begin at `first` (state_energy or state_time)."""
         return {state: float(net[first + state]) for state in ArmState}
 
-    def adopt(self, reading: MeterReading, names: Sequence[str]) -> MeterReading:
+    def convert(self, reading: MeterReading, names: Sequence[str]) -> MeterReading:
         """A reading of channels `names`, in the order of these; what is new starts at zero."""
         if tuple(names) == self.names:
             return reading

@@ -76,10 +76,6 @@ class GapRule:
         self._recent = np.concatenate([self._recent, steps[forward][-WINDOW:]])[-WINDOW:]
         return Steps(np.where(forward & ~gap, steps, 0.0), np.where(gap, steps, 0.0), steps < 0.0)
 
-    def interrupt(self) -> None:
-        """Forget the last sample: the next batch starts a stretch of its own."""
-        self._last = None
-
     def _limits(self, forward: Array) -> Array:
         """Longest step that is bridged, for each step forward [m], s."""
         limits = np.full(len(forward), self.limit)

@@ -1,7 +1,7 @@
 """Power to energy: trapezoidal integrals on the controller's clock, regeneration, efficiency.
 
-S0 (Clochiatti et al., Robotica 2024) eq. 24-26: the electrical and the mechanical energy are the
-time integrals of the powers, the efficiency is their ratio.
+Clochiatti et al., Robotica 2024, eq. 24-26: electrical and mechanical energy are the time
+integrals of the powers, the efficiency is their ratio.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from ur_energy_model.energy.power_table import EnergyCorrection, PowerTable
 from ur_energy_model.typing import Array
 
 CONFIDENCE = 1.96
-"""Half width of a 95 % interval in standard deviations; what stands behind every ± for people."""
+"""Half width of a 95 % interval in standard deviations, behind every ± that users see."""
 
 
 @dataclass(frozen=True)
 class MeterReading:
-    """What a meter has counted, a value that later readings do not change.
+    """Energy counted up to one moment.
 
     Attributes:
         net: integral of each power [channels], J.
         consumed: integral of its positive part [channels], J; never decreases.
         accounted: time integrated over [s].
-        unaccounted: time in gaps longer than the limit, and on no clock at all [s].
+        unaccounted: time in gaps longer than the limit, or without any clock [s].
     """
 
     net: Array
@@ -64,13 +64,13 @@ class MeterReading:
 class EnergyMeter:
     """Integrates several powers that share one clock, batch by batch.
 
-    Gaps (gaps.py) add no energy but unaccounted time; a step that does not go forward (a restarted
+    Gaps (gaps.py) add unaccounted time and no energy; a clock that goes backwards (a restarted
     controller) adds neither. Consumed and regenerated energy are the integrals of the positive and
     the negative part, so that consumed - regenerated = net exactly.
 
     Args:
         channels: number of powers.
-        gap_limit: longest step that is bridged by the trapezoid at any rate [s].
+        gap_limit: longest step that is bridged at any sample rate [s].
         start: reading to continue from.
     """
 
@@ -83,113 +83,87 @@ class EnergyMeter:
     ) -> None:
         self.gaps = GapRule(gap_limit)
         self.restarts = 0
-        """Number of steps backwards."""
-        self._total = MeterReading.zero(channels) if start is None else start
+        """Number of backward steps of the clock."""
+        self.reading = MeterReading.zero(channels) if start is None else start
+        """Energy counted so far."""
         self.last_power = np.zeros(channels)
         """Powers of the last sample [channels], W."""
-        self._credited = np.zeros(channels)
-        self._owed: EnergyCorrection | None = None
+        self.corrections = np.zeros(channels)
+        """Energy added by `correct` so far [channels], J; part of `reading`."""
+        self._pending: EnergyCorrection | None = None
 
-    def update(self, time: Array, power: Array) -> None:
-        """Add samples that follow the previous ones.
+    def integrate(self, time: Array, power: Array) -> None:
+        """Integrate samples that follow the previous ones.
 
         Args:
             time: controller timestamps [n], s.
             power: powers [n, channels], W, finite.
         """
-        self.add(self.gaps(time), power)
+        self.integrate_steps(self.gaps(time), power)
 
-    def add(self, steps: Steps, power: Array) -> None:
-        """Add samples [n] by the steps to each: powers [n, channels], W, finite."""
+    def integrate_steps(self, steps: Steps, power: Array) -> None:
+        """Integrate samples whose steps are known.
+
+        Args:
+            steps: from the previous sample to each of these [n].
+            power: powers [n, channels], W, finite.
+        """
         if not len(power):
             return
         power = np.concatenate((self.last_power[None], power))
         self.last_power = power[-1]
         self.restarts += int(steps.back.sum())
-        gain = MeterReading(
+        self.reading += MeterReading(
             trapezoid(steps.bridged, power),
             trapezoid(steps.bridged, np.maximum(power, 0.0)),
             float(steps.bridged.sum()),
             float(steps.lost.sum()),
         )
-        self._total = self._total + gain
-        if self._owed is not None:
-            self._pay(steps.bridged, power)
+        if self._pending is not None:
+            self._pending = self._deduct(self._pending, steps.bridged, power)
 
-    def add_table(self, table: PowerTable) -> None:
-        """Add what the calculator answered, its credit included."""
-        for rows, credit in table.parts():
-            if credit is not None:
-                self.credit(credit)
-            self.add(table.steps.cut(rows), table.power[rows])
+    def integrate_table(self, table: PowerTable) -> None:
+        """Integrate the calculator's powers and apply their correction."""
+        for rows, correction in table.parts():
+            if correction is not None:
+                self.correct(correction)
+            self.integrate_steps(table.steps.cut(rows), table.power[rows])
 
-    def credit(self, credit: EnergyCorrection) -> None:
-        """Add energy that no step accounts for.
+    def correct(self, correction: EnergyCorrection) -> None:
+        """Change the energy counted so far.
 
-        What is to be taken off is taken from later gains of the paying channels, at most half of
-        the smallest, so that no total ever goes back.
+        An increase applies at once. A decrease is deducted from later gains, at most half of the
+        smallest one, so that no counter goes backwards.
         """
-        self._enter(credit.deviation)
-        if credit.energy[credit.payers[0]] >= 0.0:
-            self._enter(credit.energy)
+        self._apply(correction.deviation)
+        if correction.energy[correction.deducted_from[0]] >= 0.0:
+            self._apply(correction.energy)
         else:
-            self._owed = credit
+            self._pending = correction
 
-    @property
-    def credited(self) -> Array:
-        """Energy added by `credit` so far [channels], J."""
-        return self._credited
+    def _deduct(
+        self, pending: EnergyCorrection, steps: Array, power: Array
+    ) -> EnergyCorrection | None:
+        """Apply as much of a decrease as the new gains allow; what remains of it.
 
-    def _pay(self, steps: Array, power: Array) -> None:
-        """Take what is owed off the gains of steps [n], s, between powers [n + 1, channels], W."""
-        owed = self._owed
-        assert owed is not None
-        least = np.maximum(power[:, list(owed.payers)], 0.0).min(axis=1, keepdims=True)
-        payable = 0.5 * float(trapezoid(steps, least)[0])
-        share = min(1.0, payable / -owed.energy[owed.payers[0]])
-        self._enter(share * owed.energy)
-        rest = replace(owed, energy=(1.0 - share) * owed.energy)
-        self._owed = None if share == 1.0 else rest
+        Args:
+            pending: the decrease.
+            steps: [n], s.
+            power: before, between and after them [n + 1, channels], W.
+        """
+        least = np.maximum(power[:, list(pending.deducted_from)], 0.0).min(axis=1, keepdims=True)
+        available = 0.5 * float(trapezoid(steps, least)[0])
+        share = min(1.0, available / -pending.energy[pending.deducted_from[0]])
+        self._apply(share * pending.energy)
+        if share == 1.0:
+            return None
+        return replace(pending, energy=(1.0 - share) * pending.energy)
 
-    def _enter(self, energy: Array) -> None:
-        self._credited = self._credited + energy
-        self._total = replace(
-            self._total, net=self._total.net + energy, consumed=self._total.consumed + energy
+    def _apply(self, energy: Array) -> None:
+        self.corrections = self.corrections + energy
+        self.reading = replace(
+            self.reading, net=self.reading.net + energy, consumed=self.reading.consumed + energy
         )
-
-    def interrupt(self) -> None:
-        """Forget the last sample: the next batch starts a stretch of its own."""
-        self.gaps.interrupt()
-
-    @property
-    def reading(self) -> MeterReading:
-        """What has been counted so far."""
-        return self._total
-
-    @property
-    def net(self) -> Array:
-        """Integral of each power [channels], J."""
-        return self._total.net
-
-    @property
-    def consumed(self) -> Array:
-        """Integral of the positive part of each power [channels], J."""
-        return self._total.consumed
-
-    @property
-    def regenerated(self) -> Array:
-        """Integral of the negative part of each power, positive [channels], J."""
-        return self._total.regenerated
-
-    @property
-    def accounted(self) -> float:
-        """Time integrated over [s]."""
-        return self._total.accounted
-
-    @property
-    def unaccounted(self) -> float:
-        """Time in gaps that were too long to bridge [s]."""
-        return self._total.unaccounted
 
 
 def trapezoid(steps: Array, power: Array) -> Array:
@@ -201,7 +175,7 @@ def integrate(time: Array, power: Array, *, gap_limit: float = DEFAULT_GAP_LIMIT
     """Energy of a whole recording: power [n] or [n, channels], W, at times [n], s."""
     columns = power.reshape(len(time), -1)
     meter = EnergyMeter(columns.shape[1], gap_limit=gap_limit)
-    meter.update(time, columns)
+    meter.integrate(time, columns)
     return meter.reading
 
 

@@ -28,13 +28,13 @@ class OperatingConditions:
         self.temperature: Array | None = None
         self._told = False
 
-    def adopt(self, earlier: OperatingConditions) -> None:
+    def continue_from(self, earlier: OperatingConditions) -> None:
         """Take over what another model's conditions were told of."""
         self.speed_scaling, self.temperature = earlier.speed_scaling, earlier.temperature
         if earlier._told:
             self._load(earlier.setup.payload)
 
-    def follow(self, batch: Telemetry) -> None:
+    def update(self, batch: Telemetry) -> None:
         """Take over the newest values of a batch."""
         columns = batch.columns
         if "joint_temperatures" in columns:

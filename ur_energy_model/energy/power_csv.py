@@ -57,7 +57,7 @@ class PowerCsv:
         joints = [f"{kind}_{j}" for kind in QUANTITIES for j in range(len(channels.joints))]
         self._writer.writerow(["timestamp", *joints, *ARM_COLUMNS])
 
-    def add(self, table: PowerTable, meter: EnergyMeter) -> None:
+    def append(self, table: PowerTable, meter: EnergyMeter) -> None:
         """Add a batch.
 
         Args:
@@ -76,7 +76,7 @@ class PowerCsv:
                 power[:, arm["standby"]],
                 total,
                 np.linalg.norm(power[:, -n_errors:], axis=1),
-                energy_at(table.steps.bridged, total, meter.net[arm["total"]]),
+                energy_at(table.steps.bridged, total, meter.reading.net[arm["total"]]),
                 power[:, arm["bus"]] if table.bus_measured else np.full(len(total), np.nan),
             ]
         )

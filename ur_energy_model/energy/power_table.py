@@ -17,13 +17,13 @@ class EnergyCorrection:
 
     Attributes:
         index: of the first sample after it.
-        payers: channels of never negative power whose gains pay for what is to be taken off.
+        deducted_from: channels of never negative power whose gains pay for what is to be taken off.
         energy: by channel [channels], J; zero for the deviations.
         deviation: of the integrated sensitivities [channels], J; zero for the energies.
     """
 
     index: int
-    payers: tuple[int, ...]
+    deducted_from: tuple[int, ...]
     energy: Array
     deviation: Array
 
@@ -46,14 +46,14 @@ class PowerTable:
     states: Indices
     power: Array
     bus_measured: bool
-    credit: EnergyCorrection | None = None
+    correction: EnergyCorrection | None = None
 
     def parts(self, edges: Iterable[int] = ()) -> Iterator[tuple[slice, EnergyCorrection | None]]:
         """Consecutive rows between edges, and the credit that is due before each of them."""
-        due = None if self.credit is None else self.credit.index
+        due = None if self.correction is None else self.correction.index
         marks = {0, len(self.samples), *edges, *(() if due is None else (due,))}
         for start, stop in pairwise(sorted(marks)):
-            yield slice(start, stop), self.credit if start == due else None
+            yield slice(start, stop), self.correction if start == due else None
 
     @property
     def seconds(self) -> float:

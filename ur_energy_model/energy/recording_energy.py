@@ -93,11 +93,11 @@ def estimate_energy(
         check = OfflineSimulatorCheck()
         for table in recording_powers(calculator, bag, fields=fields, progress=progress):
             check.add(table.samples)
-            meter.add_table(table)
+            meter.integrate_table(table)
             counted += len(table.samples)
             bus_complete &= table.bus_measured
             if rows is not None:
-                rows.add(table, meter)
+                rows.append(table, meter)
         if not counted:
             raise RecordingError(
                 bag, "holds no sample whose values are all finite numbers", "record again"

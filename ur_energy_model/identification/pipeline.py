@@ -124,7 +124,7 @@ def identify(
             RecordingSetups(arm, recording.info, estimate, setup, fallback)
             for recording in (*fitted, *held_out)
         ]
-        stated = setups[0].stated(fitted[0].told_payload)
+        stated = setups[0].stated_setup(fitted[0].told_payload)
         mounting = find_mounting(arm, fitted, stated.setup) if estimate is None else None
         if mounting is not None and mounting.contradicted and setup is None:
             stated = StatedSetup(mounting.setup, "estimated")

@@ -186,7 +186,7 @@ class _Reader:
             samples += len(batch)
             duration += batch.duration
             self._inspect(batch)
-            self._power.add(batch)
+            self._power.accumulate(batch)
             self._spool(batch)
             if self._stream is None:
                 first.append(batch)

@@ -127,7 +127,7 @@ class EstimatorNode(ManagedNode):
             self._reader.stop()
             self._reader = None
         with self._lock:
-            save = self._estimator.saving()
+            save = self._estimator.prepare_save()
         self._save(save)
 
     def release(self) -> None:
@@ -137,7 +137,7 @@ class EstimatorNode(ManagedNode):
     def changed(self, name: str) -> None:
         """Apply a parameter that may change while the node works."""
         with self._lock:
-            self._estimator.retune(self._options())
+            self._estimator.set_options(self._options())
 
     def connect(self, robot_ip: str, robot: str, fields: Sequence[str]) -> RtdeSource:
         """The connection that the estimator wants: packets in batches as they are published."""
@@ -179,7 +179,7 @@ class EstimatorNode(ManagedNode):
             self._health.published(self._stamp)
         self._topics.live(snapshot, stamp, calculator.joint_positions)
         with self._lock:
-            done = self._follower.follow(snapshot)
+            done = self._follower.update(snapshot)
         if done is not None:
             plan, measured = done
             self._topics.prediction(plan, stamp, measured, snapshot.channels)
@@ -193,7 +193,7 @@ class EstimatorNode(ManagedNode):
         with self._lock:
             snapshot = self._estimator.snapshot("summary")
             calculator, log_problem = self._estimator.calculator, self._estimator.log_problem
-            save = self._estimator.saving()
+            save = self._estimator.prepare_save()
         self._save(save)  # a slow disk holds up nobody else
         stamp = self._now()
         if snapshot is not None:
@@ -266,7 +266,7 @@ class EstimatorNode(ManagedNode):
         with self._lock:
             snapshot = self._estimator.snapshot("plan")
             calculator = self._estimator.calculator
-            now, model = calculator.conditions, calculator.in_session()
+            now, model = calculator.conditions, calculator.model_in_session()
             dynamics = model.dynamics(robot=self._robot, setup=now.setup)
         try:
             here = None if snapshot is None else snapshot.q

@@ -92,8 +92,8 @@ def powers_of(model: EnergyModel, telemetry: Telemetry) -> Powers:
     for start in range(0, len(telemetry), CHUNK):
         table = calculator(telemetry.cut(slice(start, start + CHUNK)))
         if table is not None:
-            meter.add_table(table)
-            pieces.append(_piece(table, calculator.channels, meter.net))
+            meter.integrate_table(table)
+            pieces.append(_piece(table, calculator.channels, meter.reading.net))
     if not pieces:
         raise RecordingError(
             telemetry.info.source, "holds no sample whose values are finite", "record again"
@@ -101,7 +101,7 @@ def powers_of(model: EnergyModel, telemetry: Telemetry) -> Powers:
     time, steps, columns, spread, energy = (
         np.concatenate(parts) for parts in zip(*pieces, strict=True)
     )
-    channels, net = calculator.channels, meter.net
+    channels, net = calculator.channels, meter.reading.net
     joint, arm = channels.per_joint, channels.arm
     joint_std, total_std = channels.deviations(net)
     bus = telemetry.bus_power
@@ -130,7 +130,7 @@ def powers_of(model: EnergyModel, telemetry: Telemetry) -> Powers:
         standby_energy=float(net[arm["standby"]]),
         energy_half_width=CONFIDENCE * joint_std,
         total_energy_half_width=CONFIDENCE * total_std,
-        duration=meter.accounted,
+        duration=meter.reading.accounted,
     )
 
 

@@ -12,7 +12,7 @@ from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import Setup
 from ur_energy_model.trajectory.fourier import load_trajectory
 from ur_energy_model.trajectory.motions import Chain, Hold, Motion, Segment, Sinusoids
-from ur_energy_model.trajectory.planner import Planner, home_of, line
+from ur_energy_model.trajectory.planner import Planner, home_position, straight_line
 from ur_energy_model.trajectory.profiles import Cycloid
 from ur_energy_model.typing import Array
 
@@ -57,11 +57,11 @@ def named_motion(
 
 
 def _trajectory(name: str) -> Callable[[Planner], Motion]:
-    return lambda planner: planner.through(planner.random_points(_SEEDS[name]))
+    return lambda planner: planner.chain_through(planner.random_points(_SEEDS[name]))
 
 
 def _hold(planner: Planner) -> Motion:
-    return Hold(home_of(planner.robot))
+    return Hold(home_position(planner.robot))
 
 
 def _sinusoids(planner: Planner) -> Motion:
@@ -77,15 +77,17 @@ def _sinusoids(planner: Planner) -> Motion:
         ]
     )
     while True:
-        motion = Sinusoids(home_of(robot), amplitude, frequency, duration=60.0)
-        if amplitude.max() < 0.05 or planner.free(motion.sample(np.linspace(0.0, 60.0, 600))[0]):
+        motion = Sinusoids(home_position(robot), amplitude, frequency, duration=60.0)
+        if amplitude.max() < 0.05 or planner.is_clear(
+            motion.sample(np.linspace(0.0, 60.0, 600))[0]
+        ):
             return motion
         amplitude = 0.85 * amplitude
 
 
 def _pick_and_place(planner: Planner) -> Motion:
     """Three points, above, pick and place, joined by cycloids (Battistini et al.)."""
-    home = home_of(planner.robot)
+    home = home_position(planner.robot)
     pick, place = home.copy(), home.copy()
     pick[0] += 0.5
     place[0] -= 0.7
@@ -105,12 +107,14 @@ def _pick_and_place(planner: Planner) -> Motion:
 
 def _warm_up(planner: Planner) -> Motion:
     """Every joint to and fro at test speed, one after the other and then all (Raviola et al.)."""
-    home = home_of(planner.robot)
+    home = home_position(planner.robot)
     width = np.minimum(0.9, 0.4 * planner.robot.max_position)
     width[1] = min(width[1], 0.5)
     segments = []
     for stroke in (*np.diag(width), width):
-        while np.abs(stroke).max() > 0.05 and not planner.free(line(home - stroke, home + stroke)):
+        while np.abs(stroke).max() > 0.05 and not planner.is_clear(
+            straight_line(home - stroke, home + stroke)
+        ):
             stroke = 0.85 * stroke
         for start, end in (
             (home, home + stroke),

@@ -46,7 +46,7 @@ class MotionLimits:
     torque: Array
 
     @classmethod
-    def of(
+    def for_robot(
         cls,
         robot: RobotDescription,
         speed: float = TEST_SPEED,
@@ -84,7 +84,7 @@ class Planner:
         self.dynamics = ArmDynamics(robot, setup)
         inertia = robot.reflected_inertia if reflected_inertia is None else reflected_inertia
         self.inertia = np.nan_to_num(inertia)
-        self.limits = MotionLimits.of(robot) if limits is None else limits
+        self.limits = MotionLimits.for_robot(robot) if limits is None else limits
 
     def move(
         self, start: Array, end: Array, rest: float = 0.0, limits: MotionLimits | None = None
@@ -105,7 +105,7 @@ class Planner:
         segment = move(start, end, speed, acceleration, rest)
         if segment.profile.duration == 0.0:
             return segment
-        way = line(start, end)
+        way = straight_line(start, end)
         reach = np.linalg.norm(
             self.dynamics.flange_speed(way, np.broadcast_to(end - start, way.shape)), axis=1
         ).max()
@@ -120,12 +120,12 @@ class Planner:
             segment = self._cap(start, end, speed, acceleration, rest)
         return segment
 
-    def through(self, points: Array, rest: float = 0.3) -> Chain:
+    def chain_through(self, points: Array, rest: float = 0.3) -> Chain:
         """Moves through points [m, n] and back to the first, with a rest at each."""
         ends = np.roll(points, -1, axis=0)
         return Chain([self.move(a, b, rest) for a, b in zip(points, ends, strict=True)])
 
-    def free(self, q: Array) -> bool:
+    def is_clear(self, q: Array) -> bool:
         """Whether the arm touches neither itself nor the table at joint positions [samples, n].
 
         With capsules about the links where the arm has them; else joints and flange of the outer
@@ -156,17 +156,17 @@ class Planner:
         """Seeded random joint points [count, n] whose moves in a circle are clear."""
         random = np.random.default_rng(seed)
         low, high = _range(self.robot)
-        points = [home_of(self.robot)]
+        points = [home_position(self.robot)]
         while len(points) < count + 1:
             last = len(points) == count
             for _ in range(2000):
                 candidate = random.uniform(low, high)
                 far = np.abs(candidate - points[-1]).max() > 0.5
-                if not far or not self.free(candidate[None]):
+                if not far or not self.is_clear(candidate[None]):
                     continue
-                if len(points) > 1 and not self.free(line(points[-1], candidate)):
+                if len(points) > 1 and not self.is_clear(straight_line(points[-1], candidate)):
                     continue
-                if not last or self.free(line(candidate, points[1])):
+                if not last or self.is_clear(straight_line(candidate, points[1])):
                     points.append(candidate)
                     break
             else:
@@ -186,12 +186,12 @@ class Planner:
         return np.asarray(np.abs(torque).max(axis=0))
 
 
-def line(start: Array, end: Array) -> Array:
+def straight_line(start: Array, end: Array) -> Array:
     """Joint positions of a straight move [40, n], rad."""
     return np.linspace(start, end, 40)
 
 
-def home_of(robot: RobotDescription) -> Array:
+def home_position(robot: RobotDescription) -> Array:
     """A quiet place to stand [n], rad: upper arm up, elbow bent, tool down (others: all zero)."""
     if robot.joint_names[1:3] == ("shoulder_lift_joint", "elbow_joint"):
         return np.array([0.0, -np.pi / 2, np.pi / 2, -np.pi / 2, -np.pi / 2, 0.0])

@@ -67,7 +67,7 @@ class Recorded:
             _, estimate = estimate_setups([recording], [recording], robot, None)
             setups = RecordingSetups(robot, recording.info, estimate, None)
             self.narrow = NarrowFilter(recording.cutoff)
-            self.gravity = setups.of(np.zeros(4))[0].gravity
+            self.gravity = setups.setup_and_delay(np.zeros(4))[0].gravity
             bare = ArmDynamics(robot, Setup(gravity=self.gravity))
             self.parts = [
                 Part(part, loaded, bare)

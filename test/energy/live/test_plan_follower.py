@@ -34,7 +34,7 @@ def test_the_motion_after_a_plan_is_measured() -> None:
             estimator.update(batch)
             snapshot = estimator.snapshot()
             assert snapshot is not None
-            done = follower.follow(snapshot)
+            done = follower.update(snapshot)
             found += [] if done is None else [done]
     ((same, measured),) = found
     assert same is plan

@@ -50,8 +50,8 @@ def test_what_was_saved_comes_back(tmp_path: Path) -> None:
 def test_the_journal_is_newer_than_the_file(tmp_path: Path) -> None:
     file = StateFile(tmp_path / "s", CHANNELS)
     file.save(counters(5.0))
-    file.note(reading(6.0), 51.0)
-    file.note(reading(7.0), 52.0)
+    file.journal(reading(6.0), 51.0)
+    file.journal(reading(7.0), 52.0)
     file.close()  # without saving, as a killed process
     again = StateFile(tmp_path / "s", CHANNELS).load()
     assert again is not None
@@ -63,8 +63,8 @@ def test_the_journal_is_newer_than_the_file(tmp_path: Path) -> None:
 def test_a_torn_journal_entry_leaves_the_one_before(tmp_path: Path) -> None:
     file = StateFile(tmp_path / "s", CHANNELS)
     file.save(counters(5.0))
-    file.note(reading(6.0), 51.0)
-    file.note(reading(7.0), 52.0)
+    file.journal(reading(6.0), 51.0)
+    file.journal(reading(7.0), 52.0)
     file.close()
     journal = tmp_path / "s.journal"
     content = bytearray(journal.read_bytes())
@@ -80,7 +80,7 @@ def test_a_torn_journal_entry_leaves_the_one_before(tmp_path: Path) -> None:
 def test_a_journal_older_than_the_file_does_not_count(tmp_path: Path) -> None:
     file = StateFile(tmp_path / "s", CHANNELS)
     file.save(counters(5.0))
-    file.note(reading(6.0), 51.0)
+    file.journal(reading(6.0), 51.0)
     file.save(counters(8.0))
     file.close()
     again = StateFile(tmp_path / "s", CHANNELS).load()

@@ -74,7 +74,7 @@ def test_batches_and_sessions_make_no_difference() -> None:
     assert not anchor.done
     for rows in np.array_split(np.arange(len(whole.time)), 40):
         part = (whole.time, whole.q, whole.qd, whole.qdd, whole.current)
-        anchor.add(MeasuredMotion(*(values[rows] for values in part)), dynamics)
+        anchor.observe(MeasuredMotion(*(values[rows] for values in part)), dynamics)
     assert anchor.done
     np.testing.assert_allclose(anchor.session().friction_scale, expected.friction_scale, rtol=1e-3)
 

@@ -54,7 +54,7 @@ def followed(
     steps = bridged_steps(time)
     parts = [slice(k, k + size) for k in range(0, len(time), size)]
     return np.concatenate(
-        [tracker.follow(time[p], steps[p], still[p], power[p]).power for p in parts]
+        [tracker.update(time[p], steps[p], still[p], power[p]).power for p in parts]
     )
 
 

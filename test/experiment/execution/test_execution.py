@@ -23,7 +23,7 @@ from ur_energy_model.resources import config_file
 from ur_energy_model.telemetry.bag.source import read_bag
 from ur_energy_model.telemetry.rtde.source import RtdeSource
 from ur_energy_model.trajectory.fourier import FourierTrajectory, load_trajectory, save_trajectory
-from ur_energy_model.trajectory.planner import home_of
+from ur_energy_model.trajectory.planner import home_position
 
 RATE = 500.0
 
@@ -40,7 +40,7 @@ def short() -> FourierTrajectory:
     """The UR5e's trajectory at a twelfth of its size, which begins a little beside home."""
     whole = load_trajectory(config_file("excitation", "ur5e.yaml"))
     a, b = whole.a / 12, whole.b / 12
-    start = home_of(load_robot("ur5e")) + 0.05
+    start = home_position(load_robot("ur5e")) + 0.05
     return replace(whole, q0=start + b.sum(axis=1), a=a, b=b, period=4.0, repetitions=1, design={})
 
 

@@ -30,7 +30,7 @@ from ur_energy_model.simulation.arm.simulated_arm import SimulatedArm
 from ur_energy_model.simulation.recording import record_arm
 from ur_energy_model.trajectory.fourier import FourierTrajectory, load_trajectory
 from ur_energy_model.trajectory.motions import Hold
-from ur_energy_model.trajectory.planner import home_of
+from ur_energy_model.trajectory.planner import home_position
 
 ROBOT = load_robot("ur5")
 """Its controller has the fewest cycles a second, which makes these tests quick."""
@@ -40,7 +40,7 @@ class UnhurriedArm:
     """A simulated arm that runs and records plans as fast as it can be computed."""
 
     def __init__(self) -> None:
-        home = Hold(home_of(ROBOT))
+        home = Hold(home_position(ROBOT))
         self.arm = SimulatedArm(ROBOT, motion=home, seed=4, controller_version=(3, 15, 8))
 
     def run(self, plan: ExecutionPlan, bag: Path) -> None:

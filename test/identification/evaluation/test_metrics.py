@@ -23,7 +23,7 @@ def test_batches_give_what_the_definitions_say() -> None:
     statistics = ErrorStatistics(2)
     for start in range(0, 1000, 130):
         rows = slice(start, start + 130)
-        statistics.add(measured[rows], model[rows], mask[rows])
+        statistics.accumulate(measured[rows], model[rows], mask[rows])
     for j, entry in enumerate(statistics.entries()):
         y, e = measured[mask[:, j], j], (model - measured)[mask[:, j], j]
         assert entry["mean"] == pytest.approx(np.abs(e).mean())
@@ -37,13 +37,13 @@ def test_a_large_offset_costs_no_accuracy() -> None:
     measured = 1e6 + random.normal(0.0, 1.0, (5000, 1))
     statistics = ErrorStatistics(1)
     for part in np.array_split(measured, 50):
-        statistics.add(part, part + 0.1)
+        statistics.accumulate(part, part + 0.1)
     assert statistics.r2[0] == pytest.approx(1 - 0.01 / measured.var(), rel=1e-6)
 
 
 def test_nothing_to_compare_is_null() -> None:
     statistics = ErrorStatistics(2)
-    statistics.add(np.ones((4, 2)), np.ones((4, 2)), np.array([[True, False]] * 4))
+    statistics.accumulate(np.ones((4, 2)), np.ones((4, 2)), np.array([[True, False]] * 4))
     constant, absent = statistics.entries()
     assert constant == {"mean": 0.0, "max": 0.0, "rms": 0.0, "r2": None}
     assert absent == dict.fromkeys(("mean", "max", "rms", "r2"))
@@ -65,7 +65,7 @@ def test_power_and_its_energy() -> None:
     moving = np.full(len(time), float(ArmState.MOVING))
     rows = np.column_stack([time, moving, measured, measured * 1.02])
     for part in np.array_split(rows, 7):
-        statistics.add(table(part, channels))
+        statistics.accumulate(table(part, channels))
     entry = statistics.entry()
     assert entry["energy_error_percent"] == pytest.approx(2.0)
     assert entry["rmse"] == pytest.approx(0.02 * np.sqrt(np.mean(measured**2)))
@@ -81,7 +81,7 @@ def test_motion_is_judged_above_standstill_and_an_arm_that_is_off_is_not_judged(
     total = np.repeat([43.0, 65.0, 500.0], 500)  # standby 3 W too high, motion 22 W for 20 W
     channels = Channels(("a",))
     statistics = PowerStatistics(channels)
-    statistics.add(table(np.column_stack([time, states, bus, total]), channels))
+    statistics.accumulate(table(np.column_stack([time, states, bus, total]), channels))
     entry = statistics.entry()
     assert statistics.motion_energy_error_percent == pytest.approx(10.0)
     assert entry["energy_error_percent"] == pytest.approx(8.0, rel=0.01)

@@ -19,7 +19,7 @@ from ur_energy_model.telemetry.samples import Telemetry
 def accumulated(arm: ExactArm, *recordings: Telemetry) -> PowerFit:
     fit = PowerFit(arm.robot)
     for recording in recordings:
-        fit.add(recording)
+        fit.accumulate(recording)
     return fit
 
 

@@ -68,7 +68,7 @@ class EnergyCounters:
         """Steps of the controller's clock that did not go forward."""
         return self._meter.restarts
 
-    def add(self, time: Array, steps: Steps, power: Array) -> None:
+    def integrate(self, time: Array, steps: Steps, power: Array) -> None:
         """Integrate samples that follow the previous ones.
 
         Args:
@@ -79,17 +79,17 @@ class EnergyCounters:
         if self._resuming:
             self._resuming = False
             self._account_for_absence(float(time[0]))
-        self._meter.add(steps, power)
+        self._meter.integrate_steps(steps, power)
         self._clock = float(time[-1])
 
-    def credit(self, credit: EnergyCorrection) -> None:
+    def correct(self, correction: EnergyCorrection) -> None:
         """Add energy that no step accounts for; no counter goes back by it."""
-        self._meter.credit(credit)
+        self._meter.correct(correction)
 
     @property
-    def metered(self) -> MeterReading:
+    def lifetime_uncorrected(self) -> MeterReading:
         """Since the state file exists, credits left out: its differences are mean powers."""
-        return replace(self.lifetime, net=self.lifetime.net - self._meter.credited)
+        return replace(self.lifetime, net=self.lifetime.net - self._meter.corrections)
 
     def reset(self, reason: str) -> None:
         """Start the counters since reset anew; those since ever go on."""
@@ -109,36 +109,38 @@ class EnergyCounters:
         """Go on with other channels; what is new among them starts at zero."""
         names, counters = self.channels.names, self._counters
         last = replace(self.lifetime, net=self._meter.last_power)
-        self._meter = EnergyMeter(len(channels), start=channels.adopt(self.lifetime, names))
-        self._meter.last_power = channels.adopt(last, names).net
+        self._meter = EnergyMeter(len(channels), start=channels.convert(self.lifetime, names))
+        self._meter.last_power = channels.convert(last, names).net
         self._counters = replace(
             counters,
             lifetime=self.lifetime,
-            reset=channels.adopt(counters.reset, names),
-            interval=channels.adopt(counters.interval, names),
+            reset=channels.convert(counters.reset, names),
+            interval=channels.convert(counters.interval, names),
         )
         self.channels = channels
         if self._file is not None:
-            self._file.rename(channels)
+            self._file.set_channels(channels)
         self.save()
 
-    def note(self) -> None:
+    def journal(self) -> None:
         """Journal the counters, before they are shown: a kill takes nothing back then."""
         if self._file is not None:
-            self._file.note(self.lifetime, self._clock)
+            self._file.journal(self.lifetime, self._clock)
 
-    def saving(self) -> Callable[[], None]:
+    def prepare_save(self) -> Callable[[], None]:
         """What is to be saved now; the answer brings it to disk, which may take its time.
 
         Counters may go on meanwhile: the journal knows what is newer.
         """
         if self._file is None:
             return lambda: None
-        return self._file.saving(replace(self._counters, lifetime=self.lifetime, clock=self._clock))
+        return self._file.prepare_save(
+            replace(self._counters, lifetime=self.lifetime, clock=self._clock)
+        )
 
     def save(self) -> None:
         """Bring the counters to disk."""
-        self.saving()()
+        self.prepare_save()()
 
     def close(self) -> None:
         """Save, and release the state file."""

@@ -156,7 +156,7 @@ class CycleLog:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path).expanduser()
 
-    def add(self, cycle: Cycle, channels: Channels, ended: str) -> None:
+    def append(self, cycle: Cycle, channels: Channels, ended: str) -> None:
         """Append a cycle that ended at an ISO 8601 time."""
         row = {"cycle": cycle.number, "ended": ended, **cycle.summary(channels)}
         new = not self.path.exists()

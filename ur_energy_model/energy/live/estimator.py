@@ -106,10 +106,10 @@ class LiveEstimator:
         last = self._last
         if last is None:
             return None
-        self._counters.note()
-        reading, metered = self._counters.lifetime, self._counters.metered
-        passed = metered - self._shown.get(viewer, metered)
-        self._shown[viewer] = metered
+        self._counters.journal()
+        reading, lifetime_uncorrected = self._counters.lifetime, self._counters.lifetime_uncorrected
+        passed = lifetime_uncorrected - self._shown.get(viewer, lifetime_uncorrected)
+        self._shown[viewer] = lifetime_uncorrected
         power = passed.net / passed.accounted if passed.accounted > 0 else last.power[-1]
         samples, statistics = last.samples, self.residual.statistics
         standby = self.calculator.standby
@@ -165,13 +165,13 @@ class LiveEstimator:
         """
         self._settle()
         calculator = EnergyCalculator(model, self.calculator.robot, self.options.power)
-        calculator.adopt(self.calculator)
+        calculator.continue_from(self.calculator)
         self.calculator = calculator
         if calculator.channels.names != self.channels.names:
             self._change_channels(calculator.channels)
         self.residual = ResidualMonitor(self.options.drift_alarm, self.options.drift_time)
 
-    def retune(self, options: LiveOptions) -> None:
+    def set_options(self, options: LiveOptions) -> None:
         """Take over the options that may change while the estimator works: all but the files,
         the triggers of cycles and the method.
         """  # noqa: D205
@@ -182,18 +182,18 @@ class LiveEstimator:
             drift_alarm=options.drift_alarm,
             drift_time=options.drift_time,
         )
-        self.calculator.retune(power)
+        self.calculator.set_options(power)
         self.residual.alarm = options.drift_alarm
         self.residual.time_constant = self.residual.statistics.time_constant = options.drift_time
 
-    def saving(self) -> Callable[[], None]:
+    def prepare_save(self) -> Callable[[], None]:
         """What to save now; the answer brings it to disk, and needs no lock of the owner."""
         self._settle()
-        return self._counters.saving()
+        return self._counters.prepare_save()
 
     def save(self) -> None:
         """Bring the counters to disk."""
-        self.saving()()
+        self.prepare_save()()
 
     def close(self) -> None:
         """Save, and release the state file."""
@@ -204,7 +204,7 @@ class LiveEstimator:
         """Carry all counters over to a model with other parameter errors."""
         names = self.channels.names
         self._counters.change_channels(channels)
-        self._cycle.carry_over(lambda old: channels.adopt(old, names))
+        self._cycle.carry_over(lambda old: channels.convert(old, names))
         self._shown.clear()
         self._last = (
             None
@@ -247,12 +247,12 @@ class LiveEstimator:
             self._cycle_requested = False
             starts.add(0)
         total = table.power[:, self.channels.arm["total"]]
-        for part, credit in table.parts(starts):
+        for part, correction in table.parts(starts):
             if part.start in starts:
                 self._begin_cycle(float(time[part.start]))
-            if credit is not None:
-                self._counters.credit(credit)
-            self._counters.add(time[part], table.steps.cut(part), table.power[part])
+            if correction is not None:
+                self._counters.correct(correction)
+            self._counters.integrate(time[part], table.steps.cut(part), table.power[part])
             if self._cycle.open:
                 self._cycle.observe(float(total[part].max()))
 
@@ -263,7 +263,7 @@ class LiveEstimator:
         self.cycles.append(done)
         if self._log is not None:
             try:
-                self._log.add(done, self.channels, utc_now())
+                self._log.append(done, self.channels, utc_now())
                 self.log_problem = None
             except OSError as error:  # counting goes on without
                 self.log_problem = f"{self._log.path}: cannot be written ({error.strerror})"

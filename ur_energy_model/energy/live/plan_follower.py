@@ -30,7 +30,7 @@ class PlanFollower:
         self._plan = plan
         self._expected_since = self._start = self._rest = self._before = None
 
-    def follow(self, snapshot: Snapshot) -> tuple[PlanEnergy, MeterReading] | None:
+    def update(self, snapshot: Snapshot) -> tuple[PlanEnergy, MeterReading] | None:
         """Take in where things stand; plan and measured energy when its motion has ended."""
         if self._plan is None:
             return None

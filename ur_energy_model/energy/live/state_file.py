@@ -81,15 +81,17 @@ class StateFile:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             flags = os.O_RDWR | os.O_CREAT
-            self._journal = os.open(self.path.with_name(self.path.name + ".journal"), flags, 0o644)
+            self._journal_file = os.open(
+                self.path.with_name(self.path.name + ".journal"), flags, 0o644
+            )
         except OSError as error:
             raise InputError(
                 path, f"cannot be written ({error.strerror})", "set state_file to a writable place"
             ) from error
         try:
-            fcntl.flock(self._journal, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(self._journal_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            os.close(self._journal)
+            os.close(self._journal_file)
             raise InputError(
                 path,
                 "is in use by another estimator",
@@ -136,19 +138,19 @@ class StateFile:
                 "choose another state_file for this arm",
             )
         counters = self._newer(counters, len(names))
-        adopt = self._channels.adopt
+        convert = self._channels.convert
         return replace(
             counters,
-            lifetime=adopt(counters.lifetime, names),
-            reset=adopt(counters.reset, names),
-            interval=adopt(counters.interval, names),
+            lifetime=convert(counters.lifetime, names),
+            reset=convert(counters.reset, names),
+            interval=convert(counters.interval, names),
         )
 
-    def rename(self, channels: Channels) -> None:
+    def set_channels(self, channels: Channels) -> None:
         """Count other channels from now on; `save` must follow."""
         self._channels = channels
 
-    def saving(self, counters: Counters) -> Callable[[], None]:
+    def prepare_save(self, counters: Counters) -> Callable[[], None]:
         """Counters to save; the answer replaces the file atomically, synced to disk.
 
         Later notes count as newer whenever that happens; answers must be called in their order.
@@ -171,7 +173,7 @@ class StateFile:
         Raises:
             OSError: the disk refuses; the old file is whole.
         """
-        self.saving(counters)()
+        self.prepare_save(counters)()
 
     def _replace(self, content: dict[str, Any]) -> None:
         with new_file(self.path) as file:
@@ -182,7 +184,7 @@ class StateFile:
         finally:
             os.close(folder)
 
-    def note(self, lifetime: MeterReading, clock: float | None) -> None:
+    def journal(self, lifetime: MeterReading, clock: float | None) -> None:
         """Journal the counters since ever: a few microseconds, safe against a kill."""
         self._sequence += 1
         payload = _slot(len(self._channels)).pack(
@@ -194,17 +196,17 @@ class StateFile:
             float("nan") if clock is None else clock,
         )
         record = payload + struct.pack("<I", zlib.crc32(payload))
-        os.pwrite(self._journal, record, (self._sequence % 2) * len(record))
+        os.pwrite(self._journal_file, record, (self._sequence % 2) * len(record))
 
     def close(self) -> None:
         """Let another process have it."""
-        os.close(self._journal)
+        os.close(self._journal_file)
 
     def _newer(self, counters: Counters, n: int) -> Counters:
         """These counters of n channels, or the journal's where they are newer."""
         struct_, size = _slot(n), _slot(n).size + 4
         for slot in range(2):
-            record = os.pread(self._journal, size, slot * size)
+            record = os.pread(self._journal_file, size, slot * size)
             if len(record) < size:
                 continue
             payload, checksum = record[:-4], struct.unpack("<I", record[-4:])[0]

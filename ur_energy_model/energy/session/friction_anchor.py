@@ -75,7 +75,7 @@ class FrictionAnchor:
         """Whether every joint has moved for long enough."""
         return bool((self.moving_seconds >= self.seconds).all())
 
-    def add(self, motion: MeasuredMotion, dynamics: ArmDynamics) -> None:
+    def observe(self, motion: MeasuredMotion, dynamics: ArmDynamics) -> None:
         """Add samples that follow those before; dynamics of the arm in the setup it is in."""
         if len(motion.time) < 2 or self.done:
             return
@@ -136,7 +136,7 @@ def anchor_friction(
     """
     anchor = FrictionAnchor(model, seconds)
     for motion, dynamics in motions:
-        anchor.add(motion, dynamics)
+        anchor.observe(motion, dynamics)
         if anchor.done:
             break
     return anchor.session()

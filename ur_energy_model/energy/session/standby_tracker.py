@@ -72,7 +72,7 @@ class StandbyTracker:
         """Of that block: time [s], energy that motors and drivers do not explain [J], samples at
         which the arm does not stand still."""
 
-    def follow(self, time: Array, steps: Array, still: Mask, unexplained: Array) -> Standby:
+    def update(self, time: Array, steps: Array, still: Mask, unexplained: Array) -> Standby:
         """Standby power at samples that follow those of the last call.
 
         Args:

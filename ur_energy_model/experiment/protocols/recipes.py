@@ -42,7 +42,7 @@ def s0(session: ProtocolRun, published: Mapping[str, Any]) -> Outcome:
     planner = Planner(session.robot)
 
     def through_points(seed: int) -> RepeatedMotion:
-        motion = planner.through(planner.random_points(seed))
+        motion = planner.chain_through(planner.random_points(seed))
         return RepeatedMotion(session.robot.name, motion, REPETITIONS)
 
     bags = [

@@ -103,7 +103,7 @@ def compare_target_torque(
         if "payload_cog" in batch:
             payload[:, 1:] = batch["payload_cog"]
         for rows, told in payload_parts(payload):
-            setup, delay = setups.of(told)
+            setup, delay = setups.setup_and_delay(told)
             q, qd, qdd, moment = (
                 batch[name][rows]
                 for name in ("target_q", "target_qd", "target_qdd", "target_moment")

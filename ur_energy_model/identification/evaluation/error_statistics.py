@@ -19,7 +19,7 @@ class ErrorStatistics:
         self._mean = np.zeros(channels)
         self._scatter = np.zeros(channels)
 
-    def add(self, measured: Array, model: Array, mask: Mask | None = None) -> None:
+    def accumulate(self, measured: Array, model: Array, mask: Mask | None = None) -> None:
         """Add samples [samples, n]; those where the mask [samples, n] is False do not count."""
         if not len(measured):
             return
@@ -71,7 +71,7 @@ class IntervalStatistics:
         self._within = np.zeros(channels)
         self._variance = np.zeros(channels)
 
-    def add(self, error: Array, std: Array, mask: Mask) -> None:
+    def accumulate(self, error: Array, std: Array, mask: Mask) -> None:
         """Add errors and their stated deviations [samples, n], where the mask is True."""
         self._count += mask.sum(axis=0)
         self._within += ((np.abs(error) <= CONFIDENCE * std) & mask).sum(axis=0)

@@ -88,16 +88,16 @@ def measure(
     within, within_all = IntervalStatistics(n), IntervalStatistics(n)
     everything, moving, torque = ErrorStatistics(n), ErrorStatistics(n), ErrorStatistics(n)
     for part in compare(model, recording, setups):
-        everything.add(part.current_measured, part.current_model)
-        moving.add(part.current_measured, part.current_model, part.moving)
+        everything.accumulate(part.current_measured, part.current_model)
+        moving.accumulate(part.current_measured, part.current_model, part.moving)
         error = part.current_model - part.current_measured
-        within.add(error, part.current_std, part.moving)
-        within_all.add(error, part.current_std, np.ones_like(part.moving))
+        within.accumulate(error, part.current_std, part.moving)
+        within_all.accumulate(error, part.current_std, np.ones_like(part.moving))
         if part.torque_recorded is not None and part.torque_model is not None:
-            torque.add(part.torque_recorded, part.torque_model)
+            torque.accumulate(part.torque_recorded, part.torque_model)
     for _, recorded, modelled in compare_target_torque(model, recording, setups):
-        torque.add(recorded, modelled)
-    there = replace(model, setup=setups.there(recording.told_payload))
+        torque.accumulate(recorded, modelled)
+    there = replace(model, setup=setups.carried_setup(recording.told_payload))
     fields = FIELDS
     if len(recording.quality.payloads) <= 1:  # what is there may not be what was told
         fields = tuple(name for name in FIELDS if not name.startswith("payload"))
@@ -159,7 +159,7 @@ def power_statistics(
     statistics = PowerStatistics(calculator.channels)
     try:
         for table in recording_powers(calculator, bag, fields=fields):
-            statistics.add(table)
+            statistics.accumulate(table)
     except MissingFieldError:  # the recording lacks what this method needs
         statistics = PowerStatistics(calculator.channels)
     standby = calculator.standby

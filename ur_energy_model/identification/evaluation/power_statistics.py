@@ -35,7 +35,7 @@ class PowerStatistics:
         self._low, self._high = np.inf, -np.inf
         self._seconds, self._measured, self._model = (np.zeros(len(ArmState)) for _ in range(3))
 
-    def add(self, table: PowerTable) -> None:
+    def accumulate(self, table: PowerTable) -> None:
         """Add what the calculator answered; tables without bus power are passed over."""
         use = table.states >= ArmState.STANDSTILL
         if not table.bus_measured or not use.any():
@@ -43,7 +43,7 @@ class PowerStatistics:
         arm = self._channels.arm
         measured, model = (table.power[use, arm[name]] for name in ("bus", "total"))
         steps, states = table.steps.bridged[use], table.states[use]
-        self._errors.add(measured[:, None], model[:, None])
+        self._errors.accumulate(measured[:, None], model[:, None])
         count = len(ArmState)
         self._seconds += np.bincount(states, steps, count)
         self._measured += np.bincount(states, steps * measured, count)

@@ -41,11 +41,11 @@ class RecordingSetups:
     def parts(self, motion: FilteredMotion) -> Iterator[tuple[FilteredMotion, ArmDynamics]]:
         """Parts of a motion with one payload each, and the dynamics that belong to it."""
         for rows, told in payload_parts(motion.payload):
-            yield motion.cut(rows), ArmDynamics(self.robot, self.there(told))
+            yield motion.cut(rows), ArmDynamics(self.robot, self.carried_setup(told))
 
-    def there(self, told: Array) -> Setup:
+    def carried_setup(self, told: Array) -> Setup:
         """Setup that was really there beside a payload told to the controller [4]."""
-        setup = self.of(told)[0]
+        setup = self.setup_and_delay(told)[0]
         return setup if self.carried is None else replace(setup, payload=self.carried)
 
     def told_load(self, motion: FilteredMotion, load: Array) -> Array:
@@ -57,7 +57,7 @@ class RecordingSetups:
         """
         if self.carried is None:
             return load
-        setup = self.of(motion.payload[0])[0]
+        setup = self.setup_and_delay(motion.payload[0])[0]
         motions = motion.q, motion.qd, motion.qdd
         there = ArmDynamics(self.robot, replace(setup, payload=self.carried))
         told = ArmDynamics(self.robot, setup)
@@ -65,9 +65,9 @@ class RecordingSetups:
 
     def delay(self, motion: FilteredMotion) -> float:
         """Delay of target_moment behind the measured motion [s]."""
-        return self.of(motion.payload[0])[1]
+        return self.setup_and_delay(motion.payload[0])[1]
 
-    def of(self, told: Array) -> tuple[Setup, float]:
+    def setup_and_delay(self, told: Array) -> tuple[Setup, float]:
         """Setup and torque delay [s] that belong to a payload told to the controller [4].
 
         NaN where no payload was recorded.
@@ -79,7 +79,7 @@ class RecordingSetups:
             else [e for e in self.estimate.recordings if e.source == source]
         )
         if not entries:
-            return self.stated(told).setup, 0.0
+            return self.stated_setup(told).setup, 0.0
         told = np.nan_to_num(told)
 
         def distance(index: int) -> tuple[float, int]:
@@ -90,7 +90,7 @@ class RecordingSetups:
         nearest = min(range(len(entries)), key=distance)
         return entries[nearest].setup, entries[nearest].delay
 
-    def stated(self, told: Array) -> StatedSetup:
+    def stated_setup(self, told: Array) -> StatedSetup:
         """What is stated of the setup beside a payload told to the controller [4]."""
         payload = payload_told(told)
         return stated_for(self.info, payload, self.robot, self.configured, self.fallback)

@@ -110,7 +110,7 @@ def check_payloads(
         motions = _first(recording)
         if not motions:
             continue
-        setup, _ = own.of(motions[0].payload[0])
+        setup, _ = own.setup_and_delay(motions[0].payload[0])
         fit = PayloadFit(model, robot, setup.gravity, calibration=prior, friction_change=1.0)
         try:
             found = fit.estimate(motions, NarrowFilter(recording.cutoff))

@@ -39,7 +39,7 @@ def with_capacitor_energy(model: EnergyModel, recordings: Sequence[Recording]) -
         return model
     errors = np.zeros(len(CAPACITIES))
     for recording in recordings:
-        if not recording.power.rests:
+        if not recording.power.supply_rested:
             continue
         powers, gaps = MeasuredPowers(model), GapRule()
         stores = [BusCapacitor(float(capacity), model.bus.floor) for capacity in CAPACITIES]

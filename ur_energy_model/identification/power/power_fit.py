@@ -91,11 +91,11 @@ class PowerFit:
         return int(sum(self._counts.blocks)) if len(self._counts) else 0
 
     @property
-    def rests(self) -> bool:
+    def supply_rested(self) -> bool:
         """Whether drives gave back so much that the supply may have rested."""
         return bool(np.isfinite(self._rested))
 
-    def add(self, telemetry: Telemetry) -> None:
+    def accumulate(self, telemetry: Telemetry) -> None:
         """Add a batch; batches without bus power or currents are passed over."""
         rows = power_rows(telemetry)
         if rows is None:
