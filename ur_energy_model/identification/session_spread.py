@@ -1,4 +1,4 @@
-"""How far sessions of one arm differ from each other."""
+"""Spread of friction and standby power between sessions of one arm."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from ur_energy_model.typing import Array
 
 
 def session_spread(joints: Sequence[JointFit], standby: Array, count: int) -> SessionSpread:
-    """How far sessions of the arm spread; the priors where there is but one.
+    """Spread between the sessions of an arm; the priors for a single session.
 
     Args:
-        joints: current stage.
-        standby: standby powers of sessions [W].
+        joints: results of the friction stage, with the scale of each session.
+        standby: standby power of each session [W].
         count: number of sessions.
     """
     if count < 2:

@@ -1,1 +1,1 @@
-"""Power at the supply from currents and speeds."""
+"""Identification of the power model: from motor currents and speeds to power at the supply."""

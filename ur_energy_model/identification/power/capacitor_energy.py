@@ -1,4 +1,4 @@
-"""How much of what the drives give back the bus keeps for later, from what the supply gives."""
+"""Energy that the bus capacitor holds, identified from the power at the supply."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from ur_energy_model.identification.recording import Recording
 from ur_energy_model.model.energy_model import EnergyModel
 
 CAPACITIES = np.concatenate([[0.0], np.geomspace(0.1, 100.0, 31)])
-"""Capacities to choose from [J]: a quarter of its size between one and the next."""
+"""Candidate energies [J], in steps of a quarter."""
 TYPICAL = 3.0
-"""What an arm's bus is taken to keep where recordings do not show it [J]: 10 mF charged from 48 V
-to the voltage at which braking resistors switch in."""
+"""Energy assumed where the recordings do not determine it [J]: 10 mF charged from 48 V to the
+voltage at which the braking resistor switches on."""
 _FACTOR = 3.0
-"""One deviation of the prior, as a factor of TYPICAL."""
-_NONE = 4.0
-"""Squared deviations by which a bus that keeps nothing is unlikely beforehand."""
-_ALIKE = 10.0
-"""Samples in a row whose errors are alike and count as one."""
+"""One standard deviation of the prior, as a factor of TYPICAL."""
+_ZERO_PENALTY = 4.0
+"""Squared standard deviations between the prior mean and a bus without capacitor."""
+_CORRELATED = 10.0
+"""Consecutive samples with correlated errors that count as one."""
 
 
 def with_capacitor_energy(model: EnergyModel, recordings: Sequence[Recording]) -> EnergyModel:
-    """The model with the capacity that explains bus power best while and after drives give back.
+    """The model with the capacitor energy that best explains bus power during regeneration.
 
-    Where no drive gave back so much that it shows, the bus is taken to keep TYPICAL energy.
+    Without sufficient regeneration in the recordings the prior, TYPICAL, applies.
 
     Args:
-        model: with everything else fitted.
-        recordings: those it was fitted to.
+        model: all other parameters identified.
+        recordings: those it was identified from.
     """
     if model.bus.kind != "physical":
         return model
@@ -42,13 +42,14 @@ def with_capacitor_energy(model: EnergyModel, recordings: Sequence[Recording]) -
         if not recording.power.supply_rested:
             continue
         powers, gaps = MeasuredPowers(model), GapRule()
-        stores = [BusCapacitor(float(capacity), model.bus.floor) for capacity in CAPACITIES]
+        buses = [BusCapacitor(float(capacity), model.bus.floor) for capacity in CAPACITIES]
         for time, speed, current, watts in recording.supply():
             steps = gaps(time).bridged
             demand = powers(steps, speed, current).demand
-            errors += [np.square(store(steps, demand) - watts).sum() for store in stores]
-    unlikely = np.append(_NONE, np.square(np.log(CAPACITIES[1:] / TYPICAL) / np.log(_FACTOR)))
+            errors += [np.square(bus(steps, demand) - watts).sum() for bus in buses]
+    deviations = np.log(CAPACITIES[1:] / TYPICAL) / np.log(_FACTOR)
+    penalty = np.append(_ZERO_PENALTY, np.square(deviations))
     residual = model.bus.residual
-    weight = 1.0 / (_ALIKE * residual**2) if residual > 0 else 0.0
-    best = int(np.argmin(weight * errors + unlikely))
+    weight = 1.0 / (_CORRELATED * residual**2) if residual > 0 else 0.0
+    best = int(np.argmin(weight * errors + penalty))
     return replace(model, bus=replace(model.bus, capacitor_energy=float(CAPACITIES[best])))

@@ -1,17 +1,18 @@
-"""What the power at the supply is linear in, column by column, from a batch of telemetry.
+"""Columns that the power at the supply is linear in, from telemetry.
 
 Heredia et al. (EcBot, eq. 13-21):  P = P_c + sum(R i^2 + k_b w i + driver |i| + L i di/dt).
 
-Two delays come on top. Currents and speeds of one packet do not belong to the same instant: a
-drive holds its current over a controller cycle of which the packet tells the speed at the end.
-One millisecond of that is half a percent of the mechanical energy of a joint that accelerates
-much, because current and acceleration go together. So, to first order in the delays,
+Two delays are added. Current and speed of one packet belong to different instants: a drive holds
+its current over a controller cycle, and the packet reports the speed at the end of it. One
+millisecond of that is half a percent of the mechanical energy of a joint with high acceleration,
+because current and acceleration are correlated. To first order in the delays,
 
     k_b w i  becomes  k_b (w - current_delay dw/dt) i - supply_delay k_b d(w i)/dt.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -21,13 +22,73 @@ from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.typing import Array, Mask
 
 STANDSTILL_SPEED = 0.003
-"""Joint speed below which a joint counts as standing [rad/s]."""
+"""Joint speed below which a joint stands still [rad/s]."""
 WIND_UP_TIME = 0.03
-"""A period of the gears' resonance, some 30 Hz [s]."""
+"""Time in which a gear winds up: one period of its resonance, about 30 Hz [s]."""
+
+
+@dataclass(frozen=True)
+class PowerLayout:
+    """Positions of the power columns and their coefficients, for an arm with n joints.
+
+    Attributes:
+        joints: n.
+        standby: constant column.
+        current_delay, supply_delay: columns of the two delays.
+    """
+
+    joints: int
+    standby: int = 0
+    current_delay: int = -2
+    supply_delay: int = -1
+
+    @property
+    def copper(self) -> slice:
+        """Columns i^2 of each joint; coefficients in ohm."""
+        return self._per_joint(0)
+
+    @property
+    def conversion(self) -> slice:
+        """Columns w i of each joint, w the motor speed; coefficients in V s/rad."""
+        return self._per_joint(1)
+
+    @property
+    def driver(self) -> slice:
+        """Columns |i| of each joint; coefficients in W/A."""
+        return self._per_joint(2)
+
+    @property
+    def inductance(self) -> slice:
+        """Columns i di/dt of each joint; coefficients in H."""
+        return self._per_joint(3)
+
+    @property
+    def bus_errors(self) -> slice:
+        """Standby, copper, conversion and driver, as `BusModel.errors` has them."""
+        return slice(0, self.driver.stop)
+
+    @property
+    def without_delays(self) -> slice:
+        """EcBot's 4 n + 1 columns."""
+        return slice(0, self.inductance.stop)
+
+    @property
+    def width(self) -> int:
+        """Number of columns, 4 n + 3."""
+        return 4 * self.joints + 3
+
+    def coefficients(self, position: int | slice, values: Array | float) -> Array:
+        """Coefficients [width] that have `values` at a position and are zero elsewhere."""
+        out = np.zeros(self.width)
+        out[position] = values
+        return out
+
+    def _per_joint(self, kind: int) -> slice:
+        return slice(1 + kind * self.joints, 1 + (kind + 1) * self.joints)
 
 
 class PowerRows(NamedTuple):
-    """A batch's finite samples.
+    """Samples of a batch with finite values.
 
     Attributes:
         time: [samples], s.
@@ -45,7 +106,7 @@ class PowerRows(NamedTuple):
 
 
 def power_rows(telemetry: Telemetry) -> PowerRows | None:
-    """Finite samples of a batch; None where a column is missing.
+    """Samples of a batch with finite values; None where a column is missing.
 
     Without robot_mode the robot counts as running.
     """
@@ -61,10 +122,9 @@ def power_rows(telemetry: Telemetry) -> PowerRows | None:
 
 
 def breaking_away(rows: PowerRows) -> Mask:
-    """Samples at which a joint has just begun to move [samples].
+    """Samples within WIND_UP_TIME after a joint's breakaway [samples].
 
-    Its motor winds up the gear before the link turns, so that the link's speed does not tell the
-    power.
+    The motor winds up the gear before the link moves, so the link speed does not give the power.
     """
     moving = np.abs(rows.qd) > STANDSTILL_SPEED
     began = np.zeros(len(rows.time), dtype=bool)
@@ -73,18 +133,13 @@ def breaking_away(rows: PowerRows) -> Mask:
     return np.asarray(rows.time - last <= WIND_UP_TIME)
 
 
-def width(n: int) -> int:
-    """Number of columns for n joints."""
-    return 4 * n + 3
-
-
 def power_columns(rows: PowerRows, gear_ratio: Array, constant: Array) -> Array:
-    """(1, i^2, w i, |i|, i di/dt, current delay, supply delay) [samples, 4 n + 3].
+    """Columns (1, i^2, w i, |i|, i di/dt, current delay, supply delay) [samples, 4 n + 3].
 
     Args:
         rows: of a batch.
         gear_ratio: motor turns per joint turn [n].
-        constant: torque constants that the delays' columns are weighted with [n], N m/A.
+        constant: torque constants that weight the columns of the delays [n], N m/A.
     """
     time, current = rows.time, rows.current
     speed = gear_ratio * rows.qd

@@ -1,22 +1,29 @@
-"""From motor currents to the power at the supply: structure, priors, measured bus power.
+"""Fit of the power model: from motor currents and speeds to the power at the supply.
 
-Bus power is accumulated over any number of recordings; the structures of power_structure.py are
-fitted to it with their priors. Copper factors per motor size enter only where they lower the
-held-out error.
+Normal equations of the bus power are accumulated over any number of recordings; the structures of
+power_structures.py are fitted to them with their priors. Copper factors per motor size are used
+only where they lower the held-out error.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
 
 import numpy as np
 
 from ur_energy_model.identification.power.power_columns import (
+    PowerLayout,
     breaking_away,
     power_columns,
     power_rows,
 )
-from ur_energy_model.identification.power.power_structures import PHYSICAL, Structure, common, free
+from ur_energy_model.identification.power.power_structures import (
+    PHYSICAL,
+    Structure,
+    common,
+    free,
+)
 from ur_energy_model.identification.regression.blocked_gram import (
     BlockedGram,
     cross_validate,
@@ -29,14 +36,14 @@ from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.typing import Array, Mask
 
 FREE_TERM_GAIN = 0.01
-"""Held-out RMSE that a further term must save, as a share."""
+"""Relative reduction of the held-out RMSE that a further term must bring."""
 MODEL_ERROR = 0.003
-"""Share of a joint's converted power that the model leaves out (cables, ripple between samples)."""
+"""Relative error of a joint's converted power from what is not modelled (cables, ripple)."""
 _FLOOR_MARGIN = 3.0
 """Expected power below which the supply may rest [W]."""
-_USED_UP = 0.3
-"""Time in which the bus capacitor's surplus is used up again [s]: 10 mF from the voltage at which
-braking resistors switch in are 3 J, a tenth of a second of standby."""
+_DISCHARGE_TIME = 0.3
+"""Time in which the surplus energy of the bus capacitor is used up [s]: 10 mF charged to the
+voltage at which the braking resistor switches on hold 3 J, a tenth of a second of standby."""
 
 
 @dataclass(frozen=True)
@@ -47,12 +54,12 @@ class PowerFitResult:
         bus: model of the supply.
         winding_resistance, back_emf_constant: effective constants [n], ohm and V s/rad.
         resistance_std, back_emf_std: [n].
-        torque_constant, torque_constant_std: as currents and bus power tell them [n], N m/A.
+        torque_constant, torque_constant_std: from currents and bus power together [n], N m/A.
         current_delay: of the currents behind the speeds [s].
         source: "bus_power" or "prior".
         comparison: held-out RMSE by structure [W].
-        factors: fitted parameter and standard deviation by name.
-        coefficients: of the columns of power_columns.py [4 n + 3].
+        factors: estimate and standard deviation of each parameter, by name.
+        coefficients: of the power columns [4 n + 3].
     """
 
     bus: BusModel
@@ -70,7 +77,7 @@ class PowerFitResult:
 
 
 class PowerFit:
-    """Accumulates bus power and what it is made of, over any number of recordings.
+    """Accumulates bus power and its columns over any number of recordings, and fits them.
 
     Args:
         robot: the arm, n joints.
@@ -79,11 +86,14 @@ class PowerFit:
     def __init__(self, robot: RobotDescription) -> None:
         self.robot = robot
         self._constant = np.nan_to_num(robot.torque_constant)
-        self._expected = _expected(robot, self._constant)
+        prior = common(robot, self._constant, np.zeros(robot.dof))
+        self._expected = prior.basis @ prior.prior.mean
         self._gram = BlockedGram()
         self._counts = BlockedGram()
-        self._modes: dict[str, list[float]] = {}
+        self._modes: defaultdict[str, Array] = defaultdict(lambda: np.zeros(2))
+        """By robot mode other than running: sum of powers [W], number of samples."""
         self._rested = -np.inf
+        """Time at which the supply last may have rested [s]."""
 
     @property
     def samples(self) -> int:
@@ -92,19 +102,19 @@ class PowerFit:
 
     @property
     def supply_rested(self) -> bool:
-        """Whether drives gave back so much that the supply may have rested."""
+        """Whether regeneration was strong enough that the supply may have rested."""
         return bool(np.isfinite(self._rested))
 
     def accumulate(self, telemetry: Telemetry) -> None:
-        """Add a batch; batches without bus power or currents are passed over."""
+        """Accumulate a batch; batches without bus power or currents are ignored."""
         rows = power_rows(telemetry)
         if rows is None:
             return
         time, power, mode = rows.time, rows.power, rows.mode
         for code in np.unique(mode[~np.isin(mode, BRAKES_RELEASED)]):
-            entry = self._modes.setdefault(ROBOT_MODES.get(int(code), str(int(code))), [0.0, 0.0])
-            entry[0] += float(power[mode == code].sum())
-            entry[1] += float((mode == code).sum())
+            shown = power[mode == code]
+            name = ROBOT_MODES.get(int(code), str(int(code)))
+            self._modes[name] += np.array([shown.sum(), len(shown)])
         columns = power_columns(rows, self.robot.gear_ratio, self._constant)
         expected = columns @ self._expected
         keep = np.isin(mode, BRAKES_RELEASED) & self._supplied(time, expected)
@@ -123,33 +133,31 @@ class PowerFit:
             self._counts.add(np.asarray(float(len(part))), duration)
 
     def _supplied(self, time: Array, expected: Array) -> Mask:
-        """Samples at which the supply gives all the power [samples].
+        """Samples at which all power comes from the supply [samples].
 
-        It cannot take any back; what the drives give back is kept and used up first.
+        Regenerated energy charges the bus capacitor and is used up first.
         """
         if len(time) and time[0] < self._rested:  # another recording
             self._rested = -np.inf
         resting = np.where(expected > _FLOOR_MARGIN, -np.inf, time)
         last = np.maximum.accumulate(np.append(self._rested, resting))[1:]
         self._rested = float(last[-1]) if len(last) else self._rested
-        return time - last > _USED_UP
+        return time - last > _DISCHARGE_TIME
 
     def merge(self, other: PowerFit) -> None:
-        """Take over what another accumulator has seen."""
+        """Include the data of another accumulator."""
         self._gram.merge(other._gram)
         self._counts.merge(other._counts)
-        for name, (total, count) in other._modes.items():
-            entry = self._modes.setdefault(name, [0.0, 0.0])
-            entry[0] += total
-            entry[1] += count
+        for name, sums in other._modes.items():
+            self._modes[name] += sums
 
     def standby_shift(self, result: PowerFitResult) -> float:
-        """Mean power that a result leaves unexplained here [W]."""
+        """Mean power of these data that a result does not explain [W]."""
         gram = self._gram.blocks.sum(axis=0)
         return float((gram[0, -1] - gram[0, :-1] @ result.coefficients) / gram[0, 0])
 
     def with_standby_shifted(self, shift: float) -> PowerFit:
-        """What would have been accumulated with so much less standby power [W]."""
+        """The same data with standby power lower by `shift` [W]."""
         out = PowerFit(self.robot)
         out.merge(self)
         matrix = np.eye(self._gram.blocks.shape[-1])
@@ -160,7 +168,7 @@ class PowerFit:
     def fit(
         self, kind: str, torque_constant: Array, torque_constant_std: Array | None = None
     ) -> PowerFitResult:
-        """Power model from the data, or from the priors alone where there are none.
+        """Power model from the data, or from the priors alone without data.
 
         Args:
             kind: "physical" or "ecbot".
@@ -201,15 +209,15 @@ class PowerFit:
         )
 
     def _possible(self, structure: Structure) -> bool:
-        """Whether no joint's copper loss comes out negative."""
+        """Whether the copper loss of no joint is negative."""
         solution = solve(self._project(structure), structure.prior, self._counts.blocks)
-        _, copper, *_ = _split(structure.basis @ solution.coefficients, self.robot.dof)
-        return bool((copper >= 0).all())
+        coefficients = structure.basis @ solution.coefficients
+        return bool((coefficients[PowerLayout(self.robot.dof).copper] >= 0).all())
 
     def _project(self, structure: Structure) -> Array:
         """Gram matrices of the structure's own columns [blocks, p + 1, p + 1]."""
-        p = structure.basis.shape[1]
-        full = np.zeros((structure.basis.shape[0] + 1, p + 1))
+        width, p = structure.basis.shape
+        full = np.zeros((width + 1, p + 1))
         full[:-1, :-1] = structure.basis
         full[-1, -1] = 1.0
         return np.asarray(full.T @ self._gram.blocks @ full)
@@ -217,37 +225,33 @@ class PowerFit:
     def _result(
         self, kind: str, structure: Structure, comparison: dict[str, float], reason: str
     ) -> PowerFitResult:
-        n = self.robot.dof
         if self.samples:
             solution = solve(self._project(structure), structure.prior, self._counts.blocks)
-            values, covariance, residual = (
-                solution.coefficients,
-                solution.covariance,
-                solution.residual,
-            )
+            values, covariance = solution.coefficients, solution.covariance
+            residual, source = solution.residual, "bus_power"
         else:
-            values = structure.prior.mean
-            covariance, residual = np.diag(structure.prior.std**2), float("nan")
+            values, covariance = structure.prior.mean, np.diag(structure.prior.std**2)
+            residual, source = float("nan"), "prior"
         level, vectors = np.linalg.eigh(covariance)
         root = vectors * np.sqrt(np.clip(level, 0.0, None))
         roots = structure.basis @ root
+        layout = PowerLayout(self.robot.dof)
         coefficients = structure.basis @ values
         deviation = np.linalg.norm(roots, axis=1)
-        standby, copper, conversion, driver, inductance = _split(coefficients, n)
-        left_out = np.zeros((n, 3 * n + 1))
-        left_out[np.arange(n), 1 + n + np.arange(n)] = MODEL_ERROR * conversion
-        _, copper_std, conversion_std, driver_std, _ = _split(deviation, n)
-        source = "bus_power" if self.samples else "prior"
+        conversion = coefficients[layout.conversion]
+        left_out = np.zeros((layout.joints, layout.width))
+        left_out[:, layout.conversion] = np.diag(MODEL_ERROR * conversion)
         bus = BusModel(
             kind=kind,
-            standby=float(max(standby[0], 0.0)),
-            driver=driver,
-            inductance=inductance,
-            std={"standby": float(deviation[0]), "driver": float(driver_std.mean())},
-            errors=np.concatenate([roots[: 3 * n + 1].T, left_out]),
-            mode_power={
-                name: total / count for name, (total, count) in self._modes.items() if count
+            standby=float(max(coefficients[layout.standby], 0.0)),
+            driver=coefficients[layout.driver],
+            inductance=coefficients[layout.inductance],
+            std={
+                "standby": float(deviation[layout.standby]),
+                "driver": float(deviation[layout.driver].mean()),
             },
+            errors=np.concatenate([roots.T, left_out])[:, layout.bus_errors],
+            mode_power={name: float(total / count) for name, (total, count) in self._modes.items()},
             residual=residual,
             source=source,
             reason=reason,
@@ -259,10 +263,10 @@ class PowerFit:
         }
         return PowerFitResult(
             bus=bus,
-            winding_resistance=copper,
+            winding_resistance=coefficients[layout.copper],
             back_emf_constant=conversion,
-            resistance_std=copper_std,
-            back_emf_std=np.hypot(conversion_std, MODEL_ERROR * conversion),
+            resistance_std=deviation[layout.copper],
+            back_emf_std=np.hypot(deviation[layout.conversion], MODEL_ERROR * conversion),
             torque_constant=structure.base + structure.torque @ values,
             torque_constant_std=np.linalg.norm(structure.torque @ root, axis=1),
             current_delay=factors["current_delay"][0] if "current_delay" in factors else 0.0,
@@ -271,15 +275,3 @@ class PowerFit:
             factors=factors,
             coefficients=coefficients,
         )
-
-
-def _expected(robot: RobotDescription, constant: Array) -> Array:
-    """Coefficients [4 n + 3] that the robot file leads to expect."""
-    structure = common(robot, constant, np.zeros(robot.dof))
-    return structure.basis @ structure.prior.mean
-
-
-def _split(coefficients: Array, n: int) -> tuple[Array, Array, Array, Array, Array]:
-    """Coefficients by kind: standby [1], then i^2, w i, |i|, i di/dt [n] each."""
-    standby, rest = coefficients[:1], coefficients[1 : 1 + 4 * n].reshape(4, n)
-    return standby, rest[0], rest[1], rest[2], rest[3]

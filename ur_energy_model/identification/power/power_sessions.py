@@ -1,4 +1,4 @@
-"""Stages of identification that see several sessions: power at the supply, spread of sessions."""
+"""Fit of the power model to several sessions of one arm."""
 
 from __future__ import annotations
 
@@ -11,25 +11,24 @@ from ur_energy_model.identification.friction.torque_constants import with_torque
 from ur_energy_model.identification.power.power_fit import MODEL_ERROR, PowerFit, PowerFitResult
 from ur_energy_model.typing import Array
 
-_TOLD = 0.8
-"""Bus power tells a torque constant where it narrows its deviation to this share or less."""
+_DEVIATION_SHARE = 0.8
+"""A torque constant is updated where bus power lowers its deviation to this share or less."""
 _ROUNDS = 4
 
 
 def fit_sessions(
     powers: Sequence[PowerFit], kind: str, joints: tuple[JointFit, ...]
 ) -> tuple[tuple[JointFit, ...], PowerFitResult, Array]:
-    """The power stage over several sessions, each with a standby power of its own.
+    """The power stage over several sessions, each with its own standby power.
 
     Args:
-        powers: what was accumulated in each session.
+        powers: data of each session.
         kind: "physical" or "ecbot".
-        joints: current stage, n joints.
+        joints: results of the previous stage, n joints.
 
     Returns:
-        The joints, with the torque constants that bus power tells more exactly; the power stage,
-        with the mean standby power of the sessions; standby powers of the sessions in which bus
-        power was recorded [W].
+        The joints, with torque constants that bus power determines better; the power fit, with the
+        mean standby power of the sessions; the standby power of each session with bus power [W].
     """
     constant = np.array([joint.torque_constant for joint in joints])
     std = np.array([joint.torque_constant_std for joint in joints])
@@ -45,15 +44,15 @@ def fit_sessions(
         return joints, result, standby
     updated = list(joints)
     for j, joint in enumerate(joints):
-        told, told_std = float(result.torque_constant[j]), float(result.torque_constant_std[j])
-        if told_std < _TOLD * std[j]:
-            whole = float(np.hypot(told_std, MODEL_ERROR * told))
-            updated[j] = with_torque_constant(joint, told, whole, "current and bus_power")
+        value, value_std = float(result.torque_constant[j]), float(result.torque_constant_std[j])
+        if value_std < _DEVIATION_SHARE * std[j]:
+            whole = float(np.hypot(value_std, MODEL_ERROR * value))
+            updated[j] = with_torque_constant(joint, value, whole, "current and bus_power")
     return tuple(updated), result, standby
 
 
 def _merged(powers: Sequence[PowerFit], known: Sequence[PowerFit], shifts: Array) -> PowerFit:
-    """All sessions' power, as if their standby powers were the same."""
+    """Data of all sessions, shifted to a common standby power."""
     total = PowerFit(powers[0].robot)
     for power in powers:
         if power not in known:
