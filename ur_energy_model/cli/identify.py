@@ -239,7 +239,7 @@ def _session_line(session: Mapping[str, Any]) -> str:
 
 def _print_identification(result: Identification) -> None:
     from ur_energy_model.energy.meter import CONFIDENCE
-    from ur_energy_model.identification.report_tables import drive_table
+    from ur_energy_model.report.drive_table import drive_table
 
     model = result.model
     output.print_table(

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 
 from ur_energy_model import __version__
-from ur_energy_model.identification.dynamics.inertia import InertiaEstimate
-from ur_energy_model.identification.dynamics.setup_data import StatedSetup
-from ur_energy_model.identification.dynamics.setup_estimation import SetupEstimate
-from ur_energy_model.identification.friction.joint_fit import JointFit
+from ur_energy_model.identification.dynamics.dynamics_estimate import DynamicsEstimate
+from ur_energy_model.identification.dynamics.reflected_inertia import InertiaEstimate
+from ur_energy_model.identification.dynamics.stated_setup import StatedSetup
+from ur_energy_model.identification.friction.joint_estimate import JointEstimate
 from ur_energy_model.identification.friction.torque_constants import stated_deviation
 from ur_energy_model.identification.power.power_fit import PowerFitResult
-from ur_energy_model.identification.recording import Recording, digest
+from ur_energy_model.identification.recording import Recording
+from ur_energy_model.identification.recording_reader import digest
 from ur_energy_model.model.energy_model import EnergyModel, JointModel
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.sessions import SessionSpread, scaled_parameters
@@ -25,8 +26,8 @@ _SETUP_SOURCES = {"configured": "given"}
 
 def assemble(
     robot: RobotDescription,
-    estimate: SetupEstimate | None,
-    joints: Sequence[JointFit],
+    estimate: DynamicsEstimate | None,
+    joints: Sequence[JointEstimate],
     inertia: InertiaEstimate,
     power: PowerFitResult,
     recordings: Sequence[Recording],
@@ -87,7 +88,7 @@ def assemble(
     )
 
 
-def _of_any_session(fit: JointFit, spread: float) -> dict[str, float]:
+def _of_any_session(fit: JointEstimate, spread: float) -> dict[str, float]:
     """Deviations of friction parameters where friction varies by so much between sessions."""
     names = fit.friction.law.parameters
     varying = np.where(scaled_parameters(names), spread * np.abs(fit.friction.values), 0.0)

@@ -16,26 +16,27 @@ from pathlib import Path
 import numpy as np
 
 from ur_energy_model.identification.assembly import assemble
-from ur_energy_model.identification.dynamics.inertia import InertiaEstimate
-from ur_energy_model.identification.dynamics.mounting import find_mounting
-from ur_energy_model.identification.dynamics.setup_data import StatedSetup
-from ur_energy_model.identification.dynamics.setup_estimation import SetupEstimate
-from ur_energy_model.identification.dynamics.setups import (
-    believed_inertia,
+from ur_energy_model.identification.dynamics.dynamics_estimate import DynamicsEstimate
+from ur_energy_model.identification.dynamics.dynamics_stage import (
     estimate_setups,
-    settled_inertia,
+    inertia_from_torque,
+    inertia_with_currents,
 )
-from ur_energy_model.identification.evaluation.comparison import Setups
+from ur_energy_model.identification.dynamics.mounting_search import find_mounting
+from ur_energy_model.identification.dynamics.recording_dynamics import RecordingDynamics
+from ur_energy_model.identification.dynamics.reflected_inertia import InertiaEstimate
+from ur_energy_model.identification.dynamics.stated_setup import StatedSetup
 from ur_energy_model.identification.evaluation.evaluation import measure
 from ur_energy_model.identification.evaluation.metrics import Metrics
-from ur_energy_model.identification.friction.choice import AUTO, WARMTH
-from ur_energy_model.identification.friction.current_fit import CurrentFit
-from ur_energy_model.identification.friction.joint_fit import JointFit
-from ur_energy_model.identification.friction.standstill import StandstillFit
+from ur_energy_model.identification.friction.current_regression import CurrentRegression
+from ur_energy_model.identification.friction.joint_estimate import JointEstimate
+from ur_energy_model.identification.friction.law_candidates import AUTO, WARMTH
+from ur_energy_model.identification.friction.presliding_fit import PreslidingFit
 from ur_energy_model.identification.friction.torque_constants import (
     with_load_error,
     with_shared_sizes,
 )
+from ur_energy_model.identification.identifiability_warnings import identifiability_warnings
 from ur_energy_model.identification.payload.payload_check import (
     IDENTIFIED,
     PayloadCheck,
@@ -44,10 +45,11 @@ from ur_energy_model.identification.payload.payload_check import (
 )
 from ur_energy_model.identification.power.bus_capacitance import with_storage
 from ur_energy_model.identification.power.power_fit import PowerFitResult
-from ur_energy_model.identification.power.session_stages import compare_sessions, fit_power
-from ur_energy_model.identification.recording import Recording, read_recording
-from ur_energy_model.identification.regression.signals import NarrowFilter
-from ur_energy_model.identification.unknowns import unknowns
+from ur_energy_model.identification.power.session_stages import fit_power
+from ur_energy_model.identification.recording import Recording
+from ur_energy_model.identification.recording_reader import read_recording
+from ur_energy_model.identification.regression.narrow_filter import NarrowFilter
+from ur_energy_model.identification.session_spread import session_spread
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.model.setup import Payload, Setup
@@ -71,9 +73,9 @@ class Identification:
 
     robot: RobotDescription
     model: EnergyModel
-    joints: tuple[JointFit, ...]
+    joints: tuple[JointEstimate, ...]
     power: PowerFitResult
-    setups: SetupEstimate | None
+    setups: DynamicsEstimate | None
     fit: tuple[Metrics, ...]
     validation: tuple[Metrics, ...]
     warnings: tuple[str, ...]
@@ -120,7 +122,7 @@ def identify(
         )
         fallback = None if estimate is None else estimate.setup
         setups = [
-            Setups(arm, recording.info, estimate, setup, fallback)
+            RecordingDynamics(arm, recording.info, estimate, setup, fallback)
             for recording in (*fitted, *held_out)
         ]
         stated = setups[0].stated(fitted[0].told_payload)
@@ -128,7 +130,7 @@ def identify(
         if mounting is not None and mounting.contradicted and setup is None:
             stated = StatedSetup(mounting.setup, "estimated")
             setups = [replace(own, configured=mounting.setup) for own in setups]
-        believed = believed_inertia(arm, estimate)
+        believed = inertia_from_torque(arm, estimate)
         powers = [recording.power for recording in fitted]
 
         def fitted_with(carried: Payload | None) -> _Fitted:
@@ -138,8 +140,8 @@ def identify(
                 joints = with_load_error(joints, mounting.load_error)
             joints = with_shared_sizes(joints, arm)
             joints, result, standby = fit_power(powers, power_model, joints)
-            spread = compare_sessions(joints, standby, len(fitted))
-            inertia = settled_inertia(believed, joints)
+            spread = session_spread(joints, standby, len(fitted))
+            inertia = inertia_with_currents(believed, joints)
             model = assemble(arm, estimate, joints, inertia, result, fitted, stated, spread)
             model = model if carried is None else model.with_payload(carried)
             return _Fitted(model, joints, result)
@@ -168,7 +170,7 @@ def identify(
     warnings += [line for entry in checks for line in entry.warnings]
     if payload == IDENTIFIED and carried is not None:
         warnings.append(f"the payload identified, {carried.mass:.2f} kg, is used for the currents")
-    warnings += unknowns(model, arm, torque=estimate is not None, mounting=mounting)
+    warnings += identifiability_warnings(model, arm, torque=estimate is not None, mounting=mounting)
     return Identification(
         described,
         model,
@@ -187,7 +189,7 @@ class _Fitted:
     """What currents and bus power give with one payload."""
 
     model: EnergyModel
-    joints: tuple[JointFit, ...]
+    joints: tuple[JointEstimate, ...]
     power: PowerFitResult
 
 
@@ -212,39 +214,39 @@ class _Readings:
 
 def _fit_currents(
     recordings: Sequence[Recording],
-    setups: Sequence[Setups],
+    setups: Sequence[RecordingDynamics],
     robot: RobotDescription,
     inertia: InertiaEstimate,
     friction: str,
-) -> tuple[JointFit, ...]:
+) -> tuple[JointEstimate, ...]:
     """The current stage; a second time where it finds inertias, of which the load is made."""
     low = np.fmin.reduce([recording.warmth[:, 0] for recording in recordings])
     high = np.fmax.reduce([recording.warmth[:, 1] for recording in recordings])
     warm = bool((high - low > WARMTH).any())
     nominal = inertia.value
-    fits: tuple[JointFit, ...] = ()
+    fits: tuple[JointEstimate, ...] = ()
     for _ in range(1 + bool(inertia.unknown.any())):
-        fit = CurrentFit(robot, friction, warm=warm, inertia=inertia, nominal=nominal)
+        fit = CurrentRegression(robot, friction, warm=warm, inertia=inertia, nominal=nominal)
         for recording, own in zip(recordings, setups, strict=True):
             fit.start_session()
             narrow = NarrowFilter(recording.cutoff)
             for motion in recording.motions():
                 for part, dynamics in own.parts(motion):
                     link = dynamics.inverse_dynamics(part.q, part.qd, part.qdd)
-                    fit.add(part, link + nominal * part.qdd, narrow)
+                    fit.accumulate(part, link + nominal * part.qdd, narrow)
         fits = fit.fit()
-        nominal = settled_inertia(inertia, fits).value
+        nominal = inertia_with_currents(inertia, fits).value
     return fits
 
 
 def _fit_standstill(
-    model: EnergyModel, recordings: Sequence[Recording], setups: Sequence[Setups]
+    model: EnergyModel, recordings: Sequence[Recording], setups: Sequence[RecordingDynamics]
 ) -> EnergyModel:
-    fit = StandstillFit(model)
+    fit = PreslidingFit(model)
     for recording, own in zip(recordings, setups, strict=True):
         fit.start_recording()
         narrow = NarrowFilter(recording.cutoff)
         for motion in recording.motions():
             for part, dynamics in own.parts(motion):
-                fit.add(part, dynamics.inverse_dynamics(part.q, part.qd, part.qdd), narrow)
+                fit.accumulate(part, dynamics.inverse_dynamics(part.q, part.qd, part.qdd), narrow)
     return fit.fitted()

@@ -169,7 +169,7 @@ def analyse(
         targets = list(compare_target_torque(model, recording, setups))
         torque = _torques(parts, targets, start, seconds)
         told = np.nan_to_num(parts[0].motion.payload[0])
-        dynamics = ArmDynamics(setups.robot, setups.of(told)[0])
+        dynamics = ArmDynamics(setups.robot, setups.setup_and_delay(told)[0])
     return Analysis(
         label=label or Path(bag).resolve().name,
         held_out=held_out,

@@ -16,8 +16,9 @@ from ur_energy_model.errors import IdentificationError
 from ur_energy_model.identification.dynamics.physical_consistency import nearest_possible
 from ur_energy_model.identification.dynamics.regrouping import FullRegressor, Regrouping, regroup
 from ur_energy_model.identification.regression.blocked_gram import BlockedGram
-from ur_energy_model.identification.regression.joint_grams import joint_grams
-from ur_energy_model.identification.regression.signals import FilteredMotion, NarrowFilter
+from ur_energy_model.identification.regression.filtered_motion import FilteredMotion
+from ur_energy_model.identification.regression.gram_matrices import joint_gram_matrices
+from ur_energy_model.identification.regression.narrow_filter import NarrowFilter
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.typing import Array
 
@@ -114,7 +115,7 @@ class BaseParameterFit:
         self.regrouping = regroup(self.regressor)
         self._grams = BlockedGram()
 
-    def add(self, motion: FilteredMotion, narrow: NarrowFilter | None = None) -> None:
+    def accumulate(self, motion: FilteredMotion, narrow: NarrowFilter | None = None) -> None:
         """Take in a stretch of motion.
 
         Args:
@@ -127,8 +128,8 @@ class BaseParameterFit:
             return
         columns = self.regressor(motion.q, motion.qd, motion.qdd)[:, :, self.regrouping.base]
         rows = np.concatenate([columns, torque[:, :, None]], axis=2)
-        for gram, duration in joint_grams(motion, rows, narrow, moving_only=current):
-            self._grams.add(gram, duration)
+        for gram, duration in joint_gram_matrices(motion, rows, narrow, moving_only=current):
+            self._grams.accumulate(gram, duration)
 
     def merge(self, other: BaseParameterFit) -> None:
         """Take over what another fit of the same arm and mounting has accumulated."""

@@ -3,101 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
-from ur_energy_model.identification.dynamics.setup_data import StatedSetup, payload_told, stated_for
-from ur_energy_model.identification.dynamics.setup_estimation import SetupEstimate
-from ur_energy_model.identification.friction.current_fit import MOVING_SPEED
-from ur_energy_model.identification.friction.standstill import DirectionMemory
+from ur_energy_model.identification.dynamics.recording_dynamics import RecordingDynamics
+from ur_energy_model.identification.dynamics.stated_setup import payload_runs
+from ur_energy_model.identification.friction.direction_memory import DirectionMemory
 from ur_energy_model.identification.recording import Recording
-from ur_energy_model.identification.regression.signals import FilteredMotion, NarrowFilter
+from ur_energy_model.identification.regression.filtered_motion import MOVING_SPEED, FilteredMotion
+from ur_energy_model.identification.regression.narrow_filter import NarrowFilter
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.model.robots import RobotDescription
-from ur_energy_model.model.setup import Payload, Setup
-from ur_energy_model.telemetry.samples import RecordingInfo
 from ur_energy_model.typing import Array, Mask
-
-
-@dataclass(frozen=True)
-class Setups:
-    """Setups of one recording, by the payload that the controller was told of.
-
-    Attributes:
-        robot: the arm.
-        info: of the recording.
-        estimate: setups estimated from target_moment, None without.
-        configured: mounting and payload as the user states them.
-        fallback: setup of other recordings of the same arm, for what this one does not say.
-        carried: payload that was really there, where the controller was told of another one; its
-            torques contain what it was told, the currents what was there.
-    """
-
-    robot: RobotDescription
-    info: RecordingInfo
-    estimate: SetupEstimate | None
-    configured: Setup | None
-    fallback: Setup | None = None
-    carried: Payload | None = None
-
-    def parts(self, motion: FilteredMotion) -> Iterator[tuple[FilteredMotion, ArmDynamics]]:
-        """Parts of a motion with one payload each, and the dynamics that belong to it."""
-        for rows, told in _constant(motion.payload):
-            yield motion.cut(rows), ArmDynamics(self.robot, self.there(told))
-
-    def there(self, told: Array) -> Setup:
-        """Setup that was really there beside a payload told to the controller [4]."""
-        setup = self.of(told)[0]
-        return setup if self.carried is None else replace(setup, payload=self.carried)
-
-    def told_load(self, motion: FilteredMotion, load: Array) -> Array:
-        """What the controller takes for the load [samples, n], N m, joint side.
-
-        Args:
-            motion: with one payload.
-            load: with the payload that is there.
-        """
-        if self.carried is None:
-            return load
-        setup = self.of(motion.payload[0])[0]
-        motions = motion.q, motion.qd, motion.qdd
-        there = ArmDynamics(self.robot, replace(setup, payload=self.carried))
-        told = ArmDynamics(self.robot, setup)
-        return np.asarray(load + told.inverse_dynamics(*motions) - there.inverse_dynamics(*motions))
-
-    def delay(self, motion: FilteredMotion) -> float:
-        """Delay of target_moment behind the measured motion [s]."""
-        return self.of(motion.payload[0])[1]
-
-    def of(self, told: Array) -> tuple[Setup, float]:
-        """Setup and torque delay [s] that belong to a payload told to the controller [4].
-
-        NaN where no payload was recorded.
-        """
-        source = self.info.source
-        entries = (
-            []
-            if self.estimate is None
-            else [e for e in self.estimate.recordings if e.source == source]
-        )
-        if not entries:
-            return self.stated(told).setup, 0.0
-        told = np.nan_to_num(told)
-
-        def distance(index: int) -> tuple[float, int]:
-            payload = entries[index].stated.setup.payload
-            stated = np.array([payload.mass, *payload.center_of_mass])
-            return float(np.abs(stated - told).max()), -entries[index].samples
-
-        nearest = min(range(len(entries)), key=distance)
-        return entries[nearest].setup, entries[nearest].delay
-
-    def stated(self, told: Array) -> StatedSetup:
-        """What is stated of the setup beside a payload told to the controller [4]."""
-        payload = payload_told(told)
-        return stated_for(self.info, payload, self.robot, self.configured, self.fallback)
 
 
 @dataclass(frozen=True)
@@ -127,7 +45,9 @@ class Comparison:
     friction_model: Array
 
 
-def compare(model: EnergyModel, recording: Recording, setups: Setups) -> Iterator[Comparison]:
+def compare(
+    model: EnergyModel, recording: Recording, setups: RecordingDynamics
+) -> Iterator[Comparison]:
     """The model beside a recording, stretch by stretch."""
     inertia = np.array([joint.reflected_inertia for joint in model.joints])
     scale = np.array([joint.torque_constant * joint.gear_ratio for joint in model.joints])
@@ -145,7 +65,7 @@ def compare(model: EnergyModel, recording: Recording, setups: Setups) -> Iterato
                 link, part.qd, part.qdd, temperature=temperature, direction=memory(part)
             )
             moment = np.zeros_like(load)
-            told = setups.told_load(part, load)
+            told = setups.controller_load(part, load)
             own = recording.torque_reference == "actual" and bool(np.isfinite(part.moment).all())
             if own:
                 moment = _shifted(part.time, part.moment, setups.delay(part))
@@ -165,7 +85,7 @@ def compare(model: EnergyModel, recording: Recording, setups: Setups) -> Iterato
 
 
 def compare_target_torque(
-    model: EnergyModel, recording: Recording, setups: Setups
+    model: EnergyModel, recording: Recording, setups: RecordingDynamics
 ) -> Iterator[tuple[Array, Array, Array]]:
     """Time [samples], target_moment and the model's torque for the recorded targets [samples, n].
 
@@ -180,8 +100,8 @@ def compare_target_torque(
             payload[:, 0] = batch["payload"]
         if "payload_cog" in batch:
             payload[:, 1:] = batch["payload_cog"]
-        for rows, told in _constant(payload):
-            setup, delay = setups.of(told)
+        for rows, told in payload_runs(payload):
+            setup, delay = setups.setup_and_delay(told)
             q, qd, qdd, moment = (
                 batch[name][rows]
                 for name in ("target_q", "target_qd", "target_qdd", "target_moment")
@@ -189,14 +109,6 @@ def compare_target_torque(
             dynamics = ArmDynamics(setups.robot, setup)
             link = dynamics.inverse_dynamics(q - delay * qd + 0.5 * delay**2 * qdd, qd, qdd)
             yield batch.time[rows], moment, link + inertia * qdd
-
-
-def _constant(payload: Array) -> Iterator[tuple[slice, Array]]:
-    """Stretches of one payload told to the controller: rows, and that payload [4]."""
-    told = np.round(payload, 4)
-    changes = np.flatnonzero((np.diff(np.nan_to_num(told), axis=0) != 0).any(axis=1)) + 1
-    for start, stop in zip([0, *changes], [*changes, len(told)], strict=True):
-        yield slice(int(start), int(stop)), told[start]
 
 
 def _shifted(time: Array, values: Array, delay: float) -> Array:

@@ -8,14 +8,16 @@ from typing import Any
 import numpy as np
 
 from ur_energy_model.energy.session.friction_anchor import MeasuredMotion, anchor_friction
-from ur_energy_model.identification.evaluation.comparison import Setups
+from ur_energy_model.identification.dynamics.recording_dynamics import RecordingDynamics
 from ur_energy_model.identification.recording import Recording
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.sessions import Session
 
 
-def anchored_friction(model: EnergyModel, recording: Recording, setups: Setups) -> Session:
+def anchored_friction(
+    model: EnergyModel, recording: Recording, setups: RecordingDynamics
+) -> Session:
     """Friction scales of a recording, from the first seconds of its motion; standby the model's.
 
     Args:
@@ -39,7 +41,9 @@ def session_json(session: Session) -> dict[str, Any]:
     }
 
 
-def _motions(recording: Recording, setups: Setups) -> Iterator[tuple[MeasuredMotion, ArmDynamics]]:
+def _motions(
+    recording: Recording, setups: RecordingDynamics
+) -> Iterator[tuple[MeasuredMotion, ArmDynamics]]:
     for motion in recording.motions():
         for part, dynamics in setups.parts(motion):
             known = bool(np.isfinite(part.temperature).all())

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ur_energy_model.identification.friction.choice import FrictionCandidate
-from ur_energy_model.identification.regression.signals import FilteredMotion
+from ur_energy_model.identification.friction.law_candidates import FrictionCandidate
+from ur_energy_model.identification.regression.filtered_motion import FilteredMotion
 from ur_energy_model.model.friction.terms import OperatingPoint, Term
 from ur_energy_model.typing import Array
 

@@ -6,11 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ur_energy_model.identification.friction.joint_fit import JointFit
-from ur_energy_model.identification.friction.session_scales import spread_of
+from ur_energy_model.identification.friction.joint_estimate import JointEstimate
 from ur_energy_model.identification.friction.torque_constants import with_torque_constant
 from ur_energy_model.identification.power.power_fit import MODEL_ERROR, PowerFit, PowerFitResult
-from ur_energy_model.model.sessions import FRICTION_SPREAD, STANDBY_SPREAD, SessionSpread
 from ur_energy_model.typing import Array
 
 _TOLD = 0.8
@@ -19,8 +17,8 @@ _ROUNDS = 4
 
 
 def fit_power(
-    powers: Sequence[PowerFit], kind: str, joints: tuple[JointFit, ...]
-) -> tuple[tuple[JointFit, ...], PowerFitResult, Array]:
+    powers: Sequence[PowerFit], kind: str, joints: tuple[JointEstimate, ...]
+) -> tuple[tuple[JointEstimate, ...], PowerFitResult, Array]:
     """The power stage over several sessions, each with a standby power of its own.
 
     Args:
@@ -52,26 +50,6 @@ def fit_power(
             whole = float(np.hypot(told_std, MODEL_ERROR * told))
             updated[j] = with_torque_constant(joint, told, whole, "current and bus_power")
     return tuple(updated), result, standby
-
-
-def compare_sessions(joints: Sequence[JointFit], standby: Array, count: int) -> SessionSpread:
-    """How far sessions of the arm spread; the priors where there is but one.
-
-    Args:
-        joints: current stage.
-        standby: standby powers of sessions [W].
-        count: number of sessions.
-    """
-    if count < 2:
-        return SessionSpread()
-    friction = [
-        spread_of(joint.session_scales, FRICTION_SPREAD)
-        if len(joint.session_scales)
-        else FRICTION_SPREAD
-        for joint in joints
-    ]
-    watts = spread_of(standby, STANDBY_SPREAD) if len(standby) else STANDBY_SPREAD
-    return SessionSpread(watts, np.array(friction), count)
 
 
 def _merged(powers: Sequence[PowerFit], known: Sequence[PowerFit], shifts: Array) -> PowerFit:

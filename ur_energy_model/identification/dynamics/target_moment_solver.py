@@ -14,10 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import least_squares
 
-from ur_energy_model.identification.dynamics.inertia import possible_inertia
-from ur_energy_model.identification.dynamics.physical_consistency import nearest_possible_tensors
-from ur_energy_model.identification.dynamics.setup_data import SetupData
+from ur_energy_model.identification.dynamics.physical_consistency import (
+    nearest_possible_tensors,
+    possible_inertia,
+)
 from ur_energy_model.identification.dynamics.torque_columns import TorqueColumns
+from ur_energy_model.identification.dynamics.torque_information import TorqueInformation
 from ur_energy_model.model.inertial_parameters import entries_of, inertial_parameters, tensor_of
 from ur_energy_model.model.link_tensors import LinkTensors
 from ur_energy_model.model.setup import Payload, Setup
@@ -42,7 +44,7 @@ _LOCAL = 14
 
 
 @dataclass(frozen=True)
-class LocalSolution:
+class SetupSolution:
     """What was found for one recording.
 
     Attributes:
@@ -63,7 +65,7 @@ class LocalSolution:
 
 
 @dataclass(frozen=True)
-class CommonSolution:
+class ArmSolution:
     """What is common to all recordings.
 
     Attributes:
@@ -80,10 +82,10 @@ class CommonSolution:
     std_given_tensors: Array
     link_tensors: LinkTensors | None
     moved: Mask
-    recordings: tuple[LocalSolution, ...]
+    recordings: tuple[SetupSolution, ...]
 
 
-class SetupSolver:
+class TargetMomentSolver:
     """Solves for the setups of recordings of one arm.
 
     Args:
@@ -91,7 +93,7 @@ class SetupSolver:
         data: one entry per setup, each with samples.
     """
 
-    def __init__(self, columns: TorqueColumns, data: Sequence[SetupData]) -> None:
+    def __init__(self, columns: TorqueColumns, data: Sequence[TorqueInformation]) -> None:
         self.columns, self.robot, self.data = columns, columns.robot, data
         n = self.robot.dof
         self.common = n + (6 * n if columns.tensors else 0)
@@ -100,7 +102,7 @@ class SetupSolver:
         self.noise = [np.ones(n) for _ in data]
         self.mean, self.spread = self._priors()
 
-    def solve(self) -> CommonSolution:
+    def solve(self) -> ArmSolution:
         """Iterates least squares and noise levels; borrows the mounting where one cannot tell."""
         unknowns, std = self._fit(self.mean)
         if self._borrow_gravity(unknowns, std):
@@ -110,7 +112,7 @@ class SetupSolver:
         if self.columns.tensors:
             tensors = self._possible_tensors(unknowns, std)
             unknowns, std = self._fit_beside(tensors, unknowns)
-        return CommonSolution(
+        return ArmSolution(
             reflected_inertia=unknowns[:n],
             std=inertia_std,
             std_given_tensors=std[:n],
@@ -269,12 +271,12 @@ class SetupSolver:
             out.append(rise / (2 * step))
         return np.stack(out, axis=1)
 
-    def _local_solution(self, unknowns: Array, std: Array, index: int) -> LocalSolution:
+    def _local_solution(self, unknowns: Array, std: Array, index: int) -> SetupSolution:
         local, deviation = unknowns[self._at(index)], std[self._at(index)]
         gram, count = self.data[index].gram, self.data[index].samples
         at = 2 * self.columns.width
         total = gram[:, at, at] - gram[:, at, -1] ** 2 / count
-        return LocalSolution(
+        return SetupSolution(
             setup=Setup(local[:3].copy(), _payload(local, float(deviation[3]))),
             gravity_std=deviation[:3].copy(),
             mass_std=float(deviation[3]),

@@ -10,14 +10,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ur_energy_model.identification.regression.blocked_gram import Prior, Solution, solve
+from ur_energy_model.identification.regression.least_squares import Prior, Solution, solve
 from ur_energy_model.typing import Array
 
 _SCALING_ROUNDS = 8
 
 
 @dataclass(frozen=True)
-class InertiaFit:
+class InertiaFromCurrent:
     """Reflected inertia of one joint.
 
     Attributes:
@@ -49,7 +49,7 @@ class InertiaFit:
         return max(self.nominal + excess / there, 0.0), float(spread)
 
 
-def with_inertia(
+def prior_with_inertia(
     prior: Prior, blocks: Array, counts: Array, believed: tuple[float, float], nominal: float
 ) -> Prior:
     """The prior of the other coefficients with that of (inertia - nominal) / k_t at the end.
@@ -76,9 +76,9 @@ def with_inertia(
     return whole
 
 
-def apart(
+def separate_inertia(
     solution: Solution, gram: Array, nominal: float, systematic: float
-) -> tuple[Solution, InertiaFit]:
+) -> tuple[Solution, InertiaFromCurrent]:
     """Torque constant and friction without the inertia, and the inertia beside them.
 
     Args:
@@ -96,7 +96,7 @@ def apart(
     )
     own = gram[-2, -2] - gram[0, -2] ** 2 / max(gram[0, 0], 1e-30)
     size = float(solution.coefficients[0] * np.sqrt(max(own, 0.0) / solution.samples))
-    return others, InertiaFit(
+    return others, InertiaFromCurrent(
         nominal, float(solution.coefficients[-1]), slope, rest, systematic / max(size, 1e-9)
     )
 

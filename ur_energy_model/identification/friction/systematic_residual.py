@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ur_energy_model.identification.regression.blocked_gram import Solution
+from ur_energy_model.identification.regression.least_squares import Solution
 from ur_energy_model.typing import Array
 
 

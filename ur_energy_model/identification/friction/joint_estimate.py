@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ur_energy_model.identification.friction.inertia_fit import InertiaFit
+from ur_energy_model.identification.friction.inertia_from_current import InertiaFromCurrent
 from ur_energy_model.model.friction.law import Friction
 from ur_energy_model.typing import Array
 
 
 @dataclass(frozen=True)
-class JointFit:
+class JointEstimate:
     """Result for one joint.
 
     Attributes:
@@ -48,10 +48,10 @@ class JointFit:
     regressed_constant: float = float("nan")
     regressed_std: float = float("nan")
     session_scales: Array = field(default_factory=lambda: np.ones(0))
-    inertia: InertiaFit | None = None
+    inertia: InertiaFromCurrent | None = None
 
 
-def friction_of(coefficients: Array, covariance: Array) -> tuple[Array, Array]:
+def friction_from_coefficients(coefficients: Array, covariance: Array) -> tuple[Array, Array]:
     """Friction parameters and standard deviations from (1/k_t, parameters / k_t)."""
     inverse = coefficients[0]
     values = coefficients[1:] / inverse

@@ -18,31 +18,41 @@ from itertools import pairwise
 import numpy as np
 
 from ur_energy_model.errors import IdentificationError
-from ur_energy_model.identification.dynamics.inertia import InertiaEstimate
-from ur_energy_model.identification.friction.choice import (
+from ur_energy_model.identification.dynamics.reflected_inertia import InertiaEstimate
+from ur_energy_model.identification.friction.current_columns import CurrentColumns
+from ur_energy_model.identification.friction.inertia_from_current import (
+    prior_with_inertia,
+    separate_inertia,
+)
+from ur_energy_model.identification.friction.joint_estimate import (
+    JointEstimate,
+    friction_from_coefficients,
+)
+from ur_energy_model.identification.friction.law_candidates import (
     AUTO,
     FrictionCandidate,
     candidates,
-    choose,
 )
-from ur_energy_model.identification.friction.current_columns import CurrentColumns
-from ur_energy_model.identification.friction.inertia_fit import apart, with_inertia
-from ur_energy_model.identification.friction.joint_fit import JointFit, friction_of
+from ur_energy_model.identification.friction.law_selection import (
+    ScoredLaw,
+    choose,
+    scaled_coefficients,
+)
 from ur_energy_model.identification.friction.priors import current_prior
-from ur_energy_model.identification.friction.scored_law import ScoredLaw, scaled_coefficients
 from ur_energy_model.identification.friction.session_scales import SessionBlocks, session_scales
-from ur_energy_model.identification.regression.blocked_gram import (
-    BlockedGram,
+from ur_energy_model.identification.friction.systematic_residual import (
+    load_share_unexplained,
+    systematic_rms,
+)
+from ur_energy_model.identification.regression.blocked_gram import BlockedGram
+from ur_energy_model.identification.regression.filtered_motion import FilteredMotion
+from ur_energy_model.identification.regression.least_squares import (
     Prior,
     Solution,
     cross_validate,
     solve,
 )
-from ur_energy_model.identification.regression.signals import FilteredMotion, NarrowFilter
-from ur_energy_model.identification.regression.systematic_error import (
-    load_share_unexplained,
-    systematic_rms,
-)
+from ur_energy_model.identification.regression.narrow_filter import NarrowFilter
 from ur_energy_model.model.friction.law import LAWS, Friction
 from ur_energy_model.model.friction.terms import OperatingPoint
 from ur_energy_model.model.robots import RobotDescription
@@ -66,7 +76,7 @@ _WHITE_TIME = 0.75
 """The same in periods of the cut-off, for recordings too slow to keep that rate."""
 
 
-class CurrentFit:
+class CurrentRegression:
     """Accumulates motions of any number of recordings and fits all joints.
 
     Args:
@@ -105,7 +115,7 @@ class CurrentFit:
         """What is added from now on belongs to another session, with friction of its own level."""
         self._sessions.append((BlockedGram(), BlockedGram()))
 
-    def add(self, motion: FilteredMotion, load: Array, narrow: NarrowFilter) -> None:
+    def accumulate(self, motion: FilteredMotion, load: Array, narrow: NarrowFilter) -> None:
         """Add an uninterrupted motion.
 
         Args:
@@ -133,10 +143,10 @@ class CurrentFit:
         for start, stop in pairwise(edges):
             piece = by_joint[:, start:stop]
             duration = (stop - start) * period
-            grams.add(piece.transpose(0, 2, 1) @ piece, duration)
-            sizes.add(moving[start:stop].sum(axis=0, dtype=float), duration)
+            grams.accumulate(piece.transpose(0, 2, 1) @ piece, duration)
+            sizes.accumulate(moving[start:stop].sum(axis=0, dtype=float), duration)
 
-    def merge(self, other: CurrentFit) -> None:
+    def merge(self, other: CurrentRegression) -> None:
         """Take over what another accumulator with the same candidates has seen of this session."""
         if other.candidates != self.candidates:
             raise ValueError("accumulators of different friction candidates do not merge")
@@ -146,7 +156,7 @@ class CurrentFit:
         self._temperature[:, 0] = np.minimum(self._temperature[:, 0], other._temperature[:, 0])
         self._temperature[:, 1] = np.maximum(self._temperature[:, 1], other._temperature[:, 1])
 
-    def fit(self) -> tuple[JointFit, ...]:
+    def fit(self) -> tuple[JointEstimate, ...]:
         """Results per joint.
 
         Raises:
@@ -176,7 +186,7 @@ class CurrentFit:
             model if np.isfinite(model).all() else None,
         )
 
-    def _joint(self, j: int) -> JointFit:
+    def _joint(self, j: int) -> JointEstimate:
         if self._moving_time[j] < SHORTEST_MOTION:
             return self._from_prior(j)
         library = [(g.blocks[:, j], c.blocks[:, j]) for g, c in self._sessions if len(c)]
@@ -192,7 +202,7 @@ class CurrentFit:
             if self._inertia is not None and fits_inertia:
                 believed = (float(self._inertia.value[j]), float(self._inertia.std[j]))
                 whole = np.concatenate([session.blocks for session in sessions])
-                prior = with_inertia(prior, whole, counts, believed, nominal)
+                prior = prior_with_inertia(prior, whole, counts, believed, nominal)
             # Laws compete without scales where temperature may explain what they would hide.
             which = scaled_coefficients(candidate, len(prior.mean))
             scales, blocks = session_scales(sessions, prior, which, applied=not self._warm)
@@ -222,7 +232,7 @@ class CurrentFit:
                 systematic = solution.residual
         ratio = load_share_unexplained(solution, gram, systematic, relative)
         if fits_inertia:
-            solution, inertia = apart(solution, gram, nominal, systematic)
+            solution, inertia = separate_inertia(solution, gram, nominal, systematic)
             prior = Prior(prior.mean[:-1], prior.std[:-1])
         fit = self._result(j, found.candidate, prior, solution, reason, comparison, ratio)
         return replace(fit, inertia=inertia, session_scales=found.scales)
@@ -249,20 +259,22 @@ class CurrentFit:
         reason: str,
         comparison: dict[str, float],
         unexplained_over_load: float = float("inf"),
-    ) -> JointFit:
+    ) -> JointEstimate:
         law = candidate.law
         form = FRICTION_ERROR * np.append(0.0, solution.coefficients[1:])
         solution = replace(solution, covariance=solution.covariance + np.outer(form, form))
         constant = 1.0 / solution.coefficients[0]
         deviation = float(solution.std[0] * constant**2)
-        parameters, parameter_std = friction_of(solution.coefficients, solution.covariance)
+        parameters, parameter_std = friction_from_coefficients(
+            solution.coefficients, solution.covariance
+        )
         told = solution.std < 0.5 * prior.std
         names = ("torque_constant", *law.parameters)
         low, high = self._temperature[j]
         known = bool(np.isfinite(low) and np.isfinite(high))
         model = self.robot.friction_temperature_model[j]
         uses_model = law.name == "temperature_exponential" and bool(np.isfinite(model).all())
-        return JointFit(
+        return JointEstimate(
             torque_constant=float(constant),
             torque_constant_std=deviation,
             friction=Friction(
@@ -284,7 +296,7 @@ class CurrentFit:
             regressed_std=deviation,
         )
 
-    def _from_prior(self, j: int) -> JointFit:
+    def _from_prior(self, j: int) -> JointEstimate:
         """The robot file's word for a joint that did not move."""
         name = self.friction if self.friction != AUTO else "coulomb_viscous"
         law = LAWS[name]

@@ -1,0 +1,101 @@
+"""Arm dynamics of one recording, with the setup that belongs to each payload."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ur_energy_model.identification.dynamics.dynamics_estimate import DynamicsEstimate
+from ur_energy_model.identification.dynamics.stated_setup import (
+    StatedSetup,
+    payload_runs,
+    payload_told,
+    stated_for,
+)
+from ur_energy_model.identification.regression.filtered_motion import FilteredMotion
+from ur_energy_model.model.dynamics import ArmDynamics
+from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.model.setup import Payload, Setup
+from ur_energy_model.telemetry.samples import RecordingInfo
+from ur_energy_model.typing import Array
+
+
+@dataclass(frozen=True)
+class RecordingDynamics:
+    """Setups of one recording, by the payload that the controller was told of.
+
+    Attributes:
+        robot: the arm.
+        info: of the recording.
+        estimate: setups estimated from target_moment, None without.
+        configured: mounting and payload as the user states them.
+        fallback: setup of other recordings of the same arm, for what this one does not say.
+        carried: payload that was really there, where the controller was told of another one; its
+            torques contain what it was told, the currents what was there.
+    """
+
+    robot: RobotDescription
+    info: RecordingInfo
+    estimate: DynamicsEstimate | None
+    configured: Setup | None
+    fallback: Setup | None = None
+    carried: Payload | None = None
+
+    def parts(self, motion: FilteredMotion) -> Iterator[tuple[FilteredMotion, ArmDynamics]]:
+        """Parts of a motion with one payload each, and the dynamics that belong to it."""
+        for rows, told in payload_runs(motion.payload):
+            yield motion.cut(rows), ArmDynamics(self.robot, self.actual_setup(told))
+
+    def actual_setup(self, told: Array) -> Setup:
+        """Setup that was really there beside a payload told to the controller [4]."""
+        setup = self.setup_and_delay(told)[0]
+        return setup if self.carried is None else replace(setup, payload=self.carried)
+
+    def controller_load(self, motion: FilteredMotion, load: Array) -> Array:
+        """What the controller takes for the load [samples, n], N m, joint side.
+
+        Args:
+            motion: with one payload.
+            load: with the payload that is there.
+        """
+        if self.carried is None:
+            return load
+        setup = self.setup_and_delay(motion.payload[0])[0]
+        motions = motion.q, motion.qd, motion.qdd
+        there = ArmDynamics(self.robot, replace(setup, payload=self.carried))
+        told = ArmDynamics(self.robot, setup)
+        return np.asarray(load + told.inverse_dynamics(*motions) - there.inverse_dynamics(*motions))
+
+    def delay(self, motion: FilteredMotion) -> float:
+        """Delay of target_moment behind the measured motion [s]."""
+        return self.setup_and_delay(motion.payload[0])[1]
+
+    def setup_and_delay(self, told: Array) -> tuple[Setup, float]:
+        """Setup and torque delay [s] that belong to a payload told to the controller [4].
+
+        NaN where no payload was recorded.
+        """
+        source = self.info.source
+        entries = (
+            []
+            if self.estimate is None
+            else [e for e in self.estimate.recordings if e.source == source]
+        )
+        if not entries:
+            return self.stated(told).setup, 0.0
+        told = np.nan_to_num(told)
+
+        def distance(index: int) -> tuple[float, int]:
+            payload = entries[index].stated.setup.payload
+            stated = np.array([payload.mass, *payload.center_of_mass])
+            return float(np.abs(stated - told).max()), -entries[index].samples
+
+        nearest = min(range(len(entries)), key=distance)
+        return entries[nearest].setup, entries[nearest].delay
+
+    def stated(self, told: Array) -> StatedSetup:
+        """What is stated of the setup beside a payload told to the controller [4]."""
+        payload = payload_told(told)
+        return stated_for(self.info, payload, self.robot, self.configured, self.fallback)
