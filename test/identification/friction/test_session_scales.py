@@ -12,7 +12,7 @@ from test.identification.exact_arm import ExactArm
 from ur_energy_model.cli.main import DONE, main
 from ur_energy_model.identification.evaluation.evaluation import evaluate
 from ur_energy_model.identification.identification_json import identification_json
-from ur_energy_model.identification.pipeline import Identification, identify
+from ur_energy_model.identification.pipeline import Identification, IdentificationOptions, identify
 from ur_energy_model.identification.session_spread import spread_between_sessions
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction.law import LAWS
@@ -40,12 +40,12 @@ def bags(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 @pytest.fixture(scope="module")
 def together(bags: list[Path]) -> Identification:
-    return identify(bags, "ur5e", friction=LAW)
+    return identify(bags, "ur5e", IdentificationOptions(friction=LAW))
 
 
 @pytest.fixture(scope="module")
 def alone(bags: list[Path]) -> Identification:
-    return identify(bags[1:2], "ur5e", friction=LAW)
+    return identify(bags[1:2], "ur5e", IdentificationOptions(friction=LAW))
 
 
 @pytest.fixture(scope="module")

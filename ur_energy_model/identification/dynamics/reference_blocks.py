@@ -130,10 +130,10 @@ def _actual_blocks(
         shortest=4 * _EDGE,
     ):
         q, qd, qdd = run["actual_q"][::2], run["actual_qd"][::2], run.derivative("actual_qd")[::2]
-        torque = low_pass(run["target_moment"][::2], rate, _BANDWIDTH)
+        torque = low_pass(run["target_moment"][::2], 1 / rate, _BANDWIDTH)
         slope = np.gradient(torque, 1 / rate, axis=0)
         curve = np.gradient(slope, 1 / rate, axis=0)
-        values = low_pass(columns(q, qd, qdd), rate, _BANDWIDTH)
+        values = low_pass(columns(q, qd, qdd), 1 / rate, _BANDWIDTH)
         for part in _batches(run.time[::2][edge:-edge], block):
             inside = slice(part.start + edge, part.stop + edge)
             yield ReferenceBlock(
