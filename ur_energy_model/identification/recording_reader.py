@@ -16,7 +16,7 @@ from ur_energy_model.identification.quality.inspector import Inspector
 from ur_energy_model.identification.quality.verdict import judge
 from ur_energy_model.identification.recording import Recording
 from ur_energy_model.identification.regression.cutoff import choose_cutoff, sample_period
-from ur_energy_model.identification.regression.filtered_motion import FilteredMotion
+from ur_energy_model.identification.regression.filtered_motion import FilteredMotion, merged_ranges
 from ur_energy_model.identification.regression.motion_stream import MotionStream
 from ur_energy_model.identification.regression.usable_samples import usable_samples
 from ur_energy_model.identification.row_buffer import RowBuffer
@@ -79,7 +79,7 @@ class _Reader:
         self._torque_columns: dict[str, int] = {}
         self._stream: MotionStream | None = None
         self._lag = np.zeros(2)
-        self._warmth = np.column_stack([np.full(n, np.nan), np.full(n, np.nan)])
+        self._warmth = np.full((n, 2), np.nan)
         self._last_tick = -np.inf
 
     def read(self, progress: Progress | None) -> Recording:
@@ -145,10 +145,7 @@ class _Reader:
 
     def _take(self, motions: list[FilteredMotion]) -> None:
         for motion in motions:
-            low = np.fmin.reduce(motion.temperature, axis=0)
-            high = np.fmax.reduce(motion.temperature, axis=0)
-            self._warmth[:, 0] = np.fmin(self._warmth[:, 0], low)
-            self._warmth[:, 1] = np.fmax(self._warmth[:, 1], high)
+            self._warmth = merged_ranges(self._warmth, motion.temperature_range)
             self._motion.append(motion.rows)
 
     def _spool(self, batch: Telemetry) -> None:

@@ -155,13 +155,13 @@ def estimate_dynamics(
             "record the robot while a program moves it"
         )
     solution = TargetMomentSolver(columns, useful).solve()
-    entries = tuple(map(_recording, useful, solution.recordings))
+    entries = tuple(map(_recording, useful, solution.setups))
     longest = max(entries, key=lambda entry: entry.samples)
     nominal = expected_inertia(robot).value
     reliable = solution.std_given_tensors < _IDENTIFIED * np.abs(solution.reflected_inertia)
     identified = solution.moved & reliable
-    squares = np.sum([local.squares for local in solution.recordings], axis=0)
-    spread = np.sum([local.spread for local in solution.recordings], axis=0)
+    squares = np.sum([local.squares for local in solution.setups], axis=0)
+    spread = np.sum([local.spread for local in solution.setups], axis=0)
     return DynamicsEstimate(
         setup=longest.setup,
         setup_source=longest.setup_source,

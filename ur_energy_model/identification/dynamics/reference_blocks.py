@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Literal
 
 import numpy as np
@@ -18,6 +17,7 @@ import numpy as np
 from ur_energy_model.identification.regression.resampling import resampled_runs
 from ur_energy_model.identification.regression.usable_samples import usable_samples
 from ur_energy_model.low_pass import low_pass
+from ur_energy_model.telemetry.runs import time_blocks
 from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.typing import Array
 
@@ -93,7 +93,7 @@ def _target_blocks(
         return
     tick = np.floor(telemetry.time[keep] * TARGET_RATE)
     keep = keep[np.concatenate([[True], np.diff(tick) != 0])]
-    for part in _batches(telemetry.time[keep], block):
+    for part in time_blocks(telemetry.time[keep], block, telemetry.time[keep[0]]):
         rows = keep[part]
         q, qd, qdd, torque = (telemetry[name][rows] for name in names)
 
@@ -134,7 +134,8 @@ def _actual_blocks(
         slope = np.gradient(torque, 1 / rate, axis=0)
         curve = np.gradient(slope, 1 / rate, axis=0)
         values = low_pass(columns(q, qd, qdd), 1 / rate, _BANDWIDTH)
-        for part in _batches(run.time[::2][edge:-edge], block):
+        time = run.time[::2][edge:-edge]
+        for part in time_blocks(time, block, time[0]):
             inside = slice(part.start + edge, part.stop + edge)
             yield ReferenceBlock(
                 kind="actual",
@@ -147,11 +148,3 @@ def _actual_blocks(
                 position=q[inside],
                 duration=block,
             )
-
-
-def _batches(time: Array, block: float) -> Iterator[slice]:
-    """Slices of about `block` seconds."""
-    number = np.floor((time - time[0]) / block)
-    edges = [0, *(np.flatnonzero(np.diff(number)) + 1), len(time)]
-    for start, stop in pairwise(edges):
-        yield slice(int(start), int(stop))

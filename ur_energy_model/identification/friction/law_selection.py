@@ -19,9 +19,14 @@ GAIN_PER_PARAMETER = 0.02
 
 
 def choose(errors: dict[str, Array]) -> tuple[str, str]:
-    """Law by held-out error, the one with fewer parameters where the difference is no more than
-    its own scatter over folds or than GAIN_PER_PARAMETER; and the reason in words.
-    """  # noqa: D205
+    """The law with the least held-out error, and the reason for the choice.
+
+    A law with fewer parameters is preferred if its additional error is within the scatter over
+    folds or below GAIN_PER_PARAMETER for each parameter saved.
+
+    Args:
+        errors: held-out mean squared residual [folds], A^2, by law name.
+    """
     order = sorted(errors, key=lambda name: LAWS[name].freedom)
     best = min(errors, key=lambda name: float(errors[name].mean()))
     chosen = best
@@ -37,18 +42,27 @@ def choose(errors: dict[str, Array]) -> tuple[str, str]:
             break
     rms = {name: float(np.sqrt(values.mean())) for name, values in errors.items()}
     if chosen == best:
-        second: Sequence[str] = sorted((n for n in rms if n != best), key=rms.__getitem__)[:1]
-        against = f" against {rms[second[0]]:.4g} A of {second[0]}" if second else ""
+        second = min((name for name in rms if name != best), key=rms.__getitem__, default=None)
+        against = "" if second is None else f" against {rms[second]:.4g} A of {second}"
         return chosen, f"least held-out RMS, {rms[best]:.4g} A{against}"
     return chosen, (
         f"held-out RMS {rms[chosen]:.4g} A; {best} with more parameters gets {rms[best]:.4g} A, "
-        "which is within the scatter over folds or not worth them"
+        "which is within the scatter over folds or too small a gain"
     )
 
 
 @dataclass(frozen=True)
 class ScoredLaw:
-    """A candidate of one joint: blocks under its session scales [sessions], errors per fold."""
+    """A candidate law of one joint with its held-out errors.
+
+    Attributes:
+        candidate: law and shape.
+        sessions: Gram matrices of the sessions, unscaled.
+        blocks: Gram matrices of all sessions under their friction scales.
+        prior: of the coefficients.
+        errors: held-out mean squared residual [folds], A^2.
+        scales: friction scales [sessions].
+    """
 
     candidate: FrictionCandidate
     sessions: list[SessionBlocks]
@@ -58,7 +72,10 @@ class ScoredLaw:
     scales: Array
 
     def with_final_scales(self) -> ScoredLaw:
-        """The chosen law: scales enter its fit unless it has temperature for what they say."""
+        """The same law, ready for the final fit.
+
+        Session scales enter unless the law explains differences by temperature.
+        """
         applied = not self.candidate.law.uses_temperature
         which = scaled_coefficients(self.candidate, len(self.prior.mean))
         scales, blocks = session_scales(self.sessions, self.prior, which, applied=applied)
@@ -66,7 +83,17 @@ class ScoredLaw:
 
 
 def scaled_coefficients(candidate: FrictionCandidate, width: int) -> Mask:
-    """Which coefficients (1/k_t, friction parameters / k_t, ...) a session scales [width]."""
+    """Coefficients [width] of (1/k_t, friction parameters / k_t, ...) that a session scales."""
     out = np.zeros(width, dtype=bool)
     out[1 : 1 + len(candidate.law.parameters)] = scaled_parameters(candidate.law.parameters)
     return out
+
+
+def best_shapes(scored: Sequence[ScoredLaw]) -> dict[str, ScoredLaw]:
+    """The candidate with the least error of each law, by law name."""
+    best: dict[str, ScoredLaw] = {}
+    for entry in scored:
+        name = entry.candidate.law.name
+        if name not in best or entry.errors.mean() < best[name].errors.mean():
+            best[name] = entry
+    return best

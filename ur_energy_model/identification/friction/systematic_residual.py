@@ -1,9 +1,10 @@
-"""What of a fit's residual is systematic, and how much of the load it may pass for."""
+"""Systematic part of a residual, and how far it limits the torque constant."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from ur_energy_model.identification.friction.current_columns import ACCELERATION, LOAD
 from ur_energy_model.identification.regression.least_squares import Solution
 from ur_energy_model.typing import Array
 
@@ -11,7 +12,7 @@ from ur_energy_model.typing import Array
 def systematic_rms(solution: Solution, memory: float) -> float:
     """RMS of the residual's systematic part [A].
 
-    Residuals that are correlated for longer than the filter makes white noise are systematic.
+    Residuals correlated for longer than filtered white noise would be count as systematic.
 
     Args:
         solution: of the fit.
@@ -22,22 +23,22 @@ def systematic_rms(solution: Solution, memory: float) -> float:
 
 
 def load_share_unexplained(
-    solution: Solution, gram: Array, systematic: float, believed: float | None
+    solution: Solution, gram: Array, systematic: float, inertia_spread: float | None
 ) -> float:
-    """RMS of the residual's systematic part over that of the current that tells the load's scale.
+    """Systematic residual (RMS) over the current that determines the scale of the load (RMS).
 
     Args:
         solution: of the fit.
-        gram: of all samples.
+        gram: Gram matrix of all samples.
         systematic: RMS of the residual's systematic part [A].
-        believed: relative deviation of the inertia, the last coefficient, before the fit; None
-            where it is not fitted. Then only what acceleration does not explain tells the scale,
-            or the inertia as it was believed.
+        inertia_spread: relative prior deviation of the inertia where it is fitted too, else None.
+            If it is fitted, the scale follows from the load that acceleration does not explain,
+            or from the prior of the inertia, whichever is more exact.
     """
     scale = solution.coefficients[0] / np.sqrt(solution.samples)
-    ratio = float(systematic / max(scale * np.sqrt(gram[0, 0]), 1e-9))
-    if believed is None:
+    ratio = float(systematic / max(scale * np.sqrt(gram[LOAD, LOAD]), 1e-9))
+    if inertia_spread is None:
         return ratio
-    shared = gram[0, -2] ** 2 / max(gram[-2, -2], 1e-30)
-    own = scale * np.sqrt(max(gram[0, 0] - shared, 0.0))
-    return min(float(systematic / max(own, 1e-9)), float(np.hypot(ratio, believed)))
+    shared = gram[LOAD, ACCELERATION] ** 2 / max(gram[ACCELERATION, ACCELERATION], 1e-30)
+    own = scale * np.sqrt(max(gram[LOAD, LOAD] - shared, 0.0))
+    return min(float(systematic / max(own, 1e-9)), float(np.hypot(ratio, inertia_spread)))

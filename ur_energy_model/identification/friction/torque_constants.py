@@ -143,7 +143,9 @@ def reflected_inertia(
     statistical = (fit.regressed_std * inverse**2) ** 2
     left_out = (model_error(fit) * inverse) ** 2
     change = (1.0 / fit.torque_constant - inverse) * statistical / (statistical + left_out)
-    value, std = fit.inertia.at(inverse, change, min(float(fit.covariance[0, 0]), statistical))
+    value, std = fit.inertia.inertia_at(
+        inverse, change, min(float(fit.covariance[0, 0]), statistical)
+    )
     data = max(1.0 / max(std, 1e-9) ** 2 - 1.0 / spread**2, 0.0)
     if data == 0.0:
         return value, std

@@ -59,6 +59,12 @@ class FilteredMotion:
         return float(self.time[1] - self.time[0])
 
     @property
+    def temperature_range(self) -> Array:
+        """Lowest and highest temperature of each joint [n, 2], degC; NaN where not recorded."""
+        low, high = np.fmin.reduce(self.temperature), np.fmax.reduce(self.temperature)
+        return np.stack([low, high], axis=1)
+
+    @property
     def known_temperature(self) -> Array | None:
         """Temperatures where all of them were recorded, else None."""
         return self.temperature if np.isfinite(self.temperature).all() else None
@@ -69,3 +75,9 @@ class FilteredMotion:
     def cut(self, part: slice | Indices) -> FilteredMotion:
         """Some of the samples."""
         return replace(self, **{f.name: getattr(self, f.name)[part] for f in fields(self)})
+
+
+def merged_ranges(first: Array, second: Array) -> Array:
+    """Ranges [n, 2] that span two sets of ranges [n, 2] (low, high); NaN is ignored."""
+    low, high = np.fmin(first[:, 0], second[:, 0]), np.fmax(first[:, 1], second[:, 1])
+    return np.stack([low, high], axis=1)

@@ -7,6 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import t as student
 
+from ur_energy_model.identification.regression.normal_equations import (
+    pseudo_inverse,
+    score_scatter,
+    solve_normal_equations,
+)
 from ur_energy_model.typing import Array
 
 _NORMAL_QUANTILE = 1.959964
@@ -14,11 +19,11 @@ _NORMAL_QUANTILE = 1.959964
 
 @dataclass(frozen=True)
 class Prior:
-    """What is believed of the coefficients before the data.
+    """Normal prior of the coefficients.
 
     Attributes:
         mean: [p].
-        std: [p]; infinite where nothing is known.
+        std: [p]; infinite without prior knowledge.
     """
 
     mean: Array
@@ -26,7 +31,7 @@ class Prior:
 
     @property
     def precision(self) -> Array:
-        """Inverse variances [p]; zero where nothing is known."""
+        """Inverse variances [p]; zero without prior knowledge."""
         return np.asarray(1.0 / np.square(self.std))
 
 
@@ -55,7 +60,7 @@ class Solution:
 
 
 def solve(blocks: Array, prior: Prior, counts: Array) -> Solution:
-    """Least squares with a prior, and a covariance from the scatter of whole blocks.
+    """Least squares with a prior, and a covariance from the scatter between blocks.
 
     Args:
         blocks: Gram matrices of [regressor, measurement] per block [blocks, p + 1, p + 1].
@@ -64,7 +69,7 @@ def solve(blocks: Array, prior: Prior, counts: Array) -> Solution:
 
     The covariance is the cluster-robust ("sandwich") one with the small-sample factor
     b / (b - 1) and the Student quantile for b blocks less the number of coefficients that the data
-    (not the prior) decide, so that 1.96 standard deviations bound a 95 % interval.
+    (not the prior) determine, so that 1.96 standard deviations bound a 95 % interval.
     """
     used = counts > 0
     blocks, counts = blocks[used], counts[used]
@@ -80,15 +85,15 @@ def solve(blocks: Array, prior: Prior, counts: Array) -> Solution:
     for _ in range(5):
         weight = 1.0 / (noise * inflation)
         coefficients = _coefficients(total, prior, weight)
-        bread = _inverse(information * weight + np.diag(prior.precision))
+        bread = pseudo_inverse(information * weight + np.diag(prior.precision))
         freedom = float(np.sum(bread * information)) * weight
         noise = max(_squares(total, coefficients) / max(samples - freedom, 1.0), 1e-18)
         scores = blocks[:, :p, p] - blocks[:, :p, :p] @ coefficients
         inflation = _inflation(information, bread, scores, noise, freedom)
     weight = 1.0 / (noise * inflation)
-    bread = _inverse(information * weight + np.diag(prior.precision))
-    meat = _scatter(scores) * weight**2
-    if count <= freedom + 1:  # too few blocks to see their scatter: trust the inflated noise
+    bread = pseudo_inverse(information * weight + np.diag(prior.precision))
+    meat = score_scatter(scores) * weight**2
+    if count <= freedom + 1:  # too few blocks to estimate their scatter: use the inflated noise
         meat = information * weight
     quantile = float(student.ppf(0.975, max(count - freedom, 1.0)))
     factor = (quantile / _NORMAL_QUANTILE) ** 2
@@ -105,7 +110,7 @@ def solve(blocks: Array, prior: Prior, counts: Array) -> Solution:
 def cross_validate(blocks: Array, prior: Prior, counts: Array, *, folds: int = 8) -> Array:
     """Held-out mean squared residual per fold of consecutive blocks [folds].
 
-    Every fold is predicted from a fit to all others; a fold without samples is left out.
+    Each fold is predicted from a fit to all others; blocks without samples are ignored.
     """
     used = counts > 0
     blocks, counts = blocks[used], counts[used]
@@ -126,17 +131,7 @@ def _coefficients(gram: Array, prior: Prior, weight: float) -> Array:
     p = gram.shape[-1] - 1
     left = gram[:p, :p] * weight + np.diag(prior.precision)
     right = gram[:p, p] * weight + prior.precision * prior.mean
-    scale = np.sqrt(np.where(np.diag(left) > 0, np.diag(left), 1.0))
-    normal = left / np.outer(scale, scale)
-    return np.asarray(np.linalg.lstsq(normal, right / scale, rcond=1e-12)[0] / scale)
-
-
-def _inverse(matrix: Array) -> Array:
-    scale = np.sqrt(np.where(np.diag(matrix) > 0, np.diag(matrix), 1.0))
-    return np.asarray(
-        np.linalg.pinv(matrix / np.outer(scale, scale), rcond=1e-12, hermitian=True)
-        / np.outer(scale, scale)
-    )
+    return solve_normal_equations(left, right)
 
 
 def _squares(gram: Array, coefficients: Array) -> float:
@@ -148,18 +143,11 @@ def _squares(gram: Array, coefficients: Array) -> float:
 def _inflation(
     information: Array, bread: Array, scores: Array, noise: float, freedom: float
 ) -> float:
-    """How many samples count as one: variance of block scores over that of white residuals.
+    """Samples that count as one: variance of block scores over that with white residuals.
 
-    Directions count by how far the data, not the prior, decide them.
+    Directions are weighted by how far the data, not the prior, determine them.
     """
     if len(scores) <= freedom + 1:
         return 25.0
     white = noise * float(np.sum(bread * information))
-    return float(max(np.sum(bread * _scatter(scores)) / max(white, 1e-30), 1.0))
-
-
-def _scatter(scores: Array) -> Array:
-    """Variance of the sum of block scores [p, p] from their scatter."""
-    count = len(scores)
-    spread = scores - scores.mean(axis=0)
-    return np.asarray(spread.T @ spread * (count / max(count - 1, 1)))
+    return float(max(np.sum(bread * score_scatter(scores)) / max(white, 1e-30), 1.0))
