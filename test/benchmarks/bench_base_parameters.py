@@ -18,7 +18,7 @@ import numpy as np
 
 from test.identification.conftest import smooth_motion
 from ur_energy_model.identification.dynamics.base_parameters import BaseParameterFit
-from ur_energy_model.identification.regression.signals import FilteredMotion
+from ur_energy_model.identification.regression.filtered_motion import FilteredMotion
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.robots import load_robot
 
@@ -52,7 +52,7 @@ def ours(data: dict[str, Any]) -> dict[str, float]:
     fit = BaseParameterFit(robot, np.array([0.0, 0.0, -9.82]), torque_constant=constant)
     current = data["torque"] / (robot.gear_ratio * constant)
     columns = (data["q"], data["qd"], data["qdd"], current, nothing, nothing, nothing[:, :4])
-    fit.add(FilteredMotion(data["time"], *columns))
+    fit.accumulate(FilteredMotion(data["time"], *columns))
     built = perf_counter()
     found = fit.solve()
     solved = perf_counter()

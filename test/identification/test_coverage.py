@@ -12,7 +12,7 @@ from ur_energy_model.energy.gaps import bridged_steps
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.energy.powers.speed_alignment import SpeedAlignment
 from ur_energy_model.energy.recording_energy import estimate_energy
-from ur_energy_model.identification.pipeline import identify
+from ur_energy_model.identification.pipeline import IdentificationOptions, identify
 from ur_energy_model.model.energy_model import JointModel
 from ur_energy_model.model.friction.terms import OperatingPoint
 from ur_energy_model.model.robots import load_robot
@@ -40,7 +40,7 @@ def deviations(tmp_path_factory: pytest.TempPathFactory) -> dict[str, np.ndarray
         arm, folder = some_arm(seed), tmp_path_factory.mktemp("arm")
         bag = arm.bag(folder, "fit", seconds=40.0, rate=250.0, seed=seed)
         recording = arm.record(30.0, rate=250.0, seed=seed + 100)
-        model = identify([bag], arm.robot, friction="power_flow").model
+        model = identify([bag], arm.robot, IdentificationOptions(friction="power_flow")).model
         summary = estimate_energy(model, write_bag(folder / "other", recording))
         qd = SpeedAlignment(arm.current_delay)(
             bridged_steps(recording.time), recording["actual_qd"]
@@ -118,7 +118,7 @@ def missing(
         whole = arm.record(40.0, rate=125.0, seed=seed)
         bare = replace(whole, columns={name: whole.columns[name] for name in names})
         bag = write_bag(tmp_path_factory.mktemp("arm") / "bag", bare)
-        joints = identify([bag], nominal, friction="power_flow").model.joints
+        joints = identify([bag], nominal, IdentificationOptions(friction="power_flow")).model.joints
         speed = SPEED * np.array([[1.0] * 6, [-1.0] * 6])
         truth = np.abs(arm.friction(speed, np.zeros_like(speed))).mean(axis=0)
         found["friction"].append(

@@ -12,7 +12,7 @@ from test.identification.conftest import made_up_recording
 from test.identification.exact_arm import ExactArm, write_bag
 from ur_energy_model.errors import IdentificationError, RecordingError
 from ur_energy_model.identification.evaluation.evaluation import evaluate
-from ur_energy_model.identification.pipeline import Identification, identify
+from ur_energy_model.identification.pipeline import Identification, IdentificationOptions, identify
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.setup import Payload, Setup
@@ -47,7 +47,7 @@ def test_motor_inertia_from_currents_where_no_file_has_it(name: str, tmp_path: P
         robot, reflected_inertia=inertia, noise=0.1, coulomb=2.0, viscous=1.5, rate=125.0
     )
     bag = write_bag(tmp_path / "bag", only(made, *BARE))
-    result = identify([bag], name, friction=LAW)
+    result = identify([bag], name, IdentificationOptions(friction=LAW))
     assert covers(result.model, "torque_constant", np.full(robot.dof, 0.1)).all()
     assert covers(result.model, "reflected_inertia", inertia).all()
     excited = [joint.source["reflected_inertia"] == "current" for joint in result.model.joints]
@@ -71,7 +71,7 @@ def test_a_still_joint_of_unknown_inertia_gets_a_typical_one(tmp_path: Path) -> 
         robot, reflected_inertia=np.array([1.9] * 3 + [0.2] * 3), still=(4,), coulomb=2.0
     )
     bag = write_bag(tmp_path / "bag", only(made, *BARE))
-    result = identify([bag], robot, friction=LAW)
+    result = identify([bag], robot, IdentificationOptions(friction=LAW))
     joint = result.model.joints[4]
     assert joint.source["reflected_inertia"] == "prior"
     assert joint.std["reflected_inertia"] > 0.3 * joint.reflected_inertia > 0
@@ -91,12 +91,16 @@ def test_payload_told_to_the_controller_counts_without_target_moment(tmp_path: P
         payload_cog=payload.center_of_mass,
     )
     told = only(made, *BARE, "payload", "payload_cog")
-    result = identify([write_bag(tmp_path / "told", told)], robot, friction=LAW)
+    result = identify(
+        [write_bag(tmp_path / "told", told)], robot, IdentificationOptions(friction=LAW)
+    )
     assert result.model.setup_source == "rtde"
     assert result.model.setup.payload.mass == pytest.approx(3.0)
     assert covers(result.model, "torque_constant", np.full(6, 0.1)).all()
     stated = identify(
-        [write_bag(tmp_path / "s", only(made, *BARE))], robot, friction=LAW, setup=carrying
+        [write_bag(tmp_path / "s", only(made, *BARE))],
+        robot,
+        IdentificationOptions(friction=LAW, setup=carrying),
     )
     assert covers(stated.model, "torque_constant", np.full(6, 0.1)).all()
 
@@ -109,7 +113,7 @@ def test_currents_show_a_mounting_that_nobody_stated(
     hanging = Setup(np.array(gravity), Payload(1.5, np.array([0.0, 0.0, 0.1])))
     made = made_up_recording(robot, setup=hanging, coulomb=2.0, viscous=1.5, noise=0.1)
     bag = write_bag(tmp_path / "hanging", only(made, *BARE))
-    result = identify([bag], robot, friction=LAW)
+    result = identify([bag], robot, IdentificationOptions(friction=LAW))
     down = result.model.setup.gravity / 9.82
     assert np.degrees(np.arccos(min(down @ np.array(gravity) / 9.82, 1.0))) < 3.0
     assert result.model.setup_source == "estimated"
@@ -123,10 +127,10 @@ def test_a_mounting_that_was_stated_stays(tmp_path: Path) -> None:
     tilted = Setup(9.82 * np.array([np.sin(tilt), 0.0, -np.cos(tilt)]))
     made = made_up_recording(robot, setup=tilted, coulomb=2.0, viscous=1.5, noise=0.1)
     bag = write_bag(tmp_path / "tilted", only(made, *BARE))
-    model = identify([bag], robot, friction=LAW, setup=tilted).model
+    model = identify([bag], robot, IdentificationOptions(friction=LAW, setup=tilted)).model
     assert model.setup_source == "given"
     np.testing.assert_array_equal(model.setup.gravity, tilted.gravity)
-    upright = identify([bag], robot, friction=LAW, setup=Setup())
+    upright = identify([bag], robot, IdentificationOptions(friction=LAW, setup=Setup()))
     np.testing.assert_array_equal(upright.model.setup.gravity, Setup().gravity)
     assert any("tilted by 20 degrees" in line and "check it" in line for line in upright.warnings)
 
@@ -136,7 +140,7 @@ def test_slow_recordings(rate: float, tmp_path: Path) -> None:
     robot = load_robot("ur5e")
     made = made_up_recording(robot, rate=rate, coulomb=2.0, viscous=1.5, noise=0.1)
     bag = write_bag(tmp_path / "bag", only(made, *BARE))
-    result = identify([bag], robot, friction=LAW)
+    result = identify([bag], robot, IdentificationOptions(friction=LAW))
     assert covers(result.model, "torque_constant", np.full(6, 0.1)).all()
     assert covers(result.model, "reflected_inertia", robot.reflected_inertia).all()
     constants = [joint.torque_constant for joint in result.model.joints]
@@ -145,7 +149,7 @@ def test_slow_recordings(rate: float, tmp_path: Path) -> None:
 
 def test_energy_of_a_slow_recording_is_compared(tmp_path: Path) -> None:
     bag = write_bag(tmp_path / "bag", ExactArm().record(60.0, rate=5.0))
-    model = identify([bag], "ur5e", friction="power_flow").model
+    model = identify([bag], "ur5e", IdentificationOptions(friction="power_flow")).model
     power = evaluate(model, bag).power
     assert power is not None
     assert abs(power["energy_error_percent"] or 99.0) < 1.0
@@ -168,7 +172,9 @@ def test_a_column_of_nan_is_as_good_as_none(field: str, tmp_path: Path) -> None:
 
 
 def _identified(path: Path, telemetry: Telemetry) -> Identification:
-    return identify([write_bag(path, telemetry)], "ur5e", friction="power_flow")
+    return identify(
+        [write_bag(path, telemetry)], "ur5e", IdentificationOptions(friction="power_flow")
+    )
 
 
 def _still(whole: Telemetry) -> Telemetry:
@@ -212,7 +218,7 @@ def test_odd_recordings_are_refused_in_one_line(
     whole = spoil(ExactArm().record(20.0))
     bag = write_bag(tmp_path / "bag", whole if columns is None else only(whole, *columns))
     with pytest.raises((IdentificationError, RecordingError)) as refused:
-        identify([bag], "ur5e", friction=LAW)
+        identify([bag], "ur5e", IdentificationOptions(friction=LAW))
     assert reason in str(refused.value)
     assert "record" in str(refused.value)
     assert "\n" not in str(refused.value)

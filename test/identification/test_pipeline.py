@@ -21,7 +21,7 @@ from ur_energy_model.errors import (
 )
 from ur_energy_model.identification.evaluation.evaluation import evaluate
 from ur_energy_model.identification.identification_json import identification_json
-from ur_energy_model.identification.pipeline import Identification, identify
+from ur_energy_model.identification.pipeline import Identification, IdentificationOptions, identify
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction.law import LAWS
 from ur_energy_model.telemetry.csv.importing import read_csv
@@ -36,7 +36,9 @@ def bags(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 @pytest.fixture(scope="module")
 def result(bags: tuple[Path, Path]) -> Identification:
-    return identify([bags[0]], "ur5e", validate=[bags[1]], friction="power_flow")
+    return identify(
+        [bags[0]], "ur5e", IdentificationOptions(friction="power_flow"), validate=[bags[1]]
+    )
 
 
 def test_constants_of_a_known_arm(result: Identification) -> None:
@@ -95,8 +97,14 @@ def test_bags_fitted_together_and_in_parts_agree(tmp_path: Path) -> None:
     for i, part in enumerate(parts):
         write_bag(tmp_path / f"part{i}", part)
     write_bag(tmp_path / "whole", whole)
-    one = identify([tmp_path / "whole"], "ur5e", friction="coulomb_viscous").model
-    two = identify([tmp_path / "part0", tmp_path / "part1"], "ur5e", friction="coulomb_viscous")
+    one = identify(
+        [tmp_path / "whole"], "ur5e", IdentificationOptions(friction="coulomb_viscous")
+    ).model
+    two = identify(
+        [tmp_path / "part0", tmp_path / "part1"],
+        "ur5e",
+        IdentificationOptions(friction="coulomb_viscous"),
+    )
     for a, b in zip(one.joints, two.model.joints, strict=True):
         assert b.torque_constant == pytest.approx(a.torque_constant, rel=5e-3)
     assert len(two.fit) == 2
@@ -118,7 +126,11 @@ def test_a_joint_that_does_not_move_keeps_the_robot_file(tmp_path: Path) -> None
 def test_bus_power_tells_one_sided_load_friction_from_the_torque_constant(tmp_path: Path) -> None:
     law = {"viscous": 4e-4, "coulomb": 0.05, "load": 0.04, "load_asymmetry": 0.02}
     arm = ExactArm(law=LAWS["load_dependent"], parameters=law, current_noise=0.0, power_noise=0.5)
-    result = identify([arm.bag(tmp_path, seconds=90.0)], arm.robot, friction="load_dependent")
+    result = identify(
+        [arm.bag(tmp_path, seconds=90.0)],
+        arm.robot,
+        IdentificationOptions(friction="load_dependent"),
+    )
     for j in range(3):
         joint = result.model.joints[j]
         assert joint.torque_constant == pytest.approx(arm.torque_constant[j], rel=0.005)
@@ -139,7 +151,7 @@ def test_finds_what_the_bus_keeps_of_braking_energy(tmp_path: Path, capacity: fl
     current = power / recording["actual_robot_voltage"]
     columns = {**recording.columns, "actual_robot_current": current}
     bag = write_bag(tmp_path / "braking", replace(recording, columns=columns))
-    model = identify([bag], arm.robot, friction="power_flow").model
+    model = identify([bag], arm.robot, IdentificationOptions(friction="power_flow")).model
     assert model.bus.capacitor_energy == pytest.approx(capacity, rel=0.3, abs=0.2)
     model.save(tmp_path / "model.yaml")
     assert EnergyModel.load(tmp_path / "model.yaml").bus.capacitor_energy == pytest.approx(
@@ -172,7 +184,9 @@ def test_json_has_the_agreed_keys(result: Identification) -> None:
 
 
 def test_free_power_model_is_selectable(bags: tuple[Path, Path]) -> None:
-    model = identify([bags[0]], "ur5e", power_model="ecbot", friction="power_flow").model
+    model = identify(
+        [bags[0]], "ur5e", IdentificationOptions(power_model="ecbot", friction="power_flow")
+    ).model
     assert model.bus.kind == "ecbot"
     power = evaluate(model, bags[1]).power
     assert power is not None
@@ -236,7 +250,7 @@ def test_refuses_another_robot_and_no_bag(bags: tuple[Path, Path], tmp_path: Pat
     with pytest.raises(RecordingError):
         identify([tmp_path / "nowhere"], "ur5e")
     with pytest.raises(InputError) as refused:
-        identify([bags[0]], "ur5e", friction="magic")
+        identify([bags[0]], "ur5e", IdentificationOptions(friction="magic"))
     assert "auto" in _refusal(refused)
 
 

@@ -111,7 +111,7 @@ def run_identify(options: argparse.Namespace) -> int:
     """Identify and save."""
     from ur_energy_model.identification.identification_json import identification_json
     from ur_energy_model.identification.payload.payload_check import IDENTIFIED
-    from ur_energy_model.identification.pipeline import identify
+    from ur_energy_model.identification.pipeline import IdentificationOptions, identify
     from ur_energy_model.model.robots import load_robot
 
     robot = load_robot(options.robot)
@@ -120,12 +120,14 @@ def run_identify(options: argparse.Namespace) -> int:
         result = identify(
             options.bags,
             robot,
+            IdentificationOptions(
+                friction=options.friction,
+                power_model=options.power_model,
+                setup=_given_setup(options, robot, payload),
+                payload=IDENTIFIED if is_identified(options.payload) else payload,
+                identify_tensors=options.link_tensors == "identify",
+            ),
             validate=options.validate,
-            friction=options.friction,
-            power_model=options.power_model,
-            setup=_given_setup(options, robot, payload),
-            payload=IDENTIFIED if is_identified(options.payload) else payload,
-            identify_tensors=options.link_tensors == "identify",
             progress=_shown(report),
         )
     result.model.save(options.output)
@@ -239,7 +241,7 @@ def _session_line(session: Mapping[str, Any]) -> str:
 
 def _print_identification(result: Identification) -> None:
     from ur_energy_model.energy.meter import CONFIDENCE
-    from ur_energy_model.identification.report_tables import drive_table
+    from ur_energy_model.report.drive_table import drive_table
 
     model = result.model
     output.print_table(

@@ -34,7 +34,7 @@ def register(subparsers: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Judge and print."""
-    from ur_energy_model.identification.quality.inspector import assess
+    from ur_energy_model.identification.quality.verdict import assess
     from ur_energy_model.model.robots import available_robots, load_robot
     from ur_energy_model.telemetry.bag.source import iterate_bag
 

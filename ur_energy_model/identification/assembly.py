@@ -1,21 +1,23 @@
-"""From the results of the stages to one model with its provenance."""
+"""The model, assembled from the results of the identification stages, with its provenance."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
 
 import numpy as np
 
 from ur_energy_model import __version__
-from ur_energy_model.identification.dynamics.inertia import InertiaEstimate
-from ur_energy_model.identification.dynamics.setup_data import StatedSetup
-from ur_energy_model.identification.dynamics.setup_estimation import SetupEstimate
-from ur_energy_model.identification.friction.joint_fit import JointFit
+from ur_energy_model.identification.dynamics.dynamics_estimate import DynamicsEstimate
+from ur_energy_model.identification.dynamics.reflected_inertia import InertiaEstimate
+from ur_energy_model.identification.dynamics.stated_setup import StatedSetup
+from ur_energy_model.identification.friction.joint_estimate import JointEstimate
 from ur_energy_model.identification.friction.torque_constants import stated_deviation
 from ur_energy_model.identification.power.power_fit import PowerFitResult
-from ur_energy_model.identification.recording import Recording, digest
+from ur_energy_model.identification.recording import Recording
+from ur_energy_model.identification.recording_reader import digest
 from ur_energy_model.model.energy_model import EnergyModel, JointModel
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.sessions import SessionSpread, scaled_parameters
@@ -23,72 +25,86 @@ from ur_energy_model.model.sessions import SessionSpread, scaled_parameters
 _SETUP_SOURCES = {"configured": "given"}
 
 
-def assemble(
-    robot: RobotDescription,
-    estimate: SetupEstimate | None,
-    joints: Sequence[JointFit],
-    inertia: InertiaEstimate,
-    power: PowerFitResult,
-    recordings: Sequence[Recording],
-    stated: StatedSetup,
-    sessions: SessionSpread,
-) -> EnergyModel:
-    """The model, without metrics; the setup stated counts where none was estimated.
+@dataclass(frozen=True)
+class StageResults:
+    """Results of the identification stages.
 
-    Deviations of friction parameters are those of any session of the arm; current_covariance is
-    that of the sessions fitted.
+    Attributes:
+        robot: the arm, n joints.
+        estimate: from target_moment, None where it was not recorded.
+        stated: setup of the model without an estimate.
+        inertia: reflected inertias, joint side.
+        joints: torque constants and friction from currents.
+        power: power model.
+        sessions: spread of friction and standby power between sessions.
     """
-    spread = sessions.friction_of(robot.dof)
-    models = []
-    for j, fit in enumerate(joints):
-        power_source = power.source
-        models.append(
-            JointModel(
-                name=robot.joint_names[j],
-                gear_ratio=float(robot.gear_ratio[j]),
-                reflected_inertia=float(inertia.value[j]),
-                torque_constant=fit.torque_constant,
-                winding_resistance=float(power.winding_resistance[j]),
-                back_emf_constant=float(power.back_emf_constant[j]),
-                friction=fit.friction,
-                std={
-                    "reflected_inertia": float(inertia.std[j]),
-                    "torque_constant": stated_deviation(fit),
-                    "winding_resistance": float(power.resistance_std[j]),
-                    "back_emf_constant": float(power.back_emf_std[j]),
-                    **_of_any_session(fit, float(spread[j])),
-                },
-                source={
-                    "gear_ratio": "robot file",
-                    "reflected_inertia": inertia.source[j],
-                    "winding_resistance": power_source,
-                    "back_emf_constant": power_source,
-                    **fit.source,
-                },
-                current_covariance=fit.covariance,
-                current_residual=float(np.nan_to_num(fit.residual)),
-                friction_reason=fit.reason,
-            )
-        )
-    if estimate is None:
-        setup, source = stated.setup, stated.source
-    else:
+
+    robot: RobotDescription
+    estimate: DynamicsEstimate | None
+    stated: StatedSetup
+    inertia: InertiaEstimate
+    joints: tuple[JointEstimate, ...]
+    power: PowerFitResult
+    sessions: SessionSpread
+
+
+def assemble(results: StageResults, recordings: Sequence[Recording]) -> EnergyModel:
+    """The model of the fitted recordings, without metrics."""
+    estimate, power = results.estimate, results.power
+    setup, source = results.stated.setup, results.stated.source
+    if estimate is not None:
         setup, source = estimate.setup, estimate.setup_source
     return EnergyModel(
-        robot=robot.source or robot.name,
+        robot=results.robot.source or results.robot.name,
         setup=setup,
         setup_source=_SETUP_SOURCES.get(source, source),
-        joints=tuple(models),
+        joints=tuple(_joint(results, j) for j in range(results.robot.dof)),
         bus=power.bus,
         current_delay=power.current_delay,
         link_tensors=None if estimate is None else estimate.link_tensors,
-        sessions=sessions,
+        sessions=results.sessions,
         provenance=_provenance(recordings, power),
     )
 
 
-def _of_any_session(fit: JointFit, spread: float) -> dict[str, float]:
-    """Deviations of friction parameters where friction varies by so much between sessions."""
+def _joint(results: StageResults, j: int) -> JointModel:
+    """One joint of the model.
+
+    Standard deviations of friction parameters hold for any session of the arm, current_covariance
+    for the fitted sessions.
+    """
+    robot, inertia, power, fit = results.robot, results.inertia, results.power, results.joints[j]
+    spread = float(results.sessions.friction_of(robot.dof)[j])
+    return JointModel(
+        name=robot.joint_names[j],
+        gear_ratio=float(robot.gear_ratio[j]),
+        reflected_inertia=float(inertia.value[j]),
+        torque_constant=fit.torque_constant,
+        winding_resistance=float(power.winding_resistance[j]),
+        back_emf_constant=float(power.back_emf_constant[j]),
+        friction=fit.friction,
+        std={
+            "reflected_inertia": float(inertia.std[j]),
+            "torque_constant": stated_deviation(fit),
+            "winding_resistance": float(power.resistance_std[j]),
+            "back_emf_constant": float(power.back_emf_std[j]),
+            **_friction_std(fit, spread),
+        },
+        source={
+            "gear_ratio": "robot file",
+            "reflected_inertia": inertia.source[j],
+            "winding_resistance": power.source,
+            "back_emf_constant": power.source,
+            **fit.source,
+        },
+        current_covariance=fit.covariance,
+        current_residual=float(np.nan_to_num(fit.residual)),
+        friction_reason=fit.reason,
+    )
+
+
+def _friction_std(fit: JointEstimate, spread: float) -> dict[str, float]:
+    """Standard deviations of friction parameters, `spread` between sessions (relative) included."""
     names = fit.friction.law.parameters
     varying = np.where(scaled_parameters(names), spread * np.abs(fit.friction.values), 0.0)
     return {

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ur_energy_model.identification.friction.joint_fit import JointFit
+from ur_energy_model.identification.friction.joint_estimate import JointEstimate
 from ur_energy_model.identification.payload.payload_check import PayloadCheck
 from ur_energy_model.identification.pipeline import Identification
 from ur_energy_model.model.drive import motor_constant
@@ -88,7 +88,7 @@ def _robot_file(robot: RobotDescription, j: int) -> dict[str, float]:
 
 
 def _joint_json(
-    joint: JointModel, fit: JointFit, robot_file: dict[str, float], fastest: float
+    joint: JointModel, fit: JointEstimate, robot_file: dict[str, float], fastest: float
 ) -> dict[str, Any]:
     direct, reverse = joint.friction.coulomb
     return {
@@ -113,7 +113,7 @@ def _joint_json(
 
 
 def _friction_json(
-    joint: JointModel, fit: JointFit, spread: float, fastest: float
+    joint: JointModel, fit: JointEstimate, spread: float, fastest: float
 ) -> dict[str, Any]:
     """Friction over speed, and what its deviations are of: these sessions, or any."""
     curve = friction_curve(joint, spread, np.append(_CURVE_SPEEDS, fastest))

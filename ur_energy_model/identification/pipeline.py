@@ -1,41 +1,33 @@
-"""The whole way from bags to a model.
-
-Order: read and judge every bag once (signals filtered, power accumulated) - setup and reflected
-inertia from target_moment, or what is believed of them - torque constants, friction and the
-inertias not known yet from current, with the torque of the actual motion - power at the supply,
-which tells torque constants more exactly - what the bus keeps of braking energy, friction at
-standstill - metrics of the bags fitted and of those held out - what these bags leave open.
-"""
+"""Identification of an arm: from bags to a model with its metrics."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import numpy as np
-
-from ur_energy_model.identification.assembly import assemble
-from ur_energy_model.identification.dynamics.inertia import InertiaEstimate
-from ur_energy_model.identification.dynamics.mounting import find_mounting
-from ur_energy_model.identification.dynamics.setup_data import StatedSetup
-from ur_energy_model.identification.dynamics.setup_estimation import SetupEstimate
-from ur_energy_model.identification.dynamics.setups import (
-    believed_inertia,
+from ur_energy_model.identification.assembly import StageResults, assemble
+from ur_energy_model.identification.dynamics.dynamics_estimate import DynamicsEstimate
+from ur_energy_model.identification.dynamics.dynamics_stage import (
     estimate_setups,
-    settled_inertia,
+    inertia_from_torque,
+    inertia_with_currents,
 )
+from ur_energy_model.identification.dynamics.mounting_search import FoundMounting, find_mounting
+from ur_energy_model.identification.dynamics.recording_dynamics import RecordingDynamics
+from ur_energy_model.identification.dynamics.reflected_inertia import InertiaEstimate
+from ur_energy_model.identification.dynamics.stated_setup import StatedSetup
 from ur_energy_model.identification.evaluation.evaluation import measure
 from ur_energy_model.identification.evaluation.metrics import Metrics
-from ur_energy_model.identification.evaluation.recording_setups import RecordingSetups
-from ur_energy_model.identification.friction.choice import AUTO, WARMTH
-from ur_energy_model.identification.friction.current_fit import CurrentFit
-from ur_energy_model.identification.friction.joint_fit import JointFit
-from ur_energy_model.identification.friction.standstill import StandstillFit
+from ur_energy_model.identification.friction.current_stage import fit_currents, with_presliding
+from ur_energy_model.identification.friction.joint_estimate import JointEstimate
+from ur_energy_model.identification.friction.law_candidates import AUTO
 from ur_energy_model.identification.friction.torque_constants import (
     with_load_error,
     with_shared_sizes,
 )
+from ur_energy_model.identification.identifiability_warnings import identifiability_warnings
 from ur_energy_model.identification.payload.payload_check import (
     IDENTIFIED,
     PayloadCheck,
@@ -45,14 +37,33 @@ from ur_energy_model.identification.payload.payload_check import (
 from ur_energy_model.identification.power.capacitor_energy import with_capacitor_energy
 from ur_energy_model.identification.power.power_fit import PowerFitResult
 from ur_energy_model.identification.power.power_sessions import fit_sessions
-from ur_energy_model.identification.recording import Recording, read_recording
-from ur_energy_model.identification.regression.signals import NarrowFilter
+from ur_energy_model.identification.recording import Recording
+from ur_energy_model.identification.recording_reader import read_recording
 from ur_energy_model.identification.session_spread import session_spread
-from ur_energy_model.identification.unknowns import unknowns
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.model.setup import Payload, Setup
 from ur_energy_model.typing import Progress
+
+
+@dataclass(frozen=True)
+class IdentificationOptions:
+    """What to identify, and what the user knows already.
+
+    Attributes:
+        friction: name of a friction law, or "auto" to choose one per joint.
+        power_model: "physical" or "ecbot".
+        setup: mounting and payload as stated by the user, a prior for the estimate.
+        payload: actually on the flange, if the controller was told another one; IDENTIFIED to find
+            it from the currents; None to use the one in target_moment.
+        identify_tensors: identify the link tensors instead of using the robot file's.
+    """
+
+    friction: str = AUTO
+    power_model: str = "physical"
+    setup: Setup | None = None
+    payload: Payload | str | None = None
+    identify_tensors: bool = False
 
 
 @dataclass(frozen=True)
@@ -72,9 +83,9 @@ class Identification:
 
     robot: RobotDescription
     model: EnergyModel
-    joints: tuple[JointFit, ...]
+    joints: tuple[JointEstimate, ...]
     power: PowerFitResult
-    setups: SetupEstimate | None
+    setups: DynamicsEstimate | None
     fit: tuple[Metrics, ...]
     validation: tuple[Metrics, ...]
     warnings: tuple[str, ...]
@@ -84,13 +95,9 @@ class Identification:
 def identify(
     bags: Sequence[str | Path],
     robot: RobotDescription | str,
+    options: IdentificationOptions | None = None,
     *,
     validate: Sequence[str | Path] = (),
-    friction: str = AUTO,
-    power_model: str = "physical",
-    setup: Setup | None = None,
-    payload: Payload | str | None = None,
-    identify_tensors: bool = False,
     progress: Progress | None = None,
 ) -> Identification:
     """Identify an arm from one or more bags; memory does not grow with their length.
@@ -98,154 +105,185 @@ def identify(
     Args:
         bags: recordings to fit, together.
         robot: description or name of the arm.
-        validate: recordings held out, for metrics only.
-        friction: name of a friction law, or "auto" to choose per joint.
-        power_model: "physical" or "ecbot".
-        setup: mounting and payload as the user states them, a prior for the estimate.
-        payload: what was really on the flange, where the controller may have been told otherwise,
-            or IDENTIFIED to find it from the currents; None believes what target_moment says.
-        identify_tensors: identify the link tensors too, in place of the robot file's.
+        options: the defaults if None.
+        validate: held-out recordings, for metrics only.
         progress: called with fraction (NaN if unknown) and text.
 
     Raises:
-        UrEnergyError: input that cannot be used, with place and remedy.
+        UrEnergyError: unusable input, with place and remedy.
     """
+    options = options or IdentificationOptions()
     described = load_robot(robot) if isinstance(robot, str) else robot
-    with _Readings(described, progress) as read:
-        fitted = [read(bag) for bag in bags]
-        held_out = [read(bag) for bag in validate]
+    with ExitStack() as opened:
+
+        def read(bag: str | Path) -> Recording:
+            recording = read_recording(bag, described, progress=progress)
+            return opened.enter_context(closing(recording))
+
+        fitted, held_out = [read(bag) for bag in bags], [read(bag) for bag in validate]
         for recording in (*fitted, *held_out):
             recording.quality.require_usable()
-        arm, estimate = estimate_setups(
-            [*fitted, *held_out], fitted, described, setup, identify_tensors
+        arm = _identify_rigid_body(described, fitted, held_out, options)
+        drives, payload, checks = _identify_drives(arm, options)
+        arm = arm.carrying(payload)
+        model = with_capacitor_energy(drives.model, fitted)
+        model = with_presliding(model, fitted, arm.fitted_dynamics)
+        fit, validation = _measure(model, arm)
+        model = replace(
+            model,
+            fit=tuple(entry.as_json() for entry in fit),
+            validation=tuple(entry.as_json() for entry in validation),
         )
-        fallback = None if estimate is None else estimate.setup
-        setups = [
-            RecordingSetups(arm, recording.info, estimate, setup, fallback)
-            for recording in (*fitted, *held_out)
-        ]
-        stated = setups[0].stated_setup(fitted[0].told_payload)
-        mounting = find_mounting(arm, fitted, stated.setup) if estimate is None else None
-        if mounting is not None and mounting.contradicted and setup is None:
-            stated = StatedSetup(mounting.setup, "estimated")
-            setups = [replace(own, configured=mounting.setup) for own in setups]
-        believed = believed_inertia(arm, estimate)
-        powers = [recording.power for recording in fitted]
-
-        def fitted_with(carried: Payload | None) -> _Fitted:
-            own = [replace(entry, carried=carried) for entry in setups[: len(fitted)]]
-            joints = _fit_currents(fitted, own, arm, believed, friction)
-            if mounting is not None:
-                joints = with_load_error(joints, mounting.load_error)
-            joints = with_shared_sizes(joints, arm)
-            joints, result, standby = fit_sessions(powers, power_model, joints)
-            spread = session_spread(joints, standby, len(fitted))
-            inertia = settled_inertia(believed, joints)
-            model = assemble(arm, estimate, joints, inertia, result, fitted, stated, spread)
-            model = model if carried is None else model.with_payload(carried)
-            return _Fitted(model, joints, result)
-
-        def check(found: _Fitted, carried: Payload | None) -> tuple[PayloadCheck, ...]:
-            own = [replace(entry, carried=carried) for entry in setups[: len(fitted)]]
-            return check_payloads(found.model, arm, fitted, own)
-
-        found, carried, checks = fit_with_payload(fitted_with, check, payload)
-        joints, result = found.joints, found.power
-        setups = [replace(entry, carried=carried) for entry in setups]
-        model = with_capacitor_energy(found.model, fitted)
-        model = _fit_standstill(model, fitted, setups[: len(fitted)])
-        metrics = [
-            measure(model, recording, own, anchor=k >= len(fitted) or len(fitted) > 1)
-            for k, (recording, own) in enumerate(zip((*fitted, *held_out), setups, strict=True))
-        ]
-        fit, validation = tuple(metrics[: len(fitted)]), tuple(metrics[len(fitted) :])
-    model = replace(
-        model,
-        fit=tuple(entry.as_json() for entry in fit),
-        validation=tuple(entry.as_json() for entry in validation),
-    )
-    warnings = [w for recording in fitted for w in recording.quality.warnings]
-    warnings += [] if estimate is None else list(estimate.warnings)
-    warnings += [line for entry in checks for line in entry.warnings]
-    if payload == IDENTIFIED and carried is not None:
-        warnings.append(f"the payload identified, {carried.mass:.2f} kg, is used for the currents")
-    warnings += unknowns(model, arm, torque=estimate is not None, mounting=mounting)
+        warnings = _warnings(model, arm, options, payload, checks)
     return Identification(
-        described,
-        model,
-        joints,
-        result,
-        estimate,
-        fit,
-        validation,
-        tuple(dict.fromkeys(warnings)),
-        checks,
+        robot=described,
+        model=model,
+        joints=drives.joints,
+        power=drives.power,
+        setups=arm.estimate,
+        fit=fit,
+        validation=validation,
+        warnings=warnings,
+        payload_checks=checks,
     )
 
 
 @dataclass(frozen=True)
-class _Fitted:
-    """What currents and bus power give with one payload."""
+class _RigidBody:
+    """Mounting, payload and inertias of the arm in every recording.
+
+    Attributes:
+        robot: the arm, with identified link tensors where these were asked for.
+        fitted, held_out: recordings.
+        dynamics: of the recordings, fitted ones first.
+        estimate: from target_moment, None where it was not recorded.
+        stated: setup of the model where nothing was estimated.
+        mounting: from currents, None where target_moment was recorded.
+        inertia: reflected inertias before the currents are fitted.
+    """
+
+    robot: RobotDescription
+    fitted: list[Recording]
+    held_out: list[Recording]
+    dynamics: list[RecordingDynamics]
+    estimate: DynamicsEstimate | None
+    stated: StatedSetup
+    mounting: FoundMounting | None
+    inertia: InertiaEstimate
+
+    @property
+    def fitted_dynamics(self) -> list[RecordingDynamics]:
+        """Dynamics of the fitted recordings."""
+        return self.dynamics[: len(self.fitted)]
+
+    def carrying(self, payload: Payload | None) -> _RigidBody:
+        """The arm with a payload other than the controller was told; None keeps that one."""
+        return replace(self, dynamics=[replace(own, carried=payload) for own in self.dynamics])
+
+
+@dataclass(frozen=True)
+class _Drives:
+    """What currents and bus power show with one payload."""
 
     model: EnergyModel
-    joints: tuple[JointFit, ...]
+    joints: tuple[JointEstimate, ...]
     power: PowerFitResult
 
 
-class _Readings:
-    """Recordings that are released together."""
-
-    def __init__(self, robot: RobotDescription, progress: Progress | None) -> None:
-        self.robot, self.progress = robot, progress
-        self._open: list[Recording] = []
-
-    def __call__(self, bag: str | Path) -> Recording:
-        self._open.append(read_recording(bag, self.robot, progress=self.progress))
-        return self._open[-1]
-
-    def __enter__(self) -> _Readings:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for recording in self._open:
-            recording.close()
-
-
-def _fit_currents(
-    recordings: Sequence[Recording],
-    setups: Sequence[RecordingSetups],
+def _identify_rigid_body(
     robot: RobotDescription,
-    inertia: InertiaEstimate,
-    friction: str,
-) -> tuple[JointFit, ...]:
-    """The current stage; a second time where it finds inertias, of which the load is made."""
-    low = np.fmin.reduce([recording.warmth[:, 0] for recording in recordings])
-    high = np.fmax.reduce([recording.warmth[:, 1] for recording in recordings])
-    warm = bool((high - low > WARMTH).any())
-    nominal = inertia.value
-    fits: tuple[JointFit, ...] = ()
-    for _ in range(1 + bool(inertia.unknown.any())):
-        fit = CurrentFit(robot, friction, warm=warm, inertia=inertia, nominal=nominal)
-        for recording, own in zip(recordings, setups, strict=True):
-            fit.start_session()
-            narrow = NarrowFilter(recording.cutoff)
-            for motion in recording.motions():
-                for part, dynamics in own.parts(motion):
-                    link = dynamics.inverse_dynamics(part.q, part.qd, part.qdd)
-                    fit.add(part, link + nominal * part.qdd, narrow)
-        fits = fit.fit()
-        nominal = settled_inertia(inertia, fits).value
-    return fits
+    fitted: list[Recording],
+    held_out: list[Recording],
+    options: IdentificationOptions,
+) -> _RigidBody:
+    """Setups and reflected inertias from target_moment; without it, mounting from currents."""
+    recordings = [*fitted, *held_out]
+    robot, estimate = estimate_setups(
+        recordings, fitted, robot, options.setup, options.identify_tensors
+    )
+    fallback = None if estimate is None else estimate.setup
+    dynamics = [
+        RecordingDynamics(robot, recording.info, estimate, options.setup, fallback)
+        for recording in recordings
+    ]
+    stated = dynamics[0].stated(fitted[0].told_payload)
+    mounting = find_mounting(robot, fitted, stated.setup) if estimate is None else None
+    if mounting is not None and mounting.contradicted and options.setup is None:
+        stated = StatedSetup(mounting.setup, "estimated")
+        dynamics = [replace(own, configured=mounting.setup) for own in dynamics]
+    inertia = inertia_from_torque(robot, estimate)
+    return _RigidBody(robot, fitted, held_out, dynamics, estimate, stated, mounting, inertia)
 
 
-def _fit_standstill(
-    model: EnergyModel, recordings: Sequence[Recording], setups: Sequence[RecordingSetups]
-) -> EnergyModel:
-    fit = StandstillFit(model)
-    for recording, own in zip(recordings, setups, strict=True):
-        fit.start_recording()
-        narrow = NarrowFilter(recording.cutoff)
-        for motion in recording.motions():
-            for part, dynamics in own.parts(motion):
-                fit.add(part, dynamics.inverse_dynamics(part.q, part.qd, part.qdd), narrow)
-    return fit.fitted()
+def _identify_drives(
+    arm: _RigidBody, options: IdentificationOptions
+) -> tuple[_Drives, Payload | None, tuple[PayloadCheck, ...]]:
+    """Drives, the payload used instead of the told one, and the payload checks."""
+
+    def fit(payload: Payload | None) -> _Drives:
+        return _fit_drives(arm.carrying(payload), payload, options)
+
+    def check(found: _Drives, payload: Payload | None) -> tuple[PayloadCheck, ...]:
+        dynamics = arm.carrying(payload).fitted_dynamics
+        return check_payloads(found.model, arm.robot, arm.fitted, dynamics)
+
+    return fit_with_payload(fit, check, options.payload)
+
+
+def _fit_drives(
+    arm: _RigidBody, payload: Payload | None, options: IdentificationOptions
+) -> _Drives:
+    """Torque constants and friction from currents, then the power model from bus power."""
+    fitted = arm.fitted
+    joints = fit_currents(fitted, arm.fitted_dynamics, arm.robot, arm.inertia, options.friction)
+    if arm.mounting is not None:
+        joints = with_load_error(joints, arm.mounting.load_error)
+    joints = with_shared_sizes(joints, arm.robot)
+    powers = [recording.power for recording in fitted]
+    joints, power, standby = fit_sessions(powers, options.power_model, joints)
+    results = StageResults(
+        robot=arm.robot,
+        estimate=arm.estimate,
+        stated=arm.stated,
+        inertia=inertia_with_currents(arm.inertia, joints),
+        joints=joints,
+        power=power,
+        sessions=session_spread(joints, standby, len(fitted)),
+    )
+    model = assemble(results, fitted)
+    return _Drives(model if payload is None else model.with_payload(payload), joints, power)
+
+
+def _measure(
+    model: EnergyModel, arm: _RigidBody
+) -> tuple[tuple[Metrics, ...], tuple[Metrics, ...]]:
+    """Metrics of the fitted and of the held-out recordings.
+
+    A single fitted recording defines the model's session; all others are anchored on their own.
+    """
+    count = len(arm.fitted)
+    metrics = tuple(
+        measure(model, recording, own, anchor=k >= count or count > 1)
+        for k, (recording, own) in enumerate(
+            zip((*arm.fitted, *arm.held_out), arm.dynamics, strict=True)
+        )
+    )
+    return metrics[:count], metrics[count:]
+
+
+def _warnings(
+    model: EnergyModel,
+    arm: _RigidBody,
+    options: IdentificationOptions,
+    payload: Payload | None,
+    checks: Sequence[PayloadCheck],
+) -> tuple[str, ...]:
+    """Lines for the user, each once."""
+    lines = [line for recording in arm.fitted for line in recording.quality.warnings]
+    lines += [] if arm.estimate is None else arm.estimate.warnings
+    lines += [line for entry in checks for line in entry.warnings]
+    if options.payload == IDENTIFIED and payload is not None:
+        lines.append(f"the payload identified, {payload.mass:.2f} kg, is used for the currents")
+    torque = arm.estimate is not None
+    lines += identifiability_warnings(model, arm.robot, torque=torque, mounting=arm.mounting)
+    return tuple(dict.fromkeys(lines))

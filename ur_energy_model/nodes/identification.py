@@ -11,7 +11,7 @@ from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from std_srvs.srv import Trigger
 
 from ur_energy_model.errors import InputError, UrEnergyError
-from ur_energy_model.identification.pipeline import Identification, identify
+from ur_energy_model.identification.pipeline import Identification, IdentificationOptions, identify
 from ur_energy_model.nodes import conversions as convert
 from ur_energy_model.nodes.managed import LATCHED, LIVE, ManagedNode
 from ur_energy_model.nodes.running import run
@@ -87,9 +87,10 @@ class IdentificationNode(ManagedNode):
             result = identify(
                 bags,
                 self.value("robot_model"),
+                IdentificationOptions(
+                    friction=self.value("friction"), power_model=self.value("power_model")
+                ),
                 validate=self.texts("validation_bags"),
-                friction=self.value("friction"),
-                power_model=self.value("power_model"),
                 progress=self._on_progress,
             )
             result.model.save(output)

@@ -13,7 +13,7 @@ from ur_energy_model.energy.energy_summary import EnergySummary
 from ur_energy_model.energy.live.cycles import Trigger
 from ur_energy_model.energy.recording_energy import estimate_energy
 from ur_energy_model.identification.evaluation.evaluation import evaluate
-from ur_energy_model.identification.recording import digest
+from ur_energy_model.identification.recording_reader import digest
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.setup import Payload
 from ur_energy_model.report.analysis import Analysis, analyse

@@ -10,16 +10,16 @@ from pathlib import Path
 
 import numpy as np
 
-from ur_energy_model.identification.dynamics.setups import estimate_setups
-from ur_energy_model.identification.evaluation.recording_setups import RecordingSetups
-from ur_energy_model.identification.friction.current_fit import MOVING_SPEED
+from ur_energy_model.identification.dynamics.dynamics_stage import estimate_setups
+from ur_energy_model.identification.dynamics.recording_dynamics import RecordingDynamics
 from ur_energy_model.identification.power.power_columns import (
     STANDSTILL_SPEED,
     PowerRows,
     power_rows,
 )
-from ur_energy_model.identification.recording import read_recording
-from ur_energy_model.identification.regression.signals import FilteredMotion, NarrowFilter
+from ur_energy_model.identification.recording_reader import read_recording
+from ur_energy_model.identification.regression.filtered_motion import MOVING_SPEED, FilteredMotion
+from ur_energy_model.identification.regression.narrow_filter import NarrowFilter
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.model.setup import Setup
@@ -65,7 +65,7 @@ class Recorded:
         self.bag, self.robot = bag, robot
         with closing(read_recording(bag, robot)) as recording:
             _, estimate = estimate_setups([recording], [recording], robot, None)
-            setups = RecordingSetups(robot, recording.info, estimate, None)
+            setups = RecordingDynamics(robot, recording.info, estimate, None)
             self.narrow = NarrowFilter(recording.cutoff)
             self.gravity = setups.setup_and_delay(np.zeros(4))[0].gravity
             bare = ArmDynamics(robot, Setup(gravity=self.gravity))

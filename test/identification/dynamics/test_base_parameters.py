@@ -17,7 +17,7 @@ from ur_energy_model.identification.dynamics.physical_consistency import (
     pseudo_inertia,
 )
 from ur_energy_model.identification.dynamics.regrouping import FullRegressor, Regrouping, regroup
-from ur_energy_model.identification.regression.signals import motions
+from ur_energy_model.identification.regression.motion_stream import filtered_motions
 from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.model.setup import Setup
 from ur_energy_model.telemetry.samples import Telemetry
@@ -33,8 +33,8 @@ def fit_of(
     fit = BaseParameterFit(
         robot, gravity, torque_source=source, torque_constant=np.full(robot.dof, 0.1)
     )
-    for motion in motions([made], robot.dof, 20.0, 0.01):
-        fit.add(motion)
+    for motion in filtered_motions([made], robot.dof, 20.0, 0.01):
+        fit.accumulate(motion)
     return fit
 
 
@@ -163,8 +163,8 @@ class TestFit:
         parts = [recording(robot, noise=0.3, seed=seed, **FRICTION) for seed in (1, 2)]
         together = BaseParameterFit(robot, UPRIGHT, torque_constant=np.full(6, 0.1))
         for part in parts:
-            for motion in motions([part], 6, 20.0, 0.01):
-                together.add(motion)
+            for motion in filtered_motions([part], 6, 20.0, 0.01):
+                together.accumulate(motion)
         merged = fit_of(robot, parts[0])
         merged.merge(fit_of(robot, parts[1]))
         a, b = together.solve(), merged.solve()

@@ -12,7 +12,7 @@ import pytest
 from test.identification.exact_arm import ExactArm, write_bag
 from ur_energy_model.cli.main import DONE, REFUSED, main
 from ur_energy_model.energy.calculator import EnergyCalculator
-from ur_energy_model.identification.dynamics.setup_estimation import estimate_setup_and_inertia
+from ur_energy_model.identification.dynamics.dynamics_estimate import estimate_dynamics
 from ur_energy_model.identification.evaluation.evaluation import evaluate
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
@@ -132,11 +132,11 @@ def test_a_real_arm_without_its_tensors_gets_them_back(recordings: Path) -> None
         read_csv([recordings / f"ur10e_{name}.csv.gz"], "ur10e")
         for name in ("excitation_50s", "point_to_point_57s")
     )
-    found = estimate_setup_and_inertia([fit], bare, identify_tensors=True)
+    found = estimate_dynamics([fit], bare, identify_tensors=True)
     assert found.link_tensors is not None
     assert all(is_possible(value) for value in found.link_tensors.values)
     rms = {
-        name: estimate_setup_and_inertia([held_out], robot).rms
+        name: estimate_dynamics([held_out], robot).rms
         for name, robot in (
             ("known", known),
             ("bare", bare),

@@ -11,9 +11,9 @@ import pytest
 from test.identification.exact_arm import ExactArm
 from ur_energy_model.cli.main import DONE, main
 from ur_energy_model.identification.evaluation.evaluation import evaluate
-from ur_energy_model.identification.friction.session_scales import spread_of
 from ur_energy_model.identification.identification_json import identification_json
-from ur_energy_model.identification.pipeline import Identification, identify
+from ur_energy_model.identification.pipeline import Identification, IdentificationOptions, identify
+from ur_energy_model.identification.session_spread import spread_between_sessions
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction.law import LAWS
 from ur_energy_model.model.sessions import FRICTION_SPREAD, STANDBY_SPREAD
@@ -40,12 +40,12 @@ def bags(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 @pytest.fixture(scope="module")
 def together(bags: list[Path]) -> Identification:
-    return identify(bags, "ur5e", friction=LAW)
+    return identify(bags, "ur5e", IdentificationOptions(friction=LAW))
 
 
 @pytest.fixture(scope="module")
 def alone(bags: list[Path]) -> Identification:
-    return identify(bags[1:2], "ur5e", friction=LAW)
+    return identify(bags[1:2], "ur5e", IdentificationOptions(friction=LAW))
 
 
 @pytest.fixture(scope="module")
@@ -70,9 +70,11 @@ def test_the_spread_is_stated_with_its_count(
     spread = together.model.sessions
     assert spread.count == 3
     np.testing.assert_allclose(
-        spread.friction, spread_of(np.array(SCALES), FRICTION_SPREAD), rtol=0.1
+        spread.friction, spread_between_sessions(np.array(SCALES), FRICTION_SPREAD), rtol=0.1
     )
-    assert spread.standby == pytest.approx(spread_of(np.array(STANDBY), STANDBY_SPREAD), rel=0.1)
+    assert spread.standby == pytest.approx(
+        spread_between_sessions(np.array(STANDBY), STANDBY_SPREAD), rel=0.1
+    )
     assert alone.model.sessions.count == 0
     assert alone.model.sessions.standby == STANDBY_SPREAD
 
@@ -96,14 +98,14 @@ def test_stated_friction_intervals_hold_other_sessions(alone: Identification) ->
 def test_few_sessions_count_beside_the_prior() -> None:
     """The prior, in the limit the scatter of the sessions, and between them in between."""
     random = np.random.default_rng(0)
-    assert spread_of(np.array([1.0]), 0.08) == pytest.approx(0.08)
-    many = spread_of(1 + 0.02 * random.standard_normal(400), 0.08)
+    assert spread_between_sessions(np.array([1.0]), 0.08) == pytest.approx(0.08)
+    many = spread_between_sessions(1 + 0.02 * random.standard_normal(400), 0.08)
     assert many == pytest.approx(0.02, rel=0.15)
-    few = spread_of(np.array([0.98, 1.02]), 0.08)
+    few = spread_between_sessions(np.array([0.98, 1.02]), 0.08)
     assert 0.02 < few < 0.08
     # a pair that scatters as the prior has it leaves its variance, and halves that of the mean
     pair = np.array([1.0, 1.0 + 0.08])
-    assert spread_of(pair, 0.08) == pytest.approx(0.08 * np.sqrt(1.5 / 2))
+    assert spread_between_sessions(pair, 0.08) == pytest.approx(0.08 * np.sqrt(1.5 / 2))
 
 
 class TestAnotherDay:

@@ -28,7 +28,7 @@ from ur_energy_model.identification.payload.payload_priors import (
     REPEATABLE,
 )
 from ur_energy_model.identification.pipeline import identify
-from ur_energy_model.identification.regression.signals import FilteredMotion
+from ur_energy_model.identification.regression.filtered_motion import FilteredMotion
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.model.setup import Payload, Setup

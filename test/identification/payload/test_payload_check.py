@@ -13,7 +13,7 @@ from test.identification.conftest import made_up_recording
 from test.identification.payload.test_payload_fit import COULOMB, LOAD, UPRIGHT, VISCOUS
 from ur_energy_model.cli.main import main
 from ur_energy_model.identification.payload.payload_check import IDENTIFIED
-from ur_energy_model.identification.pipeline import Identification, identify
+from ur_energy_model.identification.pipeline import Identification, IdentificationOptions, identify
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.setup import Payload, Setup
@@ -57,7 +57,9 @@ def test_an_untold_payload_is_found(untold: Path) -> None:
 
 @pytest.mark.parametrize("load", [NOTHING, LOAD], ids=["empty", "2.5 kg"])
 def test_a_payload_told_rightly_is_believed(load: Payload, tmp_path: Path) -> None:
-    found = identify([recorded(tmp_path, load, load)], "ur5e", payload=IDENTIFIED)
+    found = identify(
+        [recorded(tmp_path, load, load)], "ur5e", IdentificationOptions(payload=IDENTIFIED)
+    )
     assert not any(check.contradicts for check in found.payload_checks)
     assert not any("currents" in line for line in found.warnings)
     assert found.model.setup_source == "estimated"
@@ -67,7 +69,7 @@ def test_a_payload_told_rightly_is_believed(load: Payload, tmp_path: Path) -> No
 def test_torque_constants_come_out_right_with_the_true_payload(
     untold: Path, payload: Payload | str, close: float
 ) -> None:
-    found = identify([untold], "ur5e", payload=payload)
+    found = identify([untold], "ur5e", IdentificationOptions(payload=payload))
     assert np.allclose(constants(found)[1:4], 0.1, rtol=close)
     assert found.model.setup.payload.mass == pytest.approx(LOAD.mass, rel=0.1)
     assert not any(check.contradicts for check in found.payload_checks)

@@ -11,7 +11,8 @@ import pytest
 from ur_energy_model.errors import IdentificationError, InputError
 from ur_energy_model.identification.payload.drive_calibration import with_torque_constants
 from ur_energy_model.identification.payload.payload_fit import PayloadFit
-from ur_energy_model.identification.regression.signals import NarrowFilter, motions
+from ur_energy_model.identification.regression.motion_stream import filtered_motions
+from ur_energy_model.identification.regression.narrow_filter import NarrowFilter
 from ur_energy_model.model.energy_model import BusModel, EnergyModel, JointModel
 from ur_energy_model.model.friction.law import LAWS, Friction
 from ur_energy_model.model.robots import RobotDescription, load_robot
@@ -54,7 +55,7 @@ def true_model(robot: RobotDescription, gains: np.ndarray | None = None) -> Ener
 
 
 def identified(robot, model, made, **options):
-    stretches = list(motions([made], robot.dof, 20.0, 0.01))
+    stretches = list(filtered_motions([made], robot.dof, 20.0, 0.01))
     return PayloadFit(model, robot, UPRIGHT, **options).estimate(stretches)
 
 
@@ -80,7 +81,7 @@ def test_a_few_seconds_are_enough_at_any_rate(recording: Make, rate: float) -> N
     robot = load_robot("ur5e")
     cutoff = min(6.0, 0.25 * rate)
     made = loaded(recording, robot, seconds=6, rate=rate)
-    stretches = list(motions([made], robot.dof, cutoff, 1 / rate))
+    stretches = list(filtered_motions([made], robot.dof, cutoff, 1 / rate))
     fit = PayloadFit(true_model(robot), robot, UPRIGHT)
     found = fit.estimate(stretches, NarrowFilter(cutoff))
     assert np.isfinite(found.torque_rms).all()  # no joint is left out

@@ -6,13 +6,8 @@ import numpy as np
 import pytest
 from scipy.signal import lfilter
 
-from ur_energy_model.identification.regression.blocked_gram import (
-    MAX_BLOCKS,
-    BlockedGram,
-    Prior,
-    cross_validate,
-    solve,
-)
+from ur_energy_model.identification.regression.blocked_gram import MAX_BLOCKS, BlockedGram
+from ur_energy_model.identification.regression.least_squares import Prior, cross_validate, solve
 
 FLAT = Prior(np.zeros(2), np.full(2, np.inf))
 TRUTH = np.array([3.0, -2.0])
@@ -32,8 +27,8 @@ def accumulated(rows: np.ndarray, step: int = 50) -> tuple[BlockedGram, BlockedG
     gram, counts = BlockedGram(), BlockedGram()
     for start in range(0, len(rows), step):
         piece = rows[start : start + step]
-        gram.add(piece.T @ piece, len(piece) * 0.01)
-        counts.add(np.asarray(float(len(piece))), len(piece) * 0.01)
+        gram.accumulate(piece.T @ piece, len(piece) * 0.01)
+        counts.accumulate(np.asarray(float(len(piece))), len(piece) * 0.01)
     return gram, counts
 
 

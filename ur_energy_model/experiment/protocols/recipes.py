@@ -20,7 +20,7 @@ from ur_energy_model.experiment.protocols.published import published_results
 from ur_energy_model.experiment.runnable import RepeatedMotion, Runnable
 from ur_energy_model.identification.dynamics.base_parameter_bags import identify_base_parameters
 from ur_energy_model.identification.payload.payload_identification import payload_difference
-from ur_energy_model.identification.pipeline import Identification, identify
+from ur_energy_model.identification.pipeline import Identification, IdentificationOptions, identify
 from ur_energy_model.trajectory.motions import Sinusoids
 from ur_energy_model.trajectory.planner import Planner
 from ur_energy_model.typing import Array
@@ -50,7 +50,11 @@ def s0(session: ProtocolRun, published: Mapping[str, Any]) -> Outcome:
         for name, offset in (("trajectory_a", 11), ("trajectory_b", 23))
     ]
     found = identify(
-        bags[:1], session.robot, validate=bags[1:], friction="power_flow", progress=session.progress
+        bags[:1],
+        session.robot,
+        IdentificationOptions(friction="power_flow"),
+        validate=bags[1:],
+        progress=session.progress,
     )
     found.model.save(session.folder / "model.yaml")
     energies = estimate_energy(found.model, bags[1])
@@ -119,8 +123,8 @@ def s1(session: ProtocolRun, published: Mapping[str, Any]) -> Outcome:
     found = identify(
         [fitted],
         session.robot,
+        IdentificationOptions(friction="coulomb_viscous"),
         validate=[held_out],
-        friction="coulomb_viscous",
         progress=session.progress,
     )
     found.model.save(session.folder / "model.yaml")
@@ -149,7 +153,11 @@ def s2(session: ProtocolRun, published: Mapping[str, Any]) -> Outcome:
     rows = []
     for kind, label in (("ecbot", "free model"), ("physical", "physical model")):
         found = identify(
-            bags[:1], session.robot, validate=bags[1:], power_model=kind, progress=session.progress
+            bags[:1],
+            session.robot,
+            IdentificationOptions(power_model=kind),
+            validate=bags[1:],
+            progress=session.progress,
         )
         found.model.save(session.folder / f"model_{kind}.yaml")
         for part, metrics in (("train", found.fit[0]), ("test", found.validation[0])):

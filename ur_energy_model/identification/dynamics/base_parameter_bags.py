@@ -16,10 +16,11 @@ from ur_energy_model.identification.dynamics.base_parameters import (
     TorqueSource,
     Verification,
 )
-from ur_energy_model.identification.dynamics.setup_estimation import estimate_setup_and_inertia
-from ur_energy_model.identification.quality.quality import ILL_CONDITIONED
-from ur_energy_model.identification.recording import Recording, read_recording
-from ur_energy_model.identification.regression.signals import NarrowFilter
+from ur_energy_model.identification.dynamics.dynamics_estimate import estimate_dynamics
+from ur_energy_model.identification.quality.recording_quality import ILL_CONDITIONED
+from ur_energy_model.identification.recording import Recording
+from ur_energy_model.identification.recording_reader import read_recording
+from ur_energy_model.identification.regression.narrow_filter import NarrowFilter
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import Setup
 from ur_energy_model.typing import Array, Progress
@@ -100,7 +101,7 @@ def identify_base_parameters(
             for recording in chosen:
                 narrow = NarrowFilter(recording.cutoff)
                 for motion in recording.motions():
-                    fit.add(motion, narrow)
+                    fit.accumulate(motion, narrow)
             fits.append(fit)
         parameters = fits[0].solve()
         if parameters.condition_number > ILL_CONDITIONED:
@@ -138,7 +139,7 @@ def _gravity(
             return np.array(stated), "configured"
         warnings.append("without target_moment the mounting is taken as upright")
         return np.array([0.0, 0.0, -robot.controller_gravity]), "default"
-    estimate = estimate_setup_and_inertia(
+    estimate = estimate_dynamics(
         (part for recording in able for part in recording.torque_telemetry()), robot
     )
     first = estimate.recordings[0].setup

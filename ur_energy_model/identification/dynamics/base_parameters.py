@@ -16,14 +16,20 @@ from ur_energy_model.errors import IdentificationError
 from ur_energy_model.identification.dynamics.physical_consistency import nearest_possible
 from ur_energy_model.identification.dynamics.regrouping import FullRegressor, Regrouping, regroup
 from ur_energy_model.identification.regression.blocked_gram import BlockedGram
-from ur_energy_model.identification.regression.joint_grams import joint_grams
-from ur_energy_model.identification.regression.signals import FilteredMotion, NarrowFilter
+from ur_energy_model.identification.regression.filtered_motion import FilteredMotion
+from ur_energy_model.identification.regression.gram_matrices import joint_gram_matrices
+from ur_energy_model.identification.regression.narrow_filter import NarrowFilter
+from ur_energy_model.identification.regression.normal_equations import (
+    pseudo_inverse,
+    solve_normal_equations,
+)
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.typing import Array
 
 TorqueSource = Literal["current", "target_moment"]
 
 _FOLDS = 5
+_RCOND = 1e-13
 
 
 @dataclass(frozen=True)
@@ -114,7 +120,7 @@ class BaseParameterFit:
         self.regrouping = regroup(self.regressor)
         self._grams = BlockedGram()
 
-    def add(self, motion: FilteredMotion, narrow: NarrowFilter | None = None) -> None:
+    def accumulate(self, motion: FilteredMotion, narrow: NarrowFilter | None = None) -> None:
         """Take in a stretch of motion.
 
         Args:
@@ -127,8 +133,8 @@ class BaseParameterFit:
             return
         columns = self.regressor(motion.q, motion.qd, motion.qdd)[:, :, self.regrouping.base]
         rows = np.concatenate([columns, torque[:, :, None]], axis=2)
-        for gram, duration in joint_grams(motion, rows, narrow, moving_only=current):
-            self._grams.add(gram, duration)
+        for gram, duration in joint_gram_matrices(motion, rows, narrow, moving_only=current):
+            self._grams.accumulate(gram, duration)
 
     def merge(self, other: BaseParameterFit) -> None:
         """Take over what another fit of the same arm and mounting has accumulated."""
@@ -201,13 +207,13 @@ class BaseParameterFit:
         information = np.einsum("j,jrc->rc", weights, blocks.sum(axis=0))[:rank, :rank]
         scatter = ((scores - scores.mean(axis=0)) ** 2).sum(axis=0)
         inflation = max(1.0, float(np.mean(scatter / np.diag(information))))
-        return np.asarray(inflation * _inverse(information))
+        return np.asarray(inflation * pseudo_inverse(information, _RCOND))
 
     def _consistent(self, values: Array, covariance: Array) -> Array:
         nominal = self.regressor.nominal()
         n = self.robot.dof
         return nearest_possible(
-            _inverse(covariance),
+            pseudo_inverse(covariance, _RCOND),
             self.regrouping.combination,
             values,
             nominal,
@@ -264,20 +270,10 @@ def _solve(gram: Array, weights: Array) -> Array:
     """Weighted least squares [rank] from Gram matrices [n, rank + 2, rank + 2]."""
     weighted = np.einsum("j,jrc->rc", weights, gram)
     rank = weighted.shape[0] - 2
-    left, right = weighted[:rank, :rank], weighted[:rank, rank]
-    scale = np.sqrt(np.where(np.diag(left) > 0, np.diag(left), 1.0))
-    normal = left / np.outer(scale, scale)
-    return np.asarray(np.linalg.lstsq(normal, right / scale, rcond=1e-13)[0] / scale)
+    return solve_normal_equations(weighted[:rank, :rank], weighted[:rank, rank], _RCOND)
 
 
 def _squares(gram: Array, values: Array) -> Array:
     """Sum of squared residuals per joint [n]."""
     full = np.concatenate([-values, [1.0, 0.0]])
     return np.asarray(np.maximum(np.einsum("r,jrc,c->j", full, gram, full), 0.0))
-
-
-def _inverse(matrix: Array) -> Array:
-    scale = np.sqrt(np.maximum(np.diag(matrix), 1e-300))
-    normal = matrix / np.outer(scale, scale)
-    inverse = np.linalg.pinv(normal, rcond=1e-13, hermitian=True)
-    return np.asarray(inverse / np.outer(scale, scale))

@@ -7,8 +7,8 @@ import numpy as np
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.identification.dynamics.base_parameters import snapped_to_axis
 from ur_energy_model.identification.dynamics.regrouping import FullRegressor, regroup
-from ur_energy_model.identification.regression.joint_grams import SLOWEST
-from ur_energy_model.identification.regression.uniform import uniform_runs
+from ur_energy_model.identification.regression.filtered_motion import MOVING_SPEED
+from ur_energy_model.identification.regression.resampling import resampled_runs
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.typing import Array
@@ -33,7 +33,7 @@ class Conditioning:
         self._base = regroup(self._regressor).base
         self._gram = np.zeros((len(self._base), len(self._base)))
 
-    def add(self, part: Telemetry) -> None:
+    def accumulate(self, part: Telemetry) -> None:
         """Take in the motion of a part: measured where recorded, else the targets.
 
         Raises:
@@ -54,11 +54,11 @@ class Conditioning:
         distinct = part.distinct()
         finite = np.isfinite(np.hstack([distinct[name] for name in names]))
         good = np.asarray(finite.all(axis=1))
-        for run in uniform_runs(distinct, names, good, rate=_RATE, bandwidth=_BANDWIDTH):
+        for run in resampled_runs(distinct, names, good, rate=_RATE, bandwidth=_BANDWIDTH):
             q, qd, qdd = run[names[0]], run[names[1]], run.derivative(names[1])
             thin = slice(None, None, _STRIDE)
             columns = self._regressor(q[thin], qd[thin], qdd[thin])[:, :, self._base]
-            rows = columns[np.abs(qd[thin]) > SLOWEST]
+            rows = columns[np.abs(qd[thin]) > MOVING_SPEED]
             self._gram += rows.T @ rows
 
     @property

@@ -13,7 +13,6 @@ import numpy as np
 from scipy import sparse
 
 from ur_energy_model.errors import IdentificationError
-from ur_energy_model.identification.dynamics.inertia import possible_inertia
 from ur_energy_model.model.inertial_parameters import entries_of, inertial_parameters, tensor_of
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.typing import Array
@@ -185,3 +184,15 @@ def _vectorise(matrix: Array) -> Array:
 
 _VECTORISED = np.stack([_vectorise(matrix) for matrix in _BASIS], axis=1)
 """[10, 10]: vectorised pseudo-inertia = this @ inertial parameters."""
+
+
+def possible_inertia(tensor: Array) -> Array:
+    """Nearest inertia tensor [3, 3] about a centre of mass that a mass distribution can have.
+
+    A tensor is possible where the second moments of mass, trace/2 - tensor, are not negative
+    (the triangle inequality of the principal moments); negative ones are set to zero.
+    """
+    moments = 0.5 * np.trace(tensor) * np.eye(3) - tensor
+    values, vectors = np.linalg.eigh(moments)
+    kept = (vectors * np.maximum(values, 0.0)) @ vectors.T
+    return np.asarray(np.trace(kept) * np.eye(3) - kept)

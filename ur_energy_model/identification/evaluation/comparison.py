@@ -7,14 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ur_energy_model.identification.evaluation.recording_setups import (
-    RecordingSetups,
-    payload_parts,
-)
-from ur_energy_model.identification.friction.current_fit import MOVING_SPEED
-from ur_energy_model.identification.friction.standstill import DirectionMemory
+from ur_energy_model.identification.dynamics.recording_dynamics import RecordingDynamics
+from ur_energy_model.identification.dynamics.stated_setup import payload_runs
+from ur_energy_model.identification.friction.direction_memory import DirectionMemory
 from ur_energy_model.identification.recording import Recording
-from ur_energy_model.identification.regression.signals import FilteredMotion, NarrowFilter
+from ur_energy_model.identification.regression.filtered_motion import MOVING_SPEED, FilteredMotion
+from ur_energy_model.identification.regression.narrow_filter import NarrowFilter
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.typing import Array, Mask
@@ -48,7 +46,7 @@ class Comparison:
 
 
 def compare(
-    model: EnergyModel, recording: Recording, setups: RecordingSetups
+    model: EnergyModel, recording: Recording, setups: RecordingDynamics
 ) -> Iterator[Comparison]:
     """The model beside a recording, stretch by stretch."""
     inertia = np.array([joint.reflected_inertia for joint in model.joints])
@@ -67,7 +65,7 @@ def compare(
                 link, part.qd, part.qdd, temperature=temperature, direction=memory(part)
             )
             moment = np.zeros_like(load)
-            told = setups.told_load(part, load)
+            told = setups.controller_load(part, load)
             own = recording.torque_reference == "actual" and bool(np.isfinite(part.moment).all())
             if own:
                 moment = _shifted(part.time, part.moment, setups.delay(part))
@@ -87,7 +85,7 @@ def compare(
 
 
 def compare_target_torque(
-    model: EnergyModel, recording: Recording, setups: RecordingSetups
+    model: EnergyModel, recording: Recording, setups: RecordingDynamics
 ) -> Iterator[tuple[Array, Array, Array]]:
     """Time [samples], target_moment and the model's torque for the recorded targets [samples, n].
 
@@ -102,7 +100,7 @@ def compare_target_torque(
             payload[:, 0] = batch["payload"]
         if "payload_cog" in batch:
             payload[:, 1:] = batch["payload_cog"]
-        for rows, told in payload_parts(payload):
+        for rows, told in payload_runs(payload):
             setup, delay = setups.setup_and_delay(told)
             q, qd, qdd, moment = (
                 batch[name][rows]

@@ -12,7 +12,8 @@ from ur_energy_model.energy.power_options import FIELDS, MEASURED_FIELDS, Method
 from ur_energy_model.energy.recording_checks import check_model
 from ur_energy_model.energy.recording_energy import recording_powers
 from ur_energy_model.errors import MissingFieldError
-from ur_energy_model.identification.dynamics.setups import estimate_setups
+from ur_energy_model.identification.dynamics.dynamics_stage import estimate_setups
+from ur_energy_model.identification.dynamics.recording_dynamics import RecordingDynamics
 from ur_energy_model.identification.evaluation.comparison import compare, compare_target_torque
 from ur_energy_model.identification.evaluation.error_statistics import (
     ErrorStatistics,
@@ -20,9 +21,9 @@ from ur_energy_model.identification.evaluation.error_statistics import (
 )
 from ur_energy_model.identification.evaluation.metrics import Metrics
 from ur_energy_model.identification.evaluation.power_statistics import PowerStatistics
-from ur_energy_model.identification.evaluation.recording_setups import RecordingSetups
 from ur_energy_model.identification.evaluation.session_anchor import anchored_friction, session_json
-from ur_energy_model.identification.recording import Recording, read_recording
+from ur_energy_model.identification.recording import Recording
+from ur_energy_model.identification.recording_reader import read_recording
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.sessions import Session
 from ur_energy_model.model.setup import Payload
@@ -65,7 +66,7 @@ def read_for_comparison(
     *,
     payload: Payload | None = None,
     progress: Progress | None = None,
-) -> tuple[Recording, RecordingSetups]:
+) -> tuple[Recording, RecordingDynamics]:
     """A recording and its own setups, as `compare` takes them; close the recording afterwards.
 
     Raises:
@@ -75,11 +76,11 @@ def read_for_comparison(
     check_model(model, robot, bag)
     recording = read_recording(bag, robot, progress=progress)
     _, estimate = estimate_setups([recording], [recording], robot, None)
-    return recording, RecordingSetups(robot, recording.info, estimate, None, model.setup, payload)
+    return recording, RecordingDynamics(robot, recording.info, estimate, None, model.setup, payload)
 
 
 def measure(
-    model: EnergyModel, recording: Recording, setups: RecordingSetups, *, anchor: bool
+    model: EnergyModel, recording: Recording, setups: RecordingDynamics, *, anchor: bool
 ) -> Metrics:
     """METRICS of a recording under a model, the recording's setups known."""
     n = model.dof
@@ -97,7 +98,7 @@ def measure(
             torque.accumulate(part.torque_recorded, part.torque_model)
     for _, recorded, modelled in compare_target_torque(model, recording, setups):
         torque.accumulate(recorded, modelled)
-    there = replace(model, setup=setups.carried_setup(recording.told_payload))
+    there = replace(model, setup=setups.actual_setup(recording.told_payload))
     fields = FIELDS
     if len(recording.quality.payloads) <= 1:  # what is there may not be what was told
         fields = tuple(name for name in FIELDS if not name.startswith("payload"))

@@ -8,14 +8,16 @@ from typing import Any
 import numpy as np
 
 from ur_energy_model.energy.session.friction_anchor import MeasuredMotion, anchor_friction
-from ur_energy_model.identification.evaluation.recording_setups import RecordingSetups
+from ur_energy_model.identification.dynamics.recording_dynamics import RecordingDynamics
 from ur_energy_model.identification.recording import Recording
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.sessions import Session
 
 
-def anchored_friction(model: EnergyModel, recording: Recording, setups: RecordingSetups) -> Session:
+def anchored_friction(
+    model: EnergyModel, recording: Recording, setups: RecordingDynamics
+) -> Session:
     """Friction scales of a recording, from the first seconds of its motion; standby the model's.
 
     Args:
@@ -40,7 +42,7 @@ def session_json(session: Session) -> dict[str, Any]:
 
 
 def _motions(
-    recording: Recording, setups: RecordingSetups
+    recording: Recording, setups: RecordingDynamics
 ) -> Iterator[tuple[MeasuredMotion, ArmDynamics]]:
     for motion in recording.motions():
         for part, dynamics in setups.parts(motion):

@@ -6,43 +6,50 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ur_energy_model.identification.friction.choice import FrictionCandidate
-from ur_energy_model.identification.regression.signals import FilteredMotion
+from ur_energy_model.identification.friction.law_candidates import FrictionCandidate
+from ur_energy_model.identification.regression.filtered_motion import FilteredMotion
 from ur_energy_model.model.friction.terms import OperatingPoint, Term
 from ur_energy_model.typing import Array
 
+LOAD, ACCELERATION, CURRENT = 0, -2, -1
+"""Columns of one candidate: the load first, the current last, the acceleration before it where the
+inertia is fitted; friction terms between."""
+
 
 class CurrentColumns:
-    """The distinct columns of all candidates: load, friction terms with their shapes, acceleration
-    where a motor inertia is wanted, current.
-    """  # noqa: D205
+    """The distinct columns of all candidates, so that candidates share their common terms.
+
+    Args:
+        laws: candidates.
+        accelerations: add a column for the motor inertia.
+    """
 
     def __init__(self, laws: Sequence[FrictionCandidate], accelerations: bool) -> None:
         self._terms: dict[tuple[Term, tuple[float, ...]], tuple[int, dict[str, float]]] = {}
-        self.places: list[list[int]] = []
+        self._candidates: list[list[int]] = []
         for candidate in laws:
             shape = dict(candidate.shape)
-            place = [0]
+            columns = [LOAD]
             for term in candidate.law.terms.values():
                 key = (term, tuple(shape[name] for name in term.uses))
-                entry = self._terms.setdefault(key, (len(self._terms) + 1, shape))
-                place.append(entry[0])
-            self.places.append(place)
-        self.acceleration = len(self._terms) + 1 if accelerations else None
+                column, _ = self._terms.setdefault(key, (len(self._terms) + 1, shape))
+                columns.append(column)
+            self._candidates.append(columns)
+        self._accelerations = accelerations
         self.width = len(self._terms) + 2 + accelerations
 
-    def place(self, index: int, with_inertia: bool) -> list[int]:
-        """Columns of one candidate, those of the motor inertia among them if wanted."""
-        own = [self.acceleration] if with_inertia and self.acceleration is not None else []
-        return [*self.places[index], *own, self.width - 1]
+    def of_candidate(self, index: int, with_inertia: bool) -> list[int]:
+        """Columns of one candidate, with that of the motor inertia if wanted and available."""
+        own = [self.width + ACCELERATION] if with_inertia and self._accelerations else []
+        return [*self._candidates[index], *own, self.width + CURRENT]
 
     def columns(self, point: OperatingPoint, motion: FilteredMotion) -> Array:
-        """[samples, n, width]."""
+        """All columns [samples, n, width] of a motion [samples, n]."""
         out = np.empty((*motion.current.shape, self.width))
-        out[..., 0] = point.load / point.gear_ratio
-        for (term, _), (place, shape) in self._terms.items():
-            out[..., place] = term(point, shape)
-        if self.acceleration is not None:
-            out[..., self.acceleration] = motion.qdd / point.gear_ratio
-        out[..., -1] = motion.current
+        out[..., LOAD] = point.load / point.gear_ratio
+        for (term, _), (column, shape) in self._terms.items():
+            out[..., column] = term(point, shape)
+        if self._accelerations:
+            out[..., ACCELERATION] = motion.qdd / point.gear_ratio
+        out[..., CURRENT] = motion.current
         return out

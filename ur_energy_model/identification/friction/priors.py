@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ur_energy_model.identification.regression.blocked_gram import Prior
+from ur_energy_model.identification.regression.least_squares import Prior
 from ur_energy_model.model.friction.law import FrictionLaw
 from ur_energy_model.model.friction.terms import LOAD, LOAD_ASYMMETRY
 from ur_energy_model.model.robots import RobotDescription

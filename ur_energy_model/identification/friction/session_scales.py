@@ -13,11 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ur_energy_model.identification.regression.blocked_gram import Prior, Solution, solve
+from ur_energy_model.identification.regression.least_squares import Prior, Solution, solve
 from ur_energy_model.typing import Array, Mask
 
-PRIOR_FREEDOM = 4.0
-"""Degrees of freedom of the prior spread: it counts as much as five sessions that were compared."""
 _ROUNDS = 4
 _WIDEST = 0.3
 """Standard deviation of scales beforehand, where a session hardly tells them."""
@@ -87,21 +85,3 @@ def session_scales(
 def _joined(sessions: Sequence[SessionBlocks], scales: Array, which: Mask) -> Array:
     pairs = zip(sessions, scales.tolist(), strict=True)
     return np.concatenate([session.scaled(scale, which) for session, scale in pairs])
-
-
-def spread_of(values: Array, prior: float) -> float:
-    """Standard deviation of a further session's value from the mean of those compared.
-
-    The variance between sessions has a scaled inverse chi-squared prior with PRIOR_FREEDOM; its
-    posterior scale is (freedom * prior variance + sum of squares) / (freedom + sessions - 1). A
-    further session deviates from the mean of m by sqrt(1 + 1/m) of it.
-
-    Args:
-        values: of the sessions compared [m], one or more.
-        prior: the same standard deviation where only one session is known.
-    """
-    m = len(values)
-    single = prior**2 / 2.0
-    squares = float(np.square(values - values.mean()).sum())
-    variance = (PRIOR_FREEDOM * single + squares) / (PRIOR_FREEDOM + m - 1)
-    return float(np.sqrt(variance * (1.0 + 1.0 / m)))

@@ -15,7 +15,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from ur_energy_model.identification.friction.joint_fit import JointFit, friction_of
+from ur_energy_model.identification.friction.joint_estimate import (
+    JointEstimate,
+    friction_from_coefficients,
+)
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.typing import Array
 
@@ -33,12 +36,12 @@ JOINT_SPREAD = 0.04
 _FROM_LINKS = ("current", "joints of the same size")
 
 
-def model_error(fit: JointFit) -> float:
+def model_error(fit: JointEstimate) -> float:
     """Relative deviation of the torque constant beyond its statistical one."""
     return float(np.hypot(MODEL_ERROR, fit.unexplained_over_load))
 
 
-def stated_deviation(fit: JointFit) -> float:
+def stated_deviation(fit: JointEstimate) -> float:
     """Standard deviation of the torque constant for people [N m/A].
 
     A regression on the links' torque shares the error of their weight; bus power and the robot
@@ -49,7 +52,9 @@ def stated_deviation(fit: JointFit) -> float:
     return float(np.hypot(fit.torque_constant_std, LINK_WEIGHT_ERROR * fit.torque_constant))
 
 
-def with_shared_sizes(fits: Sequence[JointFit], robot: RobotDescription) -> tuple[JointFit, ...]:
+def with_shared_sizes(
+    fits: Sequence[JointEstimate], robot: RobotDescription
+) -> tuple[JointEstimate, ...]:
     """Torque constants of joints of one motor size, made to inform each other.
 
     A hierarchical normal model: the size's mean around the robot file's constant with ARM_SPREAD,
@@ -78,7 +83,7 @@ def with_shared_sizes(fits: Sequence[JointFit], robot: RobotDescription) -> tupl
     return tuple(out)
 
 
-def with_load_error(fits: Sequence[JointFit], error: Array) -> tuple[JointFit, ...]:
+def with_load_error(fits: Sequence[JointEstimate], error: Array) -> tuple[JointEstimate, ...]:
     """Fits whose loads are uncertain by a share [n], which is then left out of their constants."""
     return tuple(
         replace(fit, unexplained_over_load=float(np.hypot(fit.unexplained_over_load, share)))
@@ -86,7 +91,9 @@ def with_load_error(fits: Sequence[JointFit], error: Array) -> tuple[JointFit, .
     )
 
 
-def with_torque_constant(fit: JointFit, constant: float, std: float, source: str) -> JointFit:
+def with_torque_constant(
+    fit: JointEstimate, constant: float, std: float, source: str
+) -> JointEstimate:
     """The fit with another torque constant; the friction moves along as least squares would.
 
     Args:
@@ -101,7 +108,7 @@ def with_torque_constant(fit: JointFit, constant: float, std: float, source: str
     coefficients = coefficients + gain * (1.0 / constant - coefficients[0])
     rest = fit.covariance - np.outer(gain, gain) * variance
     covariance = rest + np.outer(gain, gain) * (std / constant**2) ** 2
-    values, deviations = friction_of(coefficients, covariance)
+    values, deviations = friction_from_coefficients(coefficients, covariance)
     names = fit.friction.law.parameters
     return replace(
         fit,
@@ -114,7 +121,9 @@ def with_torque_constant(fit: JointFit, constant: float, std: float, source: str
     )
 
 
-def reflected_inertia(fit: JointFit, believed: float, spread: float) -> tuple[float, float] | None:
+def reflected_inertia(
+    fit: JointEstimate, believed: float, spread: float
+) -> tuple[float, float] | None:
     """Reflected inertia and its deviation with what the currents tell, joint side [kg m^2].
 
     It goes with the torque constant as far as the regression left that open; what the model leaves
@@ -134,7 +143,9 @@ def reflected_inertia(fit: JointFit, believed: float, spread: float) -> tuple[fl
     statistical = (fit.regressed_std * inverse**2) ** 2
     left_out = (model_error(fit) * inverse) ** 2
     change = (1.0 / fit.torque_constant - inverse) * statistical / (statistical + left_out)
-    value, std = fit.inertia.at(inverse, change, min(float(fit.covariance[0, 0]), statistical))
+    value, std = fit.inertia.inertia_at(
+        inverse, change, min(float(fit.covariance[0, 0]), statistical)
+    )
     data = max(1.0 / max(std, 1e-9) ** 2 - 1.0 / spread**2, 0.0)
     if data == 0.0:
         return value, std
@@ -145,7 +156,7 @@ def reflected_inertia(fit: JointFit, believed: float, spread: float) -> tuple[fl
     return max(value, 0.0), float(np.sqrt(1.0 / precision))
 
 
-def _alone(fit: JointFit) -> JointFit:
+def _alone(fit: JointEstimate) -> JointEstimate:
     """The fit with the regression's torque constant, model error included."""
     deviation = _own_deviation(fit) * fit.regressed_constant
     return with_torque_constant(
@@ -153,6 +164,6 @@ def _alone(fit: JointFit) -> JointFit:
     )
 
 
-def _own_deviation(fit: JointFit) -> float:
+def _own_deviation(fit: JointEstimate) -> float:
     """Relative deviation of the regression's torque constant, model error included."""
     return float(np.hypot(fit.regressed_std / fit.regressed_constant, model_error(fit)))

@@ -18,13 +18,14 @@ import numpy as np
 
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.errors import IdentificationError
-from ur_energy_model.identification.evaluation.recording_setups import RecordingSetups
+from ur_energy_model.identification.dynamics.recording_dynamics import RecordingDynamics
 from ur_energy_model.identification.friction.torque_constants import ARM_SPREAD, JOINT_SPREAD
 from ur_energy_model.identification.payload.payload_columns import PayloadColumns
 from ur_energy_model.identification.payload.payload_fit import PayloadFit
 from ur_energy_model.identification.payload.payload_priors import size_prior
 from ur_energy_model.identification.recording import Recording
-from ur_energy_model.identification.regression.signals import FilteredMotion, NarrowFilter
+from ur_energy_model.identification.regression.filtered_motion import FilteredMotion
+from ur_energy_model.identification.regression.narrow_filter import NarrowFilter
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import Payload
@@ -83,7 +84,7 @@ def check_payloads(
     model: EnergyModel,
     robot: RobotDescription,
     recordings: Sequence[Recording],
-    setups: Sequence[RecordingSetups],
+    setups: Sequence[RecordingDynamics],
 ) -> tuple[PayloadCheck, ...]:
     """Payload of each recording beside the one its torques were computed with.
 

@@ -25,7 +25,7 @@ from __future__ import annotations
 import numpy as np
 import pinocchio as pin
 
-from ur_energy_model.identification.regression.signals import FilteredMotion
+from ur_energy_model.identification.regression.filtered_motion import FilteredMotion
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction.bank import FrictionBank

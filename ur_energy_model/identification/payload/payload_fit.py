@@ -16,15 +16,16 @@ from collections.abc import Iterable
 import numpy as np
 
 from ur_energy_model.errors import IdentificationError, InputError
-from ur_energy_model.identification.dynamics.inertia import possible_inertia
-from ur_energy_model.identification.friction.current_fit import SHORTEST_MOTION
+from ur_energy_model.identification.dynamics.physical_consistency import possible_inertia
+from ur_energy_model.identification.friction.current_regression import SHORTEST_MOTION
 from ur_energy_model.identification.payload.payload_columns import BODY, STATIC, PayloadColumns
 from ur_energy_model.identification.payload.payload_estimate import PayloadEstimate
 from ur_energy_model.identification.payload.payload_priors import another_recording, stated_prior
 from ur_energy_model.identification.payload.payload_solver import PayloadSolution, PayloadSolver
 from ur_energy_model.identification.regression.blocked_gram import BlockedGram
-from ur_energy_model.identification.regression.joint_grams import joint_grams
-from ur_energy_model.identification.regression.signals import FilteredMotion, NarrowFilter
+from ur_energy_model.identification.regression.filtered_motion import FilteredMotion
+from ur_energy_model.identification.regression.gram_matrices import joint_gram_matrices
+from ur_energy_model.identification.regression.narrow_filter import NarrowFilter
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.inertial_parameters import tensor_of
 from ur_energy_model.model.payload_calibration import PayloadCalibration
@@ -135,8 +136,8 @@ class PayloadFit:
             step = 1 if narrow is None else narrow.inside(motion).step or 1
             period = step * float(motion.time[1] - motion.time[0])
             rows = self._columns.rows(motion, payload)
-            for gram, duration in joint_grams(motion, rows, narrow, moving_only=True):
-                grams.add(gram, duration)
+            for gram, duration in joint_gram_matrices(motion, rows, narrow, moving_only=True):
+                grams.accumulate(gram, duration)
                 moving += period * gram[:, -1, -1]
         joints = [int(j) for j in np.flatnonzero(moving >= SHORTEST_MOTION)]
         if not joints:

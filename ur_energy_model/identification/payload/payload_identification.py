@@ -10,11 +10,13 @@ from pathlib import Path
 import numpy as np
 
 from ur_energy_model.errors import IdentificationError
-from ur_energy_model.identification.dynamics.setup_estimation import estimate_setup_and_inertia
+from ur_energy_model.identification.dynamics.dynamics_estimate import estimate_dynamics
 from ur_energy_model.identification.payload.payload_estimate import PayloadEstimate
 from ur_energy_model.identification.payload.payload_fit import PayloadFit
-from ur_energy_model.identification.recording import Recording, read_recording
-from ur_energy_model.identification.regression.signals import FilteredMotion, NarrowFilter
+from ur_energy_model.identification.recording import Recording
+from ur_energy_model.identification.recording_reader import read_recording
+from ur_energy_model.identification.regression.filtered_motion import FilteredMotion
+from ur_energy_model.identification.regression.narrow_filter import NarrowFilter
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.payload_calibration import PayloadCalibration
 from ur_energy_model.model.robots import RobotDescription
@@ -174,9 +176,7 @@ def _mounting(
     """Gravity, its source, and the payload mass that target_moment contains."""
     if recording.torque_reference == "none":
         return model.setup.gravity, "model", float("nan")
-    found = estimate_setup_and_inertia(
-        recording.torque_telemetry(), robot, configured=None
-    ).recordings[0]
+    found = estimate_dynamics(recording.torque_telemetry(), robot, configured=None).recordings[0]
     told = found.setup.payload.mass if found.mass_std < 0.1 else float("nan")
     if found.setup_source != "estimated":
         return model.setup.gravity, "model", told

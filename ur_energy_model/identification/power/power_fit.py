@@ -18,17 +18,9 @@ from ur_energy_model.identification.power.power_columns import (
     power_columns,
     power_rows,
 )
-from ur_energy_model.identification.power.power_structures import (
-    PHYSICAL,
-    Structure,
-    common,
-    free,
-)
-from ur_energy_model.identification.regression.blocked_gram import (
-    BlockedGram,
-    cross_validate,
-    solve,
-)
+from ur_energy_model.identification.power.power_structures import PHYSICAL, Structure, common, free
+from ur_energy_model.identification.regression.blocked_gram import BlockedGram
+from ur_energy_model.identification.regression.least_squares import cross_validate, solve
 from ur_energy_model.model.energy_model import BusModel
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.telemetry.modes import BRAKES_RELEASED, ROBOT_MODES
@@ -129,8 +121,8 @@ class PowerFit:
             duration = float(time[part[-1]] - time[part[0]]) + float(
                 np.median(np.diff(time)) if len(time) > 1 else 0.0
             )
-            self._gram.add(piece.T @ piece, duration)
-            self._counts.add(np.asarray(float(len(part))), duration)
+            self._gram.accumulate(piece.T @ piece, duration)
+            self._counts.accumulate(np.asarray(float(len(part))), duration)
 
     def _supplied(self, time: Array, expected: Array) -> Mask:
         """Samples at which all power comes from the supply [samples].

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ur_energy_model.identification.friction.joint_fit import JointFit
+from ur_energy_model.identification.friction.joint_estimate import JointEstimate
 from ur_energy_model.identification.friction.torque_constants import with_torque_constant
 from ur_energy_model.identification.power.power_fit import MODEL_ERROR, PowerFit, PowerFitResult
 from ur_energy_model.typing import Array
@@ -17,8 +17,8 @@ _ROUNDS = 4
 
 
 def fit_sessions(
-    powers: Sequence[PowerFit], kind: str, joints: tuple[JointFit, ...]
-) -> tuple[tuple[JointFit, ...], PowerFitResult, Array]:
+    powers: Sequence[PowerFit], kind: str, joints: tuple[JointEstimate, ...]
+) -> tuple[tuple[JointEstimate, ...], PowerFitResult, Array]:
     """The power stage over several sessions, each with its own standby power.
 
     Args:

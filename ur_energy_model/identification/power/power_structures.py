@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ur_energy_model.identification.power.power_columns import PowerLayout
-from ur_energy_model.identification.regression.blocked_gram import Prior
+from ur_energy_model.identification.regression.least_squares import Prior
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.typing import Array, Indices
 

@@ -9,9 +9,7 @@ import numpy as np
 
 from ur_energy_model.energy.rated_limits import rated_limits
 from ur_energy_model.identification.dynamics.conditioning import Conditioning
-from ur_energy_model.identification.dynamics.reference_motion import RUNNING, freedrive
-from ur_energy_model.identification.quality.judge import Judge
-from ur_energy_model.identification.quality.quality import Quality
+from ur_energy_model.identification.regression.usable_samples import RUNNING, freedrive_samples
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.telemetry.channel_statistics import (
     Extremes,
@@ -24,30 +22,10 @@ from ur_energy_model.telemetry.plausibility import ANY_ARM, possible
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 from ur_energy_model.typing import Array, Mask
 
-__all__ = ["Inspector", "Quality", "assess"]
-
 _ENOUGH_STEPS = 100_000
 _ENOUGH_PAYLOADS = 100
 _NOISY = ("actual_current", "actual_robot_current")
 """Channels that real hardware never repeats for long."""
-
-
-def assess(
-    telemetry: Telemetry | Iterable[Telemetry], *, robot: RobotDescription | None = None
-) -> Quality:
-    """Quality of a recording, whole or in consecutive parts.
-
-    Args:
-        telemetry: the recording.
-        robot: its arm, for the condition number; None leaves that out.
-
-    Raises:
-        MissingFieldError: neither positions nor currents are there.
-    """
-    inspector = Inspector(robot=robot)
-    for part in [telemetry] if isinstance(telemetry, Telemetry) else telemetry:
-        inspector.add(part)
-    return inspector.quality()
 
 
 @dataclass
@@ -88,7 +66,7 @@ class Inspector:
     payloads: set[float] = field(default_factory=set)
     conditioning: Conditioning | None = None
 
-    def add(self, part: Telemetry) -> None:
+    def observe(self, part: Telemetry) -> None:
         """Take in the next part."""
         if not len(part):
             return
@@ -138,14 +116,14 @@ class Inspector:
         if self.conditioning is None:
             down = self.info.gravity
             self.conditioning = Conditioning(self.robot, None if down is None else np.array(down))
-        self.conditioning.add(part)
+        self.conditioning.accumulate(part)
 
     def _states(self, part: Telemetry) -> None:
         def count(name: str, flags: Mask) -> None:
             self._counts[name] = self._counts.get(name, 0) + int(np.count_nonzero(flags))
 
         if "target_qd" in part and "target_qdd" in part:
-            count("freedrive", freedrive(part))
+            count("freedrive", freedrive_samples(part))
         if "robot_mode" in part:
             count("not_running", part["robot_mode"] != RUNNING)
         if "safety_mode" in part:
@@ -153,10 +131,6 @@ class Inspector:
             count("reduced", part["safety_mode"] == REDUCED)
         if "payload" in part and len(self.payloads) < _ENOUGH_PAYLOADS:
             self.payloads |= {round(float(v), 3) for v in np.unique(part["payload"])}
-
-    def quality(self) -> Quality:
-        """The verdict on everything added so far."""
-        return Judge(self).quality()
 
     def extremes(self, name: str) -> Extremes:
         """Extremes of a channel; empty where it was not recorded."""

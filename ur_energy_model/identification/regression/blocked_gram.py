@@ -8,17 +8,13 @@ When there are too many blocks, neighbours are merged, so memory stays constant.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
-from scipy.stats import t as student
 
 from ur_energy_model.typing import Array
 
 MAX_BLOCKS = 64
 SMALLEST_BLOCK = 1.0
 """Shortest block [s]."""
-_NORMAL_QUANTILE = 1.959964
 
 
 class BlockedGram:
@@ -29,7 +25,7 @@ class BlockedGram:
         self._length = SMALLEST_BLOCK
         self._open = 0.0
 
-    def add(self, gram: Array, duration: float) -> None:
+    def accumulate(self, gram: Array, duration: float) -> None:
         """Add the Gram matrix of a stretch that lasted `duration` seconds."""
         if self._blocks and self._open < self._length:
             self._blocks[-1] = self._blocks[-1] + gram
@@ -69,156 +65,3 @@ class BlockedGram:
             pairs.append(self._blocks[-1])
         self._blocks = pairs
         self._length *= 2
-
-
-@dataclass(frozen=True)
-class Prior:
-    """What is believed of the coefficients before the data.
-
-    Attributes:
-        mean: [p].
-        std: [p]; infinite where nothing is known.
-    """
-
-    mean: Array
-    std: Array
-
-    @property
-    def precision(self) -> Array:
-        """Inverse variances [p]; zero where nothing is known."""
-        return np.asarray(1.0 / np.square(self.std))
-
-
-@dataclass(frozen=True)
-class Solution:
-    """Coefficients of one fit.
-
-    Attributes:
-        coefficients: [p].
-        covariance: [p, p], correlated residuals allowed for.
-        residual: RMS of the residual.
-        samples: number of samples.
-        effective_samples: number of independent samples that carry the same information.
-    """
-
-    coefficients: Array
-    covariance: Array
-    residual: float
-    samples: float
-    effective_samples: float
-
-    @property
-    def std(self) -> Array:
-        """Standard deviations [p]."""
-        return np.asarray(np.sqrt(np.diag(self.covariance)))
-
-
-def solve(blocks: Array, prior: Prior, counts: Array) -> Solution:
-    """Least squares with a prior, and a covariance from the scatter of whole blocks.
-
-    Args:
-        blocks: Gram matrices of [regressor, measurement] per block [blocks, p + 1, p + 1].
-        prior: of the p coefficients.
-        counts: number of samples per block [blocks].
-
-    The covariance is the cluster-robust ("sandwich") one with the small-sample factor
-    b / (b - 1) and the Student quantile for b blocks less the number of coefficients that the data
-    (not the prior) decide, so that 1.96 standard deviations bound a 95 % interval.
-    """
-    used = counts > 0
-    blocks, counts = blocks[used], counts[used]
-    p = blocks.shape[-1] - 1 if len(blocks) else len(prior.mean)
-    if not len(blocks):
-        return Solution(prior.mean, np.diag(prior.std**2), float("nan"), 0.0, 0.0)
-    total = blocks.sum(axis=0)
-    information = total[:p, :p]
-    count, samples = len(blocks), float(counts.sum())
-    inflation, noise, freedom = 1.0, 1.0, 0.0
-    coefficients, bread = prior.mean, np.zeros((p, p))
-    scores = np.zeros((count, p))
-    for _ in range(5):
-        weight = 1.0 / (noise * inflation)
-        coefficients = _coefficients(total, prior, weight)
-        bread = _inverse(information * weight + np.diag(prior.precision))
-        freedom = float(np.sum(bread * information)) * weight
-        noise = max(_squares(total, coefficients) / max(samples - freedom, 1.0), 1e-18)
-        scores = blocks[:, :p, p] - blocks[:, :p, :p] @ coefficients
-        inflation = _inflation(information, bread, scores, noise, freedom)
-    weight = 1.0 / (noise * inflation)
-    bread = _inverse(information * weight + np.diag(prior.precision))
-    meat = _scatter(scores) * weight**2
-    if count <= freedom + 1:  # too few blocks to see their scatter: trust the inflated noise
-        meat = information * weight
-    quantile = float(student.ppf(0.975, max(count - freedom, 1.0)))
-    factor = (quantile / _NORMAL_QUANTILE) ** 2
-    middle = meat * min(factor, 9.0) + np.diag(prior.precision)
-    return Solution(
-        coefficients=coefficients,
-        covariance=bread @ middle @ bread,
-        residual=float(np.sqrt(_squares(total, coefficients) / samples)),
-        samples=samples,
-        effective_samples=samples / inflation,
-    )
-
-
-def cross_validate(blocks: Array, prior: Prior, counts: Array, *, folds: int = 8) -> Array:
-    """Held-out mean squared residual per fold of consecutive blocks [folds].
-
-    Every fold is predicted from a fit to all others; a fold without samples is left out.
-    """
-    used = counts > 0
-    blocks, counts = blocks[used], counts[used]
-    parts = np.array_split(np.arange(len(blocks)), min(folds, len(blocks)))
-    total = blocks.sum(axis=0)
-    whole = solve(blocks, prior, counts)
-    weight = whole.effective_samples / max(whole.samples * whole.residual**2, 1e-30)
-    out = []
-    for part in parts:
-        held_out = blocks[part].sum(axis=0)
-        coefficients = _coefficients(total - held_out, prior, weight)
-        out.append(_squares(held_out, coefficients) / counts[part].sum())
-    return np.array(out)
-
-
-def _coefficients(gram: Array, prior: Prior, weight: float) -> Array:
-    """Coefficients [p] of the normal equations with a prior."""
-    p = gram.shape[-1] - 1
-    left = gram[:p, :p] * weight + np.diag(prior.precision)
-    right = gram[:p, p] * weight + prior.precision * prior.mean
-    scale = np.sqrt(np.where(np.diag(left) > 0, np.diag(left), 1.0))
-    normal = left / np.outer(scale, scale)
-    return np.asarray(np.linalg.lstsq(normal, right / scale, rcond=1e-12)[0] / scale)
-
-
-def _inverse(matrix: Array) -> Array:
-    scale = np.sqrt(np.where(np.diag(matrix) > 0, np.diag(matrix), 1.0))
-    return np.asarray(
-        np.linalg.pinv(matrix / np.outer(scale, scale), rcond=1e-12, hermitian=True)
-        / np.outer(scale, scale)
-    )
-
-
-def _squares(gram: Array, coefficients: Array) -> float:
-    """Sum of squared residuals."""
-    full = np.append(-coefficients, 1.0)
-    return max(float(full @ gram @ full), 0.0)
-
-
-def _inflation(
-    information: Array, bread: Array, scores: Array, noise: float, freedom: float
-) -> float:
-    """How many samples count as one: variance of block scores over that of white residuals.
-
-    Directions count by how far the data, not the prior, decide them.
-    """
-    if len(scores) <= freedom + 1:
-        return 25.0
-    white = noise * float(np.sum(bread * information))
-    return float(max(np.sum(bread * _scatter(scores)) / max(white, 1e-30), 1.0))
-
-
-def _scatter(scores: Array) -> Array:
-    """Variance of the sum of block scores [p, p] from their scatter."""
-    count = len(scores)
-    spread = scores - scores.mean(axis=0)
-    return np.asarray(spread.T @ spread * (count / max(count - 1, 1)))

@@ -13,7 +13,7 @@ IN_MEMORY = 1_000_000
 """Bytes kept in memory before a temporary file is used."""
 
 
-class Spool:
+class RowBuffer:
     """Blocks of rows [n, width], written once, read back in order as often as wanted.
 
     The temporary file has no name and vanishes with the object.

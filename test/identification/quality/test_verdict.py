@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ur_energy_model.errors import IdentificationError, MissingFieldError
-from ur_energy_model.identification.quality.inspector import assess
+from ur_energy_model.identification.quality.verdict import assess
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.telemetry.samples import Telemetry, find_gaps
 

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
-from ur_energy_model.identification.dynamics.reference_motion import ReferenceBlock
-from ur_energy_model.identification.regression.blocked_gram import BlockedGram
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import Payload, Setup
+from ur_energy_model.telemetry.runs import equal_runs
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
-from ur_energy_model.typing import Array, Mask
-
-_STEADY = 0.01
-"""Joints whose position spans less do not identify an inertia [rad]."""
+from ur_energy_model.typing import Array
 
 
 @dataclass(frozen=True)
@@ -81,17 +77,27 @@ def payload_told(row: Array) -> Payload | None:
 
 
 def constant_payloads(part: Telemetry) -> Iterator[Telemetry]:
-    """Stretches over which the payload told to the controller does not change."""
+    """Stretches with one payload as the controller was told it."""
     if "payload" not in part or not len(part):
         yield part
         return
     told = part["payload"].reshape(-1, 1)
     if "payload_cog" in part:
         told = np.concatenate([told, part["payload_cog"]], axis=1)
-    rounded = np.round(np.nan_to_num(told), 4)
-    changes = np.flatnonzero((np.diff(rounded, axis=0) != 0).any(axis=1)) + 1
-    for start, stop in zip([0, *changes], [*changes, len(part)], strict=True):
-        yield part.cut(slice(int(start), int(stop)))
+    for rows, _ in payload_runs(told):
+        yield part.cut(rows)
+
+
+def payload_runs(told: Array) -> Iterator[tuple[slice, Array]]:
+    """Stretches with one payload as the controller was told it: rows, and that payload [k].
+
+    Args:
+        told: mass and possibly centre of mass told to the controller [samples, k], kg and m; NaN
+            where not recorded.
+    """
+    rounded = np.round(told, 4)
+    for rows in equal_runs(np.nan_to_num(rounded)):
+        yield rows, rounded[rows.start]
 
 
 def _told_payload(part: Telemetry) -> Payload | None:
@@ -104,52 +110,3 @@ def _told_payload(part: Telemetry) -> Payload | None:
         xx, yy, zz, xy, xz, yz = part["payload_inertia"][0]
         inertia = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
     return Payload(float(part["payload"][0]), center, inertia)
-
-
-@dataclass
-class SetupData:
-    """Gram matrices of the stretches that share one setup, per block of time.
-
-    The Gram matrix of a joint has the columns of a ReferenceBlock, their slopes, the torque with
-    its slope and curve, and a constant.
-    """
-
-    source: str
-    stated: StatedSetup
-    kind: str = "target"
-    nominal_delay: float = 0.0
-    samples: int = 0
-    grams: BlockedGram = field(default_factory=BlockedGram)
-    _low: Array | None = None
-    _high: Array | None = None
-    _total: Array | None = None
-
-    def add(self, block: ReferenceBlock) -> None:
-        """Take in a block of samples."""
-        if not len(block.torque):
-            return
-        torque = np.stack([block.torque, block.torque_slope, block.torque_curve], axis=2)
-        ones = np.ones((*block.torque.shape, 1))
-        rows = np.concatenate([block.columns, block.column_slopes, torque, ones], axis=2)
-        by_joint = np.ascontiguousarray(np.swapaxes(rows, 0, 1))
-        self.grams.add(np.swapaxes(by_joint, 1, 2) @ by_joint, block.duration)
-        self.kind, self.nominal_delay = block.kind, block.nominal_delay
-        self.samples += len(block.torque)
-        low, high = block.position.min(axis=0), block.position.max(axis=0)
-        self._low = low if self._low is None else np.minimum(self._low, low)
-        self._high = high if self._high is None else np.maximum(self._high, high)
-        self._total = None
-
-    @property
-    def gram(self) -> Array:
-        """Sum over all blocks [n, k, k]."""
-        if self._total is None:
-            self._total = np.asarray(self.grams.blocks.sum(axis=0))
-        return self._total
-
-    @property
-    def moved(self) -> Mask:
-        """Joints [n] that moved."""
-        if self._low is None or self._high is None:
-            raise ValueError("no samples yet")
-        return np.asarray(self._high - self._low > _STEADY)

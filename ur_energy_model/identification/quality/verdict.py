@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ur_energy_model.identification.quality.quality import (
+from ur_energy_model.identification.quality.inspector import Inspector
+from ur_energy_model.identification.quality.recording_quality import (
     ENOUGH_SECONDS,
     ILL_CONDITIONED,
     Grade,
@@ -15,16 +15,37 @@ from ur_energy_model.identification.quality.quality import (
     Quality,
     Use,
 )
+from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.telemetry.channel_statistics import JointActivity
 from ur_energy_model.telemetry.offline_simulator import REASON, REMEDY
 from ur_energy_model.telemetry.plausibility import IMPOSSIBLE_SHARE
-from ur_energy_model.telemetry.samples import typical_step
-
-if TYPE_CHECKING:
-    from ur_energy_model.identification.quality.inspector import Inspector
+from ur_energy_model.telemetry.samples import Telemetry, typical_step
 
 
-class Judge:
+def assess(
+    telemetry: Telemetry | Iterable[Telemetry], *, robot: RobotDescription | None = None
+) -> Quality:
+    """Quality of a recording, whole or in consecutive parts.
+
+    Args:
+        telemetry: the recording.
+        robot: its arm, for the condition number; None leaves that out.
+
+    Raises:
+        MissingFieldError: neither positions nor currents were recorded.
+    """
+    inspector = Inspector(robot=robot)
+    for part in [telemetry] if isinstance(telemetry, Telemetry) else telemetry:
+        inspector.observe(part)
+    return judge(inspector)
+
+
+def judge(inspector: Inspector) -> Quality:
+    """The quality of the recording that an inspector has observed."""
+    return _Judge(inspector).quality()
+
+
+class _Judge:
     """Turns gathered figures into words.
 
     Args:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from ur_energy_model.energy.meter import CONFIDENCE
-from ur_energy_model.identification.dynamics.mounting import Mounting
+from ur_energy_model.identification.dynamics.mounting_search import FoundMounting
 from ur_energy_model.identification.power.power_structures import expected_resistance
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription
@@ -24,8 +24,8 @@ _MOUNTINGS = {
 }
 
 
-def unknowns(
-    model: EnergyModel, robot: RobotDescription, *, torque: bool, mounting: Mounting | None
+def identifiability_warnings(
+    model: EnergyModel, robot: RobotDescription, *, torque: bool, mounting: FoundMounting | None
 ) -> Iterator[str]:
     """Lines for the user, one for each thing that these recordings do not tell.
 

@@ -6,25 +6,26 @@ import pytest
 
 from test.identification.exact_arm import TORQUE_CONSTANT, ExactArm
 from ur_energy_model.errors import IdentificationError, InputError
-from ur_energy_model.identification.friction.choice import candidates
-from ur_energy_model.identification.friction.current_fit import CurrentFit
-from ur_energy_model.identification.friction.joint_fit import JointFit
+from ur_energy_model.identification.friction.current_regression import CurrentRegression
+from ur_energy_model.identification.friction.joint_estimate import JointEstimate
+from ur_energy_model.identification.friction.law_candidates import candidates
 from ur_energy_model.identification.friction.priors import nominal_friction
 from ur_energy_model.identification.friction.torque_constants import with_shared_sizes
-from ur_energy_model.identification.regression.signals import NarrowFilter, motions
+from ur_energy_model.identification.regression.motion_stream import filtered_motions
+from ur_energy_model.identification.regression.narrow_filter import NarrowFilter
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.friction.law import LAWS
 from ur_energy_model.telemetry.samples import Telemetry
 
 
-def fitted(recordings: list[Telemetry], arm: ExactArm, friction: str = "auto") -> CurrentFit:
+def fitted(recordings: list[Telemetry], arm: ExactArm, friction: str = "auto") -> CurrentRegression:
     warm = len({float(r["joint_temperatures"][0, 0]) for r in recordings}) > 1
-    fit = CurrentFit(arm.robot, friction, warm=warm)
+    fit = CurrentRegression(arm.robot, friction, warm=warm)
     narrow, dynamics = NarrowFilter(3.0), ArmDynamics(arm.robot, arm.setup)
     for recording in recordings:
-        for motion in motions([recording], 6, 3.0, 0.01):
+        for motion in filtered_motions([recording], 6, 3.0, 0.01):
             link = dynamics.inverse_dynamics(motion.q, motion.qd, motion.qdd)
-            fit.add(motion, link + arm.robot.reflected_inertia * motion.qdd, narrow)
+            fit.accumulate(motion, link + arm.robot.reflected_inertia * motion.qdd, narrow)
     return fit
 
 
@@ -119,7 +120,7 @@ def test_joints_of_one_size_inform_each_other() -> None:
 def test_moving_the_torque_constant_keeps_the_current() -> None:
     """What a better torque constant changes, friction takes back as far as the data allow."""
     arm = ExactArm()
-    joint: JointFit = fitted([arm.record(seed=19)], arm, "power_flow").fit()[1]
+    joint: JointEstimate = fitted([arm.record(seed=19)], arm, "power_flow").fit()[1]
     moved = with_shared_sizes([joint] * 6, arm.robot)[1]
     scale = joint.torque_constant / moved.torque_constant
     for name, value in joint.friction.parameters.items():

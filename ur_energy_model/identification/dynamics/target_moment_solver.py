@@ -1,9 +1,9 @@
-"""Weighted nonlinear least squares for setups and reflected inertias, on Gram matrices.
+"""Nonlinear least squares on target_moment: setups of recordings and reflected inertias of the arm.
 
 Unknowns: n reflected inertias (and 6 n deviations of link tensors) common to all recordings, and
 per recording gravity, payload and the remaining delay of target_moment. All priors are weak: they
-decide only what the motion leaves open. Standard deviations are cluster-robust: blocks of time,
-not samples, count as independent, because the residuals are model errors that last.
+determine only what the motion does not show. Standard deviations are cluster-robust: blocks of
+time count as independent, not samples, because the residuals are persistent model errors.
 """
 
 from __future__ import annotations
@@ -14,17 +14,23 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import least_squares
 
-from ur_energy_model.identification.dynamics.inertia import possible_inertia
-from ur_energy_model.identification.dynamics.physical_consistency import nearest_possible_tensors
-from ur_energy_model.identification.dynamics.setup_data import SetupData
+from ur_energy_model.identification.dynamics.physical_consistency import (
+    nearest_possible_tensors,
+    possible_inertia,
+)
 from ur_energy_model.identification.dynamics.torque_columns import TorqueColumns
+from ur_energy_model.identification.dynamics.torque_information import (
+    TorqueInformation,
+    residual_coefficients,
+)
+from ur_energy_model.identification.regression.normal_equations import score_scatter
 from ur_energy_model.model.inertial_parameters import entries_of, inertial_parameters, tensor_of
 from ur_energy_model.model.link_tensors import LinkTensors
 from ur_energy_model.model.setup import Payload, Setup
 from ur_energy_model.typing import Array, Mask
 
 GRAVITY_STD = 3.0
-"""Prior of each component of gravity [m/s^2]: the mounting may well be forgotten."""
+"""Prior of each component of gravity [m/s^2]: users often forget to state the mounting."""
 MASS_STD = 2.0
 """Prior of the payload [kg]."""
 _MAGNITUDE_STD = 0.02
@@ -35,20 +41,23 @@ _INERTIA_STD = 0.2
 _UNKNOWN_INERTIA_STD = 10.0
 _LINK_TENSOR_STD = 0.05
 _FIXED_STD = 1e-6
+_BORROWED_GRAVITY_STD = 0.1
 _NOISE_FLOOR = 1e-3
 _ROUNDS = 4
-_LOCAL = 14
-"""Unknowns of one recording: gravity 3, mass, centre 3, payload tensor 6, delay."""
+_GRAVITY, _MASS, _CENTER = slice(0, 3), 3, slice(4, 7)
+_TENSOR, _DELAY = slice(7, 13), 13
+_UNKNOWNS_PER_SETUP = 14
+"""Unknowns of one setup: gravity, payload (mass, centre of mass, tensor entries), delay."""
 
 
 @dataclass(frozen=True)
-class LocalSolution:
-    """What was found for one recording.
+class SetupSolution:
+    """Solution for one setup.
 
     Attributes:
         setup: mounting and payload.
         gravity_std, mass_std, center_std: standard deviations [3], scalar, [3].
-        delay: of target_moment on top of the nominal one [s].
+        delay: of target_moment beyond the nominal one [s].
         squares: sum of squared torque residuals per joint [n], (N m)^2.
         spread: sum of squared deviations of the torque from its mean [n], (N m)^2.
     """
@@ -63,16 +72,16 @@ class LocalSolution:
 
 
 @dataclass(frozen=True)
-class CommonSolution:
-    """What is common to all recordings.
+class ArmSolution:
+    """Solution for the arm and all its setups.
 
     Attributes:
         reflected_inertia, std: joint side [n], kg m^2.
-        std_given_tensors: standard deviation of the inertia beside the link tensors used [n]; the
-            first joint's is one with its link's tensor, so that only their sum can be exact.
-        link_tensors: of the moving links, where they were asked for.
+        std_given_tensors: standard deviation of the inertia for given link tensors [n]. Only the
+            sum of the first joint's inertia and its link's tensor shows in the motion.
+        link_tensors: of the moving links, None unless requested.
         moved: joints that moved in some recording [n].
-        recordings: one per recording.
+        setups: one per setup.
     """
 
     reflected_inertia: Array
@@ -80,48 +89,51 @@ class CommonSolution:
     std_given_tensors: Array
     link_tensors: LinkTensors | None
     moved: Mask
-    recordings: tuple[LocalSolution, ...]
+    setups: tuple[SetupSolution, ...]
 
 
-class SetupSolver:
-    """Solves for the setups of recordings of one arm.
+class TargetMomentSolver:
+    """Solves for the setups and inertias of one arm.
 
     Args:
         columns: of the arm's torque.
         data: one entry per setup, each with samples.
     """
 
-    def __init__(self, columns: TorqueColumns, data: Sequence[SetupData]) -> None:
+    def __init__(self, columns: TorqueColumns, data: Sequence[TorqueInformation]) -> None:
         self.columns, self.robot, self.data = columns, columns.robot, data
         n = self.robot.dof
-        self.common = n + (6 * n if columns.tensors else 0)
+        self._inertias = slice(0, n)
+        self._tensors = slice(n, 7 * n if columns.tensors else n)
         self.moved = np.any([entry.moved for entry in data], axis=0)
         self.roots = [_root(entry.gram) for entry in data]
         self.noise = [np.ones(n) for _ in data]
         self.mean, self.spread = self._priors()
 
-    def solve(self) -> CommonSolution:
-        """Iterates least squares and noise levels; borrows the mounting where one cannot tell."""
+    def solve(self) -> ArmSolution:
+        """Least squares with iterated noise levels.
+
+        Setups that do not determine the mounting borrow it from one that does.
+        """
         unknowns, std = self._fit(self.mean)
         if self._borrow_gravity(unknowns, std):
             unknowns, std = self._fit(unknowns)
-        n = self.robot.dof
-        tensors, inertia_std = None, std[:n]
+        tensors, inertia_std = None, std[self._inertias]
         if self.columns.tensors:
             tensors = self._possible_tensors(unknowns, std)
             unknowns, std = self._fit_beside(tensors, unknowns)
-        return CommonSolution(
-            reflected_inertia=unknowns[:n],
+        return ArmSolution(
+            reflected_inertia=unknowns[self._inertias],
             std=inertia_std,
-            std_given_tensors=std[:n],
+            std_given_tensors=std[self._inertias],
             link_tensors=tensors,
             moved=self.moved,
-            recordings=tuple(self._local_solution(unknowns, std, i) for i in range(len(self.data))),
+            setups=tuple(self._setup_solution(unknowns, std, i) for i in range(len(self.data))),
         )
 
     def _possible_tensors(self, unknowns: Array, std: Array) -> LinkTensors:
-        """Tensors that bodies can have, nearest to the deviations found."""
-        where = slice(self.robot.dof, self.common)
+        """Physically possible tensors nearest to the deviations found."""
+        where = self._tensors
         covariance = np.linalg.inv(self._information(unknowns)[0])[where, where]
         values = nearest_possible_tensors(
             np.linalg.inv(covariance), unknowns[where], self.robot, self.spread[where]
@@ -130,8 +142,8 @@ class SetupSolver:
         return LinkTensors(values, np.array([tensor_of(entries) for entries in spreads]))
 
     def _fit_beside(self, tensors: LinkTensors, start: Array) -> tuple[Array, Array]:
-        """Unknowns and their standard deviations with the link tensors settled."""
-        where = slice(self.robot.dof, self.common)
+        """Unknowns and their standard deviations for given link tensors."""
+        where = self._tensors
         change = tensors.values - self.robot.inertia[~self.robot.fixed]
         self.mean[where] = np.concatenate([entries_of(tensor) for tensor in change])
         self.spread[where] = _FIXED_STD
@@ -168,14 +180,14 @@ class SetupSolver:
             ]
         return np.concatenate(mean), np.concatenate(spread)
 
-    def _at(self, index: int) -> slice:
-        """Unknowns of one recording."""
-        start = self.common + _LOCAL * index
-        return slice(start, start + _LOCAL)
+    def _own(self, index: int) -> slice:
+        """Unknowns of one setup."""
+        start = self._tensors.stop + _UNKNOWNS_PER_SETUP * index
+        return slice(start, start + _UNKNOWNS_PER_SETUP)
 
     def _fit(self, start: Array) -> tuple[Array, Array]:
         """Unknowns and their standard deviations."""
-        masses = self.common + 3 + _LOCAL * np.arange(len(self.data))
+        masses = [self._own(index).start + _MASS for index in range(len(self.data))]
         lower = np.full(len(self.mean), -np.inf)
         lower[masses] = 0.0
         unknowns = start.copy()
@@ -190,38 +202,37 @@ class SetupSolver:
         return unknowns, np.sqrt(np.diag(self._covariance(unknowns)))
 
     def _borrow_gravity(self, unknowns: Array, std: Array) -> bool:
-        """Recordings that cannot tell the mounting take it as prior from the surest one.
+        """Take the best-determined mounting as prior for setups that do not determine theirs.
 
-        An arm is rarely remounted between recordings of one identification.
+        An arm is rarely remounted between recordings of one identification. Returns whether any
+        prior changed.
         """
-        worst = [float(std[self._at(i)][:3].max()) for i in range(len(self.data))]
+        worst = [float(std[self._own(i)][_GRAVITY].max()) for i in range(len(self.data))]
         best = int(np.argmin(worst))
         unsure = [i for i, value in enumerate(worst) if value > 0.1 * GRAVITY_STD]
         if worst[best] > 0.1 * GRAVITY_STD or not unsure:
             return False
         for i in unsure:
-            where = slice(self._at(i).start, self._at(i).start + 3)
-            self.mean[where] = unknowns[self._at(best)][:3]
-            self.spread[where] = 0.1
+            self.mean[self._own(i)][_GRAVITY] = unknowns[self._own(best)][_GRAVITY]
+            self.spread[self._own(i)][_GRAVITY] = _BORROWED_GRAVITY_STD
         return True
 
     def _coefficients(self, unknowns: Array, index: int) -> Array:
-        """Coefficients of one recording's Gram matrix whose product is the residual."""
-        n = self.robot.dof
-        local = unknowns[self._at(index)]
-        payload = inertial_parameters(local[3], local[4:7], local[7:13])
-        tensors = unknowns[n : self.common] if self.columns.tensors else None
-        plain = self.columns.coefficients(local[:3], payload, unknowns[:n], tensors)
-        delay = local[13]
-        torque = -np.array([1.0, delay, 0.5 * delay**2])
-        return np.concatenate([plain, delay * plain, torque, [0.0]])
+        """Coefficients of one setup's Gram matrix whose product is the residual."""
+        own = unknowns[self._own(index)]
+        payload = inertial_parameters(own[_MASS], own[_CENTER], own[_TENSOR])
+        tensors = unknowns[self._tensors] if self.columns.tensors else None
+        coefficients = self.columns.coefficients(
+            own[_GRAVITY], payload, unknowns[self._inertias], tensors
+        )
+        return residual_coefficients(coefficients, own[_DELAY])
 
     def _residual(self, unknowns: Array) -> Array:
         parts = []
         for index, (root, noise) in enumerate(zip(self.roots, self.noise, strict=True)):
             parts.append((root @ self._coefficients(unknowns, index) / noise[:, None]).ravel())
-            magnitude = np.linalg.norm(unknowns[self._at(index)][:3])
-            expected = np.linalg.norm(self.mean[self._at(index)][:3])
+            magnitude = np.linalg.norm(unknowns[self._own(index)][_GRAVITY])
+            expected = np.linalg.norm(self.mean[self._own(index)][_GRAVITY])
             parts.append(np.array([(magnitude - expected) / _MAGNITUDE_STD]))
         parts.append((unknowns - self.mean) / self.spread)
         return np.concatenate(parts)
@@ -237,14 +248,13 @@ class SetupSolver:
         return np.asarray(inverse @ middle @ inverse)
 
     def _information(self, unknowns: Array) -> tuple[Array, Array]:
-        """Curvature of the sum of squares, and scatter of its slope over blocks of time."""
+        """Information matrix, and scatter of the scores over blocks of time (with the prior)."""
         prior = np.diag(1 / self.spread**2)
         for index in range(len(self.data)):
-            where = self._at(index)
             direction = np.zeros(len(unknowns))
-            gravity = unknowns[where][:3]
+            gravity = unknowns[self._own(index)][_GRAVITY]
             unit = gravity / np.linalg.norm(gravity)
-            direction[where.start : where.start + 3] = unit / _MAGNITUDE_STD
+            direction[self._own(index)][_GRAVITY] = unit / _MAGNITUDE_STD
             prior += np.outer(direction, direction)
         hessian, middle = prior.copy(), prior.copy()
         for index, entry in enumerate(self.data):
@@ -254,8 +264,7 @@ class SetupSolver:
             hessian += slopes.T @ np.einsum("j,jik->ik", weight, entry.gram) @ slopes
             blocks = np.einsum("j,bjik->bik", weight, entry.grams.blocks)
             scores = (blocks @ now) @ slopes
-            scores = scores - scores.mean(axis=0)
-            middle += scores.T @ scores * (len(scores) / max(1, len(scores) - 1))
+            middle += score_scatter(scores)
         return hessian, middle
 
     def _slopes(self, unknowns: Array, index: int) -> Array:
@@ -269,28 +278,25 @@ class SetupSolver:
             out.append(rise / (2 * step))
         return np.stack(out, axis=1)
 
-    def _local_solution(self, unknowns: Array, std: Array, index: int) -> LocalSolution:
-        local, deviation = unknowns[self._at(index)], std[self._at(index)]
-        gram, count = self.data[index].gram, self.data[index].samples
-        at = 2 * self.columns.width
-        total = gram[:, at, at] - gram[:, at, -1] ** 2 / count
-        return LocalSolution(
-            setup=Setup(local[:3].copy(), _payload(local, float(deviation[3]))),
-            gravity_std=deviation[:3].copy(),
-            mass_std=float(deviation[3]),
-            center_std=deviation[4:7].copy(),
-            delay=float(local[13]),
+    def _setup_solution(self, unknowns: Array, std: Array, index: int) -> SetupSolution:
+        own, deviation = unknowns[self._own(index)], std[self._own(index)]
+        return SetupSolution(
+            setup=Setup(own[_GRAVITY].copy(), _payload(own, float(deviation[_MASS]))),
+            gravity_std=deviation[_GRAVITY].copy(),
+            mass_std=float(deviation[_MASS]),
+            center_std=deviation[_CENTER].copy(),
+            delay=float(own[_DELAY]),
             squares=self._squares(unknowns, index),
-            spread=np.maximum(total, 0.0),
+            spread=self.data[index].torque_spread,
         )
 
 
-def _payload(local: Array, mass_std: float) -> Payload:
-    """Payload that can exist; none where the mass does not differ from zero."""
-    mass = float(local[3])
+def _payload(own: Array, mass_std: float) -> Payload:
+    """Physically possible payload; none where the mass does not differ from zero."""
+    mass = float(own[_MASS])
     if mass < max(0.002, 2 * mass_std):
         return Payload()
-    return Payload(mass, local[4:7].copy(), possible_inertia(tensor_of(local[7:13])))
+    return Payload(mass, own[_CENTER].copy(), possible_inertia(tensor_of(own[_TENSOR])))
 
 
 def _root(gram: Array) -> Array:

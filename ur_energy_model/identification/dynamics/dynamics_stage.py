@@ -8,12 +8,15 @@ from dataclasses import replace
 import numpy as np
 
 from ur_energy_model.errors import MissingFieldError
-from ur_energy_model.identification.dynamics.inertia import InertiaEstimate, expected_inertia
-from ur_energy_model.identification.dynamics.setup_estimation import (
-    SetupEstimate,
-    estimate_setup_and_inertia,
+from ur_energy_model.identification.dynamics.dynamics_estimate import (
+    DynamicsEstimate,
+    estimate_dynamics,
 )
-from ur_energy_model.identification.friction.joint_fit import JointFit
+from ur_energy_model.identification.dynamics.reflected_inertia import (
+    InertiaEstimate,
+    expected_inertia,
+)
+from ur_energy_model.identification.friction.joint_estimate import JointEstimate
 from ur_energy_model.identification.friction.torque_constants import reflected_inertia
 from ur_energy_model.identification.recording import Recording
 from ur_energy_model.model.robots import RobotDescription
@@ -31,7 +34,7 @@ def estimate_setups(
     robot: RobotDescription,
     setup: Setup | None,
     identify_tensors: bool = False,
-) -> tuple[RobotDescription, SetupEstimate | None]:
+) -> tuple[RobotDescription, DynamicsEstimate | None]:
     """The arm, with its link tensors where they are asked for, and setups of all recordings.
 
     Inertia and tensors come from the fitted recordings alone.
@@ -46,7 +49,7 @@ def estimate_setups(
                 field="target_moment",
             )
         return robot, None
-    estimate = estimate_setup_and_inertia(
+    estimate = estimate_dynamics(
         _torques(fitted), robot, configured=setup, identify_tensors=identify_tensors
     )
     if estimate.link_tensors is not None:
@@ -56,13 +59,13 @@ def estimate_setups(
         return robot, estimate
     entries = list(estimate.recordings)
     for recording in others:
-        entries.extend(
-            estimate_setup_and_inertia(_torques([recording]), robot, configured=setup).recordings
-        )
+        entries.extend(estimate_dynamics(_torques([recording]), robot, configured=setup).recordings)
     return robot, replace(estimate, recordings=tuple(entries))
 
 
-def believed_inertia(robot: RobotDescription, estimate: SetupEstimate | None) -> InertiaEstimate:
+def inertia_from_torque(
+    robot: RobotDescription, estimate: DynamicsEstimate | None
+) -> InertiaEstimate:
     """Reflected inertias as target_moment tells them, and what is believed of the others."""
     expected = expected_inertia(robot)
     if estimate is None:
@@ -77,7 +80,9 @@ def believed_inertia(robot: RobotDescription, estimate: SetupEstimate | None) ->
     )
 
 
-def settled_inertia(believed: InertiaEstimate, joints: Sequence[JointFit]) -> InertiaEstimate:
+def inertia_with_currents(
+    believed: InertiaEstimate, joints: Sequence[JointEstimate]
+) -> InertiaEstimate:
     """Reflected inertias with what the currents add to those that were only believed.
 
     One counts as told by the currents where they halve its deviation.

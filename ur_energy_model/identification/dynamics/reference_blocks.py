@@ -10,19 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Literal
 
 import numpy as np
 
-from ur_energy_model.identification.regression.uniform import uniform_runs, zero_phase
+from ur_energy_model.identification.regression.resampling import resampled_runs
+from ur_energy_model.identification.regression.usable_samples import usable_samples
+from ur_energy_model.low_pass import low_pass
+from ur_energy_model.telemetry.runs import time_blocks
 from ur_energy_model.telemetry.samples import Telemetry
-from ur_energy_model.typing import Array, Mask
+from ur_energy_model.typing import Array
 
 Columns = Callable[[Array, Array, Array], Array]
-
-RUNNING = 7
-"""robot_mode of a robot with its brakes released."""
 TARGET_RATE = 50.0
 """Samples per second kept of noise-free targets [Hz]; more of them add nothing."""
 POSITION_DELAY = 0.002
@@ -85,49 +84,16 @@ def reference_blocks(
         yield from _actual_blocks(telemetry, columns, block)
 
 
-def freedrive(telemetry: Telemetry) -> Mask:
-    """Samples [n] taken in freedrive: the target follows the hand, but target_qdd stays zero.
-
-    A stretch counts when target_qdd is exactly zero on all joints while the target speed changes
-    by more than 0.05 rad/s^2 somewhere within it (a cruise at constant speed does not).
-    """
-    speed, time = telemetry["target_qd"], telemetry.time
-    coasting = (telemetry["target_qdd"] == 0).all(axis=1) & (np.abs(speed) > 1e-4).any(axis=1)
-    out = np.zeros(len(time), dtype=bool)
-    if not coasting.any():
-        return out
-    step = np.maximum(np.diff(time), 1e-6)[:, None]
-    rates = np.abs(np.diff(speed, axis=0)) / step
-    changing = np.asarray((rates > 0.05).any(axis=1))
-    edges = np.flatnonzero(np.diff(np.concatenate([[0], coasting.astype(int), [0]])))
-    for start, stop in edges.reshape(-1, 2):
-        if changing[start : max(start, stop - 1)].any():
-            out[start:stop] = True
-    return out
-
-
-def usable(telemetry: Telemetry, *names: str) -> Mask:
-    """Samples [n] at which these columns are finite and the robot runs, freedrive left out."""
-    good = np.ones(len(telemetry), dtype=bool)
-    for name in names:
-        good &= np.isfinite(telemetry[name].reshape(len(telemetry), -1)).all(axis=1)
-    if "robot_mode" in telemetry:
-        good &= telemetry["robot_mode"] == RUNNING
-    if "target_qd" in telemetry and "target_qdd" in telemetry:
-        good &= ~freedrive(telemetry)
-    return good
-
-
 def _target_blocks(
     telemetry: Telemetry, columns: Columns, block: float
 ) -> Iterator[ReferenceBlock]:
     names = ("target_q", "target_qd", "target_qdd", "target_moment")
-    keep = np.flatnonzero(usable(telemetry, *names))
+    keep = np.flatnonzero(usable_samples(telemetry, *names))
     if keep.size == 0:
         return
     tick = np.floor(telemetry.time[keep] * TARGET_RATE)
     keep = keep[np.concatenate([[True], np.diff(tick) != 0])]
-    for part in _batches(telemetry.time[keep], block):
+    for part in time_blocks(telemetry.time[keep], block, telemetry.time[keep[0]]):
         rows = keep[part]
         q, qd, qdd, torque = (telemetry[name][rows] for name in names)
 
@@ -155,20 +121,21 @@ def _actual_blocks(
     names = ("actual_q", "actual_qd", "target_moment")
     rate = _GRID_RATE / 2
     edge = int(_EDGE * rate)
-    for run in uniform_runs(
+    for run in resampled_runs(
         telemetry,
         names,
-        usable(telemetry, *names),
+        usable_samples(telemetry, *names),
         rate=_GRID_RATE,
         bandwidth=_ACCELERATION_BANDWIDTH,
         shortest=4 * _EDGE,
     ):
         q, qd, qdd = run["actual_q"][::2], run["actual_qd"][::2], run.derivative("actual_qd")[::2]
-        torque = zero_phase(run["target_moment"][::2], rate, _BANDWIDTH)
+        torque = low_pass(run["target_moment"][::2], 1 / rate, _BANDWIDTH)
         slope = np.gradient(torque, 1 / rate, axis=0)
         curve = np.gradient(slope, 1 / rate, axis=0)
-        values = zero_phase(columns(q, qd, qdd), rate, _BANDWIDTH)
-        for part in _batches(run.time[::2][edge:-edge], block):
+        values = low_pass(columns(q, qd, qdd), 1 / rate, _BANDWIDTH)
+        time = run.time[::2][edge:-edge]
+        for part in time_blocks(time, block, time[0]):
             inside = slice(part.start + edge, part.stop + edge)
             yield ReferenceBlock(
                 kind="actual",
@@ -181,11 +148,3 @@ def _actual_blocks(
                 position=q[inside],
                 duration=block,
             )
-
-
-def _batches(time: Array, block: float) -> Iterator[slice]:
-    """Slices of about `block` seconds."""
-    number = np.floor((time - time[0]) / block)
-    edges = [0, *(np.flatnonzero(np.diff(number)) + 1), len(time)]
-    for start, stop in pairwise(edges):
-        yield slice(int(start), int(stop))

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from test.identification.exact_arm import ExactArm
-from ur_energy_model.identification.regression.signals import (
+from ur_energy_model.identification.regression.cutoff import (
     CUTOFF_RANGE,
-    FilteredMotion,
-    NarrowFilter,
     choose_cutoff,
-    motions,
     sample_period,
 )
+from ur_energy_model.identification.regression.filtered_motion import FilteredMotion
+from ur_energy_model.identification.regression.motion_stream import filtered_motions
+from ur_energy_model.identification.regression.narrow_filter import NarrowFilter
 from ur_energy_model.telemetry.samples import Telemetry, find_gaps
 
 
@@ -26,7 +26,7 @@ def joined(parts: list[FilteredMotion]) -> FilteredMotion:
 @pytest.mark.parametrize("rate", [50.0, 100.0, 500.0])
 def test_acceleration_comes_from_speed(rate: float) -> None:
     recording = ExactArm().record(20.0, rate=rate)
-    motion = joined(list(motions([recording], 6, 4.0, 1 / rate)))
+    motion = joined(list(filtered_motions([recording], 6, 4.0, 1 / rate)))
     expected = np.stack(
         [np.interp(motion.time, recording.time, c) for c in recording["target_qdd"].T], axis=1
     )
@@ -36,9 +36,9 @@ def test_acceleration_comes_from_speed(rate: float) -> None:
 
 def test_batches_make_no_difference() -> None:
     recording = ExactArm().record(100.0)
-    whole = joined(list(motions([recording], 6, 4.0, 0.01)))
+    whole = joined(list(filtered_motions([recording], 6, 4.0, 0.01)))
     batches = [recording.cut(slice(i, i + 700)) for i in range(0, len(recording), 700)]
-    pieces = joined(list(motions(batches, 6, 4.0, 0.01)))
+    pieces = joined(list(filtered_motions(batches, 6, 4.0, 0.01)))
     np.testing.assert_allclose(pieces.time, whole.time, atol=1e-9)
     np.testing.assert_allclose(pieces.qd, whole.qd, atol=1e-6)
     np.testing.assert_allclose(pieces.current, whole.current, atol=1e-4)
@@ -57,10 +57,10 @@ def without(recording: Telemetry, rows: slice) -> Telemetry:
 
 def test_a_gap_is_not_bridged_and_a_lost_sample_is() -> None:
     recording = ExactArm().record(20.0)
-    gap = list(motions([without(recording, slice(900, 950))], 6, 4.0, 0.01))
+    gap = list(filtered_motions([without(recording, slice(900, 950))], 6, 4.0, 0.01))
     assert len(gap) == 2
     assert gap[0].time[-1] < recording.time[900] <= gap[1].time[0] - 0.4
-    lost = list(motions([without(recording, slice(900, 901))], 6, 4.0, 0.01))
+    lost = list(filtered_motions([without(recording, slice(900, 901))], 6, 4.0, 0.01))
     assert len(lost) == 1
     assert np.abs(lost[0].qd).max() < 1.1 * np.abs(recording["actual_qd"]).max()
 
@@ -75,7 +75,7 @@ def test_repeated_samples_and_uneven_steps_are_borne() -> None:
         {name: values[rows] for name, values in recording.columns.items()},
         recording.info,
     )
-    motion = joined(list(motions([uneven], 6, 4.0, sample_period(uneven.time))))
+    motion = joined(list(filtered_motions([uneven], 6, 4.0, sample_period(uneven.time))))
     expected = np.interp(motion.time, recording.time, recording["actual_qd"][:, 1])
     assert np.abs(motion.qd[:, 1] - expected).max() < 0.02
 
@@ -85,7 +85,7 @@ def test_stretches_with_brakes_on_are_left_out() -> None:
     mode = np.full(len(recording), 7.0)
     mode[:1000] = 5.0
     braked = replace(recording, columns={**recording.columns, "robot_mode": mode})
-    motion = joined(list(motions([braked], 6, 4.0, 0.01)))
+    motion = joined(list(filtered_motions([braked], 6, 4.0, 0.01)))
     assert motion.time[0] >= recording.time[1000]
 
 
@@ -101,7 +101,7 @@ def test_cutoff_follows_the_motion_and_the_noise() -> None:
 
 def test_narrow_filter_keeps_slow_and_stops_fast() -> None:
     recording = ExactArm().record(20.0)
-    motion = joined(list(motions([recording], 6, 4.0, 0.01)))
+    motion = joined(list(filtered_motions([recording], 6, 4.0, 0.01)))
     narrow = NarrowFilter(4.0)
     inside = narrow.inside(motion)
     slow = np.sin(2 * np.pi * 0.5 * motion.time)

@@ -13,21 +13,21 @@ from dataclasses import dataclass
 import numpy as np
 
 from ur_energy_model.errors import IdentificationError
-from ur_energy_model.identification.dynamics.inertia import expected_inertia
-from ur_energy_model.identification.dynamics.reference_motion import reference_blocks
-from ur_energy_model.identification.dynamics.setup_data import (
-    SetupData,
+from ur_energy_model.identification.dynamics.reference_blocks import reference_blocks
+from ur_energy_model.identification.dynamics.reflected_inertia import expected_inertia
+from ur_energy_model.identification.dynamics.stated_setup import (
     StatedSetup,
     constant_payloads,
     stated_setup,
 )
-from ur_energy_model.identification.dynamics.setup_solver import (
+from ur_energy_model.identification.dynamics.target_moment_solver import (
     GRAVITY_STD,
     MASS_STD,
-    LocalSolution,
-    SetupSolver,
+    SetupSolution,
+    TargetMomentSolver,
 )
 from ur_energy_model.identification.dynamics.torque_columns import TorqueColumns
+from ur_energy_model.identification.dynamics.torque_information import TorqueInformation
 from ur_energy_model.model.link_tensors import LinkTensors
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import Setup
@@ -39,7 +39,7 @@ _IDENTIFIED = 0.05
 
 
 @dataclass(frozen=True)
-class RecordingSetup:
+class EstimatedSetup:
     """What one recording (or its stretches with one payload) says about mounting and payload.
 
     Attributes:
@@ -73,7 +73,7 @@ class RecordingSetup:
 
 
 @dataclass(frozen=True)
-class SetupEstimate:
+class DynamicsEstimate:
     """Setups of the recordings and reflected inertia of the arm.
 
     Attributes:
@@ -95,12 +95,12 @@ class SetupEstimate:
     std: Array
     identified: Mask
     link_tensors: LinkTensors | None
-    recordings: tuple[RecordingSetup, ...]
+    recordings: tuple[EstimatedSetup, ...]
     rms: Array
     r2: Array
     warnings: tuple[str, ...]
 
-    def of(self, source: str) -> RecordingSetup:
+    def of(self, source: str) -> EstimatedSetup:
         """Entry of a recording; the one with the most samples where its payload changes.
 
         Raises:
@@ -112,13 +112,13 @@ class SetupEstimate:
         return max(entries, key=lambda entry: entry.samples)
 
 
-def estimate_setup_and_inertia(
+def estimate_dynamics(
     recordings: Iterable[Telemetry],
     robot: RobotDescription,
     *,
     configured: Setup | None = None,
     identify_tensors: bool = False,
-) -> SetupEstimate:
+) -> DynamicsEstimate:
     """Gravity vector, payload and reflected inertias from target_moment.
 
     Parts of one recording (same `info.source`) share a setup as long as its payload fields do not
@@ -138,15 +138,15 @@ def estimate_setup_and_inertia(
         IdentificationError: no usable sample at all.
     """
     columns = TorqueColumns(robot, identify_tensors)
-    data: dict[tuple[object, ...], SetupData] = {}
+    data: dict[tuple[object, ...], TorqueInformation] = {}
     for recording in recordings:
         for part in constant_payloads(recording):
             stated = stated_setup(part, robot, configured)
             payload = stated.setup.payload
             key = (part.info.source, payload.mass, *payload.center_of_mass)
-            entry = data.setdefault(key, SetupData(part.info.source, stated))
+            entry = data.setdefault(key, TorqueInformation(part.info.source, stated))
             for block in reference_blocks(part, columns):
-                entry.add(block)
+                entry.accumulate(block)
     useful = [entry for entry in data.values() if entry.samples]
     if not useful:
         names = ", ".join(dict.fromkeys(e.source for e in data.values())) or "no recording"
@@ -154,15 +154,15 @@ def estimate_setup_and_inertia(
             f"{names}: no sample with finite target_moment, brakes released and no freedrive; "
             "record the robot while a program moves it"
         )
-    solution = SetupSolver(columns, useful).solve()
-    entries = tuple(map(_recording, useful, solution.recordings))
+    solution = TargetMomentSolver(columns, useful).solve()
+    entries = tuple(map(_recording, useful, solution.setups))
     longest = max(entries, key=lambda entry: entry.samples)
     nominal = expected_inertia(robot).value
     reliable = solution.std_given_tensors < _IDENTIFIED * np.abs(solution.reflected_inertia)
     identified = solution.moved & reliable
-    squares = np.sum([local.squares for local in solution.recordings], axis=0)
-    spread = np.sum([local.spread for local in solution.recordings], axis=0)
-    return SetupEstimate(
+    squares = np.sum([local.squares for local in solution.setups], axis=0)
+    spread = np.sum([local.spread for local in solution.setups], axis=0)
+    return DynamicsEstimate(
         setup=longest.setup,
         setup_source=longest.setup_source,
         reflected_inertia=np.where(solution.moved, solution.reflected_inertia, nominal),
@@ -176,9 +176,9 @@ def estimate_setup_and_inertia(
     )
 
 
-def _recording(data: SetupData, found: LocalSolution) -> RecordingSetup:
+def _recording(data: TorqueInformation, found: SetupSolution) -> EstimatedSetup:
     decided = found.gravity_std.max() < 0.1 * GRAVITY_STD and found.mass_std < 0.25 * MASS_STD
-    return RecordingSetup(
+    return EstimatedSetup(
         source=data.source,
         stated=data.stated,
         setup=found.setup,
@@ -200,7 +200,7 @@ def _r2(squares: Array, spread: Array) -> Array:
         return np.asarray(np.where(spread > 1e-9, 1 - squares / spread, np.nan))
 
 
-def _disagreements(data: SetupData, found: LocalSolution) -> Iterable[str]:
+def _disagreements(data: TorqueInformation, found: SetupSolution) -> Iterable[str]:
     """Lines where the estimate contradicts what was configured or recorded."""
     said, seen = data.stated.setup, found.setup
     cosine = said.gravity @ seen.gravity

@@ -1,4 +1,4 @@
-"""Mounting and payload during a recording."""
+"""Arm dynamics of one recording, with the setup that belongs to each payload."""
 
 from __future__ import annotations
 
@@ -7,9 +7,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ur_energy_model.identification.dynamics.setup_data import StatedSetup, payload_told, stated_for
-from ur_energy_model.identification.dynamics.setup_estimation import SetupEstimate
-from ur_energy_model.identification.regression.signals import FilteredMotion
+from ur_energy_model.identification.dynamics.dynamics_estimate import DynamicsEstimate
+from ur_energy_model.identification.dynamics.stated_setup import (
+    StatedSetup,
+    payload_runs,
+    payload_told,
+    stated_for,
+)
+from ur_energy_model.identification.regression.filtered_motion import FilteredMotion
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import Payload, Setup
@@ -18,7 +23,7 @@ from ur_energy_model.typing import Array
 
 
 @dataclass(frozen=True)
-class RecordingSetups:
+class RecordingDynamics:
     """Setups of one recording, by the payload that the controller was told of.
 
     Attributes:
@@ -33,22 +38,22 @@ class RecordingSetups:
 
     robot: RobotDescription
     info: RecordingInfo
-    estimate: SetupEstimate | None
+    estimate: DynamicsEstimate | None
     configured: Setup | None
     fallback: Setup | None = None
     carried: Payload | None = None
 
     def parts(self, motion: FilteredMotion) -> Iterator[tuple[FilteredMotion, ArmDynamics]]:
         """Parts of a motion with one payload each, and the dynamics that belong to it."""
-        for rows, told in payload_parts(motion.payload):
-            yield motion.cut(rows), ArmDynamics(self.robot, self.carried_setup(told))
+        for rows, told in payload_runs(motion.payload):
+            yield motion.cut(rows), ArmDynamics(self.robot, self.actual_setup(told))
 
-    def carried_setup(self, told: Array) -> Setup:
+    def actual_setup(self, told: Array) -> Setup:
         """Setup that was really there beside a payload told to the controller [4]."""
         setup = self.setup_and_delay(told)[0]
         return setup if self.carried is None else replace(setup, payload=self.carried)
 
-    def told_load(self, motion: FilteredMotion, load: Array) -> Array:
+    def controller_load(self, motion: FilteredMotion, load: Array) -> Array:
         """What the controller takes for the load [samples, n], N m, joint side.
 
         Args:
@@ -79,7 +84,7 @@ class RecordingSetups:
             else [e for e in self.estimate.recordings if e.source == source]
         )
         if not entries:
-            return self.stated_setup(told).setup, 0.0
+            return self.stated(told).setup, 0.0
         told = np.nan_to_num(told)
 
         def distance(index: int) -> tuple[float, int]:
@@ -90,15 +95,7 @@ class RecordingSetups:
         nearest = min(range(len(entries)), key=distance)
         return entries[nearest].setup, entries[nearest].delay
 
-    def stated_setup(self, told: Array) -> StatedSetup:
+    def stated(self, told: Array) -> StatedSetup:
         """What is stated of the setup beside a payload told to the controller [4]."""
         payload = payload_told(told)
         return stated_for(self.info, payload, self.robot, self.configured, self.fallback)
-
-
-def payload_parts(payload: Array) -> Iterator[tuple[slice, Array]]:
-    """Stretches of one payload told to the controller: rows, and that payload [4]."""
-    told = np.round(payload, 4)
-    changes = np.flatnonzero((np.diff(np.nan_to_num(told), axis=0) != 0).any(axis=1)) + 1
-    for start, stop in zip([0, *changes], [*changes, len(told)], strict=True):
-        yield slice(int(start), int(stop)), told[start]

@@ -15,11 +15,12 @@ from itertools import product
 import numpy as np
 from scipy.optimize import minimize
 
-from ur_energy_model.identification.dynamics.inertia import expected_inertia
+from ur_energy_model.identification.dynamics.reflected_inertia import expected_inertia
 from ur_energy_model.identification.dynamics.torque_columns import TorqueColumns
 from ur_energy_model.identification.recording import Recording
-from ur_energy_model.identification.regression.joint_grams import joint_grams
-from ur_energy_model.identification.regression.signals import FilteredMotion, NarrowFilter
+from ur_energy_model.identification.regression.filtered_motion import FilteredMotion
+from ur_energy_model.identification.regression.gram_matrices import joint_gram_matrices
+from ur_energy_model.identification.regression.narrow_filter import NarrowFilter
 from ur_energy_model.model.friction.terms import SMOOTHING
 from ur_energy_model.model.inertial_parameters import inertial_parameters
 from ur_energy_model.model.robots import RobotDescription
@@ -48,7 +49,7 @@ _STEP = 1e-3
 
 
 @dataclass(frozen=True)
-class Mounting:
+class FoundMounting:
     """What currents show of the setup.
 
     Attributes:
@@ -64,7 +65,7 @@ class Mounting:
     load_error: Array
 
 
-class MountingFit:
+class MountingSearch:
     """Gathers motions of one stated setup and searches the one that explains the currents.
 
     Args:
@@ -84,32 +85,32 @@ class MountingFit:
         payload = stated.payload
         self._told = np.array([*(down / self._length), payload.mass, *payload.center_of_mass])
 
-    def add(self, motion: FilteredMotion, narrow: NarrowFilter) -> None:
+    def accumulate(self, motion: FilteredMotion, narrow: NarrowFilter) -> None:
         """Add a motion; what comes after LONGEST is passed over."""
         if self._seconds > LONGEST:
             return
         columns = self._columns(motion.q, motion.qd, motion.qdd)
         friction = np.stack([motion.qd, np.tanh(motion.qd / SMOOTHING)], axis=2)
         rows = np.concatenate([columns, friction, motion.current[..., None]], axis=2)
-        for gram, duration in joint_grams(motion, rows, narrow, moving_only=True):
+        for gram, duration in joint_gram_matrices(motion, rows, narrow, moving_only=True):
             self._gram += gram
             self._seconds += duration
 
-    def fit(self) -> Mounting:
+    def fit(self) -> FoundMounting:
         """The setup, and how far it leaves the joints' loads open."""
         if not self._gram[:, -1, -1].any():
-            return Mounting(self.stated, False, 0.0, np.zeros(self.robot.dof))
+            return FoundMounting(self.stated, False, 0.0, np.zeros(self.robot.dof))
         stated = self._deviance(self._told)
         found = self._search()
         gain = stated - self._deviance(found) - self._penalty(found, SEARCHED_STD)
         cosine = self._told[:3] @ found[:3] / np.linalg.norm(found[:3])
         tilt = float(np.arccos(np.clip(cosine, -1.0, 1.0)))
         if gain < EVIDENCE or tilt < LEAST_TILT:
-            return Mounting(self.stated, False, 0.0, self._load_error(self._told, STATED_STD))
+            return FoundMounting(self.stated, False, 0.0, self._load_error(self._told, STATED_STD))
         payload = Payload(max(float(found[3]), 0.0), found[4:].copy())
         gravity = self._length * found[:3] / np.linalg.norm(found[:3])
         error = self._load_error(found, SEARCHED_STD)
-        return Mounting(Setup(gravity, payload), True, tilt, error)
+        return FoundMounting(Setup(gravity, payload), True, tilt, error)
 
     def _search(self) -> Array:
         """The setup of least deviance, from the best of 27 mountings to start from."""
@@ -202,7 +203,7 @@ class MountingFit:
 
 def find_mounting(
     robot: RobotDescription, recordings: Sequence[Recording], stated: Setup
-) -> Mounting | None:
+) -> FoundMounting | None:
     """What the currents of recordings show of their common setup.
 
     None where the payload told to the controller differs between them: then it is as stated.
@@ -210,9 +211,9 @@ def find_mounting(
     told = [recording.told_payload for recording in recordings]
     if any(not np.array_equal(told[0], other, equal_nan=True) for other in told[1:]):
         return None
-    fit = MountingFit(robot, stated)
+    fit = MountingSearch(robot, stated)
     for recording in recordings:
         narrow = NarrowFilter(recording.cutoff)
         for motion in recording.motions():
-            fit.add(motion, narrow)
+            fit.accumulate(motion, narrow)
     return fit.fit()

@@ -81,15 +81,3 @@ def split_inertia(reflected: Array, robot: RobotDescription) -> DriveInertia:
     motor_side = reflected / robot.gear_ratio**2
     rotor = motor_side - robot.reducer_inertia
     return DriveInertia(reflected, motor_side, robot.reducer_inertia, rotor)
-
-
-def possible_inertia(tensor: Array) -> Array:
-    """Nearest inertia tensor [3, 3] about a centre of mass that a mass distribution can have.
-
-    A tensor is possible where the second moments of mass, trace/2 - tensor, are not negative
-    (the triangle inequality of the principal moments); negative ones are set to zero.
-    """
-    moments = 0.5 * np.trace(tensor) * np.eye(3) - tensor
-    values, vectors = np.linalg.eigh(moments)
-    kept = (vectors * np.maximum(values, 0.0)) @ vectors.T
-    return np.asarray(np.trace(kept) * np.eye(3) - kept)

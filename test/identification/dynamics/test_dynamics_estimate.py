@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ur_energy_model.errors import IdentificationError, MissingFieldError
-from ur_energy_model.identification.dynamics.setup_estimation import estimate_setup_and_inertia
+from ur_energy_model.identification.dynamics.dynamics_estimate import estimate_dynamics
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.setup import Payload, Setup, gravity_of_mounting
@@ -30,7 +30,7 @@ def test_finds_mounting_payload_and_inertia_of_any_arm(recording: Make, name: st
     inertia = INERTIA.get(name, np.linspace(0.9, 0.1, robot.dof))
     made = recording(robot, setup=Setup(TILTED, LOAD), reflected_inertia=inertia)
 
-    found = estimate_setup_and_inertia([made], robot)
+    found = estimate_dynamics([made], robot)
 
     assert found.setup_source == "estimated"
     assert np.allclose(found.setup.gravity, TILTED, atol=0.01)
@@ -56,7 +56,7 @@ def test_measured_motion_stands_in_where_targets_are_missing(recording: Make) ->
         made.time[uneven], {name: values[uneven] for name, values in noisy.items()}, made.info
     )
 
-    found = estimate_setup_and_inertia([part], robot)
+    found = estimate_dynamics([part], robot)
 
     assert found.recordings[0].reference == "actual"
     assert np.allclose(found.reflected_inertia, robot.reflected_inertia, rtol=0.02)
@@ -71,7 +71,7 @@ def test_finds_the_delay_of_target_moment(recording: Make) -> None:
     late = ArmDynamics(robot).inverse_dynamics(q - 0.003 * qd, qd, qdd)
     columns = {**made.columns, "target_moment": late + robot.reflected_inertia * qdd}
 
-    found = estimate_setup_and_inertia([replace(made, columns=columns)], robot)
+    found = estimate_dynamics([replace(made, columns=columns)], robot)
 
     assert found.recordings[0].delay == pytest.approx(0.003, abs=2e-4)
     assert np.allclose(found.reflected_inertia, robot.reflected_inertia, rtol=5e-3)
@@ -80,9 +80,7 @@ def test_finds_the_delay_of_target_moment(recording: Make) -> None:
 def test_still_joints_keep_the_robot_files_inertia(recording: Make) -> None:
     robot = load_robot("ur5e")
     wrong = robot.reflected_inertia * 1.1
-    found = estimate_setup_and_inertia(
-        [recording(robot, reflected_inertia=wrong, still=(4,))], robot
-    )
+    found = estimate_dynamics([recording(robot, reflected_inertia=wrong, still=(4,))], robot)
     assert list(found.identified) == [True, True, True, True, False, True]
     assert found.reflected_inertia[4] == pytest.approx(robot.reflected_inertia[4])
     assert found.reflected_inertia[0] == pytest.approx(wrong[0], rel=2e-3)
@@ -92,7 +90,7 @@ def test_a_still_arm_leaves_the_stated_setup_alone(recording: Make) -> None:
     robot = load_robot("ur5e")
     stated = Setup(np.array([0.0, 0.0, -9.82]), Payload(2.0, np.array([0.0, 0.0, 0.05])))
     made = recording(robot, setup=stated, still=tuple(range(6)))
-    found = estimate_setup_and_inertia([made], robot, configured=stated)
+    found = estimate_dynamics([made], robot, configured=stated)
     assert found.setup.payload.mass == pytest.approx(2.0, abs=0.02)
     assert np.allclose(found.setup.gravity, stated.gravity, atol=0.05)
     assert not found.identified.any()
@@ -106,7 +104,7 @@ def test_freedrive_identifies_no_inertia(recording: Make) -> None:
     columns = {name: values.copy() for name, values in made.columns.items()}
     columns["target_qdd"][hand] = 0.0
     columns["target_moment"][hand] = ArmDynamics(robot).gravity_torque(columns["target_q"][hand])
-    found = estimate_setup_and_inertia([replace(made, columns=columns)], robot)
+    found = estimate_dynamics([replace(made, columns=columns)], robot)
     assert np.allclose(found.reflected_inertia, robot.reflected_inertia, rtol=5e-3)
     assert found.recordings[0].samples < 0.7 * 60 * 50
 
@@ -114,10 +112,10 @@ def test_freedrive_identifies_no_inertia(recording: Make) -> None:
 def test_contradictions_with_what_is_stated_are_reported(recording: Make) -> None:
     robot = load_robot("ur5e")
     made = recording(robot, setup=Setup(TILTED, LOAD))
-    found = estimate_setup_and_inertia([made], robot, configured=Setup())
+    found = estimate_dynamics([made], robot, configured=Setup())
     assert any("tilted by 30.0 degrees" in line for line in found.warnings)
     assert any("1.70 kg where 0.00 kg is configured" in line for line in found.warnings)
-    agreed = estimate_setup_and_inertia([made], robot, configured=Setup(TILTED, LOAD))
+    agreed = estimate_dynamics([made], robot, configured=Setup(TILTED, LOAD))
     assert agreed.warnings == ()
 
 
@@ -129,7 +127,7 @@ def test_each_payload_of_a_recording_has_a_setup_of_its_own(recording: Make) -> 
     columns = {name: np.concatenate([empty[name], heavy[name]]) for name in empty.columns}
     both = Telemetry(time, columns, empty.info, find_gaps(time, 0.01))
 
-    found = estimate_setup_and_inertia([both], robot)
+    found = estimate_dynamics([both], robot)
 
     masses = [entry.setup.payload.mass for entry in found.recordings]
     assert masses == pytest.approx([0.0, 1.7], abs=0.01)
@@ -140,9 +138,9 @@ def test_each_payload_of_a_recording_has_a_setup_of_its_own(recording: Make) -> 
 def test_a_recording_in_parts_gives_what_the_whole_gives(recording: Make) -> None:
     robot = load_robot("ur5e")
     made = recording(robot, setup=Setup(TILTED, LOAD))
-    whole = estimate_setup_and_inertia([made], robot)
+    whole = estimate_dynamics([made], robot)
     parts = [made.cut(slice(start, start + 700)) for start in range(0, len(made), 700)]
-    pieces = estimate_setup_and_inertia(parts, robot)
+    pieces = estimate_dynamics(parts, robot)
     assert len(pieces.recordings) == 1
     assert np.allclose(pieces.reflected_inertia, whole.reflected_inertia, rtol=1e-4)
     assert np.allclose(pieces.setup.gravity, whole.setup.gravity, atol=1e-4)
@@ -152,7 +150,7 @@ def test_a_poor_recording_borrows_the_mounting_of_a_good_one(recording: Make) ->
     robot = load_robot("ur5e")
     good = recording(robot, setup=Setup(TILTED), source="moving")
     poor = recording(robot, setup=Setup(TILTED), source="still", still=tuple(range(6)))
-    found = estimate_setup_and_inertia([good, poor], robot)
+    found = estimate_dynamics([good, poor], robot)
     assert np.allclose(found.of("still").setup.gravity, TILTED, atol=0.1)
 
 
@@ -160,8 +158,8 @@ def test_identified_tensors_explain_what_the_robot_file_lacks(recording: Make) -
     robot = load_robot("ur5e")
     fuller = replace(robot, inertia=robot.inertia + 0.05 * np.eye(3))
     made = recording(fuller)
-    plain = estimate_setup_and_inertia([made], robot)
-    freed = estimate_setup_and_inertia([made], robot, identify_tensors=True)
+    plain = estimate_dynamics([made], robot)
+    freed = estimate_dynamics([made], robot, identify_tensors=True)
     assert plain.link_tensors is None
     assert freed.rms.max() < 0.2 * plain.rms.max()
 
@@ -176,7 +174,7 @@ def test_standard_deviations_cover_the_truth() -> None:
         made = made_up_recording(robot, seconds=30, rate=50, seed=seed)
         noise = 0.3 * np.random.default_rng(seed).standard_normal(made["target_moment"].shape)
         columns = {**made.columns, "target_moment": made["target_moment"] + noise}
-        found = estimate_setup_and_inertia([replace(made, columns=columns)], robot)
+        found = estimate_dynamics([replace(made, columns=columns)], robot)
         error = np.abs(found.reflected_inertia - robot.reflected_inertia)
         inside.append(error < 1.96 * found.std)
     assert 0.88 <= np.mean(inside) <= 1.0
@@ -187,10 +185,10 @@ def test_refuses_what_it_cannot_use(recording: Make) -> None:
     made = recording(robot, seconds=5)
     without = {name: v for name, v in made.columns.items() if name != "target_moment"}
     with pytest.raises(MissingFieldError, match="target_moment"):
-        estimate_setup_and_inertia([replace(made, columns=without)], robot)
+        estimate_dynamics([replace(made, columns=without)], robot)
     asleep = {**made.columns, "robot_mode": np.full(len(made), 5.0)}
     with pytest.raises(IdentificationError, match="made up"):
-        estimate_setup_and_inertia([replace(made, columns=asleep)], robot)
+        estimate_dynamics([replace(made, columns=asleep)], robot)
 
 
 REAL = {
@@ -207,7 +205,7 @@ def test_real_arms(recordings: Path, name: str) -> None:
     """Inertias within 2 % of those in the controllers' own configuration."""
     model, gravity, mass, rms = REAL[name]
     robot = load_robot(model)
-    found = estimate_setup_and_inertia([read_csv([recordings / f"{name}.csv.gz"], model)], robot)
+    found = estimate_dynamics([read_csv([recordings / f"{name}.csv.gz"], model)], robot)
     assert np.allclose(found.setup.gravity, gravity, atol=0.02)
     assert found.setup.payload.mass == pytest.approx(mass, abs=0.01)
     assert np.allclose(found.reflected_inertia, robot.reflected_inertia, rtol=0.02)

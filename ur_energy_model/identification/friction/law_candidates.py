@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from ur_energy_model.errors import InputError
 from ur_energy_model.model.friction.law import LAWS, FrictionLaw
-from ur_energy_model.typing import Array
 
 AUTO = "auto"
-GAIN_PER_PARAMETER = 0.02
-"""Held-out RMS a further parameter must save to be worth having."""
 WARMTH = 2.0
 """Temperature span from which temperature-dependent friction is tried [K]."""
 AUTOMATIC = (
@@ -69,31 +65,3 @@ def candidates(friction: str, *, warm: bool) -> tuple[FrictionCandidate, ...]:
             shapes = [{**shape, name: float(value)} for shape in shapes for value in values]
         out.extend(FrictionCandidate(law, tuple(shape.items())) for shape in shapes)
     return tuple(out)
-
-
-def choose(errors: dict[str, Array]) -> tuple[str, str]:
-    """Law by held-out error, the one with fewer parameters where the difference is no more than
-    its own scatter over folds or than GAIN_PER_PARAMETER; and the reason in words.
-    """  # noqa: D205
-    order = sorted(errors, key=lambda name: LAWS[name].freedom)
-    best = min(errors, key=lambda name: float(errors[name].mean()))
-    chosen = best
-    for name in order:
-        extra = LAWS[best].freedom - LAWS[name].freedom
-        if extra < 0 or name == best:
-            continue
-        loss = errors[name] - errors[best]
-        scatter = loss.std(ddof=1) / np.sqrt(len(loss)) if len(loss) > 1 else 0.0
-        allowance = (1 + GAIN_PER_PARAMETER) ** (2 * extra) - 1
-        if loss.mean() <= max(scatter, allowance * errors[best].mean()):
-            chosen = name
-            break
-    rms = {name: float(np.sqrt(values.mean())) for name, values in errors.items()}
-    if chosen == best:
-        second: Sequence[str] = sorted((n for n in rms if n != best), key=rms.__getitem__)[:1]
-        against = f" against {rms[second[0]]:.4g} A of {second[0]}" if second else ""
-        return chosen, f"least held-out RMS, {rms[best]:.4g} A{against}"
-    return chosen, (
-        f"held-out RMS {rms[chosen]:.4g} A; {best} with more parameters gets {rms[best]:.4g} A, "
-        "which is within the scatter over folds or not worth them"
-    )

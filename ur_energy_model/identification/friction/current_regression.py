@@ -1,0 +1,294 @@
+"""Regression of current on load and friction: torque constant and friction of every joint.
+
+Clochiatti et al., Robotica 2024, eq. 10-18: with the frictionless torque known from motion, the
+current is linear in 1/k_t and the friction parameters over k_t,
+
+    I = 1/k_t * load / N + sum over terms (parameter / k_t * term),
+
+so linear least squares gives both. All candidate laws are accumulated at once in Gram matrices per
+block of time; blocked cross-validation chooses among them. Only moving samples are fitted: at
+standstill friction takes any value up to its limit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from ur_energy_model.errors import IdentificationError
+from ur_energy_model.identification.dynamics.reflected_inertia import InertiaEstimate
+from ur_energy_model.identification.friction.current_columns import CURRENT, CurrentColumns
+from ur_energy_model.identification.friction.inertia_from_current import (
+    InertiaPrior,
+    separate_inertia,
+)
+from ur_energy_model.identification.friction.joint_estimate import (
+    JointEstimate,
+    estimate_joint,
+)
+from ur_energy_model.identification.friction.law_candidates import (
+    AUTO,
+    FrictionCandidate,
+    candidates,
+)
+from ur_energy_model.identification.friction.law_selection import (
+    ScoredLaw,
+    best_shapes,
+    choose,
+    scaled_coefficients,
+)
+from ur_energy_model.identification.friction.priors import current_prior
+from ur_energy_model.identification.friction.session_scales import SessionBlocks, session_scales
+from ur_energy_model.identification.friction.systematic_residual import (
+    load_share_unexplained,
+    systematic_rms,
+)
+from ur_energy_model.identification.regression.blocked_gram import BlockedGram
+from ur_energy_model.identification.regression.filtered_motion import (
+    MOVING_SPEED,
+    FilteredMotion,
+    merged_ranges,
+)
+from ur_energy_model.identification.regression.gram_matrices import gram_matrices_by_joint
+from ur_energy_model.identification.regression.least_squares import (
+    Prior,
+    Solution,
+    cross_validate,
+    solve,
+)
+from ur_energy_model.identification.regression.narrow_filter import NarrowFilter
+from ur_energy_model.model.friction.law import LAWS
+from ur_energy_model.model.friction.terms import OperatingPoint
+from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.telemetry.runs import time_blocks
+from ur_energy_model.typing import Array
+
+SHORTEST_MOTION = 1.0
+"""A joint that moves for less time keeps the robot file's constants [s]."""
+_NO_CURRENT = 1e-6
+"""A moving motor has more current than this (RMS) [A]."""
+_FILTER_MEMORY = 6.0
+"""Samples over which the narrow filter correlates white noise, at the rate kept after filtering."""
+_WHITE_TIME = 0.75
+"""The same in periods of the cut-off, for recordings sampled too slowly for that rate."""
+_FRICTION_FORM = 0.005
+"""Assumed model error of friction hidden by noise, as a share of the current; matters for wrists,
+whose links load them little."""
+_BLOCK = 1.0
+"""Duration of a block of time [s]."""
+
+
+class CurrentRegression:
+    """Accumulates motions of any number of recordings and fits all joints.
+
+    Args:
+        robot: the arm, n joints; source of the priors.
+        friction: law name or "auto".
+        warm: see `candidates`.
+        inertia: reflected inertias before the fit; unknown ones are fitted too. None if all are
+            known.
+        nominal: reflected inertias in the loads [n], kg m^2; None for those of `inertia`.
+    """
+
+    def __init__(
+        self,
+        robot: RobotDescription,
+        friction: str = AUTO,
+        *,
+        warm: bool = False,
+        inertia: InertiaEstimate | None = None,
+        nominal: Array | None = None,
+    ) -> None:
+        self.robot = robot
+        self.friction = friction
+        self.candidates = candidates(friction, warm=warm)
+        self._warm = warm
+        self._sessions: list[tuple[BlockedGram, BlockedGram]] = []
+        self._inertia = inertia
+        self._nominal = inertia.value if inertia is not None and nominal is None else nominal
+        self._columns = CurrentColumns(
+            self.candidates, inertia is not None and bool(inertia.unknown.any())
+        )
+        self._temperature = np.full((robot.dof, 2), np.nan)
+        self._moving_time = np.zeros(robot.dof)
+        self._memory = _FILTER_MEMORY
+
+    def start_session(self) -> None:
+        """Start another session, with its own friction level."""
+        self._sessions.append((BlockedGram(), BlockedGram()))
+
+    def accumulate(self, motion: FilteredMotion, load: Array, narrow: NarrowFilter) -> None:
+        """Add a motion to the current session.
+
+        Args:
+            motion: [samples, n].
+            load: its torque without friction, joint side [samples, n], N m.
+            narrow: filter for columns and currents.
+        """
+        inside = narrow.inside(motion)
+        time = motion.time[inside]
+        if len(time) < 2:
+            return
+        self._temperature = merged_ranges(self._temperature, motion.temperature_range)
+        moving = narrow.moving(motion, MOVING_SPEED)[inside]
+        rows = narrow(motion, self._columns.columns(self._operating_point(motion, load), motion))
+        rows = rows[inside] * moving[:, :, None]
+        period = float(time[1] - time[0])
+        self._moving_time += moving.sum(axis=0) * period
+        self._memory = max(1.0, min(self._memory, _WHITE_TIME / (narrow.cutoff * period)))
+        grams, counts = self._current_session()
+        for block in time_blocks(time, _BLOCK):
+            duration = len(time[block]) * period
+            grams.accumulate(gram_matrices_by_joint(rows[block]), duration)
+            counts.accumulate(moving[block].sum(axis=0, dtype=float), duration)
+
+    def merge(self, other: CurrentRegression) -> None:
+        """Add the current session of another accumulator with the same candidates to this one's.
+
+        Raises:
+            ValueError: the candidates differ.
+        """
+        if other.candidates != self.candidates:
+            raise ValueError("accumulators of different friction candidates do not merge")
+        for own, theirs in zip(self._current_session(), other._current_session(), strict=True):
+            own.merge(theirs)
+        self._moving_time += other._moving_time
+        self._temperature = merged_ranges(self._temperature, other._temperature)
+
+    def fit(self) -> tuple[JointEstimate, ...]:
+        """Results per joint.
+
+        Raises:
+            IdentificationError: no joint moves, a joint that hardly moves has no constants in the
+                robot file, or currents contradict the torque.
+        """
+        if self._moving_time.max(initial=0.0) < SHORTEST_MOTION:
+            raise IdentificationError(
+                f"no joint moves for {SHORTEST_MOTION:g} s or more, brakes released and no "
+                "freedrive; record the robot while a program moves it"
+            )
+        return tuple(
+            self._from_prior(j) if moved < SHORTEST_MOTION else self._from_currents(j)
+            for j, moved in enumerate(self._moving_time)
+        )
+
+    def _current_session(self) -> tuple[BlockedGram, BlockedGram]:
+        """Gram matrices and numbers of samples of the current session."""
+        if not self._sessions:
+            self.start_session()
+        return self._sessions[-1]
+
+    def _operating_point(self, motion: FilteredMotion, load: Array) -> OperatingPoint:
+        model = self.robot.friction_temperature_model.T
+        return OperatingPoint(
+            motion.qd,
+            load,
+            self.robot.gear_ratio,
+            motion.known_temperature,
+            model if np.isfinite(model).all() else None,
+        )
+
+    def _from_currents(self, j: int) -> JointEstimate:
+        """One joint, by the law chosen for it."""
+        sessions = [
+            SessionBlocks(g.blocks[:, j], c.blocks[:, j]) for g, c in self._sessions if len(c)
+        ]
+        sessions = [session for session in sessions if session.counts.any()]
+        counts = np.concatenate([session.counts for session in sessions])
+        inertia = self._inertia_prior(j)
+        scored = [self._score(index, j, sessions, inertia) for index in range(len(self.candidates))]
+        best = best_shapes(scored)
+        chosen, reason = choose({name: entry.errors for name, entry in best.items()})
+        comparison = {name: float(np.sqrt(e.errors.mean())) for name, e in best.items()}
+        if len(self.candidates) == 1:
+            comparison, reason = {}, "chosen by --friction"
+        found = best[chosen].with_final_scales()
+        prior, gram = found.prior, found.blocks.sum(axis=0)
+        solution = solve(found.blocks, prior, counts)
+        self._refuse_impossible(solution, gram, j)
+        systematic = self._systematic(solution, gram, fits_inertia=inertia is not None)
+        spread = None if inertia is None else inertia.std / inertia.value
+        ratio = load_share_unexplained(solution, gram, systematic, spread)
+        fitted = None
+        if inertia is not None:
+            solution, fitted = separate_inertia(solution, gram, inertia.nominal, systematic)
+            prior = Prior(prior.mean[:-1], prior.std[:-1])
+        return replace(
+            self._estimate(j, found.candidate, prior, solution),
+            reason=reason,
+            comparison=comparison,
+            unexplained_over_load=ratio,
+            session_scales=found.scales,
+            inertia=fitted,
+        )
+
+    def _inertia_prior(self, j: int) -> InertiaPrior | None:
+        """Prior of a joint's inertia if it is fitted."""
+        if self._inertia is None or self._nominal is None or not self._inertia.unknown[j]:
+            return None
+        return InertiaPrior(
+            float(self._inertia.value[j]), float(self._inertia.std[j]), float(self._nominal[j])
+        )
+
+    def _score(
+        self, index: int, j: int, sessions: list[SessionBlocks], inertia: InertiaPrior | None
+    ) -> ScoredLaw:
+        """One candidate of a joint with its session scales and held-out errors."""
+        candidate = self.candidates[index]
+        columns = self._columns.of_candidate(index, inertia is not None)
+        own = [SessionBlocks(s.blocks[:, columns][:, :, columns], s.counts) for s in sessions]
+        counts = np.concatenate([session.counts for session in own])
+        prior = current_prior(self.robot, candidate.law, j)
+        if inertia is not None:
+            whole = np.concatenate([session.blocks for session in own])
+            prior = inertia.with_coefficient(prior, whole, counts)
+        # Session scales would hide temperature effects, so that warm recordings are scored without.
+        which = scaled_coefficients(candidate, len(prior.mean))
+        scales, blocks = session_scales(own, prior, which, applied=not self._warm)
+        several = len(self.candidates) > 1
+        errors = cross_validate(blocks, prior, counts) if several else np.zeros(1)
+        return ScoredLaw(candidate, own, blocks, prior, errors, scales)
+
+    def _systematic(self, solution: Solution, gram: Array, *, fits_inertia: bool) -> float:
+        """RMS of the residual's systematic part [A]."""
+        if not fits_inertia:
+            return systematic_rms(solution, self._memory)
+        if self._memory < _FILTER_MEMORY:  # sampled so slowly that systematic errors look white
+            return solution.residual
+        hidden = _FRICTION_FORM * np.sqrt(gram[CURRENT, CURRENT] / solution.samples)
+        return max(systematic_rms(solution, self._memory), float(hidden))
+
+    def _refuse_impossible(self, solution: Solution, gram: Array, j: int) -> None:
+        name = self.robot.joint_names[j]
+        if gram[CURRENT, CURRENT] <= _NO_CURRENT**2 * solution.samples:
+            raise IdentificationError(
+                f"{name}: actual_current stays zero while the joint moves; check the recorder and "
+                "record again"
+            )
+        if not solution.coefficients[0] > 0:
+            raise IdentificationError(
+                f"{name}: current falls as torque rises; check that the recording is of this "
+                "robot, mounted and loaded as stated (--gravity, --payload)"
+            )
+
+    def _estimate(
+        self, j: int, candidate: FrictionCandidate, prior: Prior, solution: Solution
+    ) -> JointEstimate:
+        return estimate_joint(self.robot, j, candidate, prior, solution, self._temperature[j])
+
+    def _from_prior(self, j: int) -> JointEstimate:
+        """The robot file's constants for a joint that hardly moved."""
+        name = self.friction if self.friction != AUTO else "coulomb_viscous"
+        law = LAWS[name]
+        prior = current_prior(self.robot, law, j)
+        if not np.isfinite(prior.std).all():
+            raise IdentificationError(
+                f"{self.robot.joint_names[j]} moved for less than {SHORTEST_MOTION:g} s and the "
+                f"robot file {self.robot.name} has no torque constant for it; record a motion of "
+                "all joints or add drive.torque_constant to the robot file"
+            )
+        candidate = next(c for c in candidates(name, warm=True))
+        solution = Solution(prior.mean, np.diag(prior.std**2), float("nan"), 0.0, 0.0)
+        reason = f"joint moved for less than {SHORTEST_MOTION:g} s: robot file and typical friction"
+        return replace(self._estimate(j, candidate, prior, solution), reason=reason)
