@@ -17,7 +17,7 @@ from test.model.test_energy_model import with_tensors
 from ur_energy_model.errors import InputError, UrEnergyError
 from ur_energy_model.experiment.protocols.published import published_results
 from ur_energy_model.model.bodies import read_capsules
-from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.file.model_file import load_model, save_model
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.resources import config_file
 from ur_energy_model.simulation.arm.constants_file import read_constants
@@ -26,7 +26,7 @@ from ur_energy_model.trajectory.fourier import load_trajectory
 READERS: dict[str, Callable[[Path], Any]] = {
     "robot": load_robot,
     "seven": load_robot,
-    "model": EnergyModel.load,
+    "model": load_model,
     "trajectory": load_trajectory,
     "geometry": lambda path: read_capsules(path, "ur5e"),
     "simulation": read_constants,
@@ -48,7 +48,7 @@ def valid(kind: str) -> str:
     if kind != "model":
         return config_file(*SHIPPED[kind].split("/")).read_text(encoding="utf-8")
     with TemporaryDirectory() as folder:
-        with_tensors().save(Path(folder) / "model.yaml")
+        save_model(with_tensors(), Path(folder) / "model.yaml")
         return (Path(folder) / "model.yaml").read_text(encoding="utf-8")
 
 

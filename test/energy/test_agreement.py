@@ -17,8 +17,10 @@ from test.identification.exact_arm import write_bag
 from ur_energy_model.energy.live.estimator import LIVE_FIELDS, LiveEstimator
 from ur_energy_model.energy.recorded import estimate
 from ur_energy_model.model.drive import BusModel
-from ur_energy_model.model.energy_model import EnergyModel, JointModel
+from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.file.model_file import load_model, save_model
 from ur_energy_model.model.friction.law import LAWS, Friction
+from ur_energy_model.model.joint_model import JointModel
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.setup import Setup
 from ur_energy_model.report.powers import powers_of
@@ -151,8 +153,8 @@ def session(request: pytest.FixtureRequest) -> MixedSession:
 @pytest.mark.parametrize("rate", [5.0, 10.0, 50.0, 125.0, 500.0])
 def test_all_ways_agree_and_are_right(session: MixedSession, tmp_path: Path, rate: float) -> None:
     telemetry, model = thinned(session.telemetry, rate), session.model
-    model.save(tmp_path / "model.yaml")
-    model = EnergyModel.load(tmp_path / "model.yaml")
+    save_model(model, tmp_path / "model.yaml")
+    model = load_model(tmp_path / "model.yaml")
     bag = write_bag(tmp_path / "session", telemetry)
     offline = estimate(model, bag)
     whole = counted(live(model, telemetry, len(telemetry)))

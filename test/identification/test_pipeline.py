@@ -22,7 +22,7 @@ from ur_energy_model.errors import (
 from ur_energy_model.identification.evaluation.evaluation import evaluate
 from ur_energy_model.identification.identification_json import identification_json
 from ur_energy_model.identification.pipeline import Identification, identify
-from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.file.model_file import load_model, save_model
 from ur_energy_model.model.friction.law import LAWS
 from ur_energy_model.telemetry.csv.importing import read_csv
 
@@ -78,8 +78,8 @@ def test_energies_against_the_truth(result: Identification, bags: tuple[Path, Pa
 
 
 def test_the_model_file_keeps_everything(result: Identification, tmp_path: Path) -> None:
-    result.model.save(tmp_path / "model.yaml")
-    loaded = EnergyModel.load(tmp_path / "model.yaml")
+    save_model(result.model, tmp_path / "model.yaml")
+    loaded = load_model(tmp_path / "model.yaml")
     telemetry = ExactArm().record(5.0)
     names = ("actual_q", "actual_qd", "target_qdd")
     before = result.model.predict(*(telemetry[name] for name in names))
@@ -141,8 +141,8 @@ def test_finds_what_the_bus_keeps_of_braking_energy(tmp_path: Path, capacity: fl
     bag = write_bag(tmp_path / "braking", replace(recording, columns=columns))
     model = identify([bag], arm.robot, friction="power_flow").model
     assert model.bus.storage == pytest.approx(capacity, rel=0.3, abs=0.2)
-    model.save(tmp_path / "model.yaml")
-    assert EnergyModel.load(tmp_path / "model.yaml").bus.storage == pytest.approx(model.bus.storage)
+    save_model(model, tmp_path / "model.yaml")
+    assert load_model(tmp_path / "model.yaml").bus.storage == pytest.approx(model.bus.storage)
 
 
 def test_json_has_the_agreed_keys(result: Identification) -> None:

@@ -67,14 +67,14 @@ def register(subparsers: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Make the report."""
     from ur_energy_model.files import write_text
-    from ur_energy_model.model.energy_model import EnergyModel
+    from ur_energy_model.model.file.model_file import load_model
     from ur_energy_model.report.layout import page_of
     from ur_energy_model.report.page import render
     from ur_energy_model.report.report import make_report
     from ur_energy_model.report.shift_view import Tariff
 
     tariff = Tariff(options.tariff, options.currency, options.co2, options.supply_efficiency)
-    model, payload = EnergyModel.load(options.model), payload_given(options.payload)
+    model, payload = load_model(options.model), payload_given(options.payload)
     if payload is not None:
         model = model.with_payload(payload)
     figures: list[Path] = []

@@ -16,7 +16,8 @@ from ur_energy_model.identification.friction.joint_fit import JointFit
 from ur_energy_model.identification.friction.torque_constants import stated_deviation
 from ur_energy_model.identification.power.power_fit import PowerFitResult
 from ur_energy_model.identification.recording import Recording, digest
-from ur_energy_model.model.energy_model import EnergyModel, JointModel
+from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.joint_model import JointModel
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.sessions import SessionSpread, scaled_parameters
 

@@ -11,9 +11,10 @@ from ur_energy_model.identification.friction.joint_fit import JointFit
 from ur_energy_model.identification.payload.payload_check import PayloadCheck
 from ur_energy_model.identification.pipeline import Identification
 from ur_energy_model.model.drive import motor_constant
-from ur_energy_model.model.energy_model import EnergyModel, JointModel
+from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction.bank import straight_line
 from ur_energy_model.model.friction.curve import friction_curve
+from ur_energy_model.model.joint_model import JointModel
 from ur_energy_model.model.robots import RobotDescription
 
 _CURVE_SPEEDS = np.array([0.1, 0.25, 0.5, 1.0])

@@ -15,12 +15,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ur_energy_model.model.current_errors import PREDICTION_ERROR, CurrentErrors
+from ur_energy_model.model.current_errors import CurrentErrors
 from ur_energy_model.model.drive import BusModel, Drives, Prediction
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.friction.bank import FrictionBank, presliding
@@ -32,8 +31,6 @@ from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.model.sessions import Session, SessionSpread, with_standby_error
 from ur_energy_model.model.setup import Payload, Setup
 from ur_energy_model.typing import Array
-
-__all__ = ["PREDICTION_ERROR", "BusModel", "EnergyModel", "JointModel", "Prediction"]
 
 
 @dataclass(frozen=True)
@@ -68,23 +65,6 @@ class EnergyModel:
     sessions: SessionSpread = field(default_factory=SessionSpread)
     anchored: Session | None = None
     payload_calibration: PayloadCalibration | None = None
-
-    @classmethod
-    def load(cls, path: str | Path) -> EnergyModel:
-        """Read a model file.
-
-        Raises:
-            ModelFileError: names the line and key to mend.
-        """
-        from ur_energy_model.model.file.model_file import load_model
-
-        return load_model(path)
-
-    def save(self, path: str | Path) -> None:
-        """Write a model file atomically."""
-        from ur_energy_model.model.file.model_file import save_model
-
-        save_model(self, path)
 
     def with_payload(self, payload: Payload) -> EnergyModel:
         """The same arm with another payload on its flange."""
@@ -135,8 +115,6 @@ class EnergyModel:
         qdd: Array,
         *,
         dynamics: ArmDynamics | None = None,
-        robot: RobotDescription | None = None,
-        setup: Setup | None = None,
         temperature: Array | None = None,
         std: bool = True,
     ) -> Prediction:
@@ -146,15 +124,13 @@ class EnergyModel:
             q: joint positions [samples, n], rad.
             qd: joint velocities [samples, n], rad/s.
             qdd: joint accelerations [samples, n], rad/s^2.
-            dynamics: of the arm in its setup; made from robot and setup where it is None
-                (keep it over calls: making it costs a millisecond).
-            robot: description of the arm, by default the one named in the model.
-            setup: mounting and payload, by default those of the model.
+            dynamics: of the arm in its setup; None takes the model's own (keep it over calls:
+                making it costs a millisecond).
             temperature: joint temperatures [n] or [samples, n], degC; None if unknown.
             std: whether to work out the sensitivities that standard deviations need.
         """
         if dynamics is None:
-            dynamics = self.dynamics(robot=robot, setup=setup)
+            dynamics = self.dynamics()
         link = dynamics.inverse_dynamics(q, qd, qdd)
         return self.from_link_torque(
             link, qd, qdd, temperature=temperature, direction=self.direction(q, qd), std=std

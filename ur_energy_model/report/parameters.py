@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from ur_energy_model.energy.meter import CONFIDENCE
-from ur_energy_model.model.energy_model import EnergyModel, JointModel
+from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction.law import PARAMETER_UNITS
 from ur_energy_model.model.friction.terms import OperatingPoint
+from ur_energy_model.model.joint_model import JointModel
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.report.charts import (
     Interval,

@@ -21,6 +21,7 @@ from ur_energy_model.experiment.runnable import RepeatedMotion, Runnable
 from ur_energy_model.identification.dynamics.base_parameter_bags import identify_base_parameters
 from ur_energy_model.identification.payload.payload_bags import payload_difference
 from ur_energy_model.identification.pipeline import Identification, identify
+from ur_energy_model.model.file.model_file import save_model
 from ur_energy_model.trajectory.motions import Sinusoids
 from ur_energy_model.trajectory.planner import Planner
 from ur_energy_model.typing import Array
@@ -52,7 +53,7 @@ def s0(session: ProtocolRun, published: Mapping[str, Any]) -> Outcome:
     found = identify(
         bags[:1], session.robot, validate=bags[1:], friction="power_flow", progress=session.progress
     )
-    found.model.save(session.folder / "model.yaml")
+    save_model(found.model, session.folder / "model.yaml")
     energies = estimate(found.model, bags[1])
     burned = energies.supply - energies.electrical.sum() - energies.driver - energies.standby
     if burned > _MUCH_BURNED * energies.supply:
@@ -123,7 +124,7 @@ def s1(session: ProtocolRun, published: Mapping[str, Any]) -> Outcome:
         friction="coulomb_viscous",
         progress=session.progress,
     )
-    found.model.save(session.folder / "model.yaml")
+    save_model(found.model, session.folder / "model.yaml")
     session.warnings += base.warnings
     rows = [
         Row("condition number, designed", published["condition_number"], design.condition_number),
@@ -151,7 +152,7 @@ def s2(session: ProtocolRun, published: Mapping[str, Any]) -> Outcome:
         found = identify(
             bags[:1], session.robot, validate=bags[1:], power_model=kind, progress=session.progress
         )
-        found.model.save(session.folder / f"model_{kind}.yaml")
+        save_model(found.model, session.folder / f"model_{kind}.yaml")
         for part, metrics in (("train", found.fit[0]), ("test", found.validation[0])):
             power = metrics.power or {}
             here = [power.get(key) for key in ("rmse", "rmse_percent", "r2")]
@@ -181,7 +182,7 @@ def s4(session: ProtocolRun, published: Mapping[str, Any]) -> Outcome:
         [fitted], session.robot, validate=[general], progress=session.progress
     )
     found = identify([fitted], session.robot, validate=[general], progress=session.progress)
-    found.model.save(session.folder / "model.yaml")
+    save_model(found.model, session.folder / "model.yaml")
     session.warnings += base.warnings
     verification = base.verification
     parameters = base.parameters

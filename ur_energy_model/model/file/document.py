@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from ur_energy_model.model.energy_model import EnergyModel, JointModel
+from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction.law import PARAMETER_UNITS, SHAPE_UNITS
+from ur_energy_model.model.joint_model import JointModel
 from ur_energy_model.model.link_tensors import LinkTensors
 from ur_energy_model.model.payload_calibration import PayloadCalibration
 from ur_energy_model.plain import plain
