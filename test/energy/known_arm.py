@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ur_energy_model.model.drive import BusModel
+from ur_energy_model.model.bus_model import BusModel
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction.law import LAWS, Friction
 from ur_energy_model.model.joint_model import JointModel

@@ -16,14 +16,14 @@ from test.energy.known_arm import changed, packets
 from test.identification.exact_arm import write_bag
 from ur_energy_model.energy.live.estimator import LIVE_FIELDS, LiveEstimator
 from ur_energy_model.energy.recorded import estimate
-from ur_energy_model.model.drive import BusModel
+from ur_energy_model.model.bus_model import BusModel
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.file.model_file import load_model, save_model
 from ur_energy_model.model.friction.law import LAWS, Friction
 from ur_energy_model.model.joint_model import JointModel
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.setup import Setup
-from ur_energy_model.report.powers import powers_of
+from ur_energy_model.report.recording_powers import powers_of
 from ur_energy_model.report.shift import read_shift
 from ur_energy_model.simulation.arm import commands as cmd
 from ur_energy_model.simulation.arm.parameters import ArmParameters

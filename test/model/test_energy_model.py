@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from ur_energy_model.errors import ModelFileError
+from ur_energy_model.model.bus_model import BusModel
 from ur_energy_model.model.current_errors import PREDICTION_ERROR
-from ur_energy_model.model.drive import BusModel
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.file.model_file import load_model, save_model

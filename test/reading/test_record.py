@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from ur_energy_model.errors import InputError, ModelFileError
-from ur_energy_model.reading.record import (
+from ur_energy_model.reading.readers import (
     Quantity,
-    Record,
     array,
     choice,
     list_of,
@@ -20,7 +19,8 @@ from ur_energy_model.reading.record import (
     unique,
     whole,
 )
-from ur_energy_model.reading.tree import Origin, YamlTree
+from ur_energy_model.reading.record import Record
+from ur_energy_model.reading.yaml_tree import Origin, YamlTree
 
 MASS = Quantity("kg", 0, 100)
 RATIO = Quantity("1", 0.5, 1000, positive=True)

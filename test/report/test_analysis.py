@@ -12,7 +12,7 @@ from ur_energy_model.energy.meter import integrate
 from ur_energy_model.errors import MissingFieldError
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.report.analysis import FOCUS_SECONDS, analyse
-from ur_energy_model.report.powers import powers_of
+from ur_energy_model.report.recording_powers import powers_of
 from ur_energy_model.telemetry.samples import Telemetry, find_gaps
 
 

@@ -12,9 +12,10 @@ import pytest
 from test.report.conftest import MakeBag, explained_recording
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.report.analysis import Analysis, analyse
-from ur_energy_model.report.figures import save, save_figures
-from ur_energy_model.report.gallery import path_chart, recording_charts
-from ur_energy_model.report.power_gallery import energy_split_chart, stack_chart
+from ur_energy_model.report.charts.motion import path_chart
+from ur_energy_model.report.charts.power import energy_split_chart, stack_chart
+from ur_energy_model.report.charts.recording import recording_charts
+from ur_energy_model.report.figures.figures import save, save_figures
 from ur_energy_model.telemetry.samples import Telemetry
 
 PAPER_FIGURES = {

@@ -68,10 +68,10 @@ def run(options: argparse.Namespace) -> int:
     """Make the report."""
     from ur_energy_model.files import write_text
     from ur_energy_model.model.file.model_file import load_model
-    from ur_energy_model.report.layout import page_of
-    from ur_energy_model.report.page import render
+    from ur_energy_model.report.page.html import render
+    from ur_energy_model.report.page.layout import page_of
     from ur_energy_model.report.report import make_report
-    from ur_energy_model.report.shift_view import Tariff
+    from ur_energy_model.report.tariff import Tariff
 
     tariff = Tariff(options.tariff, options.currency, options.co2, options.supply_efficiency)
     model, payload = load_model(options.model), payload_given(options.payload)
@@ -124,8 +124,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _figures(report: Any, options: argparse.Namespace) -> list[Path]:
-    from ur_energy_model.report.figures import save
-    from ur_energy_model.report.gallery import recording_charts
+    from ur_energy_model.report.charts.recording import recording_charts
+    from ur_energy_model.report.figures.figures import save
 
     out: list[Path] = []
     for bag in report.bags:

@@ -18,9 +18,9 @@ from ur_energy_model.identification.evaluation.evaluation import evaluate
 from ur_energy_model.identification.evaluation.metrics import Metrics
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.plain import plain
-from ur_energy_model.report.figures import save_figures
-from ur_energy_model.report.layout import page_of
-from ur_energy_model.report.page import render
+from ur_energy_model.report.figures.figures import save_figures
+from ur_energy_model.report.page.html import render
+from ur_energy_model.report.page.layout import page_of
 from ur_energy_model.report.report import make_report
 from ur_energy_model.telemetry.bag.source import read_bag
 

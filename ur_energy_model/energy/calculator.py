@@ -26,7 +26,7 @@ from ur_energy_model.energy.rated_limits import rated_limits
 from ur_energy_model.energy.session.anchor_credit import AnchorCredit
 from ur_energy_model.energy.session.standby import Standby, StandbyTracker
 from ur_energy_model.errors import MissingFieldError, WrongRobotError
-from ur_energy_model.model.drive import Prediction
+from ur_energy_model.model.drive_powers import Prediction
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription

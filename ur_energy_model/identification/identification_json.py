@@ -10,9 +10,9 @@ import numpy as np
 from ur_energy_model.identification.friction.joint_fit import JointFit
 from ur_energy_model.identification.payload.payload_check import PayloadCheck
 from ur_energy_model.identification.pipeline import Identification
-from ur_energy_model.model.drive import motor_constant
+from ur_energy_model.model.drives import motor_constant
 from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.model.friction.bank import straight_line
+from ur_energy_model.model.friction.coulomb_viscous_fit import straight_line
 from ur_energy_model.model.friction.curve import friction_curve
 from ur_energy_model.model.joint_model import JointModel
 from ur_energy_model.model.robots import RobotDescription
@@ -79,7 +79,7 @@ def _tensors_json(model: EnergyModel) -> dict[str, Any] | None:
 
 
 def _robot_file(robot: RobotDescription, j: int) -> dict[str, float]:
-    """What was believed of a drive beforehand; S0's assumptions are in model/drive.py."""
+    """What was believed of a drive beforehand; S0's assumptions are in model/drives.py."""
     return {
         "reflected_inertia": float(robot.reflected_inertia[j]),
         "torque_constant": float(robot.torque_constant[j]),

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ur_energy_model.model.friction.bank import STILL_SPEED, FrictionBank
+from ur_energy_model.model.friction.bank import FrictionBank
+from ur_energy_model.model.friction.presliding import STILL_SPEED
 from ur_energy_model.model.joint_model import JointModel
 from ur_energy_model.model.sessions import Session, scaled_parameters
 from ur_energy_model.typing import Array

@@ -19,10 +19,13 @@ from typing import Any
 
 import numpy as np
 
+from ur_energy_model.model.bus_model import BusModel
 from ur_energy_model.model.current_errors import CurrentErrors
-from ur_energy_model.model.drive import BusModel, Drives, Prediction
+from ur_energy_model.model.drive_powers import Prediction
+from ur_energy_model.model.drives import Drives
 from ur_energy_model.model.dynamics import ArmDynamics
-from ur_energy_model.model.friction.bank import FrictionBank, presliding
+from ur_energy_model.model.friction.bank import FrictionBank
+from ur_energy_model.model.friction.presliding import presliding
 from ur_energy_model.model.friction.terms import SMOOTHING
 from ur_energy_model.model.joint_model import JointModel
 from ur_energy_model.model.link_tensors import LinkTensors

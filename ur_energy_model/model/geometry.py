@@ -16,7 +16,7 @@ import coal
 import numpy as np
 import pinocchio as pin
 
-from ur_energy_model.model.bodies import TABLE, Capsule, Wall, load_capsules
+from ur_energy_model.model.capsules import TABLE, Capsule, Wall, load_capsules
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.typing import Array

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ur_energy_model.reading.record import Quantity, array
-from ur_energy_model.reading.tree import YamlTree
+from ur_energy_model.reading.readers import Quantity, array
+from ur_energy_model.reading.yaml_tree import YamlTree
 from ur_energy_model.typing import Array
 
 RATE = Quantity("Hz", 0, 20_000, positive=True)

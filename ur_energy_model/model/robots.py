@@ -12,8 +12,9 @@ from scipy.spatial.transform import Rotation
 from ur_energy_model.errors import RobotFileError
 from ur_energy_model.model import ranges
 from ur_energy_model.model.urdf_import import robot_content
-from ur_energy_model.reading.record import Quantity, Record, array, choice, text, unique
-from ur_energy_model.reading.tree import Origin, YamlTree
+from ur_energy_model.reading.readers import Quantity, array, choice, text, unique
+from ur_energy_model.reading.record import Record
+from ur_energy_model.reading.yaml_tree import Origin, YamlTree
 from ur_energy_model.resources import config_file
 from ur_energy_model.typing import Array, Mask
 

@@ -18,9 +18,9 @@ from scipy.spatial.transform import Rotation
 
 from ur_energy_model.errors import RobotFileError
 from ur_energy_model.model import ranges
-from ur_energy_model.reading.record import Quantity
-from ur_energy_model.reading.source import ReadingLimits, UnreadableError, read_bytes
-from ur_energy_model.reading.tree import shown
+from ur_energy_model.reading.readers import Quantity
+from ur_energy_model.reading.yaml_nodes import ReadingLimits, UnreadableError, read_bytes
+from ur_energy_model.reading.yaml_tree import shown
 from ur_energy_model.typing import Array
 
 _MOVING = ("revolute", "continuous")

@@ -8,21 +8,18 @@ refused with the known key most like it, so that no slip of the pen goes unnotic
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from types import TracebackType
-from typing import Any, TypeVar
-
-import numpy as np
+from typing import TypeVar
 
 from ur_energy_model.errors import InputError
-from ur_energy_model.reading.tree import YamlTree, shown
-from ur_energy_model.typing import Array
+from ur_energy_model.reading.yaml_tree import YamlTree, shown
 
 T = TypeVar("T")
 D = TypeVar("D")
 Reader = Callable[[YamlTree], T]
+"""What reads a value from a place of a file."""
 
 _MOST_NAMED = 30
 """Keys that a message lists at most."""
@@ -115,136 +112,3 @@ class Record:
         return self._tree.origin.refusal(
             f"unknown key '{shown(name)}' ({hint})", child.key_line, child.key
         )
-
-
-@dataclass(frozen=True)
-class Quantity:
-    """Values that a physical quantity can have.
-
-    Attributes:
-        unit: SI, as messages and model files spell it.
-        low, high: of what is possible at all.
-        positive: whether zero is impossible.
-    """
-
-    unit: str
-    low: float
-    high: float
-    positive: bool = False
-
-    def __call__(self, tree: YamlTree) -> float:
-        """Read a number in this range."""
-        value = tree.number()
-        self.check(tree, value)
-        return value
-
-    def check(self, tree: YamlTree, value: float, low: float | None = None) -> None:
-        """Refuse a value out of range; `low` stands in for the lower end."""
-        low = self.low if low is None else low
-        if self.positive and value <= 0:
-            raise tree.refuse(f"{value:g} must be positive")
-        if self.low == 0 and value < low:
-            raise tree.refuse(f"{value:g} must not be negative")
-        if not low <= value <= self.high:
-            unit = "" if self.unit == "1" else f" {self.unit}"
-            raise tree.refuse(
-                f"{value:g}{unit} cannot be, expected {self.low:g} to {self.high:g}{unit}"
-            )
-
-
-def text(tree: YamlTree) -> str:
-    """Text that is not empty."""
-    value = tree.text()
-    if not value.strip():
-        raise tree.refuse("must not be empty")
-    return value
-
-
-def choice(names: Iterable[str]) -> Reader[str]:
-    """One of these words."""
-    known = tuple(names)
-
-    def read(tree: YamlTree) -> str:
-        value = tree.text()
-        if value in known:
-            return value
-        raise tree.refuse(f"'{shown(value)}' must be one of {listed(value, known)}")
-
-    return read
-
-
-def listed(name: str, known: Sequence[str]) -> str:
-    """Known words, and the one most like a wrong one."""
-    like = get_close_matches(name, known, n=1)
-    return ", ".join(known) + (f" (did you mean '{like[0]}'?)" if like else "")
-
-
-def whole(low: int, high: int) -> Reader[int]:
-    """A whole number in this range."""
-
-    def read(tree: YamlTree) -> int:
-        value = tree.integer()
-        if not low <= value <= high:
-            raise tree.refuse(f"{value} must be {low} to {high}")
-        return value
-
-    return read
-
-
-def list_of(reader: Reader[T], length: int | None = None) -> Reader[list[T]]:
-    """A list that is not empty, of this length where one is given."""
-
-    def read(tree: YamlTree) -> list[T]:
-        items = tree.items(length)
-        if not items:
-            raise tree.refuse("must not be empty")
-        return [reader(item) for item in items]
-
-    return read
-
-
-def array(quantity: Reader[float], *shape: int, unknown: bool = False) -> Reader[Array]:
-    """Array of this shape; with `unknown`, null entries are NaN."""
-
-    def nested(tree: YamlTree, left: Sequence[int]) -> Any:
-        if unknown and tree.is_null:
-            return np.full(left, np.nan)
-        if not left:
-            return quantity(tree)
-        return [nested(item, left[1:]) for item in tree.items(left[0])]
-
-    def read(tree: YamlTree) -> Array:
-        return np.array(nested(tree, shape), dtype=float).reshape(shape)
-
-    return read
-
-
-def unique(tree: YamlTree) -> list[str]:
-    """Names, each of them once."""
-    names: list[str] = []
-    for item in tree.items():
-        name = text(item)
-        if name in names:
-            raise item.refuse(f"'{shown(name)}' stands twice")
-        names.append(name)
-    if not names:
-        raise tree.refuse("must be a list of names")
-    return names
-
-
-def table(
-    readers: Mapping[str, Reader[Any]], optional: Mapping[str, Reader[Any]] | None = None
-) -> Reader[dict[str, Any]]:
-    """A mapping with these keys, and perhaps the optional ones, as a dict."""
-
-    def read(tree: YamlTree) -> dict[str, Any]:
-        with Record(tree) as keys:
-            keys.expect(readers)
-            out = {name: reader(keys[name]) for name, reader in readers.items()}
-            for name, reader in (optional or {}).items():
-                child = keys.get(name)
-                if child is not None:
-                    out[name] = reader(child)
-        return out
-
-    return read

@@ -25,7 +25,7 @@ from ur_energy_model.identification.evaluation.session_anchor import anchored_fr
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.setup import Payload
-from ur_energy_model.report.powers import Breaks, Powers, breaks_of, powers_of
+from ur_energy_model.report.recording_powers import Breaks, Powers, breaks_of, powers_of
 from ur_energy_model.telemetry.bag.source import iterate_bag
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, concatenate
 from ur_energy_model.typing import Array, Mask

@@ -22,8 +22,9 @@ from scipy.linalg import block_diag, null_space
 
 from ur_energy_model.errors import TrajectoryFileError
 from ur_energy_model.files import write_text
-from ur_energy_model.reading.record import Quantity, Record, array, list_of, text, whole
-from ur_energy_model.reading.tree import YamlTree
+from ur_energy_model.reading.readers import Quantity, array, list_of, text, whole
+from ur_energy_model.reading.record import Record
+from ur_energy_model.reading.yaml_tree import YamlTree
 from ur_energy_model.typing import Array
 
 SCHEMA = 1

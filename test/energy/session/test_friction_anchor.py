@@ -14,7 +14,7 @@ from ur_energy_model.energy.session.friction_anchor import (
     MeasuredMotion,
     anchor_friction,
 )
-from ur_energy_model.model.drive import BusModel
+from ur_energy_model.model.bus_model import BusModel
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction.law import LAWS, Friction
 from ur_energy_model.model.joint_model import JointModel

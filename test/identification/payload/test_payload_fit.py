@@ -11,7 +11,7 @@ import pytest
 from ur_energy_model.errors import IdentificationError, InputError
 from ur_energy_model.identification.payload.payload_fit import PayloadFit, with_torque_constants
 from ur_energy_model.identification.regression.signals import NarrowFilter, motions
-from ur_energy_model.model.drive import BusModel
+from ur_energy_model.model.bus_model import BusModel
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction.law import LAWS, Friction
 from ur_energy_model.model.joint_model import JointModel

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ur_energy_model.model.friction.bank import RETAINED, FrictionBank, presliding, straight_line
+from ur_energy_model.model.friction.bank import FrictionBank
+from ur_energy_model.model.friction.coulomb_viscous_fit import straight_line
 from ur_energy_model.model.friction.law import (
     LAWS,
     PARAMETER_UNITS,
@@ -13,6 +14,7 @@ from ur_energy_model.model.friction.law import (
     Friction,
     FrictionLaw,
 )
+from ur_energy_model.model.friction.presliding import RETAINED, presliding
 from ur_energy_model.model.friction.terms import OperatingPoint, temperature_factor
 
 SPEED = np.array([-2.0, -0.5, -0.02, 0.02, 0.5, 2.0])

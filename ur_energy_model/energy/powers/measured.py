@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from ur_energy_model.energy.powers.alignment import SpeedAlignment, rate_of_change
-from ur_energy_model.model.drive import Prediction
+from ur_energy_model.model.drive_powers import Prediction
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.typing import Array
 

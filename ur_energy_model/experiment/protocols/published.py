@@ -7,8 +7,9 @@ from typing import Any
 
 from ur_energy_model.errors import InputError
 from ur_energy_model.model import ranges
-from ur_energy_model.reading.record import Quantity, Reader, Record, list_of, table, text
-from ur_energy_model.reading.tree import YamlTree
+from ur_energy_model.reading.readers import Quantity, list_of, table, text
+from ur_energy_model.reading.record import Reader, Record
+from ur_energy_model.reading.yaml_tree import YamlTree
 from ur_energy_model.resources import config_file
 
 SCHEMA = 1

@@ -13,7 +13,7 @@ import numpy as np
 
 from ur_energy_model.identification.regression.signals import FilteredMotion, NarrowFilter
 from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.model.friction.bank import STILL_SPEED, presliding
+from ur_energy_model.model.friction.presliding import STILL_SPEED, presliding
 from ur_energy_model.model.friction.terms import SMOOTHING
 from ur_energy_model.typing import Array
 

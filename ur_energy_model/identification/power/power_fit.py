@@ -18,7 +18,7 @@ from ur_energy_model.identification.regression.blocked_gram import (
     cross_validate,
     solve,
 )
-from ur_energy_model.model.drive import BusModel
+from ur_energy_model.model.bus_model import BusModel
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.telemetry.modes import BRAKES_RELEASED, ROBOT_MODES
 from ur_energy_model.telemetry.samples import Telemetry

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from ur_energy_model.model.ranges import VARIANCE
-from ur_energy_model.reading.record import Quantity, Reader, Record, array
-from ur_energy_model.reading.source import Scalar
-from ur_energy_model.reading.tree import YamlTree, shown
+from ur_energy_model.reading.readers import Quantity, array
+from ur_energy_model.reading.record import Reader, Record
+from ur_energy_model.reading.yaml_nodes import Scalar
+from ur_energy_model.reading.yaml_tree import YamlTree, shown
 from ur_energy_model.typing import Array
 
 CHANCE = 5.0

@@ -18,8 +18,8 @@ from ur_energy_model.model import ranges
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.file.document import KIND, SCHEMA, document
 from ur_energy_model.model.file.estimates import with_unit
-from ur_energy_model.model.file.joints import read_joint
-from ur_energy_model.model.file.sections import (
+from ur_energy_model.model.file.joint_reader import read_joint
+from ur_energy_model.model.file.section_readers import (
     link_tensors,
     payload_calibration,
     read_bus,
@@ -27,8 +27,9 @@ from ur_energy_model.model.file.sections import (
     sessions,
 )
 from ur_energy_model.model.sessions import SessionSpread
-from ur_energy_model.reading.record import Record, text
-from ur_energy_model.reading.tree import YamlTree
+from ur_energy_model.reading.readers import text
+from ur_energy_model.reading.record import Record
+from ur_energy_model.reading.yaml_tree import YamlTree
 
 _REMEDY = "mend the line or identify again with ur_energy identify"
 _HEADER = """\

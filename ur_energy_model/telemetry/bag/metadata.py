@@ -14,9 +14,10 @@ import yaml
 from ur_energy_model import __version__
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.files import new_file
-from ur_energy_model.reading.record import Record, whole
-from ur_energy_model.reading.source import ReadingLimits
-from ur_energy_model.reading.tree import YamlTree, shown
+from ur_energy_model.reading.readers import whole
+from ur_energy_model.reading.record import Record
+from ur_energy_model.reading.yaml_nodes import ReadingLimits
+from ur_energy_model.reading.yaml_tree import YamlTree, shown
 from ur_energy_model.telemetry.samples import Gap, RecordingInfo
 
 FILE_NAME = "metadata.yaml"

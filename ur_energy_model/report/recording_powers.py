@@ -24,7 +24,6 @@ from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.typing import Array
 
 Breaks = NDArray[np.int_]
-
 CHUNK = 20_000
 """Samples worked on at a time; bounds the memory of the sensitivities."""
 

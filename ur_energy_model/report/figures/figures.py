@@ -14,15 +14,12 @@ from matplotlib import rc_context
 from matplotlib.figure import Figure
 
 from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.report import category_painters, gallery, painters
 from ur_energy_model.report.analysis import analyse
-from ur_energy_model.report.charts import (
-    BarChart,
-    BoxChart,
-    Chart,
-    IntervalChart,
-    LineChart,
-)
+from ur_energy_model.report.charts.chart import BarChart, BoxChart, Chart, IntervalChart, LineChart
+from ur_energy_model.report.charts.recording import recording_charts
+from ur_energy_model.report.figures.category_painters import bar_figure, box_figure, interval_figure
+from ur_energy_model.report.figures.line_painter import line_figure
+from ur_energy_model.report.figures.sheet import style
 from ur_energy_model.report.palette import THEMES, Theme, ThemeName
 from ur_energy_model.typing import Array
 
@@ -55,7 +52,7 @@ def save_figures(
         UrEnergyError: input that cannot be used, with place and remedy.
     """
     analysis = analyse(model, bag)
-    charts = gallery.recording_charts(analysis, true_energy=true_energy(truth))
+    charts = recording_charts(analysis, true_energy=true_energy(truth))
     return [path for chart in charts for path in save(chart, folder, formats=formats, theme=theme)]
 
 
@@ -79,7 +76,7 @@ def save(
     folder.mkdir(parents=True, exist_ok=True)
     figure = draw(chart, theme=theme)
     paths = [folder / f"{name or chart.key}.{kind}" for kind in formats]
-    with rc_context(painters.style(THEMES[theme])):
+    with rc_context(style(THEMES[theme])):
         for path in paths:
             figure.savefig(path, dpi=_DPI, metadata=_metadata(path))
     return paths
@@ -88,7 +85,7 @@ def save(
 def draw(chart: Chart, *, theme: ThemeName = "light") -> Figure:
     """A matplotlib figure of a chart."""
     colours = THEMES[theme]
-    with rc_context(painters.style(colours)):
+    with rc_context(style(colours)):
         return _PAINTERS[type(chart)](chart, colours)
 
 
@@ -98,8 +95,8 @@ def _metadata(path: Path) -> dict[str, Any]:
 
 
 _PAINTERS: dict[type[Any], Callable[[Any, Theme], Figure]] = {
-    LineChart: painters.line_figure,
-    BoxChart: category_painters.box_figure,
-    BarChart: category_painters.bar_figure,
-    IntervalChart: category_painters.interval_figure,
+    LineChart: line_figure,
+    BoxChart: box_figure,
+    BarChart: bar_figure,
+    IntervalChart: interval_figure,
 }

@@ -9,8 +9,9 @@ import numpy as np
 
 from ur_energy_model.errors import RobotFileError
 from ur_energy_model.model.ranges import LENGTH
-from ur_energy_model.reading.record import Quantity, Record, array, list_of, table, whole
-from ur_energy_model.reading.tree import YamlTree, shown
+from ur_energy_model.reading.readers import Quantity, array, list_of, table, whole
+from ur_energy_model.reading.record import Record
+from ur_energy_model.reading.yaml_tree import YamlTree, shown
 from ur_energy_model.resources import config_file
 from ur_energy_model.typing import Array
 

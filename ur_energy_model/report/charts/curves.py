@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ur_energy_model.report.charts import Line, Role
-from ur_energy_model.report.decimate import break_at
-from ur_energy_model.report.powers import Breaks
+from ur_energy_model.report.charts.chart import Line, Role
+from ur_energy_model.report.charts.gaps import break_at
+from ur_energy_model.report.recording_powers import Breaks
 from ur_energy_model.typing import Array
 
 S0 = "Clochiatti et al. 2024"

@@ -13,8 +13,9 @@ from ur_energy_model.model.friction.law import (
     FrictionLaw,
 )
 from ur_energy_model.model.joint_model import JointModel
-from ur_energy_model.reading.record import Quantity, Record, choice
-from ur_energy_model.reading.tree import YamlTree
+from ur_energy_model.reading.readers import Quantity, choice
+from ur_energy_model.reading.record import Record
+from ur_energy_model.reading.yaml_tree import YamlTree
 
 _QUANTITIES: dict[str, Quantity] = {
     "gear_ratio": ranges.GEAR_RATIO,

@@ -10,8 +10,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
-from ur_energy_model.report.charts import BarChart, BoxChart, IntervalChart
-from ur_energy_model.report.painters import sheet
+from ur_energy_model.report.charts.chart import BarChart, BoxChart, IntervalChart
+from ur_energy_model.report.figures.sheet import sheet
 from ur_energy_model.report.palette import Theme
 from ur_energy_model.typing import Array
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ur_energy_model.report.charts import (
+from ur_energy_model.report.charts.chart import (
     BarChart,
     Bars,
     BoxChart,
@@ -24,7 +24,7 @@ from ur_energy_model.report.charts import (
     LineChart,
     Panel,
 )
-from ur_energy_model.report.decimate import decimate_with_focus
+from ur_energy_model.report.charts.decimation import decimate_with_focus
 from ur_energy_model.typing import Array
 
 BUDGET = 3_000_000

@@ -10,14 +10,43 @@ from ur_energy_model.identification.dynamics.base_parameters import snapped_to_a
 from ur_energy_model.identification.dynamics.regrouping import FullRegressor, regroup
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription, load_robot
-from ur_energy_model.report import gallery, power_gallery, tables
 from ur_energy_model.report.analysis import DRAWN_SECONDS, Analysis
-from ur_energy_model.report.charts import Chart, Item, Section, Table
-from ur_energy_model.report.curves import short_name
-from ur_energy_model.report.page import Page, Tile
-from ur_energy_model.report.parameters import interval_chart, singular_value_charts, warmth_chart
+from ur_energy_model.report.charts.chart import Chart
+from ur_energy_model.report.charts.curves import short_name
+from ur_energy_model.report.charts.motion import motion_chart, path_chart, temperature_chart
+from ur_energy_model.report.charts.parameters import (
+    interval_chart,
+    singular_value_charts,
+    warmth_chart,
+)
+from ur_energy_model.report.charts.power import (
+    bus_chart,
+    energy_chart,
+    energy_split_chart,
+    power_chart,
+    stack_chart,
+)
+from ur_energy_model.report.charts.shift import shift_charts
+from ur_energy_model.report.charts.torque_and_current import (
+    current_chart,
+    current_error_chart,
+    friction_chart,
+    torque_chart,
+    torque_error_chart,
+)
+from ur_energy_model.report.page.page import Item, Page, Section, Tile
 from ur_energy_model.report.report import BagReport, Report
-from ur_energy_model.report.shift_view import cycle_table, shift_charts, shift_table
+from ur_energy_model.report.tables.energy import energy_table
+from ur_energy_model.report.tables.errors import error_table, power_table
+from ur_energy_model.report.tables.parameters import (
+    drives_table,
+    friction_choice_table,
+    friction_table,
+    inertia_table,
+    provenance_table,
+)
+from ur_energy_model.report.tables.shift import cycle_table, shift_table
+from ur_energy_model.report.tables.table import Table
 
 
 def page_of(report: Report) -> Page:
@@ -34,7 +63,7 @@ def page_of(report: Report) -> Page:
         tiles=_tiles(report),
         joint_names=tuple(joint.name for joint in model.joints),
         recordings=labels,
-        sections=tuple(section for section in _sections(report) if section.content),
+        sections=tuple(section for section in _sections(report) if section.items),
     )
 
 
@@ -51,13 +80,13 @@ def _sections(report: Report) -> Iterable[Section]:
         "Energy",
         f"Curves show the first {DRAWN_SECONDS / 60:.0f} minutes." if cut else "",
         (
-            *_each(analyses, power_gallery.stack_chart),
-            *_each(analyses, power_gallery.energy_split_chart),
-            *_tables(bags, lambda b: tables.energy_table(b.energy, b.label)),
-            *_each(analyses, power_gallery.bus_chart),
-            *_all(tables.power_table(metrics, labels)),
-            *_each(analyses, power_gallery.power_chart),
-            *_each(analyses, power_gallery.energy_chart),
+            *_each(analyses, stack_chart),
+            *_each(analyses, energy_split_chart),
+            *_tables(bags, lambda b: energy_table(b.energy, b.label)),
+            *_each(analyses, bus_chart),
+            *_all(power_table(metrics, labels)),
+            *_each(analyses, power_chart),
+            *_each(analyses, energy_chart),
         ),
     )
     yield _shift_section(report)
@@ -66,12 +95,12 @@ def _sections(report: Report) -> Iterable[Section]:
         "Torque and inertia",
         "How well the rigid-body model and the motors' inertia give the controller's own torque.",
         (
-            *_each(analyses, gallery.torque_chart),
+            *_each(analyses, torque_chart),
             *_all(
-                gallery.torque_error_chart(analyses),
+                torque_error_chart(analyses),
             ),
-            *_tables(bags, lambda b: tables.error_table("torque", b.metrics, names, b.label)),
-            *_all(tables.inertia_table(model)),
+            *_tables(bags, lambda b: error_table("torque", b.metrics, names, b.label)),
+            *_all(inertia_table(model)),
         ),
     )
     yield Section(
@@ -79,15 +108,15 @@ def _sections(report: Report) -> Iterable[Section]:
         "Current and friction",
         "How well torque constants and friction give the measured motor currents.",
         (
-            *_each(analyses, gallery.current_chart),
+            *_each(analyses, current_chart),
             *_all(
-                gallery.current_error_chart(analyses),
+                current_error_chart(analyses),
             ),
-            *_tables(bags, lambda b: tables.error_table("current", b.metrics, names, b.label)),
-            *_all(tables.friction_table(model), tables.friction_choice_table(model)),
-            *_each(analyses, gallery.friction_chart),
+            *_tables(bags, lambda b: error_table("current", b.metrics, names, b.label)),
+            *_all(friction_table(model), friction_choice_table(model)),
+            *_each(analyses, friction_chart),
             *_all(warmth_chart(model)),
-            *_each(analyses, gallery.temperature_chart),
+            *_each(analyses, temperature_chart),
         ),
     )
     yield Section(
@@ -96,7 +125,7 @@ def _sections(report: Report) -> Iterable[Section]:
         "",
         _all(
             interval_chart(model, robot),
-            tables.drives_table(model),
+            drives_table(model),
             *_singular_values(model, robot),
         ),
     )
@@ -104,9 +133,9 @@ def _sections(report: Report) -> Iterable[Section]:
         "motion",
         "The motion",
         "",
-        (*_each(analyses, gallery.motion_chart), *_each(analyses, gallery.path_chart)),
+        (*_each(analyses, motion_chart), *_each(analyses, path_chart)),
     )
-    yield Section("provenance", "Provenance", "", _all(tables.provenance_table(model)))
+    yield Section("provenance", "Provenance", "", _all(provenance_table(model)))
 
 
 def _shift_section(report: Report) -> Section:

@@ -10,59 +10,29 @@ import base64
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
 from math import floor, isfinite, log10
 
 from ur_energy_model import __version__
-from ur_energy_model.report.charts import Chart, Section, Table
-from ur_energy_model.report.curves import short_name
-from ur_energy_model.report.encode import ChartEncoder
+from ur_energy_model.report.charts.chart import Chart
+from ur_energy_model.report.charts.curves import short_name
+from ur_energy_model.report.page.chart_encoder import ChartEncoder
+from ur_energy_model.report.page.page import Page, Section, Tile
 from ur_energy_model.report.palette import stylesheet
+from ur_energy_model.report.tables.table import Table
 from ur_energy_model.report.verdict import ModelVerdict
 
 SCRIPTS = ("scales.js", "charts.js", "page.js")
 
 
-@dataclass(frozen=True)
-class Tile:
-    """One key figure."""
-
-    value: str
-    text: str
-
-
-@dataclass(frozen=True)
-class Page:
-    """Everything a report says.
-
-    Attributes:
-        title: heading and window title.
-        subtitle: a line below it.
-        verdict: on top; None leaves it out.
-        tiles: key figures.
-        joint_names: of the arm.
-        recordings: their labels; charts that belong to one name it by `Section.recordings`.
-        sections: chapters.
-    """
-
-    title: str
-    subtitle: str
-    verdict: ModelVerdict | None
-    tiles: tuple[Tile, ...]
-    joint_names: tuple[str, ...]
-    recordings: tuple[str, ...]
-    sections: tuple[Section, ...]
-
-
 def render(page: Page) -> str:
     """The page as HTML."""
     charts = [
-        (f"{section.key}-{number}", item.chart, item.recording)
+        (f"{section.key}-{number}", item.content, item.recording)
         for section in page.sections
-        for number, item in enumerate(section.content)
-        if isinstance(item.chart, Chart)
+        for number, item in enumerate(section.items)
+        if isinstance(item.content, Chart)
     ]
     encoder = ChartEncoder(chart for _, chart, _ in charts)
     data = {
@@ -166,10 +136,10 @@ def _tools(page: Page) -> str:
 def _section(section: Section, page: Page) -> str:
     text = f"<p>{escape(section.text)}</p>" if section.text else ""
     parts = [
-        _table(item.chart, item.recording)
-        if isinstance(item.chart, Table)
-        else _figure(f"{section.key}-{number}", item.chart, item.recording, page.recordings)
-        for number, item in enumerate(section.content)
+        _table(item.content, item.recording)
+        if isinstance(item.content, Table)
+        else _figure(f"{section.key}-{number}", item.content, item.recording, page.recordings)
+        for number, item in enumerate(section.items)
     ]
     return (
         f'<section id="{escape(section.key)}"><h2>{escape(section.title)}</h2>{text}'

@@ -8,9 +8,9 @@ from __future__ import annotations
 import numpy as np
 
 from ur_energy_model.report.analysis import Analysis
-from ur_energy_model.report.charts import BarChart, Bars, Line, LineChart, Panel, Role
-from ur_energy_model.report.curves import S0, curve, joint_curves, short_name
-from ur_energy_model.report.decimate import break_at
+from ur_energy_model.report.charts.chart import BarChart, Bars, Line, LineChart, Panel, Role
+from ur_energy_model.report.charts.curves import S0, curve, joint_curves, short_name
+from ur_energy_model.report.charts.gaps import break_at
 from ur_energy_model.typing import Array
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from ur_energy_model.errors import InputError
-from ur_energy_model.reading.source import (
+from ur_energy_model.reading.yaml_nodes import (
     Entries,
     Items,
     Node,

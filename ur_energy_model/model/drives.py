@@ -11,12 +11,14 @@ and for the whole arm (Heredia et al., EcBot, eq. 13-21)
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
+from ur_energy_model.model.bus_model import BusModel
+from ur_energy_model.model.drive_powers import Prediction
 from ur_energy_model.typing import Array
 
 KT_OVER_KB = 0.89
@@ -30,89 +32,6 @@ def motor_constant(torque_constant: float, winding_resistance: float) -> float:
     if not winding_resistance > 0:
         return float("nan")
     return float(torque_constant / np.sqrt(winding_resistance))
-
-
-@dataclass(frozen=True)
-class BusModel:
-    """From motors to the supply.
-
-    Attributes:
-        kind: "physical" or "ecbot".
-        standby: power at standstill, brakes released [W].
-        driver: driver loss per ampere [n], W/A.
-        inductance: of the windings [n], H (EcBot's L I dI/dt; zero in the physical model).
-        storage: energy given back that the bus keeps for later [J] (supply.py).
-        floor: lowest power the supply can show [W]; it cannot take power back.
-        std: standard deviations of "standby" and, in common, "driver".
-        errors: independent parameter errors of one standard deviation each [k, 1 + 3 n]: changes
-            of standby, winding resistances, back-EMF constants and driver losses that go together.
-        mode_power: mean power in robot modes other than running, where recorded, by mode name [W].
-        residual: RMS of measured minus modelled power [W], NaN where no bus power was recorded.
-        source: "bus_power" or "prior".
-        reason: which terms entered, and why.
-    """
-
-    kind: str
-    standby: float
-    driver: Array
-    inductance: Array
-    storage: float = 0.0
-    floor: float = 0.0
-    std: Mapping[str, float] = field(default_factory=dict)
-    errors: Array = field(default_factory=lambda: np.zeros((0, 0)))
-    mode_power: Mapping[str, float] = field(default_factory=dict)
-    residual: float = float("nan")
-    source: str = "prior"
-    reason: str = ""
-
-
-@dataclass(frozen=True)
-class Prediction:
-    """Torques, currents and powers over samples; [samples, n] unless said.
-
-    Attributes:
-        motor_torque: motor side [N m].
-        current: [A].
-        mechanical_power: motor speed times motor torque, friction included [W].
-        copper_loss: [W].
-        friction_loss: the part of mechanical power that friction takes [W].
-        electrical_power: of the motors [W].
-        driver_power, standby_power: whole arm [samples], W.
-        demand: of the whole arm, negative where it gives back [samples], W.
-        total_power: at the supply, which takes nothing back [samples], W; `SupplyStore` says what
-            becomes of what it cannot take.
-        sensitivity: change of each electrical power per standard deviation of each independent
-            parameter error [samples, n, errors], W. The deviation of an energy is the norm over
-            the errors of the time integral of this; that of a power the norm of this itself.
-            No errors where it was not asked for.
-        total_sensitivity: the same for the total power [samples, all errors], W.
-        current_std: standard deviation of predicted currents, what single samples scatter by
-            included [samples, n], A; empty for measured currents or where not asked for.
-    """
-
-    motor_torque: Array
-    current: Array
-    mechanical_power: Array
-    copper_loss: Array
-    friction_loss: Array
-    electrical_power: Array
-    driver_power: Array
-    standby_power: Array
-    demand: Array
-    total_power: Array
-    sensitivity: Array
-    total_sensitivity: Array
-    current_std: Array = field(default_factory=lambda: np.zeros((0, 0)))
-
-    @property
-    def electrical_power_std(self) -> Array:
-        """Standard deviation of the electrical powers [samples, n], W."""
-        return np.asarray(np.linalg.norm(self.sensitivity, axis=-1))
-
-    @property
-    def total_power_std(self) -> Array:
-        """Standard deviation of the total power from the model's parameters [samples], W."""
-        return np.asarray(np.linalg.norm(self.total_sensitivity, axis=-1))
 
 
 @dataclass(frozen=True)

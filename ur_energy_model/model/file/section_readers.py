@@ -7,7 +7,7 @@ import re
 import numpy as np
 
 from ur_energy_model.model import ranges
-from ur_energy_model.model.drive import BusModel
+from ur_energy_model.model.bus_model import BusModel
 from ur_energy_model.model.file.estimates import (
     Estimates,
     check_unit,
@@ -21,8 +21,9 @@ from ur_energy_model.model.link_tensors import LinkTensors, is_possible
 from ur_energy_model.model.payload_calibration import LINK_PARAMETERS, PayloadCalibration
 from ur_energy_model.model.sessions import SessionSpread
 from ur_energy_model.model.setup import Payload, Setup
-from ur_energy_model.reading.record import Quantity, Reader, Record, array, choice, listed, whole
-from ur_energy_model.reading.tree import YamlTree, shown
+from ur_energy_model.reading.readers import Quantity, array, choice, listed, whole
+from ur_energy_model.reading.record import Reader, Record
+from ur_energy_model.reading.yaml_tree import YamlTree, shown
 from ur_energy_model.robot_modes import ROBOT_MODES
 from ur_energy_model.typing import Array
 

@@ -64,13 +64,3 @@ def _extreme(y: Array, edges: NDArray[np.int_], ufunc: np.ufunc) -> NDArray[np.i
     buckets = np.searchsorted(edges, matches, side="right") - 1
     _, first = np.unique(buckets, return_index=True)
     return np.asarray(matches[first])
-
-
-def break_at(time: Array, values: Array, places: NDArray[np.int_]) -> tuple[Array, Array]:
-    """Time and values [samples] with a hole before each index in `places` [gaps].
-
-    So no line is drawn across a gap.
-    """
-    if len(places) == 0:
-        return time, values
-    return np.insert(time, places, time[places]), np.insert(values, places, np.nan)

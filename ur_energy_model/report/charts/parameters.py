@@ -10,7 +10,7 @@ from ur_energy_model.model.friction.law import PARAMETER_UNITS
 from ur_energy_model.model.friction.terms import OperatingPoint
 from ur_energy_model.model.joint_model import JointModel
 from ur_energy_model.model.robots import RobotDescription
-from ur_energy_model.report.charts import (
+from ur_energy_model.report.charts.chart import (
     Interval,
     IntervalChart,
     IntervalPanel,
@@ -18,12 +18,11 @@ from ur_energy_model.report.charts import (
     LineChart,
     Panel,
 )
-from ur_energy_model.report.curves import short_name
+from ur_energy_model.report.charts.curves import short_name
 from ur_energy_model.typing import Array
 
 _WARMTH_SPEED = 1.0
 """Joint speed at which friction is drawn against temperature [rad/s]."""
-
 _CONSTANTS = (
     ("reflected_inertia", "Reflected inertia, joint side", "kg m²"),
     ("torque_constant", "Torque constant", "N m/A"),
