@@ -21,7 +21,7 @@ from ur_energy_model.model.robots import load_robot
 from ur_energy_model.report.analysis import analyse
 from ur_energy_model.report.charts.power import bus_chart
 from ur_energy_model.report.charts.torque_and_current import current_chart
-from ur_energy_model.report.figures.figures import save
+from ur_energy_model.report.figures.figures import save_chart
 from ur_energy_model.telemetry.bag.source import BagWriter
 from ur_energy_model.telemetry.csv.importing import read_csv
 
@@ -175,9 +175,9 @@ def draw(results: Mapping[Case, Identification], bags: Mapping[str, Path]) -> No
     ur10e, ur5e = CASES[0], CASES[2]
     current = current_chart(analyse(results[ur10e].model, bags[ur10e.judged]))
     power = bus_chart(analyse(results[ur5e].model, bags[ur5e.judged]))
-    save(current, DOCS / "images", name="accuracy_current")
+    save_chart(current, DOCS / "images", name="accuracy_current")
     assert power is not None
-    save(power, DOCS / "images", name="accuracy_power")
+    save_chart(power, DOCS / "images", name="accuracy_power")
 
 
 def metrics_row(case: Case, metrics: Mapping[str, Any]) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from ur_energy_model.model.robots import load_robot
 from ur_energy_model.report.analysis import analyse
 from ur_energy_model.report.charts.power import energy_split_chart, stack_chart
 from ur_energy_model.report.charts.torque_and_current import current_chart, friction_chart
-from ur_energy_model.report.figures.figures import save
+from ur_energy_model.report.figures.figures import save_chart
 from ur_energy_model.simulation.arm.simulated_arm import SimulatedArm
 from ur_energy_model.simulation.recording import record_arm
 from ur_energy_model.telemetry.bag.source import BagWriter
@@ -49,7 +49,7 @@ def main() -> None:
             friction_chart(analysis),
         ):
             if chart is not None:
-                print(*save(chart, FOLDER))
+                print(*save_chart(chart, FOLDER))
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ from ur_energy_model.model.friction.law import LAWS, Friction
 from ur_energy_model.model.joint_model import JointModel
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.setup import Setup
-from ur_energy_model.report.recording_powers import powers_of
+from ur_energy_model.report.recording_powers import recording_powers
 from ur_energy_model.report.shift import read_shift
 from ur_energy_model.simulation.arm import commands as cmd
 from ur_energy_model.simulation.arm.parameters import ArmParameters
@@ -166,7 +166,7 @@ def test_all_ways_agree_and_are_right(session: MixedSession, tmp_path: Path, rat
     np.testing.assert_allclose(
         offline.electrical, whole[channels.per_joint["electrical_power"]], 1e-6, 1e-6
     )
-    report = powers_of(model, telemetry)
+    report = recording_powers(model, telemetry)
     assert report.total_energy[-1] == pytest.approx(total, rel=1e-6)
     assert report.duration == pytest.approx(offline.duration, rel=1e-9)
     assert read_shift(model, [bag]).energy == pytest.approx(total, rel=1e-6)

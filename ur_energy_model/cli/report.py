@@ -69,7 +69,7 @@ def run(options: argparse.Namespace) -> int:
     from ur_energy_model.files import write_text
     from ur_energy_model.model.file.model_file import load_model
     from ur_energy_model.report.page.html import render
-    from ur_energy_model.report.page.layout import page_of
+    from ur_energy_model.report.page.layout import report_page
     from ur_energy_model.report.report import make_report
     from ur_energy_model.report.tariff import Tariff
 
@@ -89,7 +89,7 @@ def run(options: argparse.Namespace) -> int:
             progress=show,
         )
         show(0.95, "writing")
-        page = render(page_of(report))
+        page = render(report_page(report))
         if options.figures is not None:
             figures = _figures(report, options)
         write_text(options.output, page)
@@ -125,7 +125,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _figures(report: Any, options: argparse.Namespace) -> list[Path]:
     from ur_energy_model.report.charts.recording import recording_charts
-    from ur_energy_model.report.figures.figures import save
+    from ur_energy_model.report.figures.figures import save_chart
 
     out: list[Path] = []
     for bag in report.bags:
@@ -133,5 +133,5 @@ def _figures(report: Any, options: argparse.Namespace) -> list[Path]:
         if len(report.bags) > 1:
             folder = folder / bag.analysis.label
         for chart in recording_charts(bag.analysis):
-            out += save(chart, folder, formats=options.format or ("png",))
+            out += save_chart(chart, folder, formats=options.format or ("png",))
     return out

@@ -12,7 +12,7 @@ from ur_energy_model.identification.payload.payload_check import PayloadCheck
 from ur_energy_model.identification.pipeline import Identification
 from ur_energy_model.model.drives import motor_constant
 from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.model.friction.coulomb_viscous_fit import straight_line
+from ur_energy_model.model.friction.coulomb_viscous_fit import coulomb_viscous_fit
 from ur_energy_model.model.friction.curve import friction_curve
 from ur_energy_model.model.joint_model import JointModel
 from ur_energy_model.model.robots import RobotDescription
@@ -101,7 +101,7 @@ def _joint_json(
         "coulomb_reverse": reverse,
         "friction_law": joint.friction.law.name,
         "friction_parameters": dict(joint.friction.parameters),
-        "straight_line": straight_line(joint.friction, joint.gear_ratio, fastest),
+        "straight_line": coulomb_viscous_fit(joint.friction, joint.gear_ratio, fastest),
         "friction_reason": joint.friction_reason,
         "friction_comparison": fit.comparison,
         "winding_resistance": joint.winding_resistance,

@@ -9,16 +9,16 @@ import numpy as np
 
 from ur_energy_model.errors import RobotFileError
 from ur_energy_model.model.ranges import LENGTH
-from ur_energy_model.reading.readers import Quantity, array, list_of, table, whole
+from ur_energy_model.reading.readers import Quantity, array, integer, list_of, mapping_of
 from ur_energy_model.reading.record import Record
-from ur_energy_model.reading.yaml_tree import YamlTree, shown
+from ur_energy_model.reading.yaml_tree import YamlTree, excerpt
 from ur_energy_model.resources import config_file
 from ur_energy_model.typing import Array
 
 SCHEMA = 1
-_CAPSULE = table(
+_CAPSULE = mapping_of(
     {
-        "link": whole(0, 100),
+        "link": integer(0, 100),
         "from": array(LENGTH, 3),
         "to": array(LENGTH, 3),
         "radius": Quantity("m", 0, 2, positive=True),
@@ -92,10 +92,10 @@ def read_capsules(path: Path, robot: str) -> tuple[tuple[Capsule, ...], frozense
         keys.schema(SCHEMA)
         name = keys["robot"]
         if name.text() != robot:
-            raise name.refuse(f"'{shown(name.text())}' must be {robot}, as the file is called")
+            raise name.refuse(f"'{excerpt(name.text())}' must be {robot}, as the file is called")
         capsules = tuple(_capsule(**entry) for entry in list_of(_CAPSULE)(keys["capsules"]))
         last = max(capsule.link for capsule in capsules)
-        pair = list_of(whole(0, last), 2)
+        pair = list_of(integer(0, last), 2)
         ignored = set()
         for item in keys["never_touching"].items():
             low, high = sorted(pair(item))

@@ -10,7 +10,7 @@ from ur_energy_model.typing import Array
 
 
 @dataclass(frozen=True)
-class Prediction:
+class DrivePowers:
     """Torques, currents and powers over samples; [samples, n] unless said.
 
     Attributes:

@@ -18,7 +18,7 @@ from functools import cached_property
 import numpy as np
 
 from ur_energy_model.model.bus_model import BusModel
-from ur_energy_model.model.drive_powers import Prediction
+from ur_energy_model.model.drive_powers import DrivePowers
 from ur_energy_model.typing import Array
 
 KT_OVER_KB = 0.89
@@ -58,7 +58,7 @@ class Drives:
         spread: Sequence[Array] | None = None,
         standby: float | None = None,
         current_rate: Array | None = None,
-    ) -> Prediction:
+    ) -> DrivePowers:
         """The split of powers.
 
         Args:
@@ -84,7 +84,7 @@ class Drives:
             if spread is None
             else self._sensitivities(current, motor_speed, spread)
         )
-        return Prediction(
+        return DrivePowers(
             motor_torque=torque,
             current=current,
             mechanical_power=motor_speed * torque,

@@ -21,7 +21,7 @@ import numpy as np
 
 from ur_energy_model.model.bus_model import BusModel
 from ur_energy_model.model.current_errors import CurrentErrors
-from ur_energy_model.model.drive_powers import Prediction
+from ur_energy_model.model.drive_powers import DrivePowers
 from ur_energy_model.model.drives import Drives
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.friction.bank import FrictionBank
@@ -98,7 +98,7 @@ class EnergyModel:
         """The model as it holds in one session: its standby power, its friction, their deviations.
 
         Friction scales are over the identified friction, whatever session the model is in. The
-        number of errors in a `Prediction` stays.
+        number of errors in a `DrivePowers` stays.
 
         Args:
             session: standby power, and friction scales of the n joints.
@@ -120,7 +120,7 @@ class EnergyModel:
         dynamics: ArmDynamics | None = None,
         temperature: Array | None = None,
         std: bool = True,
-    ) -> Prediction:
+    ) -> DrivePowers:
         """Currents and powers of a motion.
 
         Args:
@@ -178,7 +178,7 @@ class EnergyModel:
         temperature: Array | None = None,
         direction: Array | None = None,
         std: bool = True,
-    ) -> Prediction:
+    ) -> DrivePowers:
         """Currents and powers where the links' torque is known.
 
         Args:
@@ -208,7 +208,7 @@ class EnergyModel:
         standby: float | None = None,
         current_rate: Array | None = None,
         std: bool = True,
-    ) -> Prediction:
+    ) -> DrivePowers:
         """Powers from MEASURED currents (no rigid-body dynamics).
 
         Args:
@@ -221,7 +221,7 @@ class EnergyModel:
             std: whether to work out the sensitivities that standard deviations need.
         """
         c = self._constants
-        friction = c.friction.within(qd, current * c.torque_constant, temperature)
+        friction = c.friction.torque_within(qd, current * c.torque_constant, temperature)
         spread = [np.zeros((len(qd), 0))] * self.dof if std else None
         return self._drives.powers(
             current, qd, friction, spread=spread, standby=standby, current_rate=current_rate

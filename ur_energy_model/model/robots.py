@@ -12,7 +12,7 @@ from scipy.spatial.transform import Rotation
 from ur_energy_model.errors import RobotFileError
 from ur_energy_model.model import ranges
 from ur_energy_model.model.urdf_import import robot_content
-from ur_energy_model.reading.readers import Quantity, array, choice, text, unique
+from ur_energy_model.reading.readers import Quantity, array, choice, text, unique_names
 from ur_energy_model.reading.record import Record
 from ur_energy_model.reading.yaml_tree import Origin, YamlTree
 from ur_energy_model.resources import config_file
@@ -120,7 +120,7 @@ def load_robot(name_or_file: str | Path) -> RobotDescription:
     path = Path(name_or_file)
     if path.suffix == ".urdf":
         origin = Origin(path, RobotFileError, _REMEDY)
-        return _parse(path, YamlTree.of(robot_content(path), origin))
+        return _parse(path, YamlTree.from_content(robot_content(path), origin))
     if path.suffix not in {".yaml", ".yml"}:
         path = config_file("robots", f"{str(name_or_file).lower()}.yaml")
         if not path.is_file() or path.parent != config_file("robots"):
@@ -138,7 +138,7 @@ def _parse(path: Path, root: YamlTree) -> RobotDescription:
         name = keys.read("name", _name, path.stem)
         generation = keys.read("generation", choice(GENERATIONS), "other")
         rate = keys.read("rate", ranges.RATE, 500.0)
-        names = unique(keys["joint_names"])
+        names = unique_names(keys["joint_names"])
         gravity = keys.read("controller_gravity", ranges.GRAVITY, 9.82)
         with Record(keys["kinematics"]) as part:
             chain = _chain(part, len(names))
@@ -170,7 +170,7 @@ def _parse(path: Path, root: YamlTree) -> RobotDescription:
 
 def _section(keys: Record, name: str, root: YamlTree) -> Record:
     """An optional part of the file, without keys where it is missing or null."""
-    return Record(keys.get(name) or YamlTree.of({}, root.origin))
+    return Record(keys.get(name) or YamlTree.from_content({}, root.origin))
 
 
 def _name(tree: YamlTree) -> str:

@@ -20,7 +20,7 @@ from ur_energy_model.errors import RobotFileError
 from ur_energy_model.model import ranges
 from ur_energy_model.reading.readers import Quantity
 from ur_energy_model.reading.yaml_nodes import ReadingLimits, UnreadableError, read_bytes
-from ur_energy_model.reading.yaml_tree import shown
+from ur_energy_model.reading.yaml_tree import excerpt
 from ur_energy_model.typing import Array
 
 _MOVING = ("revolute", "continuous")
@@ -49,12 +49,14 @@ def robot_content(path: str | Path) -> dict[str, Any]:
     except ElementTree.ParseError as error:
         raise RobotFileError(path, f"is not XML ({error})", "expand xacro files first") from error
     if root.tag != "robot":
-        raise RobotFileError(path, f"begins with <{shown(root.tag)}>", "name a URDF file")
+        raise RobotFileError(path, f"begins with <{excerpt(root.tag)}>", "name a URDF file")
     try:
         return _Reader(path, root).content()
     except (ValueError, OverflowError) as error:
         raise RobotFileError(
-            path, f"holds something that is not a number ({shown(str(error))})", "correct the URDF"
+            path,
+            f"holds something that is not a number ({excerpt(str(error))})",
+            "correct the URDF",
         ) from error
 
 
@@ -71,7 +73,7 @@ class _Reader:
             for end in ends:
                 if end not in self.links:
                     raise self.refuse(
-                        str(joint.get("name")), f"has no link '{shown(end)}'", "correct the URDF"
+                        str(joint.get("name")), f"has no link '{excerpt(end)}'", "correct the URDF"
                     )
             if ends[1] in children:
                 raise self.refuse(ends[1], "has two parents", "cut the URDF to one arm")

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ur_energy_model.reading.record import Reader, Record
-from ur_energy_model.reading.yaml_tree import YamlTree, shown
+from ur_energy_model.reading.yaml_tree import YamlTree, excerpt
 from ur_energy_model.typing import Array
 
 T = TypeVar("T")
@@ -67,18 +67,18 @@ def choice(names: Iterable[str]) -> Reader[str]:
         value = tree.text()
         if value in known:
             return value
-        raise tree.refuse(f"'{shown(value)}' must be one of {listed(value, known)}")
+        raise tree.refuse(f"'{excerpt(value)}' must be one of {listed(value, known)}")
 
     return read
 
 
-def listed(name: str, known: Sequence[str]) -> str:
+def with_suggestion(name: str, known: Sequence[str]) -> str:
     """Known words, and the one most like a wrong one."""
     like = get_close_matches(name, known, n=1)
     return ", ".join(known) + (f" (did you mean '{like[0]}'?)" if like else "")
 
 
-def whole(low: int, high: int) -> Reader[int]:
+def integer(low: int, high: int) -> Reader[int]:
     """A whole number in this range."""
 
     def read(tree: YamlTree) -> int:
@@ -118,20 +118,20 @@ def array(quantity: Reader[float], *shape: int, unknown: bool = False) -> Reader
     return read
 
 
-def unique(tree: YamlTree) -> list[str]:
+def unique_names(tree: YamlTree) -> list[str]:
     """Names, each of them once."""
     names: list[str] = []
     for item in tree.items():
         name = text(item)
         if name in names:
-            raise item.refuse(f"'{shown(name)}' stands twice")
+            raise item.refuse(f"'{excerpt(name)}' stands twice")
         names.append(name)
     if not names:
         raise tree.refuse("must be a list of names")
     return names
 
 
-def table(
+def mapping_of(
     readers: Mapping[str, Reader[Any]], optional: Mapping[str, Reader[Any]] | None = None
 ) -> Reader[dict[str, Any]]:
     """A mapping with these keys, and perhaps the optional ones, as a dict."""

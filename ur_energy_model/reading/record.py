@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import TypeVar
 
 from ur_energy_model.errors import InputError
-from ur_energy_model.reading.yaml_tree import YamlTree, shown
+from ur_energy_model.reading.yaml_tree import YamlTree, excerpt
 
 T = TypeVar("T")
 D = TypeVar("D")
@@ -68,7 +68,7 @@ class Record:
         # A near miss is the line to mend; keys yet to be asked for are less alike than that.
         for slip in get_close_matches(name, self._unread(), n=1, cutoff=0.75):
             raise self._unknown(slip)
-        raise self._tree.refuse(f"key '{shown(name)}' is missing")
+        raise self._tree.refuse(f"key '{excerpt(name)}' is missing")
 
     def read(self, name: str, reader: Reader[T], default: D) -> T | D:
         """Value of an optional key; the default where it is missing or null."""
@@ -79,7 +79,7 @@ class Record:
         """Say which keys will be asked for: names that are much alike, such as those of joints."""
         self._known.update(dict.fromkeys(names))
 
-    def rest(self) -> dict[str, YamlTree]:
+    def remaining(self) -> dict[str, YamlTree]:
         """All that was not asked for so far, for mappings whose keys are names."""
         out = {name: self._children[name] for name in self._unread()}
         self._known.update(dict.fromkeys(out))
@@ -107,8 +107,8 @@ class Record:
         child = self._children[name]
         absent = [each for each in self._known if each not in self._children]
         like = get_close_matches(name, absent or list(self._known), n=1, cutoff=0.6)
-        known = ", ".join(shown(name) for name in list(self._known)[:_MOST_NAMED])
-        hint = f"did you mean '{shown(like[0])}'?" if like else f"known here: {known}"
+        known = ", ".join(excerpt(name) for name in list(self._known)[:_MOST_NAMED])
+        hint = f"did you mean '{excerpt(like[0])}'?" if like else f"known here: {known}"
         return self._tree.origin.refusal(
-            f"unknown key '{shown(name)}' ({hint})", child.key_line, child.key
+            f"unknown key '{excerpt(name)}' ({hint})", child.key_line, child.key
         )

@@ -50,7 +50,7 @@ class Origin:
         """Error for a place in the file."""
         place = "" if line is None else f"line {line}"
         if key:
-            place = f"{place}: {shown(key)}" if place else shown(key)
+            place = f"{place}: {excerpt(key)}" if place else excerpt(key)
         return self.error(self.file, problem, remedy or self.remedy, field=place or None)
 
 
@@ -91,7 +91,7 @@ class YamlTree:
         return tree
 
     @classmethod
-    def of(cls, content: dict[str, Any], origin: Origin) -> YamlTree:
+    def from_content(cls, content: dict[str, Any], origin: Origin) -> YamlTree:
         """Root of plain data that was read from a file of another kind."""
         return cls(origin, node_of(content))
 
@@ -119,7 +119,7 @@ class YamlTree:
             if not isinstance(key, Scalar):
                 raise self.origin.refusal("a key must be plain text", key.line, self.key)
             if key.text in out:
-                problem = f"key '{shown(key.text)}' stands twice"
+                problem = f"key '{excerpt(key.text)}' stands twice"
                 raise self.origin.refusal(problem, key.line, self.key)
             dotted = f"{self.key}.{key.text}" if self.key else key.text
             out[key.text] = YamlTree(self.origin, value, dotted, key.line)
@@ -144,7 +144,7 @@ class YamlTree:
         """Text; a number or a word such as `no` must stand in quotes to be one."""
         node = self._scalar()
         if node.plain and not isinstance(_meaning(node.text), str):
-            raise self.refuse(f"{shown(node.text) or 'nothing'} must be text, put it in quotes")
+            raise self.refuse(f"{excerpt(node.text) or 'nothing'} must be text, put it in quotes")
         return node.text
 
     def number(self) -> float:
@@ -188,11 +188,11 @@ class YamlTree:
 
     def _wrong(self, problem: str) -> NoReturn:
         node = self._scalar()
-        value = shown(node.text) if node.plain else f"'{shown(node.text)}'"
+        value = excerpt(node.text) if node.plain else f"'{excerpt(node.text)}'"
         raise self.refuse(f"{value or 'nothing'} {problem}")
 
 
-def shown(text: str) -> str:
+def excerpt(text: str) -> str:
     """Text for a message: short, and without control characters."""
     text = text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."
     return text if text.isprintable() else repr(text)[1:-1]

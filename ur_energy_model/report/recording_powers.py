@@ -75,7 +75,7 @@ class Powers:
     duration: float
 
 
-def powers_of(model: EnergyModel, telemetry: Telemetry) -> Powers:
+def recording_powers(model: EnergyModel, telemetry: Telemetry) -> Powers:
     """Powers and energies of a recording, as the live estimator counts them.
 
     Args:
@@ -158,6 +158,6 @@ def _piece(table: PowerTable, channels: Channels, end: Array) -> tuple[Array, ..
     return table.samples.time, steps, power[:, : channels.state_energy].copy(), spread, energy
 
 
-def breaks_of(time: Array) -> Breaks:
+def gap_indices(time: Array) -> Breaks:
     """Samples before which a curve over time [samples] is broken: indices [gaps]."""
     return np.flatnonzero(bridged_steps(time)[1:] == 0.0) + 1

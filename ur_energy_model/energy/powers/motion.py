@@ -8,7 +8,7 @@ import numpy as np
 
 from ur_energy_model.energy.conditions import Conditions
 from ur_energy_model.energy.powers.differentiator import Differentiator
-from ur_energy_model.model.drive_powers import Prediction
+from ur_energy_model.model.drive_powers import DrivePowers
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction.presliding import presliding
@@ -43,7 +43,7 @@ class MotionPowers:
 
     def __call__(
         self, batch: Telemetry, temperature: Array | None, due: Mask
-    ) -> Iterator[tuple[slice, Prediction, Prediction]]:
+    ) -> Iterator[tuple[slice, DrivePowers, DrivePowers]]:
         """Powers of samples that follow those of the last call.
 
         Args:

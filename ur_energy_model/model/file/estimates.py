@@ -10,7 +10,7 @@ from ur_energy_model.model.ranges import VARIANCE
 from ur_energy_model.reading.readers import Quantity, array
 from ur_energy_model.reading.record import Reader, Record
 from ur_energy_model.reading.yaml_nodes import Scalar
-from ur_energy_model.reading.yaml_tree import YamlTree, shown
+from ur_energy_model.reading.yaml_tree import YamlTree, excerpt
 from ur_energy_model.typing import Array
 
 CHANCE = 5.0
@@ -106,7 +106,7 @@ def check_unit(node: YamlTree, unit: str) -> None:
     """Refuse any unit but this one."""
     given = node.node.text if isinstance(node.node, Scalar) else ""
     if given != unit:
-        problem = f"unit '{shown(given)}' must be '{unit}'" if given else f"needs unit '{unit}'"
+        problem = f"unit '{excerpt(given)}' must be '{unit}'" if given else f"needs unit '{unit}'"
         raise node.refuse(problem)
 
 

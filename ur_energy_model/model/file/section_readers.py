@@ -21,9 +21,9 @@ from ur_energy_model.model.link_tensors import LinkTensors, is_possible
 from ur_energy_model.model.payload_calibration import LINK_PARAMETERS, PayloadCalibration
 from ur_energy_model.model.sessions import SessionSpread
 from ur_energy_model.model.setup import Payload, Setup
-from ur_energy_model.reading.readers import Quantity, array, choice, listed, whole
+from ur_energy_model.reading.readers import Quantity, array, choice, integer
 from ur_energy_model.reading.record import Reader, Record
-from ur_energy_model.reading.yaml_tree import YamlTree, shown
+from ur_energy_model.reading.yaml_tree import YamlTree, excerpt
 from ur_energy_model.robot_modes import ROBOT_MODES
 from ur_energy_model.typing import Array
 
@@ -92,10 +92,10 @@ def _mode_power(node: YamlTree) -> dict[str, float]:
     known = tuple(ROBOT_MODES.values())
     with Record(node) as keys:
         check_unit(keys["unit"], "W")
-        out = {name: ranges.MODE_POWER(child) for name, child in keys.rest().items()}
+        out = {name: ranges.MODE_POWER(child) for name, child in keys.remaining().items()}
         for name in out:
             if name not in known and not re.fullmatch("-?[0-9]{1,3}", name):
-                problem = f"no robot mode '{shown(name)}', known: {listed(name, known)}"
+                problem = f"no robot mode '{excerpt(name)}', known: {listed(name, known)}"
                 raise node.mapping()[name].refuse(problem)
     return out
 
@@ -131,7 +131,7 @@ def sessions(joints: tuple[str, ...]) -> Reader[SessionSpread]:
             with Record(keys["friction_std"]) as friction:
                 friction.expect(joints)
                 spread = [_SHARE(friction[name]) for name in joints]
-            return SessionSpread(standby, np.array(spread), whole(0, 10**6)(keys["count"]))
+            return SessionSpread(standby, np.array(spread), integer(0, 10**6)(keys["count"]))
 
     return read
 

@@ -49,7 +49,9 @@ class FrictionBank:
             out[:, group.joints] = (terms * group.values).sum(axis=-1)
         return out
 
-    def within(self, speed: Array, motor_torque: Array, temperature: Array | None = None) -> Array:
+    def torque_within(
+        self, speed: Array, motor_torque: Array, temperature: Array | None = None
+    ) -> Array:
         """Motor-side friction torque [samples, n], N m, inside a known motor torque.
 
         Args:

@@ -8,7 +8,7 @@ from ur_energy_model.model.friction.bank import FrictionBank
 from ur_energy_model.model.friction.law import Friction
 
 
-def straight_line(friction: Friction, gear_ratio: float, fastest: float) -> dict[str, float]:
+def coulomb_viscous_fit(friction: Friction, gear_ratio: float, fastest: float) -> dict[str, float]:
     """Coulomb and viscous friction that come closest to a law of any form, without load.
 
     Args:

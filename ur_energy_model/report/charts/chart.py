@@ -104,7 +104,7 @@ class Box:
     maximum: float
 
     @classmethod
-    def of(cls, values: Array) -> Box:
+    def from_values(cls, values: Array) -> Box:
         """Summary of the finite ones of values [samples] (all NaN where there is none)."""
         finite = values[np.isfinite(values)]
         if finite.size == 0:

@@ -177,7 +177,7 @@ def _errors(
         categories=tuple(short_name(name) for name in entries[0][0].joint_names),
         series=tuple(a.label for a, _, _ in entries),
         boxes=tuple(
-            tuple(Box.of(modelled[:, j] - recorded[:, j]) for j in range(a.dof))
+            tuple(Box.from_values(modelled[:, j] - recorded[:, j]) for j in range(a.dof))
             for a, recorded, modelled in entries
         ),
     )

@@ -53,7 +53,9 @@ def save_figures(
     """
     analysis = analyse(model, bag)
     charts = recording_charts(analysis, true_energy=true_energy(truth))
-    return [path for chart in charts for path in save(chart, folder, formats=formats, theme=theme)]
+    return [
+        path for chart in charts for path in save_chart(chart, folder, formats=formats, theme=theme)
+    ]
 
 
 def true_energy(truth: Mapping[str, Any] | None) -> Array | None:
@@ -63,7 +65,7 @@ def true_energy(truth: Mapping[str, Any] | None) -> Array | None:
     return np.array([float(joint["electrical_energy"]) for joint in truth["joints"]])
 
 
-def save(
+def save_chart(
     chart: Chart,
     folder: str | Path,
     *,
@@ -74,7 +76,7 @@ def save(
     """Draw one chart into a folder, in each format."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    figure = draw(chart, theme=theme)
+    figure = draw_chart(chart, theme=theme)
     paths = [folder / f"{name or chart.key}.{kind}" for kind in formats]
     with rc_context(style(THEMES[theme])):
         for path in paths:
@@ -82,7 +84,7 @@ def save(
     return paths
 
 
-def draw(chart: Chart, *, theme: ThemeName = "light") -> Figure:
+def draw_chart(chart: Chart, *, theme: ThemeName = "light") -> Figure:
     """A matplotlib figure of a chart."""
     colours = THEMES[theme]
     with rc_context(style(colours)):

@@ -49,7 +49,7 @@ from ur_energy_model.report.tables.shift import cycle_table, shift_table
 from ur_energy_model.report.tables.table import Table
 
 
-def page_of(report: Report) -> Page:
+def report_page(report: Report) -> Page:
     """The report's page."""
     model, bags = report.model, report.bags
     labels = tuple(bag.label for bag in bags)
