@@ -67,7 +67,7 @@ def choice(names: Iterable[str]) -> Reader[str]:
         value = tree.text()
         if value in known:
             return value
-        raise tree.refuse(f"'{excerpt(value)}' must be one of {listed(value, known)}")
+        raise tree.refuse(f"'{excerpt(value)}' must be one of {with_suggestion(value, known)}")
 
     return read
 

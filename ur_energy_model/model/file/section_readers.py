@@ -95,7 +95,7 @@ def _mode_power(node: YamlTree) -> dict[str, float]:
         out = {name: ranges.MODE_POWER(child) for name, child in keys.remaining().items()}
         for name in out:
             if name not in known and not re.fullmatch("-?[0-9]{1,3}", name):
-                problem = f"no robot mode '{excerpt(name)}', known: {listed(name, known)}"
+                problem = f"no robot mode '{excerpt(name)}', known: {with_suggestion(name, known)}"
                 raise node.mapping()[name].refuse(problem)
     return out
 

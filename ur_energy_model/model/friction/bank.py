@@ -26,7 +26,9 @@ class FrictionBank:
         self._groups: list[_Group] = []
         for law in dict.fromkeys(friction.law.name for friction in frictions):
             joints = [j for j, friction in enumerate(frictions) if friction.law.name == law]
-            self._groups.append(_Group.of(joints, [frictions[j] for j in joints], gear_ratio))
+            self._groups.append(
+                _Group.from_frictions(joints, [frictions[j] for j in joints], gear_ratio)
+            )
 
     def torque(
         self,
@@ -106,7 +108,9 @@ class _Group:
     high: Array
 
     @classmethod
-    def of(cls, joints: list[int], frictions: Sequence[Friction], gear_ratio: Array) -> _Group:
+    def from_frictions(
+        cls, joints: list[int], frictions: Sequence[Friction], gear_ratio: Array
+    ) -> _Group:
         law = frictions[0].law
         models = [friction.temperature_model for friction in frictions]
         ranges = [friction.temperature_range or (-np.inf, np.inf) for friction in frictions]
