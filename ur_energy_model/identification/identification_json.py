@@ -10,11 +10,11 @@ import numpy as np
 from ur_energy_model.identification.friction.joint_fit import JointFit
 from ur_energy_model.identification.payload.payload_check import PayloadCheck
 from ur_energy_model.identification.pipeline import Identification
-from ur_energy_model.model.drives import motor_constant
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction.coulomb_viscous_fit import coulomb_viscous_fit
 from ur_energy_model.model.friction.curve import friction_curve
 from ur_energy_model.model.joint_model import JointModel
+from ur_energy_model.model.motor_constant import motor_constant
 from ur_energy_model.model.robots import RobotDescription
 
 _CURVE_SPEEDS = np.array([0.1, 0.25, 0.5, 1.0])
@@ -79,7 +79,7 @@ def _tensors_json(model: EnergyModel) -> dict[str, Any] | None:
 
 
 def _robot_file(robot: RobotDescription, j: int) -> dict[str, float]:
-    """What was believed of a drive beforehand; S0's assumptions are in model/drives.py."""
+    """What was believed of a drive beforehand; S0's assumptions are in model/motor_constant.py."""
     return {
         "reflected_inertia": float(robot.reflected_inertia[j]),
         "torque_constant": float(robot.torque_constant[j]),

@@ -1,4 +1,4 @@
-"""Powers of an arm's motors and supply over samples, with their sensitivities."""
+"""DrivePowers: torques, currents and powers of an arm over samples, with their uncertainty."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from ur_energy_model.typing import Array
 
 @dataclass(frozen=True)
 class DrivePowers:
-    """Torques, currents and powers over samples; [samples, n] unless said.
+    """Torques, currents and powers over samples; [samples, n] unless stated otherwise.
 
     Attributes:
         motor_torque: motor side [N m].
         current: [A].
         mechanical_power: motor speed times motor torque, friction included [W].
         copper_loss: [W].
-        friction_loss: the part of mechanical power that friction takes [W].
+        friction_loss: friction's part of the mechanical power [W].
         electrical_power: of the motors [W].
         driver_power, standby_power: whole arm [samples], W.
-        demand: of the whole arm, negative where it gives back [samples], W.
-        total_power: at the supply, which takes nothing back [samples], W; `SupplyStore` says what
-            becomes of what it cannot take.
+        demand: of the whole arm, negative while it regenerates [samples], W.
+        total_power: at the supply, which takes no power back [samples], W; `SupplyStore` models
+            what the bus capacitance stores of it.
         sensitivity: change of each electrical power per standard deviation of each independent
-            parameter error [samples, n, errors], W. The deviation of an energy is the norm over
-            the errors of the time integral of this; that of a power the norm of this itself.
-            No errors where it was not asked for.
+            parameter error [samples, n, errors], W. The standard deviation of an energy is the
+            norm over the errors of the time integral of this; that of a power the norm of this
+            itself. No errors if they were not requested.
         total_sensitivity: the same for the total power [samples, all errors], W.
-        current_std: standard deviation of predicted currents, what single samples scatter by
-            included [samples, n], A; empty for measured currents or where not asked for.
+        current_std: standard deviation of predicted currents, scatter of single samples included
+            [samples, n], A; empty for measured currents or if not requested.
     """
 
     motor_torque: Array
