@@ -321,8 +321,8 @@ def test_identified_link_tensors_are_kept_and_used(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "names"),
     [
-        (lambda t: t.replace("[0.01, 0.0, 0.0]", "[0.5, 0.0, 0.0]", 1), "a body can have"),
-        (lambda t: t.replace("[0.01, 0.0, 0.0]", "[0.01, 0.1, 0.0]", 1), "a body can have"),
+        (lambda t: t.replace("[0.01, 0.0, 0.0]", "[0.5, 0.0, 0.0]", 1), "tensor of a body"),
+        (lambda t: t.replace("[0.01, 0.0, 0.0]", "[0.01, 0.1, 0.0]", 1), "tensor of a body"),
         (lambda t: t.replace("[0.01, 0.0, 0.0]", "[0.01, 0.0]", 1), "3 are needed"),
         (lambda t: t.replace("[0.001, 0.001, 0.001]", "[-1.0, 0.001, 0.001]", 1), "negative"),
         (lambda t: t.replace("unit: kg m^2\n  source", "unit: g m^2\n  source"), "kg m^2"),

@@ -173,7 +173,7 @@ ARM = (
         ('mass value="1"', 'mass value="nan"', "finite"),
         ('velocity="1"', 'velocity="fast"', "not a number"),
         ("<limit", '<origin xyz="1 2"/><limit', "not a number"),
-        ("<limit", '<origin xyz="1000 0 0"/><limit', "m cannot be"),
+        ("<limit", '<origin xyz="1000 0 0"/><limit', "m is impossible"),
         ('child link="b"', 'child link="c"', "no link 'c'"),
         (
             "</robot>",

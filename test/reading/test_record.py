@@ -151,9 +151,9 @@ def test_whole_numbers_keep_all_their_digits(tmp_path) -> None:
     ("quantity", "value", "problem"),
     [
         (MASS, -1, "must not be negative"),
-        (MASS, 101, "101 kg cannot be, expected 0 to 100 kg"),
+        (MASS, 101, "101 kg is impossible, expected 0 to 100 kg"),
         (RATIO, 0, "must be positive"),
-        (RATIO, 0.1, "0.1 cannot be, expected 0.5 to 1000"),
+        (RATIO, 0.1, "0.1 is impossible, expected 0.5 to 1000"),
     ],
 )
 def test_quantities_have_a_range(tmp_path, quantity, value, problem) -> None:
@@ -183,11 +183,11 @@ def test_arrays_have_a_shape_and_may_have_unknown_entries(tmp_path) -> None:
         (integer(1, 3), "4", "4 must be 1 to 3"),
         (list_of(MASS), "[]", "must not be empty"),
         (list_of(MASS, 2), "[1]", "has 1 values, 2 are needed"),
-        (unique_names, "[x, y, x]", r"a\[2\]: 'x' stands twice"),
+        (unique_names, "[x, y, x]", r"a\[2\]: 'x' occurs twice"),
         (unique_names, "[]", "list of names"),
         (mapping_of({"b": MASS}), "{b: 1, c: 1}", "unknown key 'c'"),
         (mapping_of({"b": MASS}), "{}", "'b' is missing"),
-        (YamlTree.mapping, "{b: 1, b: 2}", "'b' stands twice"),
+        (YamlTree.mapping, "{b: 1, b: 2}", "'b' occurs twice"),
         (YamlTree.mapping, "{[b]: 1}", "plain text"),
         (YamlTree.plain, "[1, {b: .nan}]", "finite"),
     ],

@@ -1,4 +1,4 @@
-"""What an arm must not touch: its own links as capsules, table and walls as half-spaces."""
+"""Collision bodies: the links of an arm as capsules, table and walls as half-spaces."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Capsule:
     """All points within `radius` of a segment, fixed to a link.
 
     Attributes:
-        link: 0 is the base, i the body moved by joint i.
+        link: 0 is the base, i the link that joint i moves.
         start, end: ends of the segment [3], m, in the link's DH frame (base frame for link 0).
         radius: m.
     """
@@ -44,11 +44,11 @@ class Capsule:
 
 @dataclass(frozen=True)
 class Wall:
-    """A half-space the arm must keep out of: all points with normal . x < offset (base frame).
+    """A half-space that the arm must not enter: all points with normal . x < offset (base frame).
 
     Attributes:
         name: such as "table".
-        normal: unit vector that points to the free side [3].
+        normal: unit vector towards the free side [3].
         offset: m.
     """
 
@@ -58,41 +58,41 @@ class Wall:
 
 
 TABLE = Wall("table", np.array([0.0, 0.0, 1.0]), 0.0)
-"""The plane of the base flange; a pedestal is a table of negative offset."""
+"""The plane of the base flange; a pedestal is a table with a negative offset."""
 
 
 def load_capsules(robot: str) -> tuple[tuple[Capsule, ...], frozenset[tuple[int, int]]]:
-    """Capsules of an arm that comes with the package, and the pairs of links left unchecked.
+    """Capsules of an arm that comes with the package, and the pairs of links not to check.
 
     Raises:
-        RobotFileError: there is no geometry for this arm, or the file is damaged.
+        RobotFileError: the arm has no geometry file, or the file is damaged.
     """
     path = config_file("geometry", f"{robot}.yaml")
     if not path.is_file() or path.parent != config_file("geometry"):
         raise RobotFileError(
             path,
-            "there is no capsule geometry for this arm",
-            "add one in the layout of config/geometry/ur5e.yaml",
+            "this arm has no capsule geometry",
+            "write one like config/geometry/ur5e.yaml",
         )
     return read_capsules(path, robot)
 
 
 def read_capsules(path: Path, robot: str) -> tuple[tuple[Capsule, ...], frozenset[tuple[int, int]]]:
-    """Capsules of a geometry file, and the pairs of links left unchecked.
+    """Capsules of a geometry file, and the pairs of links not to check.
 
     Args:
         path: of the file.
-        robot: name of the arm it must be of.
+        robot: name of the arm that the file must describe.
 
     Raises:
-        RobotFileError: the file is damaged; names its line.
+        RobotFileError: the file is damaged; names the line.
     """
-    root = YamlTree.read(path, RobotFileError, "mend the line or restore the file")
+    root = YamlTree.read(path, RobotFileError, "correct the line or restore the file")
     with Record(root) as keys:
         keys.schema(SCHEMA)
         name = keys["robot"]
         if name.text() != robot:
-            raise name.refuse(f"'{excerpt(name.text())}' must be {robot}, as the file is called")
+            raise name.refuse(f"'{excerpt(name.text())}' must be {robot}, like the file name")
         capsules = tuple(_capsule(**entry) for entry in list_of(_CAPSULE)(keys["capsules"]))
         last = max(capsule.link for capsule in capsules)
         pair = list_of(integer(0, last), 2)

@@ -1,4 +1,4 @@
-"""A simple robot model for viewers: cylinders along the links, from the robot description alone."""
+"""A robot description as URDF, for viewers: cylinders along the links."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.typing import Array
 
 THICKNESS = 0.06
-"""Radius of the first link's cylinders [m]; the last has half of it."""
+"""Radius of the first link's cylinders [m]; it decreases to half of that at the last link."""
 SHORTEST = 1e-3
-"""A stretch shorter than this gets no cylinder [m]."""
+"""Shorter segments have no cylinder [m]."""
 
 
 def link_names(robot: RobotDescription) -> tuple[str, ...]:
-    """Names of the moving links, as UR's own description has them for its joints."""
+    """Names of the moving links; those of UR's own description for its joints."""
     known = {
         "shoulder_pan_joint": "shoulder_link",
         "shoulder_lift_joint": "upper_arm_link",
@@ -34,12 +34,12 @@ def link_names(robot: RobotDescription) -> tuple[str, ...]:
 def urdf(robot: RobotDescription, *, prefix: str = "") -> str:
     """URDF of an arm whose link frames are its DH frames.
 
-    The root is `base_link`; `base`, where the kinematics start, is turned by half a turn about z
-    against it, as in UR's description.
+    The root is `base_link`. The kinematics start at `base`, which is rotated by half a turn about
+    the z axis of `base_link`, as in UR's description.
 
     Args:
         robot: the arm.
-        prefix: put before every link and joint name.
+        prefix: of every link and joint name.
     """
     root = Xml.Element("robot", name=robot.name)
     names = link_names(robot)
@@ -53,9 +53,9 @@ def urdf(robot: RobotDescription, *, prefix: str = "") -> str:
         prefix + "base",
         np.diag([-1.0, -1.0, 1.0, 1.0]),
     )
-    # A DH row turns about z, then moves; the part after the turn belongs to the next joint.
+    # A DH row rotates about z, then translates; what follows the rotation is fixed to the link.
     parent, placement, moving = "base", np.eye(4), 0
-    stretches: list[Array] = []
+    path: list[Array] = []
     element = root.find("link[@name='" + prefix + "base']")
     for row in range(len(robot.d)):
         along = _move(0.0, 0.0, float(robot.d[row]))
@@ -66,11 +66,11 @@ def urdf(robot: RobotDescription, *, prefix: str = "") -> str:
         standard = robot.convention == "standard"
         steps = [offset, along, across] if standard else [offset, along]
         if not standard:
-            stretches.append(placement)
+            path.append(placement)
             placement = placement @ across
-            stretches.append(placement)
+            path.append(placement)
         if not robot.fixed[row]:
-            _cylinders(element, [*stretches, placement], moving, robot.dof)
+            _cylinders(element, [*path, placement], moving, robot.dof)
             name = prefix + names[moving]
             joint = _joint(
                 root,
@@ -91,12 +91,12 @@ def urdf(robot: RobotDescription, *, prefix: str = "") -> str:
                 effort=f"{np.nan_to_num(robot.max_torque[moving], posinf=1e4):g}",
             )
             element = _link(root, name)
-            parent, placement, stretches = names[moving], np.eye(4), []
+            parent, placement, path = names[moving], np.eye(4), []
             moving += 1
         for step in steps:
-            stretches.append(placement)
+            path.append(placement)
             placement = placement @ step
-    _cylinders(element, [*stretches, placement], moving, robot.dof)
+    _cylinders(element, [*path, placement], moving, robot.dof)
     _link(root, prefix + "tool0")
     _joint(root, prefix + "flange-tool0", "fixed", prefix + parent, prefix + "tool0", placement)
     Xml.indent(root)
@@ -118,7 +118,7 @@ def _joint(
 
 
 def _cylinders(link: Xml.Element | None, places: list[Array], moving: int, joints: int) -> None:
-    """A cylinder along each straight stretch between consecutive places, in link axes."""
+    """A cylinder along each segment between consecutive frames, in link axes."""
     if link is None:
         return
     radius = THICKNESS * (1.0 - 0.5 * moving / joints)
@@ -147,7 +147,7 @@ def _rpy(placement: Array) -> Array:
     """Roll, pitch and yaw [3], rad, of the rotation Rz(yaw) Ry(pitch) Rx(roll)."""
     r = placement[:3, :3]
     pitch = np.arctan2(-r[2, 0], np.hypot(r[0, 0], r[1, 0]))
-    if abs(r[2, 0]) > 1.0 - 1e-9:  # gimbal lock: put the whole turn into roll
+    if abs(r[2, 0]) > 1.0 - 1e-9:  # gimbal lock: roll takes the whole rotation
         return np.array([np.arctan2(-r[2, 0] * r[0, 1], r[1, 1]), pitch, 0.0])
     return np.array([np.arctan2(r[2, 1], r[2, 2]), pitch, np.arctan2(r[1, 0], r[0, 0])])
 

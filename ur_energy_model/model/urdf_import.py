@@ -1,8 +1,8 @@
-"""URDF of a serial arm as a robot file: what is known of links and joints, ready to be completed.
+"""A robot file from the URDF of a serial arm.
 
     python -m ur_energy_model.model.urdf_import arm.urdf > arm.yaml
 
-Only kinematics, inertias and limits are in a URDF; gear ratios, motors and bus are added by hand.
+A URDF has kinematics, inertias and limits only; gear ratios, motors and bus are added by hand.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _MOST_JOINTS = 500
 def robot_content(path: str | Path) -> dict[str, Any]:
     """Content of a robot file from the URDF of a serial arm.
 
-    Every joint becomes a link entry; the link frame is the URDF's child link frame, turned so
+    Every joint becomes a link entry. The link frame is the URDF's child link frame, rotated so
     that its z axis is the joint axis.
 
     Raises:
@@ -55,7 +55,7 @@ def robot_content(path: str | Path) -> dict[str, Any]:
     except (ValueError, OverflowError) as error:
         raise RobotFileError(
             path,
-            f"holds something that is not a number ({excerpt(str(error))})",
+            f"contains something that is not a number ({excerpt(str(error))})",
             "correct the URDF",
         ) from error
 
@@ -122,7 +122,7 @@ class _Reader:
         }
 
     def _chain(self) -> list[ElementTree.Element]:
-        """Joints from the base to the last one that moves, and what is fixed behind it."""
+        """Joints from the base to the last moving one, and the fixed ones with mass after it."""
         after: dict[str, list[ElementTree.Element]] = {}
         for joint in self.joints:
             after.setdefault(_link(joint, "parent"), []).append(joint)
@@ -163,7 +163,7 @@ class _Reader:
         return self._inertial(joint)[0] > 0
 
     def _turn_to_z(self, joint: ElementTree.Element) -> Rotation:
-        """Rotation that carries z to the joint's axis."""
+        """Rotation from the z axis to the joint's axis."""
         element = joint.find("axis")
         axis = np.array([1.0, 0.0, 0.0]) if element is None else _numbers(element.get("xyz"))
         size = np.linalg.norm(axis)
@@ -193,7 +193,7 @@ class _Reader:
 
 
 def _limit(joint: ElementTree.Element, name: str, quantity: Quantity) -> float | None:
-    """Limit of a joint; None where there is none, or a huge figure that means none."""
+    """Limit of a joint; None if it is missing, or so large that it means no limit."""
     element = joint.find("limit")
     value = abs(float(element.get(name, 0.0))) if element is not None else 0.0
     return value if 0 < value <= quantity.high else None

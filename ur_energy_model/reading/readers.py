@@ -1,4 +1,4 @@
-"""Readers: functions from a place of a file to a value in range, and how to combine them."""
+"""Readers of values from nodes of a file: quantities in range, text, lists, arrays, mappings."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Quantity:
-    """Values that a physical quantity can have.
+    """Reader of a physical quantity, with the range of its possible values.
 
     Attributes:
-        unit: SI, as messages and model files spell it.
-        low, high: of what is possible at all.
+        unit: SI, as written in messages and model files.
+        low, high: the range.
         positive: whether zero is impossible.
     """
 
@@ -38,7 +38,7 @@ class Quantity:
         return value
 
     def check(self, tree: YamlTree, value: float, low: float | None = None) -> None:
-        """Refuse a value out of range; `low` stands in for the lower end."""
+        """Refuse a value out of range; `low` replaces the lower end."""
         low = self.low if low is None else low
         if self.positive and value <= 0:
             raise tree.refuse(f"{value:g} must be positive")
@@ -47,7 +47,7 @@ class Quantity:
         if not low <= value <= self.high:
             unit = "" if self.unit == "1" else f" {self.unit}"
             raise tree.refuse(
-                f"{value:g}{unit} cannot be, expected {self.low:g} to {self.high:g}{unit}"
+                f"{value:g}{unit} is impossible, expected {self.low:g} to {self.high:g}{unit}"
             )
 
 
@@ -73,7 +73,7 @@ def choice(names: Iterable[str]) -> Reader[str]:
 
 
 def with_suggestion(name: str, known: Sequence[str]) -> str:
-    """Known words, and the one most like a wrong one."""
+    """The known names, with the one most similar to a wrong name."""
     like = get_close_matches(name, known, n=1)
     return ", ".join(known) + (f" (did you mean '{like[0]}'?)" if like else "")
 
@@ -91,7 +91,7 @@ def integer(low: int, high: int) -> Reader[int]:
 
 
 def list_of(reader: Reader[T], length: int | None = None) -> Reader[list[T]]:
-    """A list that is not empty, of this length where one is given."""
+    """A list that is not empty; of the given length, if any."""
 
     def read(tree: YamlTree) -> list[T]:
         items = tree.items(length)
@@ -119,12 +119,12 @@ def array(quantity: Reader[float], *shape: int, unknown: bool = False) -> Reader
 
 
 def unique_names(tree: YamlTree) -> list[str]:
-    """Names, each of them once."""
+    """Different names."""
     names: list[str] = []
     for item in tree.items():
         name = text(item)
         if name in names:
-            raise item.refuse(f"'{excerpt(name)}' stands twice")
+            raise item.refuse(f"'{excerpt(name)}' occurs twice")
         names.append(name)
     if not names:
         raise tree.refuse("must be a list of names")
@@ -134,7 +134,7 @@ def unique_names(tree: YamlTree) -> list[str]:
 def mapping_of(
     readers: Mapping[str, Reader[Any]], optional: Mapping[str, Reader[Any]] | None = None
 ) -> Reader[dict[str, Any]]:
-    """A mapping with these keys, and perhaps the optional ones, as a dict."""
+    """A mapping with these keys, and possibly the optional ones, as a dict."""
 
     def read(tree: YamlTree) -> dict[str, Any]:
         with Record(tree) as keys:

@@ -1,9 +1,9 @@
-"""Record: a mapping of known keys, and readers of what stands under them.
+"""Record: a mapping in a file, read key by key, that refuses unknown keys.
 
     with Record(tree) as keys: ...
 
-Asking for a key is what makes it known. On leaving the block, a key that nobody asked for is
-refused with the known key most like it, so that no slip of the pen goes unnoticed.
+A key is known once the block has asked for it. At the end of the block, an unknown key is refused
+with a suggestion of the most similar known key, so a misspelt key is never ignored.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from ur_energy_model.reading.yaml_tree import YamlTree, excerpt
 T = TypeVar("T")
 D = TypeVar("D")
 Reader = Callable[[YamlTree], T]
-"""What reads a value from a place of a file."""
+"""Reads a value from a node of a file; raises InputError for one that it does not accept."""
 
 _MOST_NAMED = 30
-"""Keys that a message lists at most."""
+"""Most keys that a message lists."""
 
 
 class Record:
-    """A mapping under reading.
+    """A mapping that is being read.
 
     Args:
-        tree: where it stands.
+        tree: its node.
 
     Raises:
-        InputError: no mapping; on leaving the block, a key that nobody asked for.
+        InputError: not a mapping; at the end of the block, an unknown key.
     """
 
     def __init__(self, tree: YamlTree) -> None:
@@ -54,49 +54,49 @@ class Record:
                 raise self._unknown(name)
 
     def get(self, name: str) -> YamlTree | None:
-        """What stands under an optional key; None where it is missing or null."""
+        """Node of an optional key; None if it is missing or null."""
         self._known[name] = None
         child = self._children.get(name)
         return None if child is None or child.is_null else child
 
     def __getitem__(self, name: str) -> YamlTree:
-        """What stands under a key that must be there."""
+        """Node of a required key."""
         self._known[name] = None
         child = self._children.get(name)
         if child is not None:
             return child
-        # A near miss is the line to mend; keys yet to be asked for are less alike than that.
+        # A misspelt key is the likely cause; keys that are read later are less similar than that.
         for slip in get_close_matches(name, self._unread(), n=1, cutoff=0.75):
             raise self._unknown(slip)
         raise self._tree.refuse(f"key '{excerpt(name)}' is missing")
 
     def read(self, name: str, reader: Reader[T], default: D) -> T | D:
-        """Value of an optional key; the default where it is missing or null."""
+        """Value of an optional key; the default if it is missing or null."""
         child = self.get(name)
         return default if child is None else reader(child)
 
     def expect(self, names: Iterable[str]) -> None:
-        """Say which keys will be asked for: names that are much alike, such as those of joints."""
+        """Declare similar keys, such as joint names, so that none is taken for a misspelt one."""
         self._known.update(dict.fromkeys(names))
 
     def remaining(self) -> dict[str, YamlTree]:
-        """All that was not asked for so far, for mappings whose keys are names."""
+        """Nodes of all keys not read yet, for mappings whose keys are names."""
         out = {name: self._children[name] for name in self._unread()}
         self._known.update(dict.fromkeys(out))
         return out
 
     def schema(self, newest: int, default: int | None = None) -> None:
-        """Check the key `schema`: a file of a later version is not read by guesswork.
+        """Check the key `schema`; files of a later version are refused.
 
         Args:
             newest: schema that this version reads.
-            default: where the key is missing; it must be there where this is None.
+            default: schema of files without the key; None makes the key required.
         """
         node = self["schema"] if default is None else self.get("schema")
         number = default if node is None else node.integer()
         if number == newest or node is None:
             return
-        problem = f"schema {number} cannot be read by this version, which knows schema {newest}"
+        problem = f"schema {number} cannot be read by this version, which reads schema {newest}"
         newer = number is not None and number > newest
         raise node.refuse(problem, "update ur_energy_model" if newer else None)
 

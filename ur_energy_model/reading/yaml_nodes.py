@@ -1,7 +1,7 @@
-"""YAML text to nodes that know their line, in bounded time and memory, whatever the text is.
+"""Nodes of a YAML text with their lines, parsed in bounded time and memory.
 
-Only plain data is accepted: mappings, lists and scalars. Tags, anchors and aliases (a few lines of
-which can grow into gigabytes), a second document and duplicate keys are refused. The limits:
+Only plain data is accepted: mappings, lists and scalars. Tags, anchors and aliases (which can
+expand a few lines to gigabytes), a second document and duplicate keys are refused. The limits:
 
 | | files of this package | metadata.yaml of a bag |
 |---|---|---|
@@ -22,12 +22,12 @@ from typing import Any
 import yaml
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-"""libyaml's parser where PyYAML has it: twenty times as fast."""
+"""libyaml's parser if PyYAML includes it: twenty times faster."""
 
 
 @dataclass(frozen=True)
 class ReadingLimits:
-    """How large a file may be: bytes, values (keys included) and levels."""
+    """Largest size of a file in bytes, values (keys included) and levels."""
 
     size: int = 4_000_000
     values: int = 100_000
@@ -36,7 +36,7 @@ class ReadingLimits:
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """Text of a scalar and its line (None where there is no file); plain ones may be numbers."""
+    """Text of a scalar and its line (None without a file); a plain scalar may be a number."""
 
     line: int | None
     text: str
@@ -63,11 +63,11 @@ Node = Scalar | Items | Entries
 
 
 class UnreadableError(Exception):
-    """Why a text cannot be read.
+    """A text that cannot be read.
 
     Attributes:
-        problem: in words.
-        line: where, None where no line is at fault.
+        problem: what is wrong.
+        line: of the problem; None if it has none.
     """
 
     def __init__(self, problem: str, line: int | None = None) -> None:
@@ -79,7 +79,7 @@ def read_bytes(path: Path, limits: ReadingLimits) -> bytes:
     """Content of a regular file of bounded size.
 
     Raises:
-        OSError: it cannot be read, or is a device, a pipe or a folder.
+        OSError: the file cannot be read, or is a device, a pipe or a folder.
         UnreadableError: too large.
     """
     if not stat.S_ISREG(path.stat().st_mode):
@@ -95,11 +95,11 @@ def parse(raw: bytes, limits: ReadingLimits) -> Node:
     """Root node of a YAML text.
 
     Raises:
-        UnreadableError: no plain YAML, or beyond the limits.
+        UnreadableError: not plain YAML, or beyond the limits.
     """
     if b"\0" in raw:
         raise UnreadableError("is not UTF-8 text")
-    if b"%TAG" in raw:  # libyaml compares every such line with all before it
+    if b"%TAG" in raw:  # libyaml compares each of these lines with all before it
         where = raw[: raw.index(b"%TAG")].count(b"\n") + 1
         raise UnreadableError("tag directives are not accepted", where)
     try:
@@ -110,7 +110,7 @@ def parse(raw: bytes, limits: ReadingLimits) -> Node:
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         mark = getattr(error, "problem_mark", None)
         last = raw.rstrip().count(b"\n")
-        if mark is not None and mark.line > last:  # the end: what was left open is at fault
+        if mark is not None and mark.line > last:  # at the end: the cause is an unclosed structure
             mark = getattr(error, "context_mark", None)
         problem = getattr(error, "problem", None) or "it cannot be parsed"
         line = None if mark is None else mark.line + 1
@@ -118,7 +118,7 @@ def parse(raw: bytes, limits: ReadingLimits) -> Node:
 
 
 def node_of(value: Any) -> Node:
-    """Node of plain data that comes from no YAML file."""
+    """Node of plain data."""
     if isinstance(value, dict):
         return Entries(None, [(node_of(key), node_of(each)) for key, each in value.items()])
     if isinstance(value, list):
@@ -133,7 +133,7 @@ def _events(raw: bytes) -> Iterator[Any]:
 
 
 def _build(events: Iterator[Any], limits: ReadingLimits) -> Node:
-    """Tree of an event stream; a stack stands in for recursion."""
+    """Tree of an event stream, built with a stack instead of recursion."""
     root: list[Node] = []
     open_lists: list[list[Node]] = [root]
     starts: list[tuple[int | None, bool]] = []
@@ -146,21 +146,21 @@ def _build(events: Iterator[Any], limits: ReadingLimits) -> Node:
             open_lists[-1].append(Items(line, children) if is_list else Entries(line, list(pairs)))
             continue
         if isinstance(event, yaml.DocumentStartEvent) and root:
-            raise UnreadableError("holds a second document", _line(event))
+            raise UnreadableError("contains a second document", _line(event))
         if not isinstance(event, yaml.NodeEvent):
             continue
-        at = _line(event)
-        _refuse_what_is_not_plain(event, at)
+        line_number = _line(event)
+        _check_plain(event, line_number)
         values += 1
         if values > limits.values:
-            raise UnreadableError(f"holds more than {limits.values} values", at)
+            raise UnreadableError(f"contains more than {limits.values} values", line_number)
         if isinstance(event, yaml.ScalarEvent):
             plain = not event.style and event.tag is None
-            open_lists[-1].append(Scalar(at, event.value, plain))
+            open_lists[-1].append(Scalar(line_number, event.value, plain))
             continue
         if len(starts) == limits.depth:
-            raise UnreadableError(f"is nested deeper than {limits.depth} levels", at)
-        starts.append((at, isinstance(event, yaml.SequenceStartEvent)))
+            raise UnreadableError(f"is nested deeper than {limits.depth} levels", line_number)
+        starts.append((line_number, isinstance(event, yaml.SequenceStartEvent)))
         open_lists.append([])
     if not root:
         raise UnreadableError("is empty")
@@ -171,9 +171,10 @@ def _line(event: Any) -> int:
     return int(event.start_mark.line) + 1
 
 
-def _refuse_what_is_not_plain(event: Any, line: int) -> None:
+def _check_plain(event: Any, line: int) -> None:
+    """Refuse anchors, aliases and tags."""
     if isinstance(event, yaml.AliasEvent) or event.anchor is not None:
         raise UnreadableError("anchors and aliases are not accepted, write the values out", line)
-    # "!" says that a scalar is text, which is how some writers mark what they quote
+    # "!" marks a scalar as text; some writers add it to quoted text
     if event.tag is not None and not (isinstance(event, yaml.ScalarEvent) and event.tag == "!"):
         raise UnreadableError("tags are not accepted", line)

@@ -1,4 +1,4 @@
-"""YamlTree: one place of a file, asked for what it must be; every refusal names line and key."""
+"""YamlTree: a node of a YAML file, read as the type it must have; errors name line and key."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ _SHOWN = 60
 
 @dataclass(frozen=True)
 class Origin:
-    """The file that is read, and how a refusal of it reads.
+    """The file that is read, and the error for problems in it.
 
     Attributes:
         file: path.
-        error: kind of error to raise.
-        remedy: what the user can do about it.
+        error: class of the error.
+        remedy: what the user can do.
     """
 
     file: Path
@@ -60,9 +60,9 @@ class YamlTree:
 
     Attributes:
         origin: the file.
-        node: what stands there.
+        node: its content.
         key: dotted key of the node, "" for the root.
-        key_line: line of the key it stands under.
+        key_line: line of its key.
     """
 
     origin: Origin
@@ -77,8 +77,8 @@ class YamlTree:
         """Root of a YAML file, which must be a mapping.
 
         Raises:
-            InputError: of the given kind, where the file is unreadable, no plain YAML or beyond
-                the limits.
+            InputError: (of class `error`) the file is unreadable, not plain YAML or beyond the
+                limits.
         """
         origin = Origin(Path(path), error, remedy)
         try:
@@ -92,7 +92,7 @@ class YamlTree:
 
     @classmethod
     def from_content(cls, content: dict[str, Any], origin: Origin) -> YamlTree:
-        """Root of plain data that was read from a file of another kind."""
+        """Root of plain data from a file of another format."""
         return cls(origin, node_of(content))
 
     def refuse(self, problem: str, remedy: str | None = None) -> InputError:
@@ -107,7 +107,7 @@ class YamlTree:
 
     @property
     def is_scalar(self) -> bool:
-        """Whether a single value stands here."""
+        """Whether this is a single value."""
         return isinstance(self.node, Scalar)
 
     def mapping(self) -> dict[str, YamlTree]:
@@ -119,14 +119,14 @@ class YamlTree:
             if not isinstance(key, Scalar):
                 raise self.origin.refusal("a key must be plain text", key.line, self.key)
             if key.text in out:
-                problem = f"key '{excerpt(key.text)}' stands twice"
+                problem = f"key '{excerpt(key.text)}' occurs twice"
                 raise self.origin.refusal(problem, key.line, self.key)
             dotted = f"{self.key}.{key.text}" if self.key else key.text
             out[key.text] = YamlTree(self.origin, value, dotted, key.line)
         return out
 
     def items(self, length: int | None = None) -> list[YamlTree]:
-        """Children of a list, which has this many where a length is given."""
+        """Elements of a list; of the given length, if any."""
         if not isinstance(self.node, Items):
             raise self.refuse("must be a list")
         if length is not None and len(self.node.values) != length:
@@ -137,18 +137,18 @@ class YamlTree:
         ]
 
     def written(self) -> str:
-        """What stands there letter by letter, whether it reads as text, number or null."""
+        """The characters of a single value, of any type."""
         return self._scalar().text
 
     def text(self) -> str:
-        """Text; a number or a word such as `no` must stand in quotes to be one."""
+        """Text; numbers, and words such as `no`, must be quoted."""
         node = self._scalar()
         if node.plain and not isinstance(_meaning(node.text), str):
             raise self.refuse(f"{excerpt(node.text) or 'nothing'} must be text, put it in quotes")
         return node.text
 
     def number(self) -> float:
-        """Finite number. `1e-5`, which YAML 1.1 takes for text, is one too."""
+        """Finite number, also `1e-5`, which is text in YAML 1.1."""
         value = self._plain_value()
         if isinstance(value, bool) or not isinstance(value, int | float):
             self._wrong("is not a number")
@@ -182,7 +182,7 @@ class YamlTree:
         return self.node
 
     def _plain_value(self) -> Any:
-        """Text, integer, float (maybe not finite), boolean or None."""
+        """Text, integer, float (possibly not finite), boolean or None."""
         node = self._scalar()
         return _meaning(node.text) if node.plain else node.text
 

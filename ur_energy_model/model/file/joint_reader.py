@@ -1,4 +1,4 @@
-"""The part of a model file that belongs to one joint: motor constants and friction."""
+"""Reader of a joint in a model file: motor constants and friction."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _QUANTITIES: dict[str, Quantity] = {
     "winding_resistance": ranges.RESISTANCE,
     "back_emf_constant": ranges.BACK_EMF,
 }
-"""The quantities of JOINT_UNITS."""
+"""Unit and range of each key of JOINT_UNITS."""
 _FREE = ("winding_resistance", "back_emf_constant")
 _LARGEST_FRICTION = 1e5
 """Of any friction parameter, in its own unit."""
@@ -34,9 +34,9 @@ _SHAPES: dict[str, tuple[float, float, bool]] = {
     "exponent": (0.0, 3.0, True),
     "reference_temperature": (ranges.TEMPERATURE.low, ranges.TEMPERATURE.high, False),
 }
-"""Lowest and highest value, and whether zero is impossible; units are SHAPE_UNITS."""
-_OF_ONE_SIGN = {"viscous", "coulomb", "coulomb_direct", "coulomb_reverse"}
-"""Parameters that are not negative in laws that have no others."""
+"""Lowest and highest value, and whether zero is impossible; for units see SHAPE_UNITS."""
+_NOT_NEGATIVE = {"viscous", "coulomb", "coulomb_direct", "coulomb_reverse"}
+"""Parameters that are not negative in laws without other parameters."""
 
 
 def read_joint(name: str, node: YamlTree, *, free: bool) -> JointModel:
@@ -44,7 +44,7 @@ def read_joint(name: str, node: YamlTree, *, free: bool) -> JointModel:
 
     Args:
         name: of the joint.
-        node: where it stands.
+        node: its node.
         free: whether the power model's coefficients may have any sign (EcBot).
     """
     found = Estimates()
@@ -54,7 +54,7 @@ def read_joint(name: str, node: YamlTree, *, free: bool) -> JointModel:
             for key in JOINT_UNITS
         }
         for key in _FREE:
-            # only a fit to bus power finds values by chance
+            # only a fit to bus power may be negative by chance
             if values[key] < 0 and not free and found.source[key] != "bus_power":
                 raise keys[key].refuse(f"{values[key]:g} must not be negative")
         friction, reason = _friction(keys["friction"], found)
@@ -96,11 +96,11 @@ def _friction(node: YamlTree, found: Estimates) -> tuple[Friction, str]:
 
 def _parameters(node: YamlTree, law: FrictionLaw, found: Estimates) -> dict[str, float]:
     out: dict[str, float] = {}
-    one_sign = set(law.parameters) <= _OF_ONE_SIGN
+    not_negative = set(law.parameters) <= _NOT_NEGATIVE
     with Record(node) as keys:
         keys.expect(law.parameters)
         for name in law.parameters:
-            low = 0.0 if one_sign else -_LARGEST_FRICTION
+            low = 0.0 if not_negative else -_LARGEST_FRICTION
             quantity = Quantity(PARAMETER_UNITS[name], low, _LARGEST_FRICTION)
             out[name] = found.read(keys[name], name, quantity)
     return out

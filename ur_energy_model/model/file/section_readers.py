@@ -1,4 +1,4 @@
-"""Parts of a model file that belong to the whole arm: setup, supply and identified tensors."""
+"""Readers of a model file's sections about the whole arm: setup, bus, sessions and others."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _DRIVER_STD = Quantity("W/A", 0, 1e12)
 
 
 def read_setup(node: YamlTree) -> tuple[Setup, str]:
-    """Mounting and payload, and where they come from."""
+    """Mounting and payload, and their source."""
     with Record(node) as keys:
         source = keys["source"].text()
         gravity = array(ranges.GRAVITY_ENTRY, 3)(keys["gravity"])
@@ -48,9 +48,9 @@ def read_setup(node: YamlTree) -> tuple[Setup, str]:
 
 
 def read_bus(node: YamlTree, joints: tuple[str, ...]) -> BusModel:
-    """From motors to the supply.
+    """The bus model.
 
-    EcBot's free coefficients may have any sign; those of the physical model may not.
+    Coefficients of EcBot may have any sign; those of the physical model may not.
     """
     with Record(node) as keys:
         kind = choice(KINDS)(keys["kind"])
@@ -88,7 +88,7 @@ def read_bus(node: YamlTree, joints: tuple[str, ...]) -> BusModel:
 
 
 def _mode_power(node: YamlTree) -> dict[str, float]:
-    """Power by robot mode [W]; a code that has no name stands as a number."""
+    """Power by robot mode [W]; a mode without a name has its code as key."""
     known = tuple(ROBOT_MODES.values())
     with Record(node) as keys:
         check_unit(keys["unit"], "W")
@@ -101,7 +101,7 @@ def _mode_power(node: YamlTree) -> dict[str, float]:
 
 
 def link_tensors(joints: tuple[str, ...]) -> Reader[LinkTensors]:
-    """Reader of the tensors of the links that these joints move."""
+    """Reader of the inertia tensors of the links that these joints move."""
 
     def read(node: YamlTree) -> LinkTensors:
         with Record(node) as keys:
@@ -114,7 +114,7 @@ def link_tensors(joints: tuple[str, ...]) -> Reader[LinkTensors]:
                     value = matrix(link["value"], ranges.INERTIA_ENTRY)
                     _check_symmetric(link["value"], value)
                     if not is_possible(value):
-                        raise link["value"].refuse("is not an inertia tensor that a body can have")
+                        raise link["value"].refuse("is not the inertia tensor of a body")
                     values.append(value)
                     stds.append(matrix(link["std"], ranges.DRIVE_INERTIA))
         return LinkTensors(np.array(values), np.array(stds), source)
@@ -123,7 +123,7 @@ def link_tensors(joints: tuple[str, ...]) -> Reader[LinkTensors]:
 
 
 def sessions(joints: tuple[str, ...]) -> Reader[SessionSpread]:
-    """Reader of how far sessions of an arm with these joints spread."""
+    """Reader of the spread between sessions of an arm with these joints."""
 
     def read(node: YamlTree) -> SessionSpread:
         with Record(node) as keys:
@@ -138,11 +138,11 @@ def sessions(joints: tuple[str, ...]) -> Reader[SessionSpread]:
 
 def _check_symmetric(node: YamlTree, value: Array) -> None:
     if not np.allclose(value, value.T, rtol=1e-6, atol=0.0):
-        raise node.refuse("is not symmetric, so not an inertia tensor that a body can have")
+        raise node.refuse("is not symmetric, so it is not the inertia tensor of a body")
 
 
 def payload_calibration(joints: tuple[str, ...]) -> Reader[PayloadCalibration]:
-    """Reader of what known payloads told of the links and drives of these joints."""
+    """Reader of the payload calibration of these joints."""
 
     def read(node: YamlTree) -> PayloadCalibration:
         with Record(node) as keys:

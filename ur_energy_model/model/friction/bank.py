@@ -1,4 +1,4 @@
-"""The frictions of all joints at once, and the memory that friction has at standstill."""
+"""FrictionBank: the friction of all joints, evaluated on arrays."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ur_energy_model.typing import Array
 
 
 class FrictionBank:
-    """The frictions of n joints, evaluated together: joints of one law in one array pass.
+    """The friction of n joints; joints with the same law are evaluated together.
 
     Args:
         frictions: of the joints, in order.
@@ -42,8 +42,8 @@ class FrictionBank:
         Args:
             speed: joint side [samples, n], rad/s.
             load: joint torque without friction [samples, n], N m.
-            temperature: [n] or [samples, n], degC; the middle of the fitted range where None.
-            direction: see OperatingPoint [samples, n].
+            temperature: [n] or [samples, n], degC; None stands for the middle of the fitted range.
+            direction: see `OperatingPoint` [samples, n].
         """
         out = np.empty_like(speed)
         for group in self._groups:
@@ -54,7 +54,7 @@ class FrictionBank:
     def torque_within(
         self, speed: Array, motor_torque: Array, temperature: Array | None = None
     ) -> Array:
-        """Motor-side friction torque [samples, n], N m, inside a known motor torque.
+        """Friction's part of a known motor torque, motor side [samples, n], N m.
 
         Args:
             speed: joint side [samples, n], rad/s.
@@ -62,7 +62,7 @@ class FrictionBank:
             temperature: as for `torque`.
         """
         out = np.empty_like(speed)
-        whole = motor_torque * self._ratio  # decides the power flow where a law asks for it
+        whole = motor_torque * self._ratio  # its sign is the power flow's, which some laws need
         for group in self._groups:
             own = motor_torque[:, group.joints]
             terms = group.regressor(speed, whole, temperature, None)
@@ -70,7 +70,7 @@ class FrictionBank:
             free = [k for k, name in enumerate(names) if name not in (LOAD, LOAD_ASYMMETRY)]
             friction = (terms[..., free] * group.values[:, free]).sum(axis=-1)
             if len(free) < len(names):
-                # load (1 + asymmetry) + share sign(speed) |load| is what is left of the torque.
+                # The rest of the torque is load (1 + asymmetry) + share sign(speed) |load|.
                 rest = own - friction
                 share, asymmetry = (group.parameter(name) for name in (LOAD, LOAD_ASYMMETRY))
                 forward = np.tanh(speed[:, group.joints] / SMOOTHING) * np.sign(rest)
@@ -85,7 +85,7 @@ class FrictionBank:
         temperature: Array | None = None,
         direction: Array | None = None,
     ) -> list[Array]:
-        """Friction torque per unit parameter, [samples, parameters] for each joint."""
+        """Motor-side friction torque per unit parameter [samples, parameters] of each joint."""
         out: list[Array] = [np.empty(0)] * self.dof
         for group in self._groups:
             terms = group.regressor(speed, load, temperature, direction)
@@ -144,12 +144,12 @@ class _Group:
         return self.law.regressor(point, self.shape)
 
     def parameter(self, name: str) -> Array:
-        """Values of a parameter [joints of the group], zero where the law has it not."""
+        """Values of a parameter [joints of the group]; zeros if the law does not have it."""
         names = self.law.parameters
         return self.values[:, names.index(name)] if name in names else np.zeros(len(self.joints))
 
     def _temperature(self, temperature: Array | None) -> Array | None:
-        """Temperatures kept in the fitted range; its middle where unknown, None without one."""
+        """Temperatures clipped to the fitted range; its middle, if any, replaces unknown ones."""
         bounded = np.isfinite(self.low).all() and np.isfinite(self.high).all()
         middle = (self.low + self.high) / 2 if bounded else None
         if temperature is None:

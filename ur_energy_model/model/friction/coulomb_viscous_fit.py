@@ -9,7 +9,7 @@ from ur_energy_model.model.friction.law import Friction
 
 
 def coulomb_viscous_fit(friction: Friction, gear_ratio: float, fastest: float) -> dict[str, float]:
-    """Coulomb and viscous friction that come closest to a law of any form, without load.
+    """Coulomb and viscous friction closest to a law of any form, without load (least squares).
 
     Args:
         friction: of one joint.

@@ -8,24 +8,24 @@ from ur_energy_model.model.friction.terms import SMOOTHING
 from ur_energy_model.typing import Array
 
 STILL_SPEED = 0.01
-"""Speed around which standstill gives way to motion, joint side [rad/s]."""
+"""Speed of the transition between standstill and motion, joint side [rad/s]."""
 RETAINED = 0.7
-"""Share of what presliding says that currents of real arms show at standstill: joints settle and
-creep by less than encoders resolve. Of 0.3, 0.5, 0.7 and 1 it leaves the least error over pairs of
-seven recordings of a UR10e."""
+"""Share of Dahl's friction that currents of real arms show at standstill: joints settle and creep
+by less than encoders resolve. Of 0.3, 0.5, 0.7 and 1 this value gives the smallest error over pairs
+of seven recordings of a UR10e."""
 
 
 def presliding(q: Array, qd: Array, travel: Array, start: Array) -> tuple[Array, Array]:
-    """Direction of Coulomb friction with the memory that a joint at rest has.
+    """Direction of Coulomb friction with the memory of a joint at rest.
 
-    Dahl's model (1968): friction turns around within a small travel, and a joint that stops keeps
-    much (RETAINED) of the friction it stopped with, so that currents at standstill depend on the
-    last motion. In motion (above STILL_SPEED) the sign of the speed decides.
+    Dahl's model (1968): friction reverses within a small travel. A joint that stops retains much
+    (RETAINED) of its last friction, so currents at standstill depend on the last motion. In motion
+    (above STILL_SPEED) friction has the sign of the speed.
 
     Args:
         q: joint positions [samples, ...], rad, without gaps.
         qd: joint velocities, same shape, rad/s.
-        travel: travel constant [...], rad; NaN comes out where it is not positive.
+        travel: travel constant [...], rad; the direction is NaN where it is not positive.
         start: memory before the first sample [...].
 
     Returns:
