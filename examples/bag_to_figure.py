@@ -8,11 +8,11 @@ import sys
 import numpy as np
 from matplotlib.figure import Figure
 
-from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.file.model_file import load_model
 from ur_energy_model.report.analysis import analyse
 
 model_file, bag, output = sys.argv[1:4]
-analysis = analyse(EnergyModel.load(model_file), bag)
+analysis = analyse(load_model(model_file), bag)
 metres = np.linalg.norm(np.diff(analysis.flange, axis=0), axis=1).sum()
 
 figure = Figure(figsize=(7, 3), layout="constrained")

@@ -14,6 +14,7 @@ import pytest
 
 from test.energy.known_arm import known_model
 from test.report.conftest import explained_recording
+from ur_energy_model.model.file.model_file import save_model
 from ur_energy_model.telemetry.bag.source import BagWriter
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -21,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 def test_bag_to_figure(tmp_path: Path) -> None:
     model = known_model()
-    model.save(tmp_path / "model.yaml")
+    save_model(model, tmp_path / "model.yaml")
     telemetry = explained_recording(model, seconds=12.0)
     with BagWriter(tmp_path / "bag", telemetry.info, tuple(telemetry.columns), name="b") as bag:
         bag.write(telemetry)

@@ -18,9 +18,10 @@ import numpy as np
 from ur_energy_model.identification.evaluation.evaluation import evaluate
 from ur_energy_model.identification.pipeline import Identification, identify
 from ur_energy_model.model.robots import load_robot
-from ur_energy_model.report import gallery, power_gallery
 from ur_energy_model.report.analysis import analyse
-from ur_energy_model.report.figures import save
+from ur_energy_model.report.charts.power import bus_chart
+from ur_energy_model.report.charts.torque_and_current import current_chart
+from ur_energy_model.report.figures.figures import save_chart
 from ur_energy_model.telemetry.bag.source import BagWriter
 from ur_energy_model.telemetry.csv.importing import read_csv
 
@@ -172,11 +173,11 @@ def import_bag(folder: Path, recording: str, robot: str, bags: Path) -> Path:
 def draw(results: Mapping[Case, Identification], bags: Mapping[str, Path]) -> None:
     """Pictures of the held-out currents and of bus power."""
     ur10e, ur5e = CASES[0], CASES[2]
-    current = gallery.current_chart(analyse(results[ur10e].model, bags[ur10e.judged]))
-    power = power_gallery.bus_chart(analyse(results[ur5e].model, bags[ur5e.judged]))
-    save(current, DOCS / "images", name="accuracy_current")
+    current = current_chart(analyse(results[ur10e].model, bags[ur10e.judged]))
+    power = bus_chart(analyse(results[ur5e].model, bags[ur5e.judged]))
+    save_chart(current, DOCS / "images", name="accuracy_current")
     assert power is not None
-    save(power, DOCS / "images", name="accuracy_power")
+    save_chart(power, DOCS / "images", name="accuracy_power")
 
 
 def metrics_row(case: Case, metrics: Mapping[str, Any]) -> tuple[str, ...]:

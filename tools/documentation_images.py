@@ -10,9 +10,10 @@ from pathlib import Path
 
 from ur_energy_model.identification.pipeline import identify
 from ur_energy_model.model.robots import load_robot
-from ur_energy_model.report import gallery, power_gallery
 from ur_energy_model.report.analysis import analyse
-from ur_energy_model.report.figures import save
+from ur_energy_model.report.charts.power import energy_split_chart, stack_chart
+from ur_energy_model.report.charts.torque_and_current import current_chart, friction_chart
+from ur_energy_model.report.figures.figures import save_chart
 from ur_energy_model.simulation.arm.simulated_arm import SimulatedArm
 from ur_energy_model.simulation.recording import record_arm
 from ur_energy_model.telemetry.bag.source import BagWriter
@@ -42,13 +43,13 @@ def main() -> None:
         model = identify([fitted], "ur5e").model
         analysis = analyse(model, shown)
         for chart in (
-            power_gallery.stack_chart(analysis),
-            power_gallery.energy_split_chart(analysis),
-            gallery.current_chart(analysis),
-            gallery.friction_chart(analysis),
+            stack_chart(analysis),
+            energy_split_chart(analysis),
+            current_chart(analysis),
+            friction_chart(analysis),
         ):
             if chart is not None:
-                print(*save(chart, FOLDER))
+                print(*save_chart(chart, FOLDER))
 
 
 if __name__ == "__main__":

@@ -267,7 +267,7 @@ def _viewers(arguments: Mapping[str, str], description: bool, prefix: str) -> li
     out = []
     if description:
         from ur_energy_model.model.robots import load_robot
-        from ur_energy_model.model.urdf import urdf
+        from ur_energy_model.model.urdf_export import urdf
 
         model = urdf(load_robot(arguments["robot_model"]), prefix=prefix)
         out.append(

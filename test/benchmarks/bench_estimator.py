@@ -27,6 +27,7 @@ from test.energy.known_arm import ROBOT, known_model, motion, packets
 from ur_energy_model.energy.live.estimator import LiveEstimator
 from ur_energy_model.energy.live.snapshot import Snapshot
 from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.file.model_file import save_model
 from ur_energy_model.model.friction.law import LAWS, Friction
 from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.typing import Array
@@ -219,7 +220,7 @@ def node(observed: bool, busy: bool) -> None:
     domain = random.randrange(1, 101)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        model().save(folder / "model.yaml")
+        save_model(model(), folder / "model.yaml")
         host = fresh_host()
         sender, told = context.Pipe()
         arm = context.Process(target=send, args=(told, host))

@@ -12,7 +12,7 @@ from test.benchmarks.peers.ours import CommandError, command, friction_at
 from test.benchmarks.peers.recorded import Recorded
 from test.identification.exact_arm import ExactArm
 from ur_energy_model.identification.power.power_columns import PowerRows
-from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.file.model_file import load_model
 
 ARM = ExactArm(
     torque_constant=ExactArm().robot.torque_constant.copy(), resistance_factor=1.3, power_noise=0.0
@@ -115,7 +115,7 @@ def test_the_model_s_friction_is_read_with_its_deviation(recordings, tmp_path):
     command(
         "identify", recordings[0].bag, "--robot", "ur5e", "--friction", "power_flow", "-o", file
     )
-    value, std = friction_at(EnergyModel.load(file), 0.5, np.full(6, 30.0), same_session=True)
+    value, std = friction_at(load_model(file), 0.5, np.full(6, 30.0), same_session=True)
     qd = np.array([[0.5] * 6, [-0.5] * 6])
     true = 0.5 * np.diff(ARM.friction(qd, np.zeros_like(qd))[::-1], axis=0)[0]
     assert value == pytest.approx(true, rel=0.15)

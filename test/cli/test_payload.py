@@ -14,7 +14,7 @@ from test.identification.conftest import made_up_recording
 from test.identification.payload.test_payload_fit import COULOMB, LOAD, UPRIGHT, VISCOUS, true_model
 from ur_energy_model.cli.main import main
 from ur_energy_model.identification.payload.payload_identification import payload_difference
-from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.file.model_file import load_model, save_model
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.setup import Setup
 
@@ -27,7 +27,7 @@ def paths(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     made = made_up_recording(
         robot, carried=Setup(UPRIGHT, LOAD), noise=0.5, coulomb=COULOMB, viscous=VISCOUS
     )
-    true_model(robot).save(folder / "model.yaml")
+    save_model(true_model(robot), folder / "model.yaml")
     return folder / "model.yaml", write_bag(folder / "bag", made)
 
 
@@ -58,7 +58,7 @@ def test_known_payload_calibrates_and_writes_a_model(paths, tmp_path, capsys) ->
     out = run(capsys, model, bag, "--known-payload", 2.5, "-o", tmp_path / "new.yaml")
     constants = [entry["calibrated"] for entry in out["torque_constants"]]
     assert np.allclose(constants, 0.1, rtol=0.03)
-    written = EnergyModel.load(tmp_path / "new.yaml")
+    written = load_model(tmp_path / "new.yaml")
     assert [joint.torque_constant for joint in written.joints] == pytest.approx(constants)
 
 
@@ -86,7 +86,7 @@ def test_a_bag_of_another_arm_is_refused_with_a_remedy_that_the_command_has(
 
 
 def test_says_that_the_model_is_of_another_arm(paths, tmp_path, capsys) -> None:
-    model = EnergyModel.load(paths[0])
+    model = load_model(paths[0])
     own = tuple(replace(joint, current_residual=0.02) for joint in model.joints)
     other = tuple(
         replace(joint, torque_constant=factor * joint.torque_constant)
@@ -95,7 +95,7 @@ def test_says_that_the_model_is_of_another_arm(paths, tmp_path, capsys) -> None:
     warned = []
     for name, joints in (("own", own), ("other", other)):
         path = tmp_path / f"{name}.yaml"
-        replace(model, joints=joints).save(path)
+        save_model(replace(model, joints=joints), path)
         assert main(["payload", str(path), str(paths[1])]) == 0
         warned.append("use a model of this very arm" in capsys.readouterr().err)
     assert warned == [False, True]
@@ -114,7 +114,7 @@ def test_a_real_arm_with_2805_grams(recordings: Path, tmp_path, capsys) -> None:
     assert abs(out["mass"] - 2.805) < 2 * out["std"] < 0.22
     empty = run(capsys, model, tmp_path / "empty")
     assert abs(empty["shown_mass"]) < 0.06
-    mass, std = payload_difference(EnergyModel.load(model), tmp_path / "loaded", tmp_path / "empty")
+    mass, std = payload_difference(load_model(model), tmp_path / "loaded", tmp_path / "empty")
     assert mass == pytest.approx(2.805, rel=0.03)
     assert abs(mass - 2.805) < 2 * std < 0.22
     calibrated = tmp_path / "calibrated.yaml"

@@ -12,6 +12,7 @@ import pytest
 from test.energy.known_arm import known_model
 from test.report.conftest import explained_recording
 from ur_energy_model.cli.main import main
+from ur_energy_model.model.file.model_file import save_model
 from ur_energy_model.resources import config_file
 from ur_energy_model.telemetry.bag.source import BagWriter
 
@@ -22,7 +23,7 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     folder = tmp_path_factory.mktemp("report")
     shutil.copy(config_file("robots", "ur5e.yaml"), folder / "mine.yaml")
     model = known_model()
-    replace(model, robot=str(folder / "mine.yaml")).save(folder / "model.yaml")
+    save_model(replace(model, robot=str(folder / "mine.yaml")), folder / "model.yaml")
     telemetry = explained_recording(model, seconds=14.0)
     with BagWriter(folder / "bag", telemetry.info, tuple(telemetry.columns), name="bag") as bag:
         bag.write(telemetry)

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ur_energy_model.model.drive import BusModel
-from ur_energy_model.model.energy_model import EnergyModel, JointModel
+from ur_energy_model.model.bus_model import BusModel
+from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction.law import LAWS, Friction
+from ur_energy_model.model.joint_model import JointModel
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.setup import Setup
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry

@@ -11,23 +11,25 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from ur_energy_model.simulation.arm_recording import record_arm
 
 from test.energy.known_arm import changed, packets
 from test.identification.exact_arm import write_bag
 from ur_energy_model.energy.live.estimator import LiveEstimator
 from ur_energy_model.energy.live.options import LIVE_FIELDS
 from ur_energy_model.energy.recording_energy import estimate_energy
-from ur_energy_model.model.drive import BusModel
-from ur_energy_model.model.energy_model import EnergyModel, JointModel
+from ur_energy_model.model.bus_model import BusModel
+from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.file.model_file import load_model, save_model
 from ur_energy_model.model.friction.law import LAWS, Friction
+from ur_energy_model.model.joint_model import JointModel
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.setup import Setup
-from ur_energy_model.report.powers import powers_of
+from ur_energy_model.report.recording_powers import recording_powers
 from ur_energy_model.report.shift import read_shift
 from ur_energy_model.simulation.arm import commands as cmd
 from ur_energy_model.simulation.arm.parameters import ArmParameters
 from ur_energy_model.simulation.arm.simulated_arm import SimulatedArm
-from ur_energy_model.simulation.recording import record_arm
 from ur_energy_model.telemetry.bag.source import BagSource
 from ur_energy_model.telemetry.samples import Telemetry, concatenate
 from ur_energy_model.trajectory.named_motions import named_motion
@@ -154,8 +156,8 @@ def session(request: pytest.FixtureRequest) -> MixedSession:
 @pytest.mark.parametrize("rate", [5.0, 10.0, 50.0, 125.0, 500.0])
 def test_all_ways_agree_and_are_right(session: MixedSession, tmp_path: Path, rate: float) -> None:
     telemetry, model = thinned(session.telemetry, rate), session.model
-    model.save(tmp_path / "model.yaml")
-    model = EnergyModel.load(tmp_path / "model.yaml")
+    save_model(model, tmp_path / "model.yaml")
+    model = load_model(tmp_path / "model.yaml")
     bag = write_bag(tmp_path / "session", telemetry)
     offline = estimate_energy(model, bag)
     whole = counted(live(model, telemetry, len(telemetry)))
@@ -167,7 +169,7 @@ def test_all_ways_agree_and_are_right(session: MixedSession, tmp_path: Path, rat
     np.testing.assert_allclose(
         offline.electrical, whole[channels.per_joint["electrical_power"]], 1e-6, 1e-6
     )
-    report = powers_of(model, telemetry)
+    report = recording_powers(model, telemetry)
     assert report.total_energy[-1] == pytest.approx(total, rel=1e-6)
     assert report.duration == pytest.approx(offline.duration, rel=1e-9)
     assert read_shift(model, [bag]).energy == pytest.approx(total, rel=1e-6)

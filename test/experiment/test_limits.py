@@ -9,7 +9,7 @@ import pytest
 
 from test.experiment.conftest import assert_gradient
 from ur_energy_model.experiment.limits import check
-from ur_energy_model.model.bodies import TABLE, Wall
+from ur_energy_model.model.capsules import TABLE, Wall
 from ur_energy_model.model.geometry import ArmGeometry
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.resources import config_file

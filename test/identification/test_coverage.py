@@ -13,8 +13,8 @@ from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.energy.powers.speed_alignment import SpeedAlignment
 from ur_energy_model.energy.recording_energy import estimate_energy
 from ur_energy_model.identification.pipeline import IdentificationOptions, identify
-from ur_energy_model.model.energy_model import JointModel
 from ur_energy_model.model.friction.terms import OperatingPoint
+from ur_energy_model.model.joint_model import JointModel
 from ur_energy_model.model.robots import load_robot
 
 ARMS = 10

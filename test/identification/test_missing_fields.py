@@ -14,6 +14,7 @@ from ur_energy_model.errors import IdentificationError, RecordingError
 from ur_energy_model.identification.evaluation.evaluation import evaluate
 from ur_energy_model.identification.pipeline import Identification, IdentificationOptions, identify
 from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.file.model_file import load_model, save_model
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.setup import Payload, Setup
 from ur_energy_model.telemetry.samples import Telemetry
@@ -59,10 +60,8 @@ def test_motor_inertia_from_currents_where_no_file_has_it(name: str, tmp_path: P
     assert f"{last}: torque constant not identifiable" in lines
     assert "no bus power" in lines
     assert "winding resistance" in lines
-    result.model.save(tmp_path / "model.yaml")
-    assert EnergyModel.load(tmp_path / "model.yaml").joints[0].source["reflected_inertia"] == (
-        "current"
-    )
+    save_model(result.model, tmp_path / "model.yaml")
+    assert load_model(tmp_path / "model.yaml").joints[0].source["reflected_inertia"] == ("current")
 
 
 def test_a_still_joint_of_unknown_inertia_gets_a_typical_one(tmp_path: Path) -> None:

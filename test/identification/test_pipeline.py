@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from ur_energy_model.telemetry.csv.reader import read_csv
 
 from test.identification.exact_arm import TORQUE_CONSTANT, ExactArm, write_bag
 from ur_energy_model.energy.gaps import bridged_steps
@@ -22,9 +23,8 @@ from ur_energy_model.errors import (
 from ur_energy_model.identification.evaluation.evaluation import evaluate
 from ur_energy_model.identification.identification_json import identification_json
 from ur_energy_model.identification.pipeline import Identification, IdentificationOptions, identify
-from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.file.model_file import load_model, save_model
 from ur_energy_model.model.friction.law import LAWS
-from ur_energy_model.telemetry.csv.importing import read_csv
 
 
 @pytest.fixture(scope="module")
@@ -80,8 +80,8 @@ def test_energies_against_the_truth(result: Identification, bags: tuple[Path, Pa
 
 
 def test_the_model_file_keeps_everything(result: Identification, tmp_path: Path) -> None:
-    result.model.save(tmp_path / "model.yaml")
-    loaded = EnergyModel.load(tmp_path / "model.yaml")
+    save_model(result.model, tmp_path / "model.yaml")
+    loaded = load_model(tmp_path / "model.yaml")
     telemetry = ExactArm().record(5.0)
     names = ("actual_q", "actual_qd", "target_qdd")
     before = result.model.predict(*(telemetry[name] for name in names))
@@ -153,8 +153,8 @@ def test_finds_what_the_bus_keeps_of_braking_energy(tmp_path: Path, capacity: fl
     bag = write_bag(tmp_path / "braking", replace(recording, columns=columns))
     model = identify([bag], arm.robot, IdentificationOptions(friction="power_flow")).model
     assert model.bus.capacitor_energy == pytest.approx(capacity, rel=0.3, abs=0.2)
-    model.save(tmp_path / "model.yaml")
-    assert EnergyModel.load(tmp_path / "model.yaml").bus.capacitor_energy == pytest.approx(
+    save_model(model, tmp_path / "model.yaml")
+    assert load_model(tmp_path / "model.yaml").bus.capacitor_energy == pytest.approx(
         model.bus.capacitor_energy
     )
 

@@ -14,6 +14,7 @@ import pytest
 from test.energy.known_arm import known_model
 from test.nodes.conftest import Cell
 from ur_energy_model.launching import ARGUMENTS
+from ur_energy_model.model.file.model_file import save_model
 from ur_energy_model.resources import share_directory
 
 launch_ros = pytest.importorskip("launch_ros", reason="launch_ros is not installed here")
@@ -73,7 +74,7 @@ def test_declared_arguments_are_those_of_the_table(name: str) -> None:
 def test_the_demo_runs_until_ctrl_c(
     cell: Cell, tmp_path: Path, fresh_host: Callable[[], str]
 ) -> None:
-    known_model().save(tmp_path / "model.yaml")
+    save_model(known_model(), tmp_path / "model.yaml")
     cell.observer.listen("/cell_1/energy/total/power", "std_msgs/Float64")
     child = launched(
         cell,
@@ -97,7 +98,7 @@ def test_the_demo_runs_until_ctrl_c(
 def test_the_cell_waits_for_its_controller(
     cell: Cell, tmp_path: Path, fresh_host: Callable[[], str], composed: str, processes: int
 ) -> None:
-    known_model().save(tmp_path / "model.yaml")
+    save_model(known_model(), tmp_path / "model.yaml")
     cell.observer.listen("/diagnostics", "diagnostic_msgs/DiagnosticArray")
     child = launched(
         cell,

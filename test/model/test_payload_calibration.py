@@ -10,7 +10,7 @@ import pytest
 
 from test.identification.payload.test_payload_fit import true_model
 from ur_energy_model.errors import ModelFileError
-from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.file.model_file import load_model, save_model
 from ur_energy_model.model.payload_calibration import PayloadCalibration
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.setup import Payload
@@ -46,8 +46,8 @@ def test_calibrated_drives_leave_payload_torques_as_they_are() -> None:
 def test_survives_the_model_file(tmp_path: Path) -> None:
     known = some_calibration()
     model = replace(true_model(load_robot("ur5e")), payload_calibration=known)
-    model.save(tmp_path / "model.yaml")
-    read = EnergyModel.load(tmp_path / "model.yaml").payload_calibration
+    save_model(model, tmp_path / "model.yaml")
+    read = load_model(tmp_path / "model.yaml").payload_calibration
     assert read is not None
     assert np.allclose(read.vector, known.vector, rtol=1e-7)
     assert np.allclose(read.covariance, known.covariance, rtol=1e-7)
@@ -59,7 +59,7 @@ def test_refuses_a_gain_that_cannot_be(tmp_path: Path) -> None:
     wrong = replace(known, payload_gain=-known.payload_gain)
     model = replace(true_model(load_robot("ur5e")), payload_calibration=known)
     with pytest.raises(ModelFileError, match=r"payload_gain: .* must be positive"):
-        replace(model, payload_calibration=wrong).save(path)
+        save_model(replace(model, payload_calibration=wrong), path)
     assert not path.exists()  # what could not be read again is not written
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.robots import RobotDescription, available_robots, load_robot
-from ur_energy_model.model.urdf import link_names, urdf
+from ur_energy_model.model.urdf_export import link_names, urdf
 
 
 def flange(model: pin.Model, q: np.ndarray, prefix: str = "") -> np.ndarray:

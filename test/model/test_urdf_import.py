@@ -14,7 +14,7 @@ from ur_energy_model.errors import RobotFileError
 from ur_energy_model.model import urdf_import
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.robots import load_robot
-from ur_energy_model.model.urdf import urdf
+from ur_energy_model.model.urdf_export import urdf
 
 
 def write_urdf(path: Path, axes: list[str], *, extra: str = "", seed: int = 0) -> Path:
@@ -173,7 +173,7 @@ ARM = (
         ('mass value="1"', 'mass value="nan"', "finite"),
         ('velocity="1"', 'velocity="fast"', "not a number"),
         ("<limit", '<origin xyz="1 2"/><limit', "not a number"),
-        ("<limit", '<origin xyz="1000 0 0"/><limit', "m cannot be"),
+        ("<limit", '<origin xyz="1000 0 0"/><limit', "m is impossible"),
         ('child link="b"', 'child link="c"', "no link 'c'"),
         (
             "</robot>",

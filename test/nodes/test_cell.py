@@ -15,6 +15,7 @@ from std_msgs.msg import String
 
 from test.energy.known_arm import ROBOT, known_model
 from test.nodes.conftest import Cell, message_class
+from ur_energy_model.model.file.model_file import save_model
 from ur_energy_model.nodes.conversions import seconds_of
 from ur_energy_model.nodes.surface import SERVICES, live_topics
 from ur_energy_model.resources import config_file
@@ -31,7 +32,7 @@ def cell(
 ) -> Iterator[Cell]:
     """Simulated controller, logger and estimator, up and publishing."""
     folder = tmp_path_factory.mktemp("cell")
-    known_model().save(folder / "model.yaml")
+    save_model(known_model(), folder / "model.yaml")
     made, host = Cell(folder, fresh_domain()), fresh_host()
     try:
         made.start("simulated_robot", host=host, motion="trajectory_b")

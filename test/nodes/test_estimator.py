@@ -22,7 +22,7 @@ from test.energy.known_arm import ROBOT, known_model, motion, packets, total
 from test.nodes.conftest import PATIENCE, Cell
 from ur_energy_model.energy.live.state_file import StateFile
 from ur_energy_model.energy.recording_energy import estimate_energy
-from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.file.model_file import load_model, save_model
 from ur_energy_model.nodes.conversions import time_message
 from ur_energy_model.nodes.estimator import EstimatorNode
 from ur_energy_model.telemetry.bag.source import BagWriter
@@ -34,7 +34,7 @@ JOINTS = ROBOT.joint_names
 @pytest.fixture
 def model(tmp_path: Path) -> Path:
     path = tmp_path / "model.yaml"
-    known_model().save(path)
+    save_model(known_model(), path)
     return path
 
 
@@ -80,7 +80,7 @@ def test_a_bag_is_played_in_real_time_and_sets_the_clock(
     telemetry = motion(3.0)
     truth = np.trapezoid(total(telemetry), telemetry.time)
     assert last == pytest.approx(truth, rel=1e-6)
-    assert last == pytest.approx(estimate_energy(EnergyModel.load(model), bag).supply, rel=1e-6)
+    assert last == pytest.approx(estimate_energy(load_model(model), bag).supply, rel=1e-6)
     # 50 a second, once its listener was found
     assert 100 <= len(observer.history["/energy/total/energy"]) <= 152
     seconds = [clock.clock.sec for clock in clocks]
@@ -214,7 +214,7 @@ def test_a_new_model_file_is_taken_and_a_broken_one_is_not(
     )
     assert observer.hear("/energy/standby/power").data == 25.0
     shutil.copy(model, cell.folder / "good.yaml")
-    known_model(standby=31.0).save(model)
+    save_model(known_model(standby=31.0), model)
     observer.wait(lambda: observer.latest["/energy/standby/power"].data == 31.0, "the new model")
     model.write_text("kind: nonsense\n")
     observer.wait(
@@ -248,7 +248,7 @@ def test_a_plan_is_predicted_and_compared(cell: Cell, model: Path, bag: Path) ->
 def test_a_drifting_model_is_told(cell: Cell, tmp_path: Path, bag: Path) -> None:
     observer = cell.observer
     observer.listen("/diagnostics", "diagnostic_msgs/DiagnosticArray")
-    known_model(standby=33.0).save(tmp_path / "high.yaml")
+    save_model(known_model(standby=33.0), tmp_path / "high.yaml")
     cell.add(
         EstimatorNode,
         source="bag",

@@ -11,6 +11,7 @@ import pytest
 from test.energy.known_arm import known_model
 from test.interrupting import assert_quiet, interrupted
 from test.nodes.conftest import Cell
+from ur_energy_model.model.file.model_file import save_model
 
 PHASES = 8
 
@@ -19,7 +20,7 @@ PHASES = 8
 def start_time(cell: Cell, tmp_path: Path) -> float:
     """From the start of an estimator's process to its first word on a topic [s]."""
     model = tmp_path / "timed.yaml"
-    known_model().save(model)
+    save_model(known_model(), model)
     cell.observer.listen("/diagnostics", "diagnostic_msgs/DiagnosticArray")
     began = time.monotonic()
     child = cell.start("estimator", source="joint_states", model_file=str(model))
@@ -34,7 +35,7 @@ def test_a_node_ends_cleanly_whenever_it_is_interrupted(
     name: str, cell: Cell, start_time: float, tmp_path: Path, fresh_host
 ) -> None:
     model = tmp_path / "model.yaml"
-    known_model().save(model)
+    save_model(known_model(), model)
     arguments = {
         "estimator_node": ["-p", "source:=joint_states", "-p", f"model_file:={model}"],
         "logger_node": ["-p", f"robot_ip:={fresh_host()}", "-p", "record:=false"],

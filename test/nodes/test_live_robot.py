@@ -10,6 +10,7 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from test.energy.known_arm import ROBOT, known_model
 from test.nodes.conftest import Cell
+from ur_energy_model.model.file.model_file import save_model
 from ur_energy_model.simulation.ports.server import DASHBOARD_PORT, WORKSHOP_PORT
 from ur_energy_model.telemetry.rtde.source import RtdeSource
 
@@ -22,7 +23,7 @@ class Robot:
 
     def __init__(self, cell: Cell, host: str) -> None:
         self.cell, self.host, self.observer = cell, host, cell.observer
-        known_model().save(cell.folder / "model.yaml")
+        save_model(known_model(), cell.folder / "model.yaml")
         cell.start("simulated_robot", host=host, motion="hold")
         cell.start("estimator", robot_ip=host, model_file="model.yaml", state_file="state.json")
         for topic in ("energy/summary", "energy/prediction", "diagnostics"):

@@ -12,7 +12,7 @@ import pytest
 
 from test.energy.known_arm import known_model
 from test.nodes.conftest import PATIENCE, Cell
-from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.file.model_file import load_model, save_model
 from ur_energy_model.nodes.identification import IdentificationNode
 from ur_energy_model.nodes.logger import LoggerNode
 from ur_energy_model.nodes.simulated_robot import SimulatedRobotNode
@@ -59,7 +59,7 @@ def test_from_a_simulated_robot_to_a_model(cell: Cell, fresh_host: Callable[[], 
     observer.listen("/identification/result", "diagnostic_msgs/DiagnosticArray", latched=True)
     answer = observer.call("/identification/identify")
     assert answer.success, answer.message
-    model = EnergyModel.load(path)
+    model = load_model(path)
     found = [joint.reflected_inertia for joint in model.joints]
     assert found == pytest.approx(known["parameters"]["reflected_inertia"], rel=0.05)
     observer.wait(lambda: "/identification/result" in observer.latest, "the result")
@@ -92,7 +92,7 @@ def test_a_simulated_robot_serves_loopback_only(
 
 def test_logger_and_estimator_share_a_connection(cell: Cell, fresh_host: Callable[[], str]) -> None:
     observer, host = cell.observer, fresh_host()
-    known_model().save(cell.folder / "model.yaml")
+    save_model(known_model(), cell.folder / "model.yaml")
     for topic in ("/energy/total/power", "/energy/total/energy"):
         observer.listen(topic, "std_msgs/Float64")
     observer.listen("/joint_states", "sensor_msgs/JointState")

@@ -10,6 +10,7 @@ import pytest
 
 from test.energy.known_arm import known_model
 from ur_energy_model.errors import WrongRobotError
+from ur_energy_model.model.file.model_file import save_model
 from ur_energy_model.nodes.watched_model import WatchedModel
 from ur_energy_model.resources import config_file
 
@@ -29,7 +30,7 @@ def own(tmp_path: Path) -> Path:
 
 def test_a_model_of_ones_own_arm_is_taken_wherever_its_file_lies(own: Path, tmp_path: Path) -> None:
     model = tmp_path / "model.yaml"
-    replace(known_model(), robot=str(own)).save(model)
+    save_model(replace(known_model(), robot=str(own)), model)
     assert WatchedModel(model, "", PERIOD).robot.name == "mine"
     copy = tmp_path / "copy.yaml"
     shutil.copy(own, copy)
@@ -40,17 +41,17 @@ def test_a_model_of_ones_own_arm_is_taken_wherever_its_file_lies(own: Path, tmp_
 
 def test_a_model_of_another_arm_is_refused(own: Path, tmp_path: Path) -> None:
     model = tmp_path / "model.yaml"
-    known_model().save(model)
+    save_model(known_model(), model)
     with pytest.raises(WrongRobotError, match="is a model of ur5e, not of mine"):
         WatchedModel(model, str(own), PERIOD)
 
 
 def test_a_replaced_file_is_read_once(tmp_path: Path) -> None:
     path = tmp_path / "model.yaml"
-    known_model().save(path)
+    save_model(known_model(), path)
     watched = WatchedModel(path, "", PERIOD)
     assert watched.replaced() is None
-    known_model(standby=31.0).save(path)
+    save_model(known_model(standby=31.0), path)
     model = watched.replaced()
     assert model is not None
     assert model.bus.standby == 31.0
@@ -59,21 +60,21 @@ def test_a_replaced_file_is_read_once(tmp_path: Path) -> None:
 
 def test_a_file_that_is_no_longer_of_this_arm_is_told_and_left(own: Path, tmp_path: Path) -> None:
     path = tmp_path / "model.yaml"
-    known_model().save(path)
+    save_model(known_model(), path)
     watched = WatchedModel(path, "", PERIOD)
-    replace(known_model(), robot=str(own)).save(path)
+    save_model(replace(known_model(), robot=str(own)), path)
     assert watched.replaced() is None
     assert "not of ur5e" in str(watched.problem)
     path.unlink()
     assert watched.replaced() is None
-    known_model().save(path)
+    save_model(known_model(), path)
     assert watched.replaced() is not None
     assert watched.problem is None
 
 
 def test_a_period_of_zero_never_looks(tmp_path: Path) -> None:
     path = tmp_path / "model.yaml"
-    known_model().save(path)
+    save_model(known_model(), path)
     watched = WatchedModel(path, "", 0.0)
-    known_model(standby=31.0).save(path)
+    save_model(known_model(standby=31.0), path)
     assert watched.replaced() is None

@@ -9,18 +9,18 @@ import numpy as np
 import pytest
 
 from ur_energy_model.errors import InputError, ModelFileError
-from ur_energy_model.reading.record import (
+from ur_energy_model.reading.readers import (
     Quantity,
-    Record,
     array,
     choice,
+    integer,
     list_of,
-    table,
+    mapping_of,
     text,
-    unique,
-    whole,
+    unique_names,
 )
-from ur_energy_model.reading.tree import Origin, YamlTree
+from ur_energy_model.reading.record import Record
+from ur_energy_model.reading.yaml_tree import Origin, YamlTree
 
 MASS = Quantity("kg", 0, 100)
 RATIO = Quantity("1", 0.5, 1000, positive=True)
@@ -151,9 +151,9 @@ def test_whole_numbers_keep_all_their_digits(tmp_path) -> None:
     ("quantity", "value", "problem"),
     [
         (MASS, -1, "must not be negative"),
-        (MASS, 101, "101 kg cannot be, expected 0 to 100 kg"),
+        (MASS, 101, "101 kg is impossible, expected 0 to 100 kg"),
         (RATIO, 0, "must be positive"),
-        (RATIO, 0.1, "0.1 cannot be, expected 0.5 to 1000"),
+        (RATIO, 0.1, "0.1 is impossible, expected 0.5 to 1000"),
     ],
 )
 def test_quantities_have_a_range(tmp_path, quantity, value, problem) -> None:
@@ -180,14 +180,14 @@ def test_arrays_have_a_shape_and_may_have_unknown_entries(tmp_path) -> None:
     ("reader", "content", "problem"),
     [
         (choice(["power off", "idle"]), "pwoer off", r"did you mean 'power off'\?"),
-        (whole(1, 3), "4", "4 must be 1 to 3"),
+        (integer(1, 3), "4", "4 must be 1 to 3"),
         (list_of(MASS), "[]", "must not be empty"),
         (list_of(MASS, 2), "[1]", "has 1 values, 2 are needed"),
-        (unique, "[x, y, x]", r"a\[2\]: 'x' stands twice"),
-        (unique, "[]", "list of names"),
-        (table({"b": MASS}), "{b: 1, c: 1}", "unknown key 'c'"),
-        (table({"b": MASS}), "{}", "'b' is missing"),
-        (YamlTree.mapping, "{b: 1, b: 2}", "'b' stands twice"),
+        (unique_names, "[x, y, x]", r"a\[2\]: 'x' occurs twice"),
+        (unique_names, "[]", "list of names"),
+        (mapping_of({"b": MASS}), "{b: 1, c: 1}", "unknown key 'c'"),
+        (mapping_of({"b": MASS}), "{}", "'b' is missing"),
+        (YamlTree.mapping, "{b: 1, b: 2}", "'b' occurs twice"),
         (YamlTree.mapping, "{[b]: 1}", "plain text"),
         (YamlTree.plain, "[1, {b: .nan}]", "finite"),
     ],
@@ -198,7 +198,7 @@ def test_other_readers(tmp_path, reader, content, problem) -> None:
 
 
 def test_tables_give_their_values_and_leave_out_optional_ones(tmp_path) -> None:
-    reader = table({"b": MASS}, {"c": text, "d": text})
+    reader = mapping_of({"b": MASS}, {"c": text, "d": text})
     assert read("{b: 1, c: x}", reader, tmp_path) == {"b": 1.0, "c": "x"}
 
 
@@ -213,10 +213,10 @@ def test_messages_are_short_and_without_control_characters(tmp_path) -> None:
 
 def test_plain_data_of_other_files_is_read_alike_without_lines() -> None:
     origin = Origin(Path("arm.urdf"), ModelFileError, "do better")
-    root = YamlTree.of({"a": [1, 2.5, None, True], "b": "5"}, origin)
+    root = YamlTree.from_content({"a": [1, 2.5, None, True], "b": "5"}, origin)
     assert root.plain() == {"a": [1, 2.5, None, True], "b": "5"}
     with pytest.raises(ModelFileError, match=r"^arm.urdf: a\[3\]: True is not a number; do better"):
         root.mapping()["a"].items()[3].number()
-    bad = YamlTree.of({"a": math.nan}, origin).mapping()["a"]
+    bad = YamlTree.from_content({"a": math.nan}, origin).mapping()["a"]
     with pytest.raises(ModelFileError, match="finite"):
         bad.number()

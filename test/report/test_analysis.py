@@ -12,7 +12,7 @@ from ur_energy_model.energy.meter import integrate
 from ur_energy_model.errors import MissingFieldError
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.report.analysis import FOCUS_SECONDS, analyse
-from ur_energy_model.report.powers import powers_of
+from ur_energy_model.report.recording_powers import recording_powers
 from ur_energy_model.telemetry.samples import Telemetry, find_gaps
 
 
@@ -47,7 +47,7 @@ def test_a_long_recording_is_cut_and_shown_where_it_takes_most(
 
 
 def test_energies_agree_with_the_meter(model: EnergyModel, telemetry: Telemetry) -> None:
-    powers = powers_of(model, telemetry)
+    powers = recording_powers(model, telemetry)
     expected = model.joint_power(telemetry["actual_qd"], telemetry["actual_current"])
     reading = integrate(telemetry.time, expected.electrical_power)
     assert np.allclose(powers.electrical_energy, reading.net)
@@ -60,13 +60,13 @@ def test_energies_agree_with_the_meter(model: EnergyModel, telemetry: Telemetry)
 def test_half_widths_follow_the_models_uncertainty(
     model: EnergyModel, telemetry: Telemetry
 ) -> None:
-    powers = powers_of(model, telemetry)
+    powers = recording_powers(model, telemetry)
     standby_only = replace(
         model,
         bus=replace(model.bus, errors=np.eye(1, model.bus.errors.shape[1]) * 0.5),
         sessions=replace(model.sessions, standby=0.0),
     )
-    narrow = powers_of(standby_only, telemetry)
+    narrow = recording_powers(standby_only, telemetry)
     alone = 1.96 * 0.5 * telemetry.duration
     assert alone < narrow.total_energy_half_width < 1.5 * alone  # what anchoring leaves open
     assert powers.total_energy_half_width > narrow.total_energy_half_width
@@ -84,7 +84,7 @@ def test_gaps_are_neither_drawn_nor_integrated_over(
         telemetry.info,
         find_gaps(time, 1 / 125),
     )
-    powers = powers_of(model, holed)
+    powers = recording_powers(model, holed)
     assert powers.breaks.tolist() == [1000]
     assert powers.duration == pytest.approx(telemetry.duration - 501 / 125)
     assert powers.total_energy[1000] == powers.total_energy[999]

@@ -10,8 +10,8 @@ import pytest
 from test.report.browser import Browser, find_browser
 from test.report.conftest import explained_recording
 from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.report.layout import page_of
-from ur_energy_model.report.page import render
+from ur_energy_model.report.page.html import render
+from ur_energy_model.report.page.layout import report_page
 from ur_energy_model.report.report import make_report
 from ur_energy_model.telemetry.bag.source import BagWriter
 
@@ -33,7 +33,7 @@ def report(model: EnergyModel, tmp_path_factory: pytest.TempPathFactory) -> Path
             bag.write(telemetry)
         bags.append(folder / name)
     file = folder / "report.html"
-    file.write_text(render(page_of(make_report(model, bags))), encoding="utf-8")
+    file.write_text(render(report_page(make_report(model, bags))), encoding="utf-8")
     return file
 
 

@@ -12,9 +12,10 @@ import pytest
 from test.report.conftest import MakeBag, explained_recording
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.report.analysis import Analysis, analyse
-from ur_energy_model.report.figures import save, save_figures
-from ur_energy_model.report.gallery import path_chart, recording_charts
-from ur_energy_model.report.power_gallery import energy_split_chart, stack_chart
+from ur_energy_model.report.charts.motion import path_chart
+from ur_energy_model.report.charts.power import energy_split_chart, stack_chart
+from ur_energy_model.report.charts.recording import recording_charts
+from ur_energy_model.report.figures.figures import save_chart, save_figures
 from ur_energy_model.telemetry.samples import Telemetry
 
 PAPER_FIGURES = {
@@ -39,8 +40,8 @@ def test_every_figure_is_drawn_and_named_after_its_chart(
 
 def test_same_chart_same_bytes_in_either_format(analysis: Analysis, tmp_path: Path) -> None:
     chart = energy_split_chart(analysis)
-    once = save(chart, tmp_path / "once", formats=("png", "svg"))
-    again = save(chart, tmp_path / "again", formats=("png", "svg"))
+    once = save_chart(chart, tmp_path / "once", formats=("png", "svg"))
+    again = save_chart(chart, tmp_path / "again", formats=("png", "svg"))
     assert [a.read_bytes() for a in once] == [b.read_bytes() for b in again]
 
 
@@ -76,4 +77,4 @@ def test_truth_stands_beside_the_estimate(analysis: Analysis) -> None:
 def test_names_are_never_read_as_mathematics(analysis: Analysis, tmp_path: Path) -> None:
     hostile = replace(analysis, label=r"$\frac{", joint_names=(r"$\undefined_joint", *["b"] * 5))
     for chart in (stack_chart(hostile), energy_split_chart(hostile), path_chart(hostile)):
-        assert save(chart, tmp_path)
+        assert save_chart(chart, tmp_path)

@@ -10,9 +10,11 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from ur_energy_model.report.charts import Item, Line, LineChart, Panel, Section, Table
-from ur_energy_model.report.encode import BUDGET, ChartEncoder
-from ur_energy_model.report.page import Page, Tile, cell_text, column_digits, render
+from ur_energy_model.report.charts.chart import Line, LineChart, Panel
+from ur_energy_model.report.page.chart_encoder import BUDGET, ChartEncoder
+from ur_energy_model.report.page.html import cell_text, column_digits, render
+from ur_energy_model.report.page.page import Item, Page, Section, Tile
+from ur_energy_model.report.tables.table import Table
 from ur_energy_model.report.verdict import ModelVerdict, Statement
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&"

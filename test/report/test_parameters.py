@@ -9,7 +9,7 @@ import pytest
 
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction.law import LAWS, Friction
-from ur_energy_model.report.parameters import warmth_chart
+from ur_energy_model.report.charts.parameters import warmth_chart
 
 WARM_LAWS = sorted(name for name, law in LAWS.items() if law.uses_temperature)
 

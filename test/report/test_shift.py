@@ -8,8 +8,10 @@ from test.report.conftest import MakeBag, explained_recording
 from ur_energy_model.energy.arm_state import ArmState
 from ur_energy_model.errors import InputError
 from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.report.charts.shift import shift_charts
 from ur_energy_model.report.shift import read_shift
-from ur_energy_model.report.shift_view import Tariff, cycle_table, shift_charts, shift_table
+from ur_energy_model.report.tables.shift import cycle_table, shift_table
+from ur_energy_model.report.tariff import Tariff
 from ur_energy_model.telemetry.samples import Telemetry
 
 

@@ -59,13 +59,13 @@ def run(options: argparse.Namespace) -> int:
 
     from ur_energy_model.errors import WrongRobotError
     from ur_energy_model.identification.dynamics.base_parameter_bags import identify_base_parameters
-    from ur_energy_model.model.energy_model import EnergyModel
+    from ur_energy_model.model.file.model_file import load_model
     from ur_energy_model.model.robots import load_robot
 
     robot = load_robot(options.robot)
     constants = None
     if options.model is not None:
-        model = EnergyModel.load(options.model)
+        model = load_model(options.model)
         if model.robot_name != robot.name:
             raise WrongRobotError(
                 options.model, f"is of a {model.robot_name}", f"use a model of a {robot.name}"

@@ -32,9 +32,9 @@ def register(subparsers: Any) -> None:
 def run_estimate(options: argparse.Namespace) -> int:
     """Integrate and print."""
     from ur_energy_model.energy.recording_energy import estimate_energy
-    from ur_energy_model.model.energy_model import EnergyModel
+    from ur_energy_model.model.file.model_file import load_model
 
-    model, payload = EnergyModel.load(options.model), payload_given(options.payload)
+    model, payload = load_model(options.model), payload_given(options.payload)
     if payload is not None:
         model = model.with_payload(payload)
     with output.progress("estimating") as report:

@@ -125,7 +125,7 @@ def request_of(options: argparse.Namespace, robot: str) -> DesignRequest:
 
     from ur_energy_model.errors import InputError
     from ur_energy_model.experiment.design.problem import DesignRequest
-    from ur_energy_model.model.bodies import Capsule, Wall
+    from ur_energy_model.model.capsules import Capsule, Wall
     from ur_energy_model.model.robots import load_robot
     from ur_energy_model.model.setup import Payload, Setup
 

@@ -112,6 +112,7 @@ def run_identify(options: argparse.Namespace) -> int:
     from ur_energy_model.identification.identification_json import identification_json
     from ur_energy_model.identification.payload.payload_check import IDENTIFIED
     from ur_energy_model.identification.pipeline import IdentificationOptions, identify
+    from ur_energy_model.model.file.model_file import save_model
     from ur_energy_model.model.robots import load_robot
 
     robot = load_robot(options.robot)
@@ -130,7 +131,7 @@ def run_identify(options: argparse.Namespace) -> int:
             validate=options.validate,
             progress=_shown(report),
         )
-    result.model.save(options.output)
+    save_model(result.model, options.output)
     for warning in result.warnings:
         output.note(f"warning: {warning}")
     if options.json:
@@ -169,9 +170,9 @@ def _given_setup(
 def run_evaluate(options: argparse.Namespace) -> int:
     """Compare a model with recordings."""
     from ur_energy_model.identification.evaluation.evaluation import evaluate
-    from ur_energy_model.model.energy_model import EnergyModel
+    from ur_energy_model.model.file.model_file import load_model
 
-    model, payload = EnergyModel.load(options.model), payload_given(options.payload)
+    model, payload = load_model(options.model), payload_given(options.payload)
     with output.progress("evaluating") as report:
         results = [
             evaluate(

@@ -58,12 +58,12 @@ def run(options: argparse.Namespace) -> int:
     from ur_energy_model.errors import InputError
     from ur_energy_model.identification.payload.drive_calibration import with_torque_constants
     from ur_energy_model.identification.payload.payload_identification import identify_payload
-    from ur_energy_model.model.energy_model import EnergyModel
+    from ur_energy_model.model.file.model_file import load_model, save_model
     from ur_energy_model.model.robots import load_robot
 
     if options.output is not None and options.known_payload is None:
         raise InputError("-o", "nothing was calibrated", "give the true mass with --known-payload")
-    model = EnergyModel.load(options.model)
+    model = load_model(options.model)
     robot = None if options.robot is None else load_robot(options.robot)
     with progress("identifying the payload") as report:
         found = identify_payload(
@@ -77,7 +77,7 @@ def run(options: argparse.Namespace) -> int:
     for warning in found.warnings:
         note(f"warning: {warning}")
     if options.output is not None:
-        with_torque_constants(model, found.estimate).save(options.output)
+        save_model(with_torque_constants(model, found.estimate), options.output)
         note(f"calibrated model written to {options.output}")
     if options.json:
         print_json(_as_json(model, found, options.known_payload))

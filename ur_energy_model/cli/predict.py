@@ -40,11 +40,11 @@ def run_predict(options: argparse.Namespace) -> int:
     from ur_energy_model.energy.meter import CONFIDENCE
     from ur_energy_model.energy.prediction import predict_energy
     from ur_energy_model.identification.evaluation.session_anchor import session_json
-    from ur_energy_model.model.energy_model import EnergyModel
+    from ur_energy_model.model.file.model_file import load_model
     from ur_energy_model.trajectory.plan_csv import read_plan
     from ur_energy_model.trajectory.smoothing import smooth_plan
 
-    model, payload = EnergyModel.load(options.model), payload_given(options.payload)
+    model, payload = load_model(options.model), payload_given(options.payload)
     if payload is not None:
         model = model.with_payload(payload)
     if options.session is not None:

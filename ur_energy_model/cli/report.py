@@ -67,14 +67,14 @@ def register(subparsers: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Make the report."""
     from ur_energy_model.files import write_text
-    from ur_energy_model.model.energy_model import EnergyModel
-    from ur_energy_model.report.layout import page_of
-    from ur_energy_model.report.page import render
+    from ur_energy_model.model.file.model_file import load_model
+    from ur_energy_model.report.page.html import render
+    from ur_energy_model.report.page.layout import report_page
     from ur_energy_model.report.report import make_report
-    from ur_energy_model.report.shift_view import Tariff
+    from ur_energy_model.report.tariff import Tariff
 
     tariff = Tariff(options.tariff, options.currency, options.co2, options.supply_efficiency)
-    model, payload = EnergyModel.load(options.model), payload_given(options.payload)
+    model, payload = load_model(options.model), payload_given(options.payload)
     if payload is not None:
         model = model.with_payload(payload)
     figures: list[Path] = []
@@ -89,7 +89,7 @@ def run(options: argparse.Namespace) -> int:
             progress=show,
         )
         show(0.95, "writing")
-        page = render(page_of(report))
+        page = render(report_page(report))
         if options.figures is not None:
             figures = _figures(report, options)
         write_text(options.output, page)
@@ -124,8 +124,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _figures(report: Any, options: argparse.Namespace) -> list[Path]:
-    from ur_energy_model.report.figures import save
-    from ur_energy_model.report.gallery import recording_charts
+    from ur_energy_model.report.charts.recording import recording_charts
+    from ur_energy_model.report.figures.figures import save_chart
 
     out: list[Path] = []
     for bag in report.bags:
@@ -133,5 +133,5 @@ def _figures(report: Any, options: argparse.Namespace) -> list[Path]:
         if len(report.bags) > 1:
             folder = folder / bag.analysis.label
         for chart in recording_charts(bag.analysis):
-            out += save(chart, folder, formats=options.format or ("png",))
+            out += save_chart(chart, folder, formats=options.format or ("png",))
     return out

@@ -19,9 +19,9 @@ from ur_energy_model.identification.evaluation.evaluation import evaluate
 from ur_energy_model.identification.evaluation.metrics import Metrics
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.plain import plain
-from ur_energy_model.report.figures import save_figures
-from ur_energy_model.report.layout import page_of
-from ur_energy_model.report.page import render
+from ur_energy_model.report.figures.figures import save_figures
+from ur_energy_model.report.page.html import render
+from ur_energy_model.report.page.layout import report_page
 from ur_energy_model.report.report import make_report
 from ur_energy_model.telemetry.bag.source import read_bag
 
@@ -69,7 +69,7 @@ def evaluate_run(model: EnergyModel, bag: Path, truth_file: Path, folder: Path) 
         "metrics": result.metrics.as_json(),
     }
     write_text(folder / "result.json", json.dumps(plain(content), indent=1) + "\n")
-    write_text(folder / "report.html", render(page_of(make_report(model, [bag]))))
+    write_text(folder / "report.html", render(report_page(make_report(model, [bag]))))
     return result
 
 

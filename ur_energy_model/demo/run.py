@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from ur_energy_model.cli.output import ProgressReport, note, progress
 from ur_energy_model.errors import InputError
+from ur_energy_model.model.file.model_file import save_model
 
 if TYPE_CHECKING:
     from ur_energy_model.demo.energy_monitor import EnergyMonitor
@@ -84,7 +85,7 @@ def run_demo(options: DemoOptions) -> int:
         first = demo.record("trajectory_a", "1/4  trajectory A: the logger records")
     with progress("2/4  identification") as report:
         identified = identify([first.bag], options.robot, progress=report)
-    identified.model.save(model_file)
+    save_model(identified.model, model_file)
     note(f"2/4  identified from {first.bag.name}")
     with Processes(folder / "logs", environment) as processes:
         demo = _Demo(options, seed, folder, processes)

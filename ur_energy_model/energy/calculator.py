@@ -27,7 +27,7 @@ from ur_energy_model.energy.rated_limits import rated_limits
 from ur_energy_model.energy.session.standby_correction import StandbyCorrection
 from ur_energy_model.energy.session.standby_tracker import Standby, StandbyTracker
 from ur_energy_model.errors import MissingFieldError, WrongRobotError
-from ur_energy_model.model.drive import Prediction
+from ur_energy_model.model.drive_powers import DrivePowers
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription
@@ -196,7 +196,7 @@ class EnergyCalculator:
         self._held = values[-1]
         return out
 
-    def _fill(self, out: Array, powers: Prediction) -> None:
+    def _fill(self, out: Array, powers: DrivePowers) -> None:
         """Enter powers into rows of the table; the total is the demand without standby."""
         columns = self.channels
         for name in QUANTITIES:
@@ -204,7 +204,7 @@ class EnergyCalculator:
         out[:, columns.arm["driver"]] = powers.driver_power
         out[:, columns.arm["total"]] = powers.demand - powers.standby_power
 
-    def _errors(self, powers: Prediction) -> Array:
+    def _errors(self, powers: DrivePowers) -> Array:
         """Sensitivities in the order of the table's last columns [samples, errors], W.
 
         The session's standby comes last, with a deviation of 1 W.

@@ -18,7 +18,8 @@ from ur_energy_model.identification.friction.torque_constants import stated_devi
 from ur_energy_model.identification.power.power_fit import PowerFitResult
 from ur_energy_model.identification.recording import Recording
 from ur_energy_model.identification.recording_reader import digest
-from ur_energy_model.model.energy_model import EnergyModel, JointModel
+from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.joint_model import JointModel
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.sessions import SessionSpread, scaled_parameters
 

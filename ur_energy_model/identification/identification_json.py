@@ -10,10 +10,11 @@ import numpy as np
 from ur_energy_model.identification.friction.joint_estimate import JointEstimate
 from ur_energy_model.identification.payload.payload_check import PayloadCheck
 from ur_energy_model.identification.pipeline import Identification
-from ur_energy_model.model.drive import motor_constant
-from ur_energy_model.model.energy_model import EnergyModel, JointModel
-from ur_energy_model.model.friction.bank import straight_line
+from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.friction.coulomb_viscous_fit import coulomb_viscous_fit
 from ur_energy_model.model.friction.curve import friction_curve
+from ur_energy_model.model.joint_model import JointModel
+from ur_energy_model.model.motor_constant import motor_constant
 from ur_energy_model.model.robots import RobotDescription
 
 _CURVE_SPEEDS = np.array([0.1, 0.25, 0.5, 1.0])
@@ -78,7 +79,7 @@ def _tensors_json(model: EnergyModel) -> dict[str, Any] | None:
 
 
 def _robot_file(robot: RobotDescription, j: int) -> dict[str, float]:
-    """What was believed of a drive beforehand; S0's assumptions are in model/drive.py."""
+    """What was believed of a drive beforehand; S0's assumptions are in model/motor_constant.py."""
     return {
         "reflected_inertia": float(robot.reflected_inertia[j]),
         "torque_constant": float(robot.torque_constant[j]),
@@ -100,7 +101,7 @@ def _joint_json(
         "coulomb_reverse": reverse,
         "friction_law": joint.friction.law.name,
         "friction_parameters": dict(joint.friction.parameters),
-        "straight_line": straight_line(joint.friction, joint.gear_ratio, fastest),
+        "straight_line": coulomb_viscous_fit(joint.friction, joint.gear_ratio, fastest),
         "friction_reason": joint.friction_reason,
         "friction_comparison": fit.comparison,
         "winding_resistance": joint.winding_resistance,

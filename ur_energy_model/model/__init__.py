@@ -1,1 +1,1 @@
-"""What the arm is: rigid bodies, drives, friction and energy."""
+"""The model of an arm: rigid bodies, friction, drives and supply."""

@@ -1,4 +1,4 @@
-"""What currents predicted from motion are uncertain by."""
+"""Uncertainty of the motor currents that a model predicts from motion."""
 
 from __future__ import annotations
 
@@ -6,40 +6,37 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ur_energy_model.model.friction.bank import STILL_SPEED, FrictionBank
+from ur_energy_model.model.friction.presliding import STILL_SPEED
+from ur_energy_model.model.joint_arrays import JointArrays
 from ur_energy_model.model.joint_model import JointModel
 from ur_energy_model.model.sessions import Session, scaled_parameters
 from ur_energy_model.typing import Array
 
 PREDICTION_ERROR = 0.01
-"""Share of a joint's current that a motion unlike the recorded ones leaves open beyond what the
-parameters' deviations say: nominal masses, the form of friction."""
+"""Error of the current of an unrecorded motion as a share of it, beyond the parameters' standard
+deviations: nominal masses, the form of the friction law."""
 STANDSTILL_ERROR = 0.5
-"""Share of a joint's Coulomb friction that stays unknown at standstill."""
+"""Unknown share of a joint's Coulomb friction at standstill."""
 
 
 class CurrentErrors:
     """Independent errors of the currents of n joints, one standard deviation each.
 
-    Errors of the parameters and of the reflected inertia, of the model's form, of the session's
-    friction, and of the friction that a joint at rest keeps. Their number does not depend on the
+    They come from the parameters and the reflected inertia, the model's form, the session's
+    friction, and the friction that remains in a joint at rest. Their number does not depend on the
     session.
 
     Args:
         joints: n joint models, p friction parameters each.
-        friction: their frictions.
-        session: whose friction deviates from that of the joints.
+        arrays: their constants.
+        session: its friction deviates from that of the joints.
     """
 
-    def __init__(
-        self, joints: Sequence[JointModel], friction: FrictionBank, session: Session
-    ) -> None:
-        self._friction = friction
-        self._ratio = np.array([joint.gear_ratio for joint in joints])
-        self._constant = np.array([joint.torque_constant for joint in joints])
+    def __init__(self, joints: Sequence[JointModel], arrays: JointArrays, session: Session) -> None:
+        self._arrays = arrays
         self._residual = np.array([joint.current_residual for joint in joints])
         inertia = np.array([joint.std.get("reflected_inertia", 0.0) for joint in joints])
-        self._inertia = inertia / (self._ratio * self._constant)
+        self._inertia = inertia / (arrays.gear_ratio * arrays.torque_constant)
         self._roots = [joint.current_root for joint in joints]
         relative = session.friction_std / session.friction_scale
         self._session = []
@@ -64,13 +61,15 @@ class CurrentErrors:
             qdd: joint accelerations [samples, n], rad/s^2.
             load: torque without friction, joint side [samples, n], N m.
             current: predicted [samples, n], A.
-            temperature: as for `FrictionBank.torque`.
-            direction: as for `FrictionBank.torque`.
+            temperature: see `FrictionBank.torque`.
+            direction: see `FrictionBank.torque`.
         """
-        terms = self._friction.regressors(qd, load, temperature, direction)
-        breakaway = self._friction.torque(np.full_like(qd, STILL_SPEED), load, temperature)
-        rest = STANDSTILL_ERROR * np.exp(-np.square(qd / STILL_SPEED)) * breakaway / self._constant
-        motor = load / self._ratio
+        arrays = self._arrays
+        terms = arrays.friction.regressors(qd, load, temperature, direction)
+        breakaway = arrays.friction.torque(np.full_like(qd, STILL_SPEED), load, temperature)
+        standing = np.exp(-np.square(qd / STILL_SPEED))
+        rest = STANDSTILL_ERROR * standing * breakaway / arrays.torque_constant
+        motor = load / arrays.gear_ratio
         errors = []
         for j, root in enumerate(self._roots):
             parameters = np.column_stack([motor[:, j], terms[j]]) @ root

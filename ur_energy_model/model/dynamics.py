@@ -1,8 +1,8 @@
 """Rigid-body dynamics of an arm over whole arrays, with pinocchio.
 
-Joint-side torques of the links and the payload alone; motor and reducer inertia, friction and
-drives are added by the other modules of this room. Each array function costs one C++ call per
-sample into preallocated memory (about 2 us for six joints, 4 us for a regressor).
+Joint-side torques of the links and the payload only; other modules add motor and reducer inertia,
+friction and drives. Each array function makes one C++ call per sample into preallocated memory
+(about 2 us for six joints, 4 us for a regressor).
 
 Inertial parameters of a body (Raviola et al. 2021, sec. 2): mass, first moments and the tensor
 about the frame origin, in pinocchio's order (m, mcx, mcy, mcz, Ixx, Ixy, Iyy, Ixz, Iyz, Izz).
@@ -70,7 +70,7 @@ class ArmDynamics:
 
         Columns are the inertial parameters of the n moving bodies, each about the origin and in
         the axes of its own link frame (DH frame of the last link rigidly moved by the joint).
-        The payload, where there is one, belongs to the last body's parameters.
+        The last body's parameters include the payload.
         """
         out = np.empty((len(q), self.dof, 10 * self.dof))
         model, data = self.model, self.data
@@ -82,7 +82,7 @@ class ArmDynamics:
         return out
 
     def parameters(self) -> Array:
-        """Nominal inertial parameters [10 n] that belong to `regressor` (payload included)."""
+        """Nominal inertial parameters [10 n] for `regressor` (payload included)."""
         return np.concatenate(
             [
                 np.linalg.solve(transform, self.model.inertias[body + 1].toDynamicParameters())
@@ -174,8 +174,7 @@ class ArmDynamics:
 def parameter_transform(frame: pin.SE3) -> Array:
     """T [10, 10] with parameters in the parent axes = T @ parameters in the axes of `frame`.
 
-    The map of rigid-body parameters under a change of frame is linear; its columns are found
-    from the unit parameters.
+    A change of frame maps rigid-body parameters linearly; column k is the map of unit parameter k.
     """
     rotation, offset = frame.rotation, frame.translation
     out = np.empty((10, 10))

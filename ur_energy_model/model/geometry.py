@@ -1,8 +1,8 @@
 """Capsule geometry of an arm: distances between its links, and to table and walls.
 
-config/geometry/*.yaml holds capsules that contain every link. `ArmGeometry.distances` and
-`gradients` are the fast, array-wise answers that a search needs; `ArmGeometry.clearance` judges a
-trajectory with coal, the collision library of pinocchio, and is what reports quote.
+config/geometry/*.yaml contains capsules that enclose the links. `ArmGeometry.distances` and
+`gradients` work on arrays and are fast enough for a search; `ArmGeometry.clearance` checks a
+trajectory with coal, the collision library of pinocchio, for the values in reports.
 """
 
 from __future__ import annotations
@@ -16,16 +16,18 @@ import coal
 import numpy as np
 import pinocchio as pin
 
-from ur_energy_model.model.bodies import TABLE, Capsule, Wall, load_capsules
+from ur_energy_model.model.capsules import TABLE, Capsule, Wall, load_capsules
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.typing import Array
 
 LINK_NAMES = ("base", "shoulder", "upper arm", "forearm", "wrist 1", "wrist 2", "wrist 3")
 _NEARLY = 0.005
+"""Samples this near to the smallest distance are checked with coal, too [m]."""
 _SPARSE = 10
+"""Coal checks every so many samples in any case."""
 FIRST_FREE_LINK = 2
-"""Base and shoulder stand on the table or wall the arm is mounted to; the others keep off it."""
+"""Links from this one on must keep clear of walls; base and shoulder stand on the mounting."""
 
 
 @dataclass(frozen=True)
@@ -48,11 +50,11 @@ class ArmGeometry:
 
     Args:
         robot: the arm, n joints.
-        walls: half-spaces the arm must keep out of, in the base frame.
+        walls: half-spaces that the arm must not enter, in the base frame.
         tool: further capsules on the last link, in the flange frame.
 
     Raises:
-        RobotFileError: there is no capsule geometry for this arm.
+        RobotFileError: the arm has no capsule geometry.
     """
 
     def __init__(
@@ -130,10 +132,9 @@ class ArmGeometry:
         return self.distances(q)[:, len(self._pairs) :]
 
     def clearance(self, q: Array) -> Clearance:
-        """Smallest distance over joint positions [samples, n], judged by coal.
+        """Smallest distance over joint positions [samples, n], computed with coal.
 
-        Coal looks at every tenth sample, and at all that `distances` finds nearly as close as the
-        closest.
+        Coal checks every tenth sample, and those whose `distances` nearly equal the smallest.
         """
         fast = self.distances(q).min(axis=1)
         near = fast < fast.min() + _NEARLY
@@ -195,7 +196,7 @@ class ArmGeometry:
         return near_a, near_b, np.linalg.norm(near_a - near_b, axis=-1)
 
     def _above(self, wall: Wall, ends: Array) -> tuple[Array, Array]:
-        """Height of bodies above a wall [samples, bodies], and which end is lower [..., 3]."""
+        """Height of bodies above a wall [samples, bodies], and their lower end [..., 3]."""
         height = ends[:, self._free] @ wall.normal - wall.offset
         lower = np.argmin(height, axis=-1)[..., None]
         near = np.take_along_axis(ends[:, self._free], lower[..., None], axis=2)[:, :, 0]
@@ -228,7 +229,7 @@ def _name(link: int) -> str:
 def _moves(point: Array, link: Array, normal: Array, axes: Array, origins: Array) -> Array:
     """Speed of points along normals per joint velocity [samples, pairs, n].
 
-    Joint k turns the links above it: a point p moves with axis_k x (p - origin_k).
+    Joint k moves a point p of the links after it with axis_k x (p - origin_k).
     """
     arm = point[:, :, None] - origins[:, None]
     speed = np.einsum("kpji,kpi->kpj", np.cross(axes[:, None], arm), normal)

@@ -1,4 +1,4 @@
-"""JointModel: identified constants of one joint, and how they are in another session."""
+"""JointModel: identified constants of one joint."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class JointModel:
         current_covariance: covariance [1 + p, 1 + p] of (1/k_t, friction parameters / k_t), the
             coefficients that give current from torque.
         current_residual: RMS of the measured minus the modelled current while moving [A].
-        friction_reason: why this friction law.
+        friction_reason: why this friction law was chosen.
     """
 
     name: str
@@ -48,7 +48,7 @@ class JointModel:
 
     @property
     def current_root(self) -> Array:
-        """Square root [1 + p, 1 + p] of `current_covariance`; zeros where it is unknown."""
+        """Square root [1 + p, 1 + p] of `current_covariance`; zeros if it is unknown."""
         size = 1 + len(self.friction.law.parameters)
         if self.current_covariance.size == 0:
             return np.zeros((size, size))
@@ -56,7 +56,7 @@ class JointModel:
         return np.asarray(vectors * np.sqrt(np.clip(values, 0.0, None)))
 
     def with_friction_scaled(self, factor: float) -> JointModel:
-        """The joint with what of its friction varies between sessions times a factor."""
+        """The joint with the session-dependent part of its friction times a factor."""
         names = self.friction.law.parameters
         factors = np.where(scaled_parameters(names), factor, 1.0)
         by_name = dict(zip(names, factors.tolist(), strict=True))

@@ -1,4 +1,4 @@
-"""Inertia tensors of the links where recordings told them and not the robot file."""
+"""LinkTensors: identified inertia tensors of the links."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ _ROUNDING = 1e-6
 
 @dataclass(frozen=True)
 class LinkTensors:
-    """Tensors of the moving links that take the place of the robot file's.
+    """Inertia tensors of the n moving links, which replace those of the robot file.
 
-    Only some of their combinations show in an arm's torques. Where motion tells nothing the robot
-    file decides, and the standard deviation says so.
+    Only some combinations of their entries affect an arm's torques. The others keep the values of
+    the robot file, with a correspondingly large standard deviation.
 
     Attributes:
         values: about each link's centre of mass, axes of its frame [n, 3, 3], kg m^2.
         std: of every entry [n, 3, 3], kg m^2.
-        source: the stage they come from, such as "target_moment".
+        source: the identification stage, such as "target_moment".
     """
 
     values: Array
@@ -31,7 +31,7 @@ class LinkTensors:
     source: str = "target_moment"
 
     def applied_to(self, robot: RobotDescription) -> RobotDescription:
-        """The same arm with these tensors of its n moving links."""
+        """The robot description with these tensors."""
         inertia = robot.inertia.copy()
         inertia[~robot.fixed] = self.values
         return replace(robot, inertia=inertia)
@@ -40,7 +40,7 @@ class LinkTensors:
 def is_possible(tensor: Array) -> bool:
     """Whether a mass distribution can have this tensor [3, 3] about its centre of mass.
 
-    It can where the second moments of mass, trace/2 - tensor, are not negative.
+    It can if the second moments of mass, trace/2 - tensor, are not negative.
     """
     moments = np.linalg.eigvalsh(0.5 * np.trace(tensor) * np.eye(3) - tensor)
     return bool(moments[0] >= -_ROUNDING * max(moments[-1], 0.0))

@@ -1,4 +1,4 @@
-"""What recordings with a known payload told of links and drives, for payload identification."""
+"""PayloadCalibration: corrections of links and drives from recordings with a known payload."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ import numpy as np
 from ur_energy_model.typing import Array
 
 LINK_PARAMETERS = 4
-"""Parameters of a link that weight shows: mass [kg] and first moments [kg m]."""
+"""Parameters of a link that gravity torques depend on: mass [kg] and first moments [kg m]."""
 
 
 @dataclass(frozen=True)
 class PayloadCalibration:
-    """How links and drives of an arm differ from its robot file and model: a normal distribution.
+    """Deviations of an arm's links and drives from robot file and model: a normal distribution.
 
-    The torque of joint j that links and payload account for is, as currents times the model's
-    torque constant show it,
+    The torque that links and payload cause in joint j, measured as current times the model's
+    torque constant, is
 
         link_gain_j * (links as published + deviations + payload_gain_j * payload).
 
-    A link gain of one says that the torque constant and the published links agree; a payload gain
-    of one that the payload and the links do.
+    With a link gain of one, torque constant and published links agree; with a payload gain of one,
+    payload and links do.
 
     Attributes:
         links: deviation of the links' masses and first moments [n, 4], kg and kg m, link frames;
-            the last one includes everything on the flange that counts as empty.
+            the last one includes everything on the flange of the unloaded arm.
         link_gain: [n].
         payload_gain: [n].
-        covariance: of all of them in that order, links row by row [6 n, 6 n].
+        covariance: of `vector` [6 n, 6 n].
     """
 
     links: Array
@@ -46,7 +46,7 @@ class PayloadCalibration:
 
     @property
     def vector(self) -> Array:
-        """All values [6 n], links first."""
+        """All values [6 n]: links row by row, link gains, payload gains."""
         return np.concatenate([self.links.ravel(), self.link_gain, self.payload_gain])
 
     @property
@@ -56,7 +56,7 @@ class PayloadCalibration:
 
     @property
     def torque_gain(self) -> Array:
-        """The model's torque constants over those that the payload shows [n]."""
+        """The model's torque constants over those measured with the payload [n]."""
         return np.asarray(self.link_gain * self.payload_gain)
 
     @property
@@ -70,7 +70,7 @@ class PayloadCalibration:
         return np.asarray(np.sqrt(np.diag(slopes @ self.covariance @ slopes.T)))
 
     def with_calibrated_drives(self) -> PayloadCalibration:
-        """The same beside torque constants that were divided by `torque_gain`."""
+        """The calibration for a model whose torque constants were divided by `torque_gain`."""
         scale = np.ones(len(self.vector))
         gains = slice(LINK_PARAMETERS * self.dof, (LINK_PARAMETERS + 1) * self.dof)
         scale[gains] = 1.0 / self.torque_gain

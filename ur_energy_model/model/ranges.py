@@ -1,16 +1,16 @@
-"""What values physical quantities of robot arms can have, from desktop to heavy industrial arms.
+"""Ranges of the physical quantities of robot arms, from desktop to heavy industrial arms.
 
-The ends are far beyond any arm: what lies outside is a slip of sign or unit (degrees, millimetres,
-grams), not an unusual arm. Where the gear ratio is given as 1, motor-side values are joint-side
-ones, so the ranges of drives cover both.
+The limits are far beyond any arm: a value outside has a wrong sign or unit (degrees, millimetres,
+grams). With a gear ratio of 1, motor-side values are joint-side values, so the ranges of drives
+include both.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from ur_energy_model.reading.record import Quantity, array
-from ur_energy_model.reading.tree import YamlTree
+from ur_energy_model.reading.readers import Quantity, array
+from ur_energy_model.reading.yaml_tree import YamlTree
 from ur_energy_model.typing import Array
 
 RATE = Quantity("Hz", 0, 20_000, positive=True)
@@ -19,7 +19,7 @@ ANGLE = Quantity("rad", -2 * np.pi - 1e-3, 2 * np.pi + 1e-3)
 MASS = Quantity("kg", 0, 5_000)
 INERTIA_ENTRY = Quantity("kg m^2", -1e4, 1e4)
 GRAVITY = Quantity("m/s^2", 8.5, 11.5)
-"""Magnitude; an estimate from a motion that shows little of it may be a few percent off."""
+"""Magnitude; an estimate from a small motion may be wrong by some percent."""
 GRAVITY_ENTRY = Quantity("m/s^2", -11.5, 11.5)
 PAYLOAD_MASS = Quantity("kg", 0, 3_000)
 POSITION_LIMIT = Quantity("rad", 0, 100, positive=True)
@@ -35,7 +35,7 @@ BACK_EMF = Quantity("V s/rad", 0, 1e3)
 VOLTAGE = Quantity("V", 0, 2_000, positive=True)
 POWER = Quantity("W", 0, 1e5)
 MODE_POWER = Quantity("W", -10, 1e5)
-"""Mean of a measurement, whose offset may make nothing a little less than nothing."""
+"""Mean of a measurement; the sensor's offset may make it slightly negative."""
 DRIVER_LOSS = Quantity("W/A", 0, 1e3)
 INDUCTANCE = Quantity("H", -10, 10)
 CAPACITOR_ENERGY = Quantity("J", 0, 1e5)
@@ -45,31 +45,31 @@ TEMPERATURE = Quantity("degC", -60, 150)
 TRAVEL = Quantity("rad", 0, 0.5)
 FACTOR = Quantity("1", -1e6, 1e6)
 ERROR = Quantity("1", -1e12, 1e12)
-"""Of a parameter that the motion may tell nothing of, in its own unit."""
+"""Of a parameter that may be unidentifiable, in its own unit."""
 VARIANCE = Quantity("1", -1e12, 1e12)
 
 GYRATION_RADIUS = 5.0
-"""No link's mass lies further than this from its centre of mass [m]."""
+"""Largest distance of a link's mass from its centre of mass [m]."""
 _NO_MOMENT = -1e-9
-"""Rounding of principal moments that are zero [kg m^2]."""
-_ROOM = (5.0, 25.0, 50.0)
-"""Joint temperatures at which friction must resist [degC]."""
+"""Principal moments above this are zero but for rounding [kg m^2]."""
+_TESTED_TEMPERATURES = (5.0, 25.0, 50.0)
+"""Joint temperatures at which friction must be positive [degC]."""
 
 
 def check_tensor(tree: YamlTree, tensor: Array, mass: float | None = None) -> None:
-    """Refuse an inertia tensor [3, 3] about the centre of mass that no body has, kg m^2.
+    """Refuse an impossible inertia tensor about the centre of mass.
 
     Args:
-        tree: where it stands.
-        tensor: symmetric.
-        mass: of the body [kg], where that is known.
+        tree: its node in the file.
+        tensor: symmetric [3, 3], kg m^2.
+        mass: of the body [kg], if known.
     """
     if np.linalg.eigvalsh(tensor)[0] < _NO_MOMENT:
-        raise tree.refuse("has a negative principal moment, which no body has")
+        raise tree.refuse("has a negative principal moment, which is impossible")
     if mass and np.trace(tensor) > 2 * mass * GYRATION_RADIUS**2:
         raise tree.refuse(
-            f"is that of a body metres across, for {mass:g} kg; the unit is kg m^2 about the "
-            "centre of mass"
+            f"would need a body of {mass:g} kg that is metres across; the unit is kg m^2 about "
+            "the centre of mass"
         )
 
 
@@ -77,8 +77,8 @@ def temperature_model(tree: YamlTree) -> Array:
     """a, b, c, d [4] of friction in proportion to a exp(b T) + c exp(d T), T in degC."""
     a, b, c, d = values = array(FACTOR, 4)(tree)
     if max(abs(b), abs(d)) > 1:
-        raise tree.refuse("friction cannot change e-fold within a kelvin")
-    for room in _ROOM:
-        if not a * np.exp(b * room) + c * np.exp(d * room) > 0:
-            raise tree.refuse(f"gives friction that is not positive at {room:g} degC")
+        raise tree.refuse("friction cannot change by a factor of e within one kelvin")
+    for t in _TESTED_TEMPERATURES:
+        if not a * np.exp(b * t) + c * np.exp(d * t) > 0:
+            raise tree.refuse(f"gives friction that is not positive at {t:g} degC")
     return values

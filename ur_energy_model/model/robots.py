@@ -1,4 +1,4 @@
-"""RobotDescription: the nominal constants of an arm, read from config/robots/*.yaml."""
+"""RobotDescription: the nominal constants of an arm, read from a robot file (config/robots)."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from scipy.spatial.transform import Rotation
 from ur_energy_model.errors import RobotFileError
 from ur_energy_model.model import ranges
 from ur_energy_model.model.urdf_import import robot_content
-from ur_energy_model.reading.record import Quantity, Record, array, choice, text, unique
-from ur_energy_model.reading.tree import Origin, YamlTree
+from ur_energy_model.reading.readers import Quantity, array, choice, text, unique_names
+from ur_energy_model.reading.record import Record
+from ur_energy_model.reading.yaml_tree import Origin, YamlTree
 from ur_energy_model.resources import config_file
 from ur_energy_model.typing import Array, Mask
 
@@ -22,7 +23,7 @@ CONVENTIONS = ("standard", "modified", "urdf")
 GENERATIONS = ("e-series", "cb3", "other")
 _REMEDY = "see docs/adding_an_arm.md"
 _TENSOR = np.array([[0, 1, 2], [1, 3, 4], [2, 4, 5]])
-"""Places of a symmetric tensor's entries in (xx, xy, xz, yy, yz, zz)."""
+"""Indices of a symmetric tensor's entries in (xx, xy, xz, yy, yz, zz)."""
 _SIZE = Quantity("1", 0, 20)
 _WINDING = replace(ranges.RESISTANCE, positive=True)
 _BACK_EMF = replace(ranges.BACK_EMF, positive=True)
@@ -32,7 +33,7 @@ _BACK_EMF = replace(ranges.BACK_EMF, positive=True)
 class RobotDescription:
     """Nominal constants of a serial arm with n joints.
 
-    Motor-side constants are arrays [n] whose unknown entries are NaN.
+    Constants of the drives are arrays [n]; unknown entries are NaN.
 
     Attributes:
         name: such as "ur5e".
@@ -40,11 +41,11 @@ class RobotDescription:
         rate: controller rate [Hz].
         joint_names: n names, as in the robot's URDF.
         convention: of the Denavit-Hartenberg parameters; "standard" is distal, "modified"
-            proximal (Craig). "urdf" has no DH parameters but origins.
+            proximal (Craig). "urdf" has origins instead.
         d, a, alpha, theta: DH parameters [m, m, rad, rad] of all links, [links].
-        origin: pose of each joint in the link frame before it [links, 4, 4]; it turns about its z
-            axis. Only for "urdf".
-        fixed: [links] bool; True where the link's joint does not move.
+        origin: pose of each joint in the frame of the previous link [links, 4, 4]; it rotates about
+            its z axis. Only for "urdf".
+        fixed: whether the link's joint is fixed [links].
         mass: links [links], kg.
         center_of_mass: in the link's frame (DH frame, or URDF joint frame) [links, 3], m.
         inertia: about the centre of mass, axes of the same frame [links, 3, 3], kg m^2.
@@ -57,11 +58,11 @@ class RobotDescription:
         torque_constant: motor side [n], N m/A.
         back_emf_constant: motor side [n], V s/rad.
         friction_temperature_model: [n, 4], see config/robots.
-        controller_gravity: magnitude the controller computes with [m/s^2].
+        controller_gravity: magnitude that the controller assumes [m/s^2].
         nominal_voltage: of the bus [V].
         standby_power: brakes released, standstill [W]; NaN if unknown.
-        source: what `load_robot` finds it by again: the name of a description that comes with the
-            package, or the absolute path of the user's file.
+        source: argument for `load_robot`: the name of a description of the package, or the
+            absolute path of the user's file.
     """
 
     name: str
@@ -111,15 +112,15 @@ def available_robots() -> tuple[str, ...]:
 
 
 def load_robot(name_or_file: str | Path) -> RobotDescription:
-    """Robot description by name ("ur5e"), from a YAML file of the same layout or from a URDF.
+    """Robot description by name ("ur5e"), or from a robot file (YAML) or a URDF.
 
     Raises:
-        RobotFileError: unknown name, unreadable file, or a value that cannot be.
+        RobotFileError: unknown name, unreadable file, or an impossible value.
     """
     path = Path(name_or_file)
     if path.suffix == ".urdf":
         origin = Origin(path, RobotFileError, _REMEDY)
-        return _parse(path, YamlTree.of(robot_content(path), origin))
+        return _parse(path, YamlTree.from_content(robot_content(path), origin))
     if path.suffix not in {".yaml", ".yml"}:
         path = config_file("robots", f"{str(name_or_file).lower()}.yaml")
         if not path.is_file() or path.parent != config_file("robots"):
@@ -137,7 +138,7 @@ def _parse(path: Path, root: YamlTree) -> RobotDescription:
         name = keys.read("name", _name, path.stem)
         generation = keys.read("generation", choice(GENERATIONS), "other")
         rate = keys.read("rate", ranges.RATE, 500.0)
-        names = unique(keys["joint_names"])
+        names = unique_names(keys["joint_names"])
         gravity = keys.read("controller_gravity", ranges.GRAVITY, 9.82)
         with Record(keys["kinematics"]) as part:
             chain = _chain(part, len(names))
@@ -168,12 +169,12 @@ def _parse(path: Path, root: YamlTree) -> RobotDescription:
 
 
 def _section(keys: Record, name: str, root: YamlTree) -> Record:
-    """An optional part of the file, without keys where it is missing or null."""
-    return Record(keys.get(name) or YamlTree.of({}, root.origin))
+    """An optional section; without keys if it is missing or null."""
+    return Record(keys.get(name) or YamlTree.from_content({}, root.origin))
 
 
 def _name(tree: YamlTree) -> str:
-    """Name of an arm; geometry and excitation files are found by it."""
+    """Name of an arm, which is also that of its geometry and excitation files."""
     name = text(tree)
     if not name.isprintable() or "/" in name or name.startswith(".") or len(name) > 100:
         raise tree.refuse("must be a short name without slashes")
@@ -190,11 +191,11 @@ def _chain(keys: Record, joints: int) -> dict[str, Any]:
     for item in [] if node is None else node.items():
         link = item.integer()
         if not 0 <= link < links or fixed[link]:
-            raise item.refuse(f"names link {link}, of 0 to {links - 1}, each at most once")
+            raise item.refuse(f"link {link} must be 0 to {links - 1}, and be named once only")
         fixed[link] = True
     moving = links - int(fixed.sum())
     if moving != joints:
-        raise along.refuse(f"describes {moving} moving joints, joint_names {joints}")
+        raise along.refuse(f"describes {moving} moving joints, joint_names has {joints}")
     lengths, angles = array(ranges.LENGTH, links), array(ranges.ANGLE, links)
     origin, zero = np.tile(np.eye(4), (links, 1, 1)), np.zeros(links)
     if convention == "urdf":
@@ -242,7 +243,7 @@ def _limits(keys: Record, n: int) -> dict[str, Any]:
 
 def _drive(keys: Record, n: int) -> dict[str, Any]:
     """Constants of the motors; unknown ones are NaN, an unknown gear ratio is 1."""
-    keys.read("joint_size", array(_SIZE, n, unknown=True), None)  # for the reader of the file
+    keys.read("joint_size", array(_SIZE, n, unknown=True), None)  # documents the file only
     ratio = keys.read("gear_ratio", array(ranges.GEAR_RATIO, n, unknown=True), np.ones(n))
     unknown = np.full(n, np.nan)
 

@@ -1,11 +1,11 @@
-"""What belongs to a recording session rather than to the arm: standby power and friction scales.
+"""Sessions: standby power and friction scales, which change from recording to recording.
 
-An arm's inertias, torque constants and resistances stay; its standby power and its friction do
-not. Measured on real arms: standby differs by 2.5 W between days of one UR5e and by 11 to 12 W
-between two of them; the friction of a UR10e's base scatters by 7 % from day to day and fell from
-36 to 29 N m within five months. A model therefore states how far sessions spread, and every
-interval carries that spread until the session at hand is anchored: standby power on standstill,
-one friction scale per joint on the first seconds of motion.
+Inertias, torque constants and resistances of an arm stay the same; standby power and friction do
+not. Measured on real arms: standby power differs by 2.5 W between days of one UR5e and by 11 to
+12 W between two UR5e; the friction of a UR10e's base scatters by 7 % from day to day and fell from
+36 to 29 N m within five months. A model therefore contains the spread between sessions. Every
+interval includes this spread until the session is anchored: standby power at standstill, one
+friction scale per joint on the first seconds of motion.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from ur_energy_model.model.friction.terms import LOAD, LOAD_ASYMMETRY
 from ur_energy_model.typing import Array, Mask
 
 STANDBY_SPREAD = 2.5
-"""Standard deviation of standby power between sessions of one arm, where none were compared [W]."""
+"""Standard deviation of standby power between sessions of one arm if none were compared [W]."""
 FRICTION_SPREAD = 0.08
-"""Relative standard deviation of another session's friction, where none were compared: that of a
-UR10e scatters by 5 % from day to day (per session, so by 7 % between two of them) at 0.5 rad/s."""
+"""Relative standard deviation of friction between sessions if none were compared. That of a UR10e
+scatters by 5 % from day to day (per session, hence by 7 % between two sessions) at 0.5 rad/s."""
 
 
 @dataclass(frozen=True)
 class SessionSpread:
-    """How far what belongs to a session varies between sessions of one arm.
+    """Spread of standby power and friction between sessions of one arm.
 
-    Both are deviations of another session from the model, so that those of a model made from one
-    recording hold the deviation of that recording's own session, too.
+    Both are deviations of another session from the model. For a model made from one recording they
+    thus include the deviation of that recording's own session.
 
     Attributes:
         standby: standard deviation of standby power [W].
-        friction: relative standard deviation of a joint's friction [n]; empty takes
-            FRICTION_SPREAD for every joint.
-        count: number of sessions that were compared; 0 where the spreads are priors.
+        friction: relative standard deviation of a joint's friction [n]; empty stands for
+            FRICTION_SPREAD on every joint.
+        count: number of compared sessions; 0 if the spreads are priors.
     """
 
     standby: float = STANDBY_SPREAD
@@ -50,15 +50,15 @@ class SessionSpread:
 
 @dataclass(frozen=True)
 class Session:
-    """One session of an arm, as far as it is known; deviations are of what remains unknown.
+    """Estimate of one session of an arm.
 
     Attributes:
         standby: standby power [W].
         standby_std: its standard deviation [W].
         friction_scale: friction of this session over that of the model [n].
         friction_std: its standard deviation [n].
-        still_seconds: standstill that standby was anchored on [s]; 0 where it was not.
-        moving_seconds: motion that the friction scales were anchored on [s]; 0 where not.
+        still_seconds: standstill that standby was anchored on [s]; 0 if it was not.
+        moving_seconds: motion that the friction scales were anchored on [s]; 0 if they were not.
     """
 
     standby: float
@@ -70,27 +70,27 @@ class Session:
 
     @classmethod
     def unanchored(cls, standby: float, spread: SessionSpread, n: int) -> Session:
-        """A session nothing is known of: the model's own standby [W], friction of n joints."""
+        """An unknown session: the model's own standby power [W] and friction of n joints."""
         return cls(standby, spread.standby, np.ones(n), spread.friction_of(n))
 
 
 def scaled_parameters(names: Sequence[str]) -> Mask:
     """Which friction parameters vary together from session to session [p].
 
-    Coulomb friction and what grows with the speed do (they follow the lubricant and its
-    temperature); the share of the load that gears take does not.
+    Coulomb and speed-dependent friction do (they depend on the lubricant and its temperature);
+    the gears' share of the load does not.
     """
     return np.array([name not in (LOAD, LOAD_ASYMMETRY) for name in names])
 
 
 def with_standby_error(errors: Array, session: Session, n: int) -> Array:
-    """Independent errors of the bus model [k + 1, 1 + 3 n], that of the session's standby added.
+    """Independent errors of the bus model [k + 1, 1 + 3 n] with that of the session's standby.
 
-    Standby that was measured in the session no longer follows the errors of the identification.
+    Standby power measured in the session no longer depends on the identification's errors.
 
     Args:
         errors: of the parameters, standby first [k, 1 + 3 n], or empty.
-        session: whose standby power counts.
+        session: the session.
         n: number of joints.
     """
     own = np.zeros((1, 1 + 3 * n))

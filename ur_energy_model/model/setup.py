@@ -1,4 +1,4 @@
-"""How an arm is set up: its mounting and what it carries."""
+"""The setup of an arm: its mounting and its payload."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Setup:
 
     Attributes:
         gravity: acceleration of gravity in the base frame [3], m/s^2; upright is (0, 0, -g).
-        payload: what the flange carries.
+        payload: fixed to the flange.
     """
 
     gravity: Array = field(default_factory=lambda: np.array([0.0, 0.0, -9.82]))

@@ -1,8 +1,8 @@
-"""URDF of a serial arm as a robot file: what is known of links and joints, ready to be completed.
+"""A robot file from the URDF of a serial arm.
 
     python -m ur_energy_model.model.urdf_import arm.urdf > arm.yaml
 
-Only kinematics, inertias and limits are in a URDF; gear ratios, motors and bus are added by hand.
+A URDF has kinematics, inertias and limits only; gear ratios, motors and bus are added by hand.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from scipy.spatial.transform import Rotation
 
 from ur_energy_model.errors import RobotFileError
 from ur_energy_model.model import ranges
-from ur_energy_model.reading.record import Quantity
-from ur_energy_model.reading.source import ReadingLimits, UnreadableError, read_bytes
-from ur_energy_model.reading.tree import shown
+from ur_energy_model.reading.readers import Quantity
+from ur_energy_model.reading.yaml_nodes import ReadingLimits, UnreadableError, read_bytes
+from ur_energy_model.reading.yaml_tree import excerpt
 from ur_energy_model.typing import Array
 
 _MOVING = ("revolute", "continuous")
@@ -31,7 +31,7 @@ _MOST_JOINTS = 500
 def robot_content(path: str | Path) -> dict[str, Any]:
     """Content of a robot file from the URDF of a serial arm.
 
-    Every joint becomes a link entry; the link frame is the URDF's child link frame, turned so
+    Every joint becomes a link entry. The link frame is the URDF's child link frame, rotated so
     that its z axis is the joint axis.
 
     Raises:
@@ -49,12 +49,14 @@ def robot_content(path: str | Path) -> dict[str, Any]:
     except ElementTree.ParseError as error:
         raise RobotFileError(path, f"is not XML ({error})", "expand xacro files first") from error
     if root.tag != "robot":
-        raise RobotFileError(path, f"begins with <{shown(root.tag)}>", "name a URDF file")
+        raise RobotFileError(path, f"begins with <{excerpt(root.tag)}>", "name a URDF file")
     try:
         return _Reader(path, root).content()
     except (ValueError, OverflowError) as error:
         raise RobotFileError(
-            path, f"holds something that is not a number ({shown(str(error))})", "correct the URDF"
+            path,
+            f"contains something that is not a number ({excerpt(str(error))})",
+            "correct the URDF",
         ) from error
 
 
@@ -71,7 +73,7 @@ class _Reader:
             for end in ends:
                 if end not in self.links:
                     raise self.refuse(
-                        str(joint.get("name")), f"has no link '{shown(end)}'", "correct the URDF"
+                        str(joint.get("name")), f"has no link '{excerpt(end)}'", "correct the URDF"
                     )
             if ends[1] in children:
                 raise self.refuse(ends[1], "has two parents", "cut the URDF to one arm")
@@ -120,7 +122,7 @@ class _Reader:
         }
 
     def _chain(self) -> list[ElementTree.Element]:
-        """Joints from the base to the last one that moves, and what is fixed behind it."""
+        """Joints from the base to the last moving one, and the fixed ones with mass after it."""
         after: dict[str, list[ElementTree.Element]] = {}
         for joint in self.joints:
             after.setdefault(_link(joint, "parent"), []).append(joint)
@@ -161,7 +163,7 @@ class _Reader:
         return self._inertial(joint)[0] > 0
 
     def _turn_to_z(self, joint: ElementTree.Element) -> Rotation:
-        """Rotation that carries z to the joint's axis."""
+        """Rotation from the z axis to the joint's axis."""
         element = joint.find("axis")
         axis = np.array([1.0, 0.0, 0.0]) if element is None else _numbers(element.get("xyz"))
         size = np.linalg.norm(axis)
@@ -191,7 +193,7 @@ class _Reader:
 
 
 def _limit(joint: ElementTree.Element, name: str, quantity: Quantity) -> float | None:
-    """Limit of a joint; None where there is none, or a huge figure that means none."""
+    """Limit of a joint; None if it is missing, or so large that it means no limit."""
     element = joint.find("limit")
     value = abs(float(element.get(name, 0.0))) if element is not None else 0.0
     return value if 0 < value <= quantity.high else None

@@ -25,7 +25,7 @@ from ur_energy_model.energy.live.source_reader import SourceReader
 from ur_energy_model.energy.power_options import PowerOptions
 from ur_energy_model.energy.prediction import predict_energy
 from ur_energy_model.errors import InputError, UrEnergyError
-from ur_energy_model.model.urdf import urdf
+from ur_energy_model.model.urdf_export import urdf
 from ur_energy_model.nodes import conversions as convert
 from ur_energy_model.nodes.energy_statuses import interval
 from ur_energy_model.nodes.energy_topics import EnergyTopics

@@ -12,9 +12,10 @@ from std_srvs.srv import Trigger
 
 from ur_energy_model.errors import InputError, UrEnergyError
 from ur_energy_model.identification.pipeline import Identification, IdentificationOptions, identify
+from ur_energy_model.model.file.model_file import save_model
 from ur_energy_model.nodes import conversions as convert
-from ur_energy_model.nodes.managed import LATCHED, LIVE, ManagedNode
-from ur_energy_model.nodes.running import run
+from ur_energy_model.nodes.managed_node import LATCHED, LIVE, ManagedNode
+from ur_energy_model.nodes.node_process import run
 
 REPORT_PERIOD = 1.0
 """Of /diagnostics [s]."""
@@ -93,7 +94,7 @@ class IdentificationNode(ManagedNode):
                 validate=self.texts("validation_bags"),
                 progress=self._on_progress,
             )
-            result.model.save(output)
+            save_model(result.model, output)
         except UrEnergyError as error:
             self._level, self._progress, self._figures = convert.ERROR, (0.0, str(error)), {}
             raise

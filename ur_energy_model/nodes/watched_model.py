@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ur_energy_model.errors import RobotFileError, UrEnergyError, WrongRobotError
 from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.file.model_file import load_model
 from ur_energy_model.model.robots import RobotDescription, load_robot
 
 
@@ -35,7 +36,7 @@ class WatchedModel:
         self._period = period
         self._due = 0.0
         self._modified = self._modification_time()
-        self.first = EnergyModel.load(path)
+        self.first = load_model(path)
         self.robot = self._described(self.first, load_robot(robot or self.first.robot))
 
     def replaced(self) -> EnergyModel | None:
@@ -52,7 +53,7 @@ class WatchedModel:
             return None
         self._modified = modified
         try:
-            model = EnergyModel.load(self.path)
+            model = load_model(self.path)
             self._described(model, self.robot)
         except UrEnergyError as error:
             self.problem = str(error)

@@ -1,1 +1,1 @@
-"""Strict and bounded reading of the YAML files that people write and pass on."""
+"""Strict reading of YAML files in bounded time and memory."""

@@ -25,7 +25,7 @@ from ur_energy_model.identification.evaluation.session_anchor import anchored_fr
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.setup import Payload
-from ur_energy_model.report.powers import Breaks, Powers, breaks_of, powers_of
+from ur_energy_model.report.recording_powers import Breaks, Powers, gap_indices, recording_powers
 from ur_energy_model.telemetry.bag.source import iterate_bag
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, concatenate
 from ur_energy_model.typing import Array, Mask
@@ -178,7 +178,7 @@ def analyse(
         flange=_flange(dynamics, current.q),
         torque=torque,
         current=current,
-        powers=powers_of(model, telemetry),
+        powers=recording_powers(model, telemetry),
         cut=cut,
     )
 
@@ -215,7 +215,7 @@ def _currents(
 
     return CurrentComparison(
         time=time,
-        breaks=breaks_of(time),
+        breaks=gap_indices(time),
         q=motion("q"),
         qd=motion("qd"),
         qdd=motion("qdd"),
@@ -248,7 +248,7 @@ def _torques(
     time, recorded, modelled = (np.concatenate(columns) for columns in zip(*rows, strict=True))
     shown = time - start <= seconds
     time = time[shown] - start
-    return TorqueComparison(time, breaks_of(time), recorded[shown], modelled[shown])
+    return TorqueComparison(time, gap_indices(time), recorded[shown], modelled[shown])
 
 
 def _flange(dynamics: ArmDynamics, q: Array) -> Array:

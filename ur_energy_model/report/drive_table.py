@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from ur_energy_model.model.drive import CATALOGUE_MOTOR_CONSTANT, KT_OVER_KB, motor_constant
 from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.motor_constant import (
+    CATALOGUE_MOTOR_CONSTANT,
+    KT_OVER_KB,
+    motor_constant,
+)
 from ur_energy_model.model.robots import load_robot
 
 

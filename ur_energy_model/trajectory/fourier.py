@@ -22,8 +22,9 @@ from scipy.linalg import block_diag, null_space
 
 from ur_energy_model.errors import TrajectoryFileError
 from ur_energy_model.files import write_text
-from ur_energy_model.reading.record import Quantity, Record, array, list_of, text, whole
-from ur_energy_model.reading.tree import YamlTree
+from ur_energy_model.reading.readers import Quantity, array, integer, list_of, text
+from ur_energy_model.reading.record import Record
+from ur_energy_model.reading.yaml_tree import YamlTree
 from ur_energy_model.typing import Array
 
 SCHEMA = 1
@@ -202,7 +203,7 @@ def load_trajectory(path: str | Path) -> FourierTrajectory:
         for node, at_start in ((keys["a"], a @ order), (keys["b"], b @ order**2)):
             if np.abs(at_start).max() > _REST_TOLERANCE:
                 raise node.refuse("does not start and end at rest")
-        period, repetitions = _PERIOD(keys["period"]), whole(1, 100_000)(keys["repetitions"])
+        period, repetitions = _PERIOD(keys["period"]), integer(1, 100_000)(keys["repetitions"])
         if period * repetitions > _LONGEST:
             raise keys["repetitions"].refuse(f"{period * repetitions:g} s is longer than a day")
         design = keys.get("design")

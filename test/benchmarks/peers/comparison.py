@@ -27,6 +27,7 @@ from test.benchmarks.peers.ours import command, current_std, estimated, friction
 from test.benchmarks.peers.recorded import Recorded, recorded, still
 from ur_energy_model.errors import UrEnergyError
 from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.file.model_file import load_model
 from ur_energy_model.typing import Array
 
 OURS = "this package"
@@ -104,7 +105,7 @@ def _read(bag: Bag) -> Recorded:
 
 
 def _judge_ours(file: Path, train: Bag, judged: Sequence[Pair], results: Results) -> None:
-    model = EnergyModel.load(file)
+    model = load_model(file)
     evaluated = command("evaluate", file, *(pair.judged.path for pair in judged))["results"]
     for pair, metrics in zip(judged, evaluated, strict=True):
         bag, group = pair.judged, pair.group

@@ -263,7 +263,7 @@ def test_the_motion_method_needs_no_current() -> None:
         target["target_q"],
         target["target_qd"],
         target["target_qdd"],
-        setup=loaded,
+        dynamics=model.dynamics(setup=loaded),
         temperature=np.full(6, 30.0),
     )
     whole = np.trapezoid(truth.total_power, telemetry.time)

@@ -14,8 +14,10 @@ from ur_energy_model.energy.session.friction_anchor import (
     MeasuredMotion,
     anchor_friction,
 )
-from ur_energy_model.model.energy_model import BusModel, EnergyModel, JointModel
+from ur_energy_model.model.bus_model import BusModel
+from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction.law import LAWS, Friction
+from ur_energy_model.model.joint_model import JointModel
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.sessions import SessionSpread
 from ur_energy_model.model.setup import Setup

@@ -14,7 +14,7 @@ from ur_energy_model.experiment.design.genetic import genetic_search
 from ur_energy_model.experiment.design.problem import DesignProblem, DesignRequest
 from ur_energy_model.experiment.design.search import descend, design_trajectory, minimised
 from ur_energy_model.experiment.limits import check
-from ur_energy_model.model.bodies import TABLE, Wall
+from ur_energy_model.model.capsules import TABLE, Wall
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.resources import config_file
 from ur_energy_model.trajectory.fourier import load_trajectory

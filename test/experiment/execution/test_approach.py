@@ -9,7 +9,7 @@ import pytest
 
 from ur_energy_model.errors import MotionRefusedError
 from ur_energy_model.experiment.execution.approach import path_distance, plan_approach
-from ur_energy_model.model.bodies import Wall
+from ur_energy_model.model.capsules import Wall
 from ur_energy_model.model.geometry import ArmGeometry
 
 OPEN = np.array([0.0, -np.pi / 2, 0.6, -np.pi / 2, -np.pi / 2, 0.0])

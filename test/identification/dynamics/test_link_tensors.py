@@ -16,6 +16,7 @@ from ur_energy_model.identification.dynamics.dynamics_estimate import estimate_d
 from ur_energy_model.identification.evaluation.evaluation import evaluate
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.file.model_file import load_model
 from ur_energy_model.model.link_tensors import is_possible
 from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.simulation.arm.links import solid_links
@@ -48,7 +49,7 @@ def models(bags: tuple[Path, Path]) -> dict[str, EnergyModel]:
         path = bags[0].parent / f"{choice}.yaml"
         arguments = ["identify", str(bags[0]), "--robot", "ur5e", "--friction", "power_flow"]
         assert main([*arguments, "--link-tensors", choice, "-o", str(path)]) == DONE
-        out[choice] = EnergyModel.load(path)
+        out[choice] = load_model(path)
     return out
 
 

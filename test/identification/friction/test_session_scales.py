@@ -15,6 +15,7 @@ from ur_energy_model.identification.identification_json import identification_js
 from ur_energy_model.identification.pipeline import Identification, IdentificationOptions, identify
 from ur_energy_model.identification.session_spread import spread_between_sessions
 from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.file.model_file import save_model
 from ur_energy_model.model.friction.law import LAWS
 from ur_energy_model.model.sessions import FRICTION_SPREAD, STANDBY_SPREAD
 
@@ -146,7 +147,7 @@ class TestAnotherDay:
         capsys: pytest.CaptureFixture[str],
     ) -> None:
         path = tmp_path / "model.yaml"
-        model.save(path)
+        save_model(model, path)
         found = []
         for options in ([], ["--no-anchor"]):
             assert main(["evaluate", str(path), str(bags[2]), "--json", *options]) == DONE

@@ -14,7 +14,7 @@ from test.identification.payload.test_payload_fit import COULOMB, LOAD, UPRIGHT,
 from ur_energy_model.cli.main import main
 from ur_energy_model.identification.payload.payload_check import IDENTIFIED
 from ur_energy_model.identification.pipeline import Identification, IdentificationOptions, identify
-from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.file.model_file import load_model
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.setup import Payload, Setup
 
@@ -84,7 +84,7 @@ def test_the_commands_take_a_payload(untold: Path, tmp_path: Path, capsys) -> No
     (check,) = json.loads(capsys.readouterr().out)["payload_checks"]
     assert check["model_mass"] == 2.5
     assert not check["contradicts"]
-    assert EnergyModel.load(model).setup.payload.mass == 2.5
+    assert load_model(model).setup.payload.mass == 2.5
     rms = []
     for words in ([], ["--payload", "2.5", "0.03", "0.1", "0.05"]):
         assert main(["evaluate", str(model), str(untold), "--json", *words]) == 0

@@ -13,8 +13,10 @@ from ur_energy_model.identification.payload.drive_calibration import with_torque
 from ur_energy_model.identification.payload.payload_fit import PayloadFit
 from ur_energy_model.identification.regression.motion_stream import filtered_motions
 from ur_energy_model.identification.regression.narrow_filter import NarrowFilter
-from ur_energy_model.model.energy_model import BusModel, EnergyModel, JointModel
+from ur_energy_model.model.bus_model import BusModel
+from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction.law import LAWS, Friction
+from ur_energy_model.model.joint_model import JointModel
 from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.model.setup import Payload, Setup
 from ur_energy_model.telemetry.samples import Telemetry

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ur_energy_model.model.friction.bank import RETAINED, FrictionBank, presliding, straight_line
+from ur_energy_model.model.friction.bank import FrictionBank
+from ur_energy_model.model.friction.coulomb_viscous_fit import coulomb_viscous_fit
 from ur_energy_model.model.friction.law import (
     LAWS,
     PARAMETER_UNITS,
@@ -13,6 +14,7 @@ from ur_energy_model.model.friction.law import (
     Friction,
     FrictionLaw,
 )
+from ur_energy_model.model.friction.presliding import RETAINED, presliding
 from ur_energy_model.model.friction.terms import OperatingPoint, temperature_factor
 
 SPEED = np.array([-2.0, -0.5, -0.02, 0.02, 0.5, 2.0])
@@ -57,7 +59,9 @@ def test_friction_is_found_inside_a_motor_torque(law: FrictionLaw) -> None:
     bank = FrictionBank(frictions, ratio)
     speed, load = (np.repeat(values[:, None], 3, axis=1) for values in (SPEED, LOAD))
     friction = bank.torque(speed, load)
-    np.testing.assert_allclose(bank.within(speed, load / ratio + friction), friction, rtol=1e-9)
+    np.testing.assert_allclose(
+        bank.torque_within(speed, load / ratio + friction), friction, rtol=1e-9
+    )
 
 
 def test_load_friction_may_differ_by_power_flow() -> None:
@@ -124,10 +128,10 @@ def test_a_joint_that_stops_keeps_much_of_the_friction_of_its_last_motion() -> N
 
 def test_straight_line_of_a_straight_law_is_the_law() -> None:
     values = {"viscous": 3e-4, "coulomb": 0.05}
-    line = straight_line(Friction(LAWS["coulomb_viscous"], values), RATIO, 3.0)
+    line = coulomb_viscous_fit(Friction(LAWS["coulomb_viscous"], values), RATIO, 3.0)
     assert line == pytest.approx({"coulomb": 0.05, "viscous": 3e-4}, rel=1e-6)
     bent = Friction(LAWS["power"], {"coulomb": 0.03, "power": 0.05}, {"exponent": 0.6})
-    line = straight_line(bent, RATIO, 3.0)
+    line = coulomb_viscous_fit(bent, RATIO, 3.0)
     assert line["coulomb"] + line["viscous"] * RATIO * 1.5 == pytest.approx(
         0.03 + 0.05 * 1.5**0.6, rel=0.05
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from ur_energy_model.energy.powers.speed_alignment import SpeedAlignment, rate_of_change
-from ur_energy_model.model.drive import Prediction
+from ur_energy_model.model.drive_powers import DrivePowers
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.typing import Array
 
@@ -29,7 +29,7 @@ class MeasuredPowers:
 
     def __call__(
         self, steps: Array, qd: Array, current: Array, temperature: Array | None = None
-    ) -> Prediction:
+    ) -> DrivePowers:
         """Powers of the samples that follow those of the last call, without sensitivities.
 
         Args:
@@ -56,7 +56,7 @@ class MeasuredPowers:
 
     def sensitivities(
         self, qd: Array, current: Array, temperature: Array | None = None
-    ) -> Prediction:
+    ) -> DrivePowers:
         """The same at single samples, with sensitivities; currents' delay left out.
 
         Args:

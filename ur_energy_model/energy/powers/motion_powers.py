@@ -8,10 +8,10 @@ import numpy as np
 
 from ur_energy_model.energy.operating_conditions import OperatingConditions
 from ur_energy_model.energy.powers.differentiator import Differentiator
-from ur_energy_model.model.drive import Prediction
+from ur_energy_model.model.drive_powers import DrivePowers
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.model.friction.bank import presliding
+from ur_energy_model.model.friction.presliding import presliding
 from ur_energy_model.model.friction.terms import SMOOTHING
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import Setup
@@ -45,7 +45,7 @@ class MotionPowers:
 
     def __call__(
         self, batch: Telemetry, temperature: Array | None, due: Mask
-    ) -> Iterator[tuple[slice, Prediction, Prediction]]:
+    ) -> Iterator[tuple[slice, DrivePowers, DrivePowers]]:
         """Powers of samples that follow those of the last call.
 
         Args:

@@ -7,17 +7,18 @@ from typing import Any
 
 from ur_energy_model.errors import InputError
 from ur_energy_model.model import ranges
-from ur_energy_model.reading.record import Quantity, Reader, Record, list_of, table, text
-from ur_energy_model.reading.tree import YamlTree
+from ur_energy_model.reading.readers import Quantity, list_of, mapping_of, text
+from ur_energy_model.reading.record import Reader, Record
+from ur_energy_model.reading.yaml_tree import YamlTree
 from ur_energy_model.resources import config_file
 
 SCHEMA = 1
 _NUMBER = Quantity("1", 0, 1e6)
-_ERRORS = table({"train": list_of(_NUMBER, 3), "test": list_of(_NUMBER, 3)})
+_ERRORS = mapping_of({"train": list_of(_NUMBER, 3), "test": list_of(_NUMBER, 3)})
 _SIX_TEMPERATURES = list_of(ranges.TEMPERATURE, 6)
 
 _PROTOCOLS: dict[str, Reader[dict[str, Any]]] = {
-    "s0": table({
+    "s0": mapping_of({
         "source": text,
         "torque_peak": text,
         "torque_r2": text,
@@ -29,7 +30,7 @@ _PROTOCOLS: dict[str, Reader[dict[str, Any]]] = {
         "torque_constant_large_joints": ranges.TORQUE_CONSTANT,
         "torque_constant_wrists": ranges.TORQUE_CONSTANT,
     }),
-    "s1": table({
+    "s1": mapping_of({
         "source": text,
         "condition_number": YamlTree.integer,
         "base_parameters": YamlTree.integer,
@@ -39,8 +40,8 @@ _PROTOCOLS: dict[str, Reader[dict[str, Any]]] = {
         "temperatures_warm": _SIX_TEMPERATURES,
         "viscous_friction_change": text,
     }),
-    "s2": table({"source": text, "data": text, "ur3e": _ERRORS, "ur10e": _ERRORS}),
-    "s4": table({
+    "s2": mapping_of({"source": text, "data": text, "ur3e": _ERRORS, "ur10e": _ERRORS}),
+    "s4": mapping_of({
         "source": text,
         "base_parameters": YamlTree.integer,
         "harmonics": YamlTree.integer,

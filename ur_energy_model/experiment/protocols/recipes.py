@@ -15,12 +15,13 @@ from typing import Any
 import numpy as np
 
 from ur_energy_model.energy.recording_energy import estimate_energy
-from ur_energy_model.experiment.protocols.protocol import Outcome, ProtocolRun, Row
-from ur_energy_model.experiment.protocols.published import published_results
-from ur_energy_model.experiment.runnable import RepeatedMotion, Runnable
+from ur_energy_model.experiment.periodic_motion import RepeatedMotion, Runnable
+from ur_energy_model.experiment.protocols.protocol_run import Outcome, ProtocolRun, Row
+from ur_energy_model.experiment.protocols.published_results import published_results
 from ur_energy_model.identification.dynamics.base_parameter_bags import identify_base_parameters
 from ur_energy_model.identification.payload.payload_identification import payload_difference
 from ur_energy_model.identification.pipeline import Identification, IdentificationOptions, identify
+from ur_energy_model.model.file.model_file import save_model
 from ur_energy_model.trajectory.motions import Sinusoids
 from ur_energy_model.trajectory.planner import Planner
 from ur_energy_model.typing import Array
@@ -56,7 +57,7 @@ def s0(session: ProtocolRun, published: Mapping[str, Any]) -> Outcome:
         validate=bags[1:],
         progress=session.progress,
     )
-    found.model.save(session.folder / "model.yaml")
+    save_model(found.model, session.folder / "model.yaml")
     energies = estimate_energy(found.model, bags[1])
     burned = energies.supply - energies.electrical.sum() - energies.driver - energies.standby
     if burned > _MUCH_BURNED * energies.supply:
@@ -127,7 +128,7 @@ def s1(session: ProtocolRun, published: Mapping[str, Any]) -> Outcome:
         validate=[held_out],
         progress=session.progress,
     )
-    found.model.save(session.folder / "model.yaml")
+    save_model(found.model, session.folder / "model.yaml")
     session.warnings += base.warnings
     rows = [
         Row("condition number, designed", published["condition_number"], design.condition_number),
@@ -159,7 +160,7 @@ def s2(session: ProtocolRun, published: Mapping[str, Any]) -> Outcome:
             validate=bags[1:],
             progress=session.progress,
         )
-        found.model.save(session.folder / f"model_{kind}.yaml")
+        save_model(found.model, session.folder / f"model_{kind}.yaml")
         for part, metrics in (("train", found.fit[0]), ("test", found.validation[0])):
             power = metrics.power or {}
             here = [power.get(key) for key in ("rmse", "rmse_percent", "r2")]
@@ -189,7 +190,7 @@ def s4(session: ProtocolRun, published: Mapping[str, Any]) -> Outcome:
         [fitted], session.robot, validate=[general], progress=session.progress
     )
     found = identify([fitted], session.robot, validate=[general], progress=session.progress)
-    found.model.save(session.folder / "model.yaml")
+    save_model(found.model, session.folder / "model.yaml")
     session.warnings += base.warnings
     verification = base.verification
     parameters = base.parameters

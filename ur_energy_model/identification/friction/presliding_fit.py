@@ -15,7 +15,7 @@ from ur_energy_model.identification.friction.direction_memory import DirectionMe
 from ur_energy_model.identification.regression.filtered_motion import FilteredMotion
 from ur_energy_model.identification.regression.narrow_filter import NarrowFilter
 from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.model.friction.bank import STILL_SPEED
+from ur_energy_model.model.friction.presliding import STILL_SPEED
 from ur_energy_model.typing import Array
 
 TRAVELS = (0.0, 2e-4, 4e-4, 7e-4, 1.2e-3, 2e-3, 3.5e-3, 6e-3)

@@ -18,7 +18,7 @@ import numpy as np
 
 from ur_energy_model.identification.friction.torque_constants import LINK_WEIGHT_ERROR
 from ur_energy_model.identification.payload.payload_columns import PayloadColumns
-from ur_energy_model.model.energy_model import JointModel
+from ur_energy_model.model.joint_model import JointModel
 from ur_energy_model.model.payload_calibration import LINK_PARAMETERS, PayloadCalibration
 from ur_energy_model.typing import Array
 

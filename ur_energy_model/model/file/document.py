@@ -1,4 +1,4 @@
-"""The model file's content, as plain data: every quantity with value, unit, deviation, source."""
+"""The content of a model file as plain data: quantities with value, unit, deviation and source."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from ur_energy_model.model.energy_model import EnergyModel, JointModel
+from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction.law import PARAMETER_UNITS, SHAPE_UNITS
+from ur_energy_model.model.joint_model import JointModel
 from ur_energy_model.model.link_tensors import LinkTensors
 from ur_energy_model.model.payload_calibration import PayloadCalibration
 from ur_energy_model.plain import plain
@@ -22,11 +23,11 @@ JOINT_UNITS: dict[str, str] = {
     "back_emf_constant": "V s/rad",
 }
 _DIGITS = 8
-"""Significant digits: more than any measurement has, few enough to read."""
+"""Significant digits: more than any measurement has, and still readable."""
 
 
 def document(model: EnergyModel) -> dict[str, Any]:
-    """What a model file says, for YAML."""
+    """The content of the model file as YAML data."""
     names = [joint.name for joint in model.joints]
     payload = model.setup.payload
     bus = model.bus
@@ -118,7 +119,7 @@ def _joint_document(joint: JointModel) -> dict[str, Any]:
 
 
 def _link_tensors_document(tensors: LinkTensors | None, names: list[str]) -> dict[str, Any]:
-    """The part `link_tensors`; nothing where the robot file's are used."""
+    """The section `link_tensors`; none if the robot file's are used."""
     if tensors is None:
         return {}
     links = {
@@ -131,7 +132,7 @@ def _link_tensors_document(tensors: LinkTensors | None, names: list[str]) -> dic
 def _calibration_document(
     calibration: PayloadCalibration | None, names: list[str]
 ) -> dict[str, Any]:
-    """The part `payload_calibration`; nothing without a known payload."""
+    """The section `payload_calibration`; none without a known payload."""
     if calibration is None:
         return {}
     joints = {

@@ -1,4 +1,4 @@
-"""Values of a model file as they stand there: with unit, and with deviation and stage if fitted."""
+"""Readers of values with units, and of estimates: values with standard deviation and source."""
 
 from __future__ import annotations
 
@@ -7,25 +7,26 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from ur_energy_model.model.ranges import VARIANCE
-from ur_energy_model.reading.record import Quantity, Reader, Record, array
-from ur_energy_model.reading.source import Scalar
-from ur_energy_model.reading.tree import YamlTree, shown
+from ur_energy_model.reading.readers import Quantity, array
+from ur_energy_model.reading.record import Reader, Record
+from ur_energy_model.reading.yaml_nodes import Scalar
+from ur_energy_model.reading.yaml_tree import YamlTree, excerpt
 from ur_energy_model.typing import Array
 
 CHANCE = 5.0
-"""Standard deviations by which a fitted value may lie on the wrong side of zero."""
+"""Standard deviations by which a fitted value may have the wrong sign."""
 _ANY = 1e12
-"""What a fit finds where the motion tells nothing, and more."""
+"""More than a fit returns for an unidentifiable parameter."""
 _STD = Quantity("1", 0, 1e12)
 
 
 @dataclass
 class Estimates:
-    """Deviations and stages of fitted values, collected while they are read.
+    """Standard deviations and sources of fitted values, collected while they are read.
 
     Attributes:
         std: standard deviation by name.
-        source: stage by name.
+        source: identification stage by name.
     """
 
     std: dict[str, float] = field(default_factory=dict)
@@ -43,11 +44,11 @@ class Estimates:
         """Value of a fitted quantity.
 
         Args:
-            node: mapping of value, unit, std and, where `sourced`, source.
-            name: to collect deviation and stage under.
+            node: mapping of value, unit, std and, if `sourced`, source.
+            name: key in `std` and `source`.
             quantity: unit and range.
-            free: whether the fit was free to find any sign.
-            sourced: whether the stage stands there.
+            free: whether the fit may have returned any sign.
+            sourced: whether the node contains the source.
         """
         with Record(node) as keys:
             check_unit(keys["unit"], quantity.unit)
@@ -62,15 +63,15 @@ class Estimates:
 
 
 def lowest(quantity: Quantity, std: float) -> float:
-    """Lowest value that a fit may have found.
+    """Lowest value that a fit may have returned.
 
-    A quantity that cannot be negative comes out a little negative by chance.
+    A fitted quantity that cannot be negative may still be slightly negative by chance.
     """
     return quantity.low if quantity.low != 0 else -CHANCE * std
 
 
 def unbound(quantity: Quantity) -> Quantity:
-    """The quantity where a fit was free to find any value."""
+    """The quantity with the range of an unconstrained fit."""
     return replace(quantity, low=-_ANY, high=_ANY, positive=False)
 
 
@@ -86,7 +87,7 @@ def with_unit(quantity: Quantity) -> Reader[float]:
 
 
 def each(node: YamlTree, joints: tuple[str, ...], quantity: Quantity, std: float = 0.0) -> Array:
-    """Values of all joints [n], each of this deviation, under one unit."""
+    """Values of all joints [n] with one unit, each with this standard deviation."""
     with Record(node) as keys:
         keys.expect(joints)
         check_unit(keys["unit"], quantity.unit)
@@ -97,20 +98,20 @@ def each(node: YamlTree, joints: tuple[str, ...], quantity: Quantity, std: float
 
 
 def matrix(node: YamlTree, quantity: Quantity) -> Array:
-    """Three rows of three numbers."""
+    """A matrix [3, 3]."""
     return np.array([[quantity(entry) for entry in row.items(3)] for row in node.items(3)])
 
 
 def check_unit(node: YamlTree, unit: str) -> None:
-    """Refuse any unit but this one."""
+    """Refuse another unit."""
     given = node.node.text if isinstance(node.node, Scalar) else ""
     if given != unit:
-        problem = f"unit '{shown(given)}' must be '{unit}'" if given else f"needs unit '{unit}'"
+        problem = f"unit '{excerpt(given)}' must be '{unit}'" if given else f"needs unit '{unit}'"
         raise node.refuse(problem)
 
 
 def covariance_of(size: int, *, optional: bool = False) -> Reader[Array]:
-    """Reader of a covariance matrix [size, size], or of one without rows where it is optional."""
+    """Reader of a covariance matrix [size, size]; [0, 0] for an empty list if it is optional."""
 
     def read(node: YamlTree) -> Array:
         rows = node.items()

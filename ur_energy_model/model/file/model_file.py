@@ -1,8 +1,8 @@
-"""The model file: EnergyModel <-> YAML that people can read, edit and trust.
+"""Model files: an EnergyModel as YAML that people can read and edit.
 
-Every quantity stands with value, unit, standard deviation and the stage it comes from. Reading
-is strict: unknown keys, missing joints, NaN, wrong units and values that no arm has are refused
-with the line to mend. An optional key is added by asking for it in `load_model`.
+Each quantity has value, unit, standard deviation and source. Reading is strict: unknown keys,
+missing joints, NaN, wrong units and impossible values are refused with the line to correct. To add
+an optional key, read it in `load_model`.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from ur_energy_model.model import ranges
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.file.document import KIND, SCHEMA, document
 from ur_energy_model.model.file.estimates import with_unit
-from ur_energy_model.model.file.joints import read_joint
-from ur_energy_model.model.file.sections import (
+from ur_energy_model.model.file.joint_reader import read_joint
+from ur_energy_model.model.file.section_readers import (
     link_tensors,
     payload_calibration,
     read_bus,
@@ -27,10 +27,11 @@ from ur_energy_model.model.file.sections import (
     sessions,
 )
 from ur_energy_model.model.sessions import SessionSpread
-from ur_energy_model.reading.record import Record, text
-from ur_energy_model.reading.tree import YamlTree
+from ur_energy_model.reading.readers import text
+from ur_energy_model.reading.record import Record
+from ur_energy_model.reading.yaml_tree import YamlTree
 
-_REMEDY = "mend the line or identify again with ur_energy identify"
+_REMEDY = "correct the line or identify again with ur_energy identify"
 _HEADER = """\
 # Electro-mechanical model of a robot arm, made by ur_energy identify.
 # Inertia is joint side; torque constant, friction and motor constants are motor side.
@@ -38,11 +39,10 @@ _HEADER = """\
 
 
 def save_model(model: EnergyModel, path: str | Path) -> None:
-    """Write a model file atomically: the old file stays whole until the new one is complete.
+    """Write a model file atomically, after checking that it can be read again.
 
     Raises:
-        ModelFileError: the place cannot be written, or the model holds what no arm has, so that
-            nobody could read it again.
+        ModelFileError: the path cannot be written, or the model has impossible values.
     """
     content = _HEADER + yaml.safe_dump(
         document(model), sort_keys=False, default_flow_style=None, width=100, allow_unicode=True
@@ -55,7 +55,7 @@ def save_model(model: EnergyModel, path: str | Path) -> None:
         except ModelFileError as error:
             raise ModelFileError(
                 path,
-                f"would not be a model that can be used ({error.problem})",
+                f"would not be a valid model file ({error.problem})",
                 "identify from a recording with more motion of every joint",
                 field=error.field,
             ) from None
@@ -66,7 +66,7 @@ def load_model(path: str | Path) -> EnergyModel:
     """Read a model file.
 
     Raises:
-        ModelFileError: names the line and key to mend.
+        ModelFileError: names the line and key to correct.
     """
     root = YamlTree.read(path, ModelFileError, _REMEDY)
     kind = root.mapping().get("kind")
@@ -79,7 +79,7 @@ def load_model(path: str | Path) -> EnergyModel:
         setup, source = read_setup(keys["setup"])
         joints = keys["joints"].mapping()
         if not joints:
-            raise keys["joints"].refuse("names no joints")
+            raise keys["joints"].refuse("has no joints")
         names = tuple(joints)
         bus = read_bus(keys["bus"], names)
         free = bus.kind == "ecbot"
@@ -100,5 +100,5 @@ def load_model(path: str | Path) -> EnergyModel:
 
 
 def _metrics(node: YamlTree) -> dict[str, object]:
-    """A mapping whose keys are free."""
+    """A mapping with any keys."""
     return {name: child.plain() for name, child in node.mapping().items()}

@@ -1,4 +1,4 @@
-"""The frictions of all joints at once, and the memory that friction has at standstill."""
+"""FrictionBank: the friction of all joints, evaluated on arrays."""
 
 from __future__ import annotations
 
@@ -11,65 +11,9 @@ from ur_energy_model.model.friction.law import Friction, FrictionLaw
 from ur_energy_model.model.friction.terms import LOAD, LOAD_ASYMMETRY, SMOOTHING, OperatingPoint
 from ur_energy_model.typing import Array
 
-STILL_SPEED = 0.01
-"""Speed around which standstill gives way to motion, joint side [rad/s]."""
-RETAINED = 0.7
-"""Share of what presliding says that currents of real arms show at standstill: joints settle and
-creep by less than encoders resolve. Of 0.3, 0.5, 0.7 and 1 it leaves the least error over pairs of
-seven recordings of a UR10e."""
-
-
-def presliding(q: Array, qd: Array, travel: Array, start: Array) -> tuple[Array, Array]:
-    """Direction of Coulomb friction with the memory that a joint at rest has.
-
-    Dahl's model (1968): friction turns around within a small travel, and a joint that stops keeps
-    much (RETAINED) of the friction it stopped with, so that currents at standstill depend on the
-    last motion. In motion (above STILL_SPEED) the sign of the speed decides.
-
-    Args:
-        q: joint positions [samples, ...], rad, without gaps.
-        qd: joint velocities, same shape, rad/s.
-        travel: travel constant [...], rad; NaN comes out where it is not positive.
-        start: memory before the first sample [...].
-
-    Returns:
-        Direction between -1 and 1 [samples, ...], and the memory after the last sample [...].
-    """
-    known = travel > 0
-    step = np.diff(q, axis=0, prepend=q[:1])
-    keep = np.exp(-np.abs(step) / np.where(known, travel, 1.0))
-    gain = (1.0 - keep) * np.sign(step)
-    out = np.empty(np.broadcast_shapes(keep.shape, q.shape))
-    state = np.asarray(start, dtype=float)
-    for k in range(len(q)):
-        state = keep[k] * state + gain[k]
-        out[k] = state
-    moving = -np.expm1(-np.square(qd / STILL_SPEED))
-    out = RETAINED * out
-    out = out + moving * (np.tanh(qd / SMOOTHING) - out)
-    return np.where(known, out, np.nan), state
-
-
-def straight_line(friction: Friction, gear_ratio: float, fastest: float) -> dict[str, float]:
-    """Coulomb and viscous friction that come closest to a law of any form, without load.
-
-    Args:
-        friction: of one joint.
-        gear_ratio: motor turns per joint turn.
-        fastest: the line is fitted from 5 to 100 % of this speed, joint side [rad/s].
-
-    Returns:
-        "coulomb" [N m] and "viscous" [N m s/rad], motor side.
-    """
-    speed = np.linspace(0.05 * fastest, fastest, 40)[:, None]
-    bank = FrictionBank([friction], np.array([gear_ratio]))
-    torque = bank.torque(speed, np.zeros_like(speed))[:, 0]
-    viscous, coulomb = np.polyfit(gear_ratio * speed[:, 0], torque, 1)
-    return {"coulomb": float(coulomb), "viscous": float(viscous)}
-
 
 class FrictionBank:
-    """The frictions of n joints, evaluated together: joints of one law in one array pass.
+    """The friction of n joints; joints with the same law are evaluated together.
 
     Args:
         frictions: of the joints, in order.
@@ -82,7 +26,9 @@ class FrictionBank:
         self._groups: list[_Group] = []
         for law in dict.fromkeys(friction.law.name for friction in frictions):
             joints = [j for j, friction in enumerate(frictions) if friction.law.name == law]
-            self._groups.append(_Group.of(joints, [frictions[j] for j in joints], gear_ratio))
+            self._groups.append(
+                _Group.from_frictions(joints, [frictions[j] for j in joints], gear_ratio)
+            )
 
     def torque(
         self,
@@ -96,8 +42,8 @@ class FrictionBank:
         Args:
             speed: joint side [samples, n], rad/s.
             load: joint torque without friction [samples, n], N m.
-            temperature: [n] or [samples, n], degC; the middle of the fitted range where None.
-            direction: see OperatingPoint [samples, n].
+            temperature: [n] or [samples, n], degC; None stands for the middle of the fitted range.
+            direction: see `OperatingPoint` [samples, n].
         """
         out = np.empty_like(speed)
         for group in self._groups:
@@ -105,8 +51,10 @@ class FrictionBank:
             out[:, group.joints] = (terms * group.values).sum(axis=-1)
         return out
 
-    def within(self, speed: Array, motor_torque: Array, temperature: Array | None = None) -> Array:
-        """Motor-side friction torque [samples, n], N m, inside a known motor torque.
+    def torque_within(
+        self, speed: Array, motor_torque: Array, temperature: Array | None = None
+    ) -> Array:
+        """Friction's part of a known motor torque, motor side [samples, n], N m.
 
         Args:
             speed: joint side [samples, n], rad/s.
@@ -114,7 +62,7 @@ class FrictionBank:
             temperature: as for `torque`.
         """
         out = np.empty_like(speed)
-        whole = motor_torque * self._ratio  # decides the power flow where a law asks for it
+        whole = motor_torque * self._ratio  # its sign is the power flow's, which some laws need
         for group in self._groups:
             own = motor_torque[:, group.joints]
             terms = group.regressor(speed, whole, temperature, None)
@@ -122,7 +70,7 @@ class FrictionBank:
             free = [k for k, name in enumerate(names) if name not in (LOAD, LOAD_ASYMMETRY)]
             friction = (terms[..., free] * group.values[:, free]).sum(axis=-1)
             if len(free) < len(names):
-                # load (1 + asymmetry) + share sign(speed) |load| is what is left of the torque.
+                # The rest of the torque is load (1 + asymmetry) + share sign(speed) |load|.
                 rest = own - friction
                 share, asymmetry = (group.parameter(name) for name in (LOAD, LOAD_ASYMMETRY))
                 forward = np.tanh(speed[:, group.joints] / SMOOTHING) * np.sign(rest)
@@ -137,7 +85,7 @@ class FrictionBank:
         temperature: Array | None = None,
         direction: Array | None = None,
     ) -> list[Array]:
-        """Friction torque per unit parameter, [samples, parameters] for each joint."""
+        """Motor-side friction torque per unit parameter [samples, parameters] of each joint."""
         out: list[Array] = [np.empty(0)] * self.dof
         for group in self._groups:
             terms = group.regressor(speed, load, temperature, direction)
@@ -160,7 +108,9 @@ class _Group:
     high: Array
 
     @classmethod
-    def of(cls, joints: list[int], frictions: Sequence[Friction], gear_ratio: Array) -> _Group:
+    def from_frictions(
+        cls, joints: list[int], frictions: Sequence[Friction], gear_ratio: Array
+    ) -> _Group:
         law = frictions[0].law
         models = [friction.temperature_model for friction in frictions]
         ranges = [friction.temperature_range or (-np.inf, np.inf) for friction in frictions]
@@ -194,12 +144,12 @@ class _Group:
         return self.law.regressor(point, self.shape)
 
     def parameter(self, name: str) -> Array:
-        """Values of a parameter [joints of the group], zero where the law has it not."""
+        """Values of a parameter [joints of the group]; zeros if the law does not have it."""
         names = self.law.parameters
         return self.values[:, names.index(name)] if name in names else np.zeros(len(self.joints))
 
     def _temperature(self, temperature: Array | None) -> Array | None:
-        """Temperatures kept in the fitted range; its middle where unknown, None without one."""
+        """Temperatures clipped to the fitted range; its middle, if any, replaces unknown ones."""
         bounded = np.isfinite(self.low).all() and np.isfinite(self.high).all()
         middle = (self.low + self.high) / 2 if bounded else None
         if temperature is None:

@@ -1,4 +1,4 @@
-"""Friction over speed, with what it is uncertain by in the sessions fitted and in any other."""
+"""FrictionCurve: friction over speed with its standard deviation."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class FrictionCurve:
     Attributes:
         speed: [k], rad/s.
         torque: [k], N m.
-        std_this_session: standard deviation in the sessions fitted [k], N m.
+        std_this_session: standard deviation in the fitted sessions [k], N m.
         std: standard deviation in another session [k], N m.
     """
 
@@ -33,7 +33,7 @@ def friction_curve(joint: JointModel, spread: float, speed: Array) -> FrictionCu
     """Friction of a joint over speed [k], rad/s, without load.
 
     Args:
-        joint: the joint; its current_covariance tells the deviation in the sessions fitted.
+        joint: the joint; its current_covariance gives the deviation in the fitted sessions.
         spread: relative standard deviation of friction in another session.
         speed: joint side [k], rad/s.
     """
@@ -42,7 +42,7 @@ def friction_curve(joint: JointModel, spread: float, speed: Array) -> FrictionCu
     terms = bank.regressors(speed[:, None], np.zeros((len(speed), 1)))[0]
     values = joint.friction.values
     torque = terms @ values
-    # Torque is terms @ (c[1:] / c[0]) in the coefficients c that current_covariance is of.
+    # Torque is terms @ (c[1:] / c[0]) with the coefficients c of current_covariance.
     slopes = joint.torque_constant * np.column_stack([-torque, terms])
     own = np.linalg.norm(slopes @ joint.current_root, axis=1)
     varying = terms @ np.where(scaled_parameters(joint.friction.law.parameters), values, 0.0)

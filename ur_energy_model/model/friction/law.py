@@ -1,9 +1,9 @@
-"""Friction laws as plain descriptions, linear in their parameters, and friction with values.
+"""Friction laws, and friction: a law with values.
 
 A law is a list of terms; a term is a function of the operating point, and its parameter is the
-motor-side torque per unit of that function. So every law is fitted by linear least squares, and
-the few constants that enter nonlinearly (smoothing speed, Stribeck speed, reference temperature)
-are the law's shape, found by a bounded outer search.
+motor-side torque per unit of that function. Every law is therefore fitted by linear least squares.
+The few nonlinear constants (smoothing speed, Stribeck speed, reference temperature) are the law's
+shape, which a bounded outer search determines.
 
 Laws: power-flow Coulomb (Clochiatti et al., Robotica 2024, eq. 10-18), Coulomb-viscous with tanh
 (Raviola et al., RAAD 2021), with sign (Machines 2024, 12(9), 595), Stribeck, load-dependent,
@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ur_energy_model.model.friction import terms as terms
+from ur_energy_model.model.friction import terms
 from ur_energy_model.model.friction.terms import (
     LOAD,
     LOAD_ASYMMETRY,
@@ -35,11 +35,11 @@ class FrictionLaw:
     """One friction law.
 
     Attributes:
-        name: as `--friction` and the model file spell it.
+        name: in `--friction` and in the model file.
         terms: parameter name -> function of operating point and shape, [samples].
         shape: shape constant -> (lowest, default, highest); equal bounds mean fixed.
-        uses_temperature: True where joint temperature enters.
-        description: what it says, in one line.
+        description: one line.
+        uses_temperature: whether it depends on the joint temperature.
     """
 
     name: str
@@ -55,7 +55,7 @@ class FrictionLaw:
 
     @property
     def freedom(self) -> int:
-        """Number of constants that data decide: parameters and searched shape constants."""
+        """Number of fitted constants: parameters and searched shape constants."""
         decided = len(self.terms) - (LOAD_ASYMMETRY in self.terms)
         return decided + sum(low < high for low, _, high in self.shape.values())
 
@@ -77,10 +77,10 @@ class Friction:
         law: the law.
         parameters: values by parameter name, motor side (units: PARAMETER_UNITS).
         shape: the law's shape constants.
-        temperature_model: a, b, c, d of the manufacturer-style model where the law uses it.
-        temperature_range: joint temperatures the law was fitted on [degC], None if unknown;
-            outside of it the nearest end holds.
-        presliding: joint travel within which Coulomb friction turns around [rad]; 0 if unknown.
+        temperature_model: a, b, c, d of the manufacturer-style model, if the law uses it.
+        temperature_range: joint temperatures of the fitted data [degC], None if unknown; beyond
+            it friction is that of the nearest end.
+        presliding: joint travel within which Coulomb friction reverses [rad]; 0 if unknown.
     """
 
     law: FrictionLaw
@@ -97,14 +97,14 @@ class Friction:
 
     @property
     def all_shape(self) -> dict[str, float]:
-        """Shape constants, defaults where the file says nothing."""
+        """Shape constants; defaults where no value was given."""
         return {**self.law.default_shape, **self.shape}
 
     @property
     def coulomb(self) -> tuple[float | None, float | None]:
-        """Coulomb friction by power flow, to the load and back, motor side [N m].
+        """Coulomb friction while the motor drives the load and vice versa, motor side [N m].
 
-        A symmetric law has the same value both ways; None where the law has none.
+        Symmetric laws have the same value in both cases; None if the law has no such parameter.
         """
         symmetric = self.parameters.get("coulomb")
         return (
@@ -228,7 +228,7 @@ LAWS: dict[str, FrictionLaw] = {
         ),
     )
 }
-"""Friction laws by name, parsimonious ones first."""
+"""Friction laws by name, those with few parameters first."""
 
 PARAMETER_UNITS: dict[str, str] = {
     "viscous": "N m s/rad",

@@ -1,7 +1,7 @@
-"""What friction laws are made of: functions of speed, load and temperature.
+"""Terms of friction laws: functions of speed, load and temperature.
 
-Each term is the motor-side friction torque per unit of its parameter at an operating point. Its
-functions take shape constants by name, so that one term serves many joints at once.
+A term is the motor-side friction torque per unit of its parameter at an operating point. Shape
+constants are passed by name, as scalars or one per joint.
 """
 
 from __future__ import annotations
@@ -16,29 +16,29 @@ from ur_energy_model.typing import Array
 Shape = Mapping[str, "float | Array"]
 
 SMOOTHING = 1e-3
-"""Speed below which Coulomb friction is smoothed, joint side [rad/s]."""
+"""Speed around which Coulomb friction changes its sign smoothly, joint side [rad/s]."""
 LOAD = "load"
-"""Parameter of laws with load friction: friction per unit of load, on average of both ways of
-power flow."""
+"""Parameter of laws with load friction: friction per unit of load, averaged over both directions
+of the power flow."""
 LOAD_ASYMMETRY = "load_asymmetry"
-"""Parameter of laws with load friction: what it is more where the motor drives the load than on
-average of both ways, per unit of load. Current alone cannot tell it from the torque constant."""
+"""Parameter of laws with load friction: its excess over the average while the motor drives the
+load, per unit of load. Currents alone do not separate it from the torque constant."""
 REFERENCE_TEMPERATURE = 35.0
-"""Temperature at which temperature-dependent laws state their parameters [degC]."""
+"""Temperature that the parameters of temperature-dependent laws refer to [degC]."""
 
 
 @dataclass(frozen=True)
 class OperatingPoint:
-    """What friction may depend on: one joint's samples, or k joints' [samples, k].
+    """Quantities that friction depends on, of one joint [samples] or of k joints [samples, k].
 
     Attributes:
         speed: joint side [samples] or [samples, k], rad/s.
         load: torque at the joint without friction, joint side, same shape, N m.
         gear_ratio: motor turns per joint turn, scalar or [k].
-        temperature: of the joint, anything that broadcasts with speed, degC; None if unknown.
+        temperature: of the joint, broadcasts with speed, degC; None if unknown.
         temperature_model: a, b, c, d of a*exp(b*T) + c*exp(d*T), [4] or [4, k]; None if unknown.
-        direction: direction of Coulomb friction between -1 and 1 where it is known better than
-            from the speed (see `presliding`), same shape as speed, NaN where not; or None.
+        direction: of Coulomb friction between -1 and 1 (see `presliding`), same shape as speed;
+            None or NaN entries derive it from the speed.
     """
 
     speed: Array
@@ -55,7 +55,7 @@ class Term:
 
     Attributes:
         function: of operating point and shape constants, [samples, ...].
-        uses: shape constants it depends on.
+        uses: names of the shape constants that it depends on.
     """
 
     function: Callable[[OperatingPoint, Shape], Array]
@@ -68,18 +68,19 @@ class Term:
 
 def sign(point: OperatingPoint, shape: Shape) -> Array:
     """Direction of motion."""
-    return _remembered(point, np.asarray(np.sign(point.speed)))
+    return _direction(point, np.asarray(np.sign(point.speed)))
 
 
 def coulomb(point: OperatingPoint, shape: Shape) -> Array:
     """Direction of motion, smoothed around standstill."""
-    return _remembered(point, np.asarray(np.tanh(point.speed / shape["smoothing"])))
+    return _direction(point, np.asarray(np.tanh(point.speed / shape["smoothing"])))
 
 
-def _remembered(point: OperatingPoint, otherwise: Array) -> Array:
+def _direction(point: OperatingPoint, from_speed: Array) -> Array:
+    """The point's direction of Coulomb friction; that from the speed where it is unknown."""
     if point.direction is None:
-        return otherwise
-    return np.where(np.isnan(point.direction), otherwise, point.direction)
+        return from_speed
+    return np.where(np.isnan(point.direction), from_speed, point.direction)
 
 
 def direct_coulomb(point: OperatingPoint, shape: Shape) -> Array:
@@ -109,7 +110,7 @@ def cubic(point: OperatingPoint, shape: Shape) -> Array:
 
 
 def stribeck(point: OperatingPoint, shape: Shape) -> Array:
-    """`coulomb` that fades out as the joint gets faster."""
+    """`coulomb` that decreases with the square of the speed (Gaussian)."""
     fade = np.exp(-((point.speed / shape["stribeck_speed"]) ** 2))
     return np.asarray(coulomb(point, shape) * fade)
 
@@ -131,7 +132,7 @@ def load_asymmetry(point: OperatingPoint, shape: Shape) -> Array:
 
 
 def _warmth(point: OperatingPoint, shape: Shape) -> Array | float:
-    """Temperature above the reference; none where it is unknown."""
+    """Temperature above the reference; zero if it is unknown."""
     if point.temperature is None:
         return 0.0
     return np.asarray(point.temperature) - shape["reference_temperature"]
@@ -140,8 +141,8 @@ def _warmth(point: OperatingPoint, shape: Shape) -> Array | float:
 def temperature_factor(model: Array, temperature: Array | float, reference: Array | float) -> Array:
     """Friction at a temperature over friction at the reference, a*exp(b*T) + c*exp(d*T).
 
-    The four numbers are recorded in controller configurations without their meaning; this
-    reading of them is plausible (warm joints turn more easily, by half from 20 to 60 degC).
+    Controller configurations contain the four numbers without an explanation; this interpretation
+    is plausible (friction of a warm joint halves from 20 to 60 degC).
     """
     a, b, c, d = model
 

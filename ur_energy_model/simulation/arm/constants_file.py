@@ -12,8 +12,9 @@ from typing import Any
 
 from ur_energy_model.errors import InputError
 from ur_energy_model.model import ranges
-from ur_energy_model.reading.record import Quantity, Reader, Record, list_of, table, text
-from ur_energy_model.reading.tree import YamlTree
+from ur_energy_model.reading.readers import Quantity, list_of, mapping_of, text
+from ur_energy_model.reading.record import Reader, Record
+from ur_energy_model.reading.yaml_tree import YamlTree
 
 SCHEMA = 1
 _SHARE = Quantity("1", 0, 1)
@@ -68,7 +69,7 @@ def _temperature_model(tree: YamlTree) -> list[float]:
 
 
 _SECTIONS: dict[str, Reader[dict[str, Any]]] = {
-    "friction_calibration": table({
+    "friction_calibration": mapping_of({
         "robot": text,
         "temperature": ranges.TEMPERATURE,
         "speed": _increasing(list_of(ranges.SPEED)),
@@ -78,7 +79,7 @@ _SECTIONS: dict[str, Reader[dict[str, Any]]] = {
         "max_torque": _SIZES,
         "size_exponent": _FACTOR,
     }),
-    "friction": table({
+    "friction": mapping_of({
         "breakaway": Quantity("1", 1, 10),
         "stribeck_speed": ranges.SPEED,
         "load_direct": _SHARE,
@@ -88,7 +89,7 @@ _SECTIONS: dict[str, Reader[dict[str, Any]]] = {
         "flex_spline_viscous": _VISCOUS,
         "temperature_model": _temperature_model,
     }),
-    "motor": table({
+    "motor": mapping_of({
         "gear_ratio": ranges.GEAR_RATIO,
         "max_torque": _increasing(_SIZES),
         "rotor_inertia": list_of(Quantity("kg m^2", 0, 1, positive=True)),
@@ -97,7 +98,7 @@ _SECTIONS: dict[str, Reader[dict[str, Any]]] = {
         "assumed_max_torque": ranges.TORQUE,
         "current_time_constant": _TIME_CONSTANT,
     }),
-    "spread": table({
+    "spread": mapping_of({
         "torque_constant": _SPREAD,
         "winding_resistance": _SPREAD,
         "friction": _SPREAD,
@@ -108,7 +109,7 @@ _SECTIONS: dict[str, Reader[dict[str, Any]]] = {
         "driver_loss": _interval(ranges.DRIVER_LOSS),
         "power_noise": _interval(Quantity("W", 0, 100)),
     }),
-    "session": table({
+    "session": mapping_of({
         "standby": Quantity("W", 0, 8),
         "friction_common": _SESSION_SPREAD,
         "friction_joint": _SESSION_SPREAD,
@@ -117,13 +118,13 @@ _SECTIONS: dict[str, Reader[dict[str, Any]]] = {
         "ambient": Quantity("K", 0, 30),
         "warmth": _interval(Quantity("1", 0, 5)),
     }),
-    "thermal": table({
+    "thermal": mapping_of({
         "max_torque": ranges.TORQUE,
         "resistance": _THERMAL,
         "capacity": _THERMAL,
         "standby_share": _SHARE,
     }),
-    "bus": table({
+    "bus": mapping_of({
         "open_voltage": ranges.VOLTAGE,
         "source_resistance": _RESISTANCE,
         "capacitance": Quantity("F", 0, 10, positive=True),
@@ -132,7 +133,7 @@ _SECTIONS: dict[str, Reader[dict[str, Any]]] = {
         "joint_cable_resistance": Quantity("ohm", 0, 10),
         "brake_release_power": Quantity("W", 0, 1e3),
     }),
-    "sensors": table({
+    "sensors": mapping_of({
         "encoder_counts": _COUNTS,
         "voltage_step": _STEP,
         "current_step": _STEP,
@@ -150,7 +151,7 @@ _SECTIONS: dict[str, Reader[dict[str, Any]]] = {
         "force_noise": list_of(_NOISE, 6),
         "execution_time": list_of(_NOISE, 2),
     }),
-    "servo": table({
+    "servo": mapping_of({
         "bandwidth": _FREQUENCY,
         "damping": _FACTOR,
         "pd_bandwidth": _FREQUENCY,
@@ -159,7 +160,7 @@ _SECTIONS: dict[str, Reader[dict[str, Any]]] = {
         "following_error": Quantity("rad", 0, 10, positive=True),
     }),
 }  # fmt: skip
-_GEAR = table(
+_GEAR = mapping_of(
     {
         "name": text,
         "max_torque": ranges.TORQUE,

@@ -14,9 +14,10 @@ import yaml
 from ur_energy_model import __version__
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.files import new_file
-from ur_energy_model.reading.record import Record, whole
-from ur_energy_model.reading.source import ReadingLimits
-from ur_energy_model.reading.tree import YamlTree, shown
+from ur_energy_model.reading.readers import integer
+from ur_energy_model.reading.record import Record
+from ur_energy_model.reading.yaml_nodes import ReadingLimits
+from ur_energy_model.reading.yaml_tree import YamlTree, excerpt
 from ur_energy_model.telemetry.samples import Gap, RecordingInfo
 
 FILE_NAME = "metadata.yaml"
@@ -26,8 +27,8 @@ GAP_RECORD_NAME = "ur_energy_model.gap"
 LIMITS = ReadingLimits(size=16_000_000, values=200_000)
 """Room for a bag of ten thousand files."""
 _REMEDY = "rebuild it with 'ur_energy recover'"
-_COUNT = whole(0, 2**63)
-_TIME = whole(-(2**63), 2**63)
+_COUNT = integer(0, 2**63)
+_TIME = integer(-(2**63), 2**63)
 _GRAVITY = (8.5, 11.5)
 """Magnitude that a configured gravity has [m/s^2]: mountings turn it, no site on earth changes it
 much."""
@@ -141,7 +142,7 @@ def _parse(root: Record) -> BagMetadata:
     names = [_file_name(item) for item in root["relative_file_paths"].items()]
     mode = root.read("compression_mode", YamlTree.written, "")
     if mode.lower() not in {"", "none"}:
-        raise root["compression_mode"].refuse(f"'{shown(mode)}' is not supported")
+        raise root["compression_mode"].refuse(f"'{excerpt(mode)}' is not supported")
     entries = root.get("files")
     files = [FileEntry(name, 0, 0, 0) for name in names]
     for i, item in enumerate([] if entries is None else entries.items()[: len(names)]):
@@ -165,7 +166,7 @@ def _file_name(tree: YamlTree) -> str:
     """Name of a storage file; old bags wrote the folder in front of it."""
     path = PurePath(tree.written())
     if path.is_absolute() or ".." in path.parts or not path.name or "\0" in path.name:
-        raise tree.refuse(f"file name '{shown(str(path))}' leads out of the bag")
+        raise tree.refuse(f"file name '{excerpt(str(path))}' leads out of the bag")
     return path.name
 
 
@@ -235,7 +236,7 @@ def info_of_custom(custom: Mapping[str, str], source: str) -> RecordingInfo:
     except (ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise RecordingError(
             source,
-            f"its recording information is malformed ({shown(str(error))})",
+            f"its recording information is malformed ({excerpt(str(error))})",
             "record again, or import the CSV again",
         ) from None
 

@@ -1,0 +1,1 @@
+"""Charts as plain descriptions, made from recordings and models."""

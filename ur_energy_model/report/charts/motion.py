@@ -1,0 +1,86 @@
+"""Charts of the motion: joints over time, the flange's path, temperatures."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ur_energy_model.report.analysis import Analysis
+from ur_energy_model.report.charts.chart import Line, LineChart, Panel
+from ur_energy_model.report.charts.curves import S0, joint_curves
+
+
+def motion_chart(analysis: Analysis) -> LineChart:
+    """Positions, speeds and accelerations over time (S0 Figs. 2-3)."""
+    motion = analysis.current
+    rows = (
+        ("position", "rad", motion.q),
+        ("speed", "rad/s", motion.qd),
+        ("acceleration", "rad/s²", motion.qdd),
+    )
+    panels = tuple(
+        Panel(
+            title=name.capitalize(),
+            lines=joint_curves(motion.time, motion.breaks, analysis.joint_names, values),
+            y_label=f"{name} [{unit}]",
+        )
+        for name, unit, values in rows
+    )
+    return LineChart(
+        key="motion",
+        title="The motion",
+        caption=f"Joint positions, speeds and accelerations ({S0}, Figs. 2-3).",
+        x_label="time [s]",
+        y_label="",
+        panels=panels,
+        columns=1,
+        group=analysis.label,
+        focus=analysis.focus,
+    )
+
+
+def path_chart(analysis: Analysis) -> LineChart:
+    """The flange's path from above, from the front and from the side (S0 Fig. 4)."""
+    views = (("From above", 0, 1), ("From the front", 0, 2), ("From the side", 1, 2))
+    axes = "xyz"
+    return LineChart(
+        key="path",
+        title="Where the flange went",
+        caption=f"Path in the base frame, in metres ({S0}, Fig. 4).",
+        x_label="[m]",
+        y_label="[m]",
+        panels=tuple(
+            Panel(
+                title=f"{title}: {axes[i]}, {axes[k]}",
+                lines=(
+                    Line("path", analysis.flange[:, i], analysis.flange[:, k]),
+                    Line("start", analysis.flange[:1, i], analysis.flange[:1, k], points=True),
+                ),
+                y_label=f"{axes[k]} [m]",
+            )
+            for title, i, k in views
+        ),
+        equal=True,
+    )
+
+
+def temperature_chart(analysis: Analysis) -> LineChart | None:
+    """Joint temperatures over time."""
+    motion = analysis.current
+    if not np.isfinite(motion.temperature).any():
+        return None
+    return LineChart(
+        key="temperature",
+        title="Joint temperatures",
+        caption="Friction falls as a joint warms; the model holds for the range it has seen.",
+        x_label="time [s]",
+        y_label="temperature [°C]",
+        panels=(
+            Panel(
+                title="",
+                lines=joint_curves(
+                    motion.time, motion.breaks, analysis.joint_names, motion.temperature
+                ),
+            ),
+        ),
+        columns=1,
+    )

@@ -1,0 +1,1 @@
+"""Charts as static figures (PNG, SVG) with matplotlib."""

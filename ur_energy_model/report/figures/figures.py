@@ -1,0 +1,104 @@
+"""Static figures (PNG, SVG) with matplotlib, from the same charts as the page.
+
+No pyplot: figures are objects with an Agg canvas, and no display is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib import rc_context
+from matplotlib.figure import Figure
+
+from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.report.analysis import analyse
+from ur_energy_model.report.charts.chart import BarChart, BoxChart, Chart, IntervalChart, LineChart
+from ur_energy_model.report.charts.recording import recording_charts
+from ur_energy_model.report.figures.category_painters import bar_figure, box_figure, interval_figure
+from ur_energy_model.report.figures.line_painter import line_figure
+from ur_energy_model.report.figures.sheet import style
+from ur_energy_model.report.palette import THEMES, Theme, ThemeName
+from ur_energy_model.typing import Array
+
+_DPI = 160
+
+
+def save_figures(
+    model: EnergyModel,
+    bag: str | Path,
+    folder: str | Path,
+    truth: Mapping[str, Any] | None = None,
+    *,
+    formats: Sequence[str] = ("png",),
+    theme: ThemeName = "light",
+) -> list[Path]:
+    """Draw every figure that the recording has data for.
+
+    Args:
+        model: identified model.
+        bag: a recording.
+        folder: made where it does not exist.
+        truth: a simulation's truth, as its --truth file holds it; adds the true energies.
+        formats: "png", "svg" or both.
+        theme: ground and colours.
+
+    Returns:
+        The files, in the order of the report.
+
+    Raises:
+        UrEnergyError: input that cannot be used, with place and remedy.
+    """
+    analysis = analyse(model, bag)
+    charts = recording_charts(analysis, true_energy=true_energy(truth))
+    return [
+        path for chart in charts for path in save_chart(chart, folder, formats=formats, theme=theme)
+    ]
+
+
+def true_energy(truth: Mapping[str, Any] | None) -> Array | None:
+    """Electrical energy of each joint [joints], J, in a simulation's truth; None without one."""
+    if truth is None or "joints" not in truth:
+        return None
+    return np.array([float(joint["electrical_energy"]) for joint in truth["joints"]])
+
+
+def save_chart(
+    chart: Chart,
+    folder: str | Path,
+    *,
+    formats: Iterable[str] = ("png",),
+    theme: ThemeName = "light",
+    name: str | None = None,
+) -> list[Path]:
+    """Draw one chart into a folder, in each format."""
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    figure = draw_chart(chart, theme=theme)
+    paths = [folder / f"{name or chart.key}.{kind}" for kind in formats]
+    with rc_context(style(THEMES[theme])):
+        for path in paths:
+            figure.savefig(path, dpi=_DPI, metadata=_metadata(path))
+    return paths
+
+
+def draw_chart(chart: Chart, *, theme: ThemeName = "light") -> Figure:
+    """A matplotlib figure of a chart."""
+    colours = THEMES[theme]
+    with rc_context(style(colours)):
+        return _PAINTERS[type(chart)](chart, colours)
+
+
+def _metadata(path: Path) -> dict[str, Any]:
+    """No date in the files: they change with the data only."""
+    return {"Date": None} if path.suffix == ".svg" else {}
+
+
+_PAINTERS: dict[type[Any], Callable[[Any, Theme], Figure]] = {
+    LineChart: line_figure,
+    BoxChart: box_figure,
+    BarChart: bar_figure,
+    IntervalChart: interval_figure,
+}

@@ -1,0 +1,1 @@
+"""The HTML page: layout, chart data and markup."""

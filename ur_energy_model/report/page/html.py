@@ -1,0 +1,200 @@
+"""The HTML page: one file, no network, nothing in it that data could turn into markup.
+
+All text passes `escape` or travels as JSON that the script puts into text nodes; a content
+security policy admits the page's own script and style (by their hashes) and nothing else.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Sequence
+from html import escape
+from importlib.resources import files
+from math import floor, isfinite, log10
+
+from ur_energy_model import __version__
+from ur_energy_model.report.charts.chart import Chart
+from ur_energy_model.report.charts.curves import short_name
+from ur_energy_model.report.page.chart_encoder import ChartEncoder
+from ur_energy_model.report.page.page import Page, Section, Tile
+from ur_energy_model.report.palette import stylesheet
+from ur_energy_model.report.tables.table import Table
+from ur_energy_model.report.verdict import ModelVerdict
+
+SCRIPTS = ("scales.js", "charts.js", "page.js")
+
+
+def render(page: Page) -> str:
+    """The page as HTML."""
+    charts = [
+        (f"{section.key}-{number}", item.content, item.recording)
+        for section in page.sections
+        for number, item in enumerate(section.items)
+        if isinstance(item.content, Chart)
+    ]
+    encoder = ChartEncoder(chart for _, chart, _ in charts)
+    data = {
+        "recordings": page.recordings,
+        "charts": [
+            {"id": key, "recording": recording, **encoder.chart(chart)}
+            for key, chart, recording in charts
+        ],
+        "pool": encoder.pool,
+    }
+    # "<" must not occur in a script element, or data could close it.
+    payload = json.dumps(data, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
+    style = stylesheet() + _asset("report.css")
+    script = '"use strict";{' + "".join(_asset(name) for name in SCRIPTS) + "}"
+    policy = (
+        f"default-src 'none'; style-src '{_digest(style)}' 'unsafe-hashes'; "
+        f"script-src '{_digest(script)}'; base-uri 'none'; form-action 'none'"
+    )
+    contents = "".join(
+        f'<li><a href="#{escape(section.key)}">{escape(section.title)}</a></li>'
+        for section in page.sections
+    )
+    return (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f'<meta name="generator" content="ur_energy_model {escape(__version__)}">\n'
+        f"<title>{escape(page.title)}</title>\n<style>{style}</style>\n</head>\n<body>\n"
+        f'<header class="top"><div><h1>{escape(page.title)}</h1>'
+        f'<p class="muted">{escape(page.subtitle)}</p></div>'
+        '<button id="theme" type="button" aria-label="Switch between light and dark">Dark</button>'
+        "</header>\n<main>\n"
+        f"{_verdict(page.verdict)}{_tiles(page.tiles)}"
+        f'<ul class="contents">{contents}</ul>\n</main>\n{_tools(page)}\n<main id="sections">\n'
+        + "\n".join(_section(section, page) for section in page.sections)
+        + f"\n</main>\n<footer>Made by ur_energy_model {escape(__version__)}. "
+        "Curves keep the extremes of every stretch they summarise. Drag across a chart to zoom in, "
+        "double-click (or Escape) to see everything; arrows, + and − work too, and a swipe on a "
+        "phone.</footer>\n"
+        '<noscript><p class="muted">Charts need JavaScript; tables do not.</p></noscript>\n'
+        f'<script type="application/json" id="report-data">{payload}</script>\n'
+        f"<script>{script}</script>\n</body>\n</html>\n"
+    )
+
+
+def _asset(name: str) -> str:
+    return files("ur_energy_model.report").joinpath("assets", name).read_text(encoding="utf-8")
+
+
+def _digest(text: str) -> str:
+    """The hash by which a content security policy knows an inline script or style."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def _verdict(verdict: ModelVerdict | None) -> str:
+    if verdict is None:
+        return ""
+    items = "".join(f"<li>{escape(item.text)}</li>" for item in verdict.statements)
+    return (
+        f'<section class="verdict {verdict.grade}"><strong class="headline">'
+        f"{escape(verdict.headline)}</strong><ul>{items}</ul></section>\n"
+    )
+
+
+def _tiles(tiles: Sequence[Tile]) -> str:
+    boxes = "".join(
+        f'<div class="tile"><b>{escape(tile.value)}</b><span>{escape(tile.text)}</span></div>'
+        for tile in tiles
+    )
+    return f'<div class="tiles">{boxes}</div>\n' if tiles else ""
+
+
+def _tools(page: Page) -> str:
+    """The bar that stays in view: which joints, which recording, and back to everything."""
+    joints = "".join(
+        f'<button type="button" class="joint" data-joint="{index}" aria-pressed="false">'
+        f"{escape(short_name(name))}</button>"
+        for index, name in enumerate(page.joint_names)
+    )
+    rows = (
+        '<div class="row"><span>Joints</span>'
+        '<button type="button" id="every-joint" aria-pressed="true">all</button>'
+        f"{joints}</div>"
+    )
+    if len(page.recordings) > 1:
+        buttons = "".join(
+            f'<button type="button" class="pick-recording" data-recording="{index}" '
+            f'aria-pressed="{"true" if index == 0 else "false"}">{escape(label)}</button>'
+            for index, label in enumerate(page.recordings)
+        )
+        rows += f'<div class="row"><span>Recording</span>{buttons}</div>'
+    zoom = (
+        '<div class="row"><span>Time</span>'
+        '<button type="button" id="closer" aria-label="Zoom in">+</button>'
+        '<button type="button" id="wider" aria-label="Zoom out">−</button>'
+        '<button type="button" id="whole" hidden>Show all of the time</button></div>'
+    )
+    return f'<nav class="tools" aria-label="What the charts show"><div>{rows}{zoom}</div></nav>'
+
+
+def _section(section: Section, page: Page) -> str:
+    text = f"<p>{escape(section.text)}</p>" if section.text else ""
+    parts = [
+        _table(item.content, item.recording)
+        if isinstance(item.content, Table)
+        else _figure(f"{section.key}-{number}", item.content, item.recording, page.recordings)
+        for number, item in enumerate(section.items)
+    ]
+    return (
+        f'<section id="{escape(section.key)}"><h2>{escape(section.title)}</h2>{text}'
+        + "".join(parts)
+        + "</section>"
+    )
+
+
+def _figure(key: str, chart: Chart, recording: int | None, recordings: Sequence[str]) -> str:
+    of = ""
+    if recording is not None and len(recordings) > 1:
+        of = f' <span class="recording">{escape(recordings[recording])}</span>'
+    return (
+        f'<figure class="chart" id="{escape(key)}"><header><h3>{escape(chart.title)}{of}</h3>'
+        f'<div class="legend"></div></header><figcaption class="caption">'
+        f'{escape(chart.caption)}</figcaption><div class="plot"></div></figure>'
+    )
+
+
+def _table(table: Table, recording: int | None) -> str:
+    kind = ' class="text"' if all(len(row) == 2 for row in table.rows) else ""
+    head = ""
+    if any(table.columns):
+        cells = "".join(f'<th scope="col">{escape(name)}</th>' for name in table.columns)
+        head = f"<thead><tr>{cells}</tr></thead>"
+    digits = [column_digits([row[i] for row in table.rows]) for i in range(len(table.columns))]
+    body = "".join(
+        "<tr>"
+        + "".join(f"<td>{escape(cell_text(c, d))}</td>" for c, d in zip(row, digits, strict=True))
+        + "</tr>"
+        for row in table.rows
+    )
+    note = f'<p class="caption">{escape(table.note)}</p>' if table.note else ""
+    of = "" if recording is None else f' data-recording="{recording}"'
+    return (
+        f'<section class="table"{of}><h3>{escape(table.title)}</h3><div class="scroll">'
+        f"<table{kind}>{head}<tbody>{body}</tbody></table></div>{note}</section>"
+    )
+
+
+def column_digits(cells: Sequence[str | float | None]) -> int | None:
+    """Decimals that show the largest number of a column to four digits; None for tiny ones."""
+    sizes = [abs(cell) for cell in cells if isinstance(cell, float) and isfinite(cell)]
+    largest = max(sizes, default=0.0)
+    if largest == 0:
+        return 0
+    digits = 3 - floor(log10(largest))
+    return None if digits > 6 else max(0, digits)
+
+
+def cell_text(cell: str | float | None, digits: int | None) -> str:
+    """A table's cell: a number with so many decimals, a dash where there is nothing."""
+    if cell is None or (isinstance(cell, float) and not isfinite(cell)):
+        return "–"
+    if isinstance(cell, str):
+        return cell
+    text = f"{cell:.2e}" if digits is None else f"{cell + 0.0:.{digits}f}"
+    return text.replace("-", "−")

@@ -1,0 +1,218 @@
+"""A report laid out as a page: tiles, sections and what stands in them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+
+from ur_energy_model.identification.dynamics.base_parameters import snapped_to_axis
+from ur_energy_model.identification.dynamics.regrouping import FullRegressor, regroup
+from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.robots import RobotDescription, load_robot
+from ur_energy_model.report.analysis import DRAWN_SECONDS, Analysis
+from ur_energy_model.report.charts.chart import Chart
+from ur_energy_model.report.charts.curves import short_name
+from ur_energy_model.report.charts.motion import motion_chart, path_chart, temperature_chart
+from ur_energy_model.report.charts.parameters import (
+    interval_chart,
+    singular_value_charts,
+    warmth_chart,
+)
+from ur_energy_model.report.charts.power import (
+    bus_chart,
+    energy_chart,
+    energy_split_chart,
+    power_chart,
+    stack_chart,
+)
+from ur_energy_model.report.charts.shift import shift_charts
+from ur_energy_model.report.charts.torque_and_current import (
+    current_chart,
+    current_error_chart,
+    friction_chart,
+    torque_chart,
+    torque_error_chart,
+)
+from ur_energy_model.report.page.page import Item, Page, Section, Tile
+from ur_energy_model.report.report import BagReport, Report
+from ur_energy_model.report.tables.energy import energy_table
+from ur_energy_model.report.tables.errors import error_table, power_table
+from ur_energy_model.report.tables.parameters import (
+    drives_table,
+    friction_choice_table,
+    friction_table,
+    inertia_table,
+    provenance_table,
+)
+from ur_energy_model.report.tables.shift import cycle_table, shift_table
+from ur_energy_model.report.tables.table import Table
+
+
+def report_page(report: Report) -> Page:
+    """The report's page."""
+    model, bags = report.model, report.bags
+    labels = tuple(bag.label for bag in bags)
+    serial = model.provenance.get("serial")
+    kinds = {True: "held out", False: "fitted", None: "unknown"}
+    shown = ", ".join(f"{bag.label} ({kinds[bag.analysis.held_out]})" for bag in bags)
+    return Page(
+        title=f"Energy of a {_arm_name(model.robot_name)}",
+        subtitle=(f"Serial number {serial}. " if serial else "") + f"Recordings: {shown}.",
+        verdict=report.verdict,
+        tiles=_tiles(report),
+        joint_names=tuple(joint.name for joint in model.joints),
+        recordings=labels,
+        sections=tuple(section for section in _sections(report) if section.items),
+    )
+
+
+def _sections(report: Report) -> Iterable[Section]:
+    model, bags = report.model, report.bags
+    robot = load_robot(model.robot)
+    analyses = [bag.analysis for bag in bags]
+    metrics = [bag.metrics for bag in bags]
+    labels = [bag.label for bag in bags]
+    names = [short_name(joint.name) for joint in model.joints]
+    cut = any(analysis.cut for analysis in analyses)
+    yield Section(
+        "energy",
+        "Energy",
+        f"Curves show the first {DRAWN_SECONDS / 60:.0f} minutes." if cut else "",
+        (
+            *_each(analyses, stack_chart),
+            *_each(analyses, energy_split_chart),
+            *_tables(bags, lambda b: energy_table(b.energy, b.label)),
+            *_each(analyses, bus_chart),
+            *_all(power_table(metrics, labels)),
+            *_each(analyses, power_chart),
+            *_each(analyses, energy_chart),
+        ),
+    )
+    yield _shift_section(report)
+    yield Section(
+        "torque",
+        "Torque and inertia",
+        "How well the rigid-body model and the motors' inertia give the controller's own torque.",
+        (
+            *_each(analyses, torque_chart),
+            *_all(
+                torque_error_chart(analyses),
+            ),
+            *_tables(bags, lambda b: error_table("torque", b.metrics, names, b.label)),
+            *_all(inertia_table(model)),
+        ),
+    )
+    yield Section(
+        "current",
+        "Current and friction",
+        "How well torque constants and friction give the measured motor currents.",
+        (
+            *_each(analyses, current_chart),
+            *_all(
+                current_error_chart(analyses),
+            ),
+            *_tables(bags, lambda b: error_table("current", b.metrics, names, b.label)),
+            *_all(friction_table(model), friction_choice_table(model)),
+            *_each(analyses, friction_chart),
+            *_all(warmth_chart(model)),
+            *_each(analyses, temperature_chart),
+        ),
+    )
+    yield Section(
+        "parameters",
+        "What was identified",
+        "",
+        _all(
+            interval_chart(model, robot),
+            drives_table(model),
+            *_singular_values(model, robot),
+        ),
+    )
+    yield Section(
+        "motion",
+        "The motion",
+        "",
+        (*_each(analyses, motion_chart), *_each(analyses, path_chart)),
+    )
+    yield Section("provenance", "Provenance", "", _all(provenance_table(model)))
+
+
+def _shift_section(report: Report) -> Section:
+    shift = report.shift
+    return Section(
+        "shift",
+        "The shift",
+        "All recordings one after another."
+        + (" No start of a cycle was found in them." if report.cycles and not shift.cycles else ""),
+        _all(*shift_charts(shift), shift_table(shift, report.tariff), cycle_table(shift)),
+    )
+
+
+def _singular_values(model: EnergyModel, robot: RobotDescription) -> Sequence[Chart]:
+    found = regroup(FullRegressor(robot, snapped_to_axis(model.setup.gravity)))
+    return singular_value_charts(found.singular_values, found.rank)
+
+
+def _each(
+    analyses: Sequence[Analysis], draw: Callable[[Analysis], Chart | None]
+) -> tuple[Item, ...]:
+    """One chart a recording, where it has the data."""
+    drawn = [(draw(analysis), number) for number, analysis in enumerate(analyses)]
+    return tuple(Item(chart, number) for chart, number in drawn if chart is not None)
+
+
+def _tables(
+    bags: Sequence[BagReport], make: Callable[[BagReport], Table | None]
+) -> tuple[Item, ...]:
+    """One table a recording, where it has the data."""
+    made = [(make(bag), number) for number, bag in enumerate(bags)]
+    return tuple(Item(table, number) for table, number in made if table is not None)
+
+
+def _all(*content: Chart | Table | None) -> tuple[Item, ...]:
+    """Charts and tables about all recordings."""
+    return tuple(Item(item) for item in content if item is not None)
+
+
+def _tiles(report: Report) -> tuple[Tile, ...]:
+    shift, tariff = report.shift, report.tariff
+    mean = shift.energy / shift.seconds if shift.seconds > 0 else float("nan")
+    tiles = [
+        Tile(
+            _energy(shift.energy), f"in {_duration(shift.seconds)}, ± {_energy(shift.half_width)}"
+        ),
+        Tile(f"{mean:.1f} W", "mean power of the whole arm"),
+        Tile(f"{100 * shift.idle_share:.0f} %", "of the energy while nothing moved"),
+    ]
+    if shift.bus_energy:
+        error = 100 * (shift.energy - shift.bus_energy) / shift.bus_energy
+        tiles.append(Tile(f"{error:+.1f} %".replace("-", "−"), "model against measured bus energy"))
+    rate = mean * 1000 * 3600
+    cost, emission = tariff.cost(rate), tariff.emission(rate)
+    if cost is not None:
+        tiles.append(Tile(f"{cost:.2f} {tariff.currency}", "for 1000 hours like this"))
+    if emission is not None:
+        tiles.append(Tile(f"{emission:.1f} kg", "CO₂ for 1000 hours like this"))
+    if shift.cycles:
+        mean = float(np.mean([c.summary(shift.channels)["total_energy"] for c in shift.cycles]))
+        tiles.append(Tile(_energy(mean), f"per cycle, over {len(shift.cycles)} cycles"))
+    return tuple(tiles)
+
+
+def _arm_name(robot: str) -> str:
+    """A robot's name as people write it: "ur5e" is a UR5e."""
+    return "UR" + robot[2:] if robot.startswith("ur") else robot.capitalize()
+
+
+def _energy(joules: float) -> str:
+    """An energy in the unit that keeps it readable."""
+    if joules >= 3.6e5:
+        return f"{joules / 3.6e6:.3f} kWh"
+    return f"{joules / 3600:.2f} Wh" if joules >= 3.6e4 else f"{joules:.0f} J"
+
+
+def _duration(seconds: float) -> str:
+    if seconds >= 3600:
+        return f"{seconds / 3600:.1f} h"
+    return f"{seconds / 60:.1f} min" if seconds >= 120 else f"{seconds:.0f} s"

@@ -1,0 +1,1 @@
+"""Tables as plain descriptions."""

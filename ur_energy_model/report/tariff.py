@@ -1,0 +1,47 @@
+"""Cost and CO2 of energy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ur_energy_model.errors import InputError
+
+JOULES_PER_KWH = 3.6e6
+
+
+@dataclass(frozen=True)
+class Tariff:
+    """What energy costs.
+
+    Attributes:
+        price: per kWh, in `currency`; None leaves cost out.
+        currency: its name.
+        co2: kg of CO2 per kWh; None leaves it out.
+        supply_efficiency: share of the power from the wall that reaches the robot bus; the
+            controller's own supply and computer are not in the telemetry.
+    """
+
+    price: float | None = None
+    currency: str = "EUR"
+    co2: float | None = None
+    supply_efficiency: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.supply_efficiency <= 1:
+            raise InputError(
+                "--supply-efficiency",
+                f"{self.supply_efficiency:g} is not a share",
+                "give a number above 0 and at most 1, such as 0.85",
+            )
+
+    def cost(self, joules: float) -> float | None:
+        """Cost of an energy at the bus."""
+        return None if self.price is None else self.price * self.kwh(joules)
+
+    def emission(self, joules: float) -> float | None:
+        """CO2 of an energy at the bus [kg]."""
+        return None if self.co2 is None else self.co2 * self.kwh(joules)
+
+    def kwh(self, joules: float) -> float:
+        """Energy from the wall [kWh] for an energy at the bus [J]."""
+        return joules / JOULES_PER_KWH / self.supply_efficiency
