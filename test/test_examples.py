@@ -14,7 +14,7 @@ import pytest
 
 from test.energy.known_arm import known_model
 from test.report.conftest import explained_recording
-from ur_energy_model.telemetry.bag.source import BagWriter
+from ur_energy_model.telemetry.bag.writer import BagWriter
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -21,8 +21,8 @@ from ur_energy_model.model.robots import load_robot
 from ur_energy_model.report import gallery, power_gallery
 from ur_energy_model.report.analysis import analyse
 from ur_energy_model.report.figures import save
-from ur_energy_model.telemetry.bag.source import BagWriter
-from ur_energy_model.telemetry.csv.importing import read_csv
+from ur_energy_model.telemetry.bag.writer import BagWriter
+from ur_energy_model.telemetry.csv.reader import read_csv
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 

@@ -20,8 +20,9 @@ from pathlib import Path
 
 import numpy as np
 
-from ur_energy_model.telemetry.bag.source import BagWriter, iterate_bag, read_bag
-from ur_energy_model.telemetry.csv.importing import read_csv
+from ur_energy_model.telemetry.bag.reader import iterate_bag, read_bag
+from ur_energy_model.telemetry.bag.writer import BagWriter
+from ur_energy_model.telemetry.csv.reader import read_csv
 from ur_energy_model.telemetry.fields import ENERGY_FIELDS, FIELDS
 from ur_energy_model.telemetry.recording.recorder import Recorder
 from ur_energy_model.telemetry.recording.sample_queue import SampleQueue

@@ -13,7 +13,7 @@ from test.energy.known_arm import known_model
 from test.report.conftest import explained_recording
 from ur_energy_model.cli.main import main
 from ur_energy_model.resources import config_file
-from ur_energy_model.telemetry.bag.source import BagWriter
+from ur_energy_model.telemetry.bag.writer import BagWriter
 
 
 @pytest.fixture(scope="module")

@@ -24,7 +24,7 @@ from ur_energy_model.identification.identification_json import identification_js
 from ur_energy_model.identification.pipeline import Identification, identify
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction.law import LAWS
-from ur_energy_model.telemetry.csv.importing import read_csv
+from ur_energy_model.telemetry.csv.reader import read_csv
 
 
 @pytest.fixture(scope="module")

@@ -22,7 +22,7 @@ from ur_energy_model.report.figures import save_figures
 from ur_energy_model.report.layout import page_of
 from ur_energy_model.report.page import render
 from ur_energy_model.report.report import make_report
-from ur_energy_model.telemetry.bag.source import read_bag
+from ur_energy_model.telemetry.bag.reader import read_bag
 
 
 @dataclass(frozen=True)

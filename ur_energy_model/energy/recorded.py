@@ -25,7 +25,7 @@ from ur_energy_model.energy.power_table import PowerTable
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import load_robot
-from ur_energy_model.telemetry.bag.source import iterate_bag
+from ur_energy_model.telemetry.bag.reader import iterate_bag
 from ur_energy_model.telemetry.offline_simulator import REASON, REMEDY, OfflineSimulatorCheck
 from ur_energy_model.typing import Array, Progress
 

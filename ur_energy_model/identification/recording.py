@@ -27,7 +27,7 @@ from ur_energy_model.identification.regression.signals import (
 )
 from ur_energy_model.identification.regression.spool import Spool
 from ur_energy_model.model.robots import RobotDescription
-from ur_energy_model.telemetry.bag.source import iterate_bag
+from ur_energy_model.telemetry.bag.reader import iterate_bag
 from ur_energy_model.telemetry.modes import BRAKES_RELEASED
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, concatenate, find_gaps
 from ur_energy_model.typing import Array, Progress

@@ -26,7 +26,7 @@ from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.setup import Payload
 from ur_energy_model.report.powers import Breaks, Powers, breaks_of, powers_of
-from ur_energy_model.telemetry.bag.source import iterate_bag
+from ur_energy_model.telemetry.bag.reader import iterate_bag
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, concatenate
 from ur_energy_model.typing import Array, Mask
 

@@ -16,14 +16,10 @@ from test.telemetry.conftest import EPOCH, assert_same_samples, make_telemetry
 from ur_energy_model.errors import MissingFieldError, RecordingError
 from ur_energy_model.telemetry.bag.layout import JOINT_NAMES, TELEMETRY_TOPIC
 from ur_energy_model.telemetry.bag.message_types import DYNAMIC_JOINT_STATE, JOINT_STATE, LOG
-from ur_energy_model.telemetry.bag.source import (
-    BagSource,
-    BagWriter,
-    Event,
-    iterate_bag,
-    read_bag,
-    read_events,
-)
+from ur_energy_model.telemetry.bag.reader import iterate_bag, read_bag, read_events
+from ur_energy_model.telemetry.bag.source import BagSource
+from ur_energy_model.telemetry.bag.writer import BagWriter
+from ur_energy_model.telemetry.event import Event
 from ur_energy_model.telemetry.fields import FIELDS, column_names
 from ur_energy_model.telemetry.samples import Gap, RecordingInfo, concatenate
 

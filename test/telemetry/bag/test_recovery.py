@@ -15,9 +15,11 @@ from rosbags.rosbag2 import Reader
 from test.telemetry.bag.test_bags import write_bag
 from test.telemetry.conftest import assert_same_samples, make_telemetry
 from ur_energy_model.errors import RecordingError
+from ur_energy_model.telemetry.bag.file_recovery import DAMAGED
+from ur_energy_model.telemetry.bag.reader import read_bag, read_events
 from ur_energy_model.telemetry.bag.recovery import recover_bag
-from ur_energy_model.telemetry.bag.salvage import DAMAGED
-from ur_energy_model.telemetry.bag.source import BagWriter, Event, read_bag, read_events
+from ur_energy_model.telemetry.bag.writer import BagWriter
+from ur_energy_model.telemetry.event import Event
 from ur_energy_model.telemetry.samples import Gap, concatenate
 
 FIELDS = ("actual_q", "payload")
@@ -53,7 +55,7 @@ def test_sigkill_costs_less_than_a_second(tmp_path):
         """
         import sys, time
         from test.telemetry.conftest import make_telemetry
-        from ur_energy_model.telemetry.bag.source import BagWriter
+        from ur_energy_model.telemetry.bag.writer import BagWriter
         telemetry = make_telemetry(2000, fields=("actual_q", "payload"))
         writer = BagWriter(sys.argv[1], telemetry.info, ("actual_q", "payload"), durable=True)
         for start in range(0, 2000, 25):

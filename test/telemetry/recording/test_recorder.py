@@ -15,10 +15,10 @@ import pytest
 from test.telemetry.conftest import assert_same_samples, make_telemetry
 from ur_energy_model.errors import ControllerError, RecordingError
 from ur_energy_model.telemetry.bag import mcap_writer
-from ur_energy_model.telemetry.bag.layout import Event
-from ur_energy_model.telemetry.bag.naming import Retention
-from ur_energy_model.telemetry.bag.source import read_bag, read_events
-from ur_energy_model.telemetry.recording import bag_keeper, recorder
+from ur_energy_model.telemetry.bag.reader import read_bag, read_events
+from ur_energy_model.telemetry.bag.retention import Retention
+from ur_energy_model.telemetry.event import Event
+from ur_energy_model.telemetry.recording import fault_tolerant_writer, recorder
 from ur_energy_model.telemetry.recording.recorder import Recorder
 from ur_energy_model.telemetry.recording.sample_queue import OVERFLOW, SampleQueue
 from ur_energy_model.telemetry.samples import Gap, RecordingInfo, concatenate
@@ -314,12 +314,12 @@ def test_a_full_queue_is_a_counted_gap(tmp_path, source, monkeypatch):
 
 
 def fill_disk(monkeypatch, full=True):
-    monkeypatch.setattr(bag_keeper, "MIN_FREE_BYTES", 1 << 60 if full else 0)
-    monkeypatch.setattr(bag_keeper, "MIN_FREE_FRACTION", 2.0)
+    monkeypatch.setattr(fault_tolerant_writer, "MIN_FREE_BYTES", 1 << 60 if full else 0)
+    monkeypatch.setattr(fault_tolerant_writer, "MIN_FREE_FRACTION", 2.0)
 
 
 def test_recording_ends_before_the_disk_is_full(tmp_path, source, anywhere, monkeypatch):
-    monkeypatch.setattr(bag_keeper, "ROOM_SECONDS", 1.0)
+    monkeypatch.setattr(fault_tolerant_writer, "ROOM_SECONDS", 1.0)
     anywhere.start(tmp_path / "bag")
     source.give(*batches(20))
     fill_disk(monkeypatch)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from test.telemetry.conftest import assert_same_samples, make_telemetry
-from ur_energy_model.telemetry.bag.layout import Event
+from ur_energy_model.telemetry.event import Event
 from ur_energy_model.telemetry.recording.sample_queue import OVERFLOW, Order, SampleQueue
 from ur_energy_model.telemetry.samples import Telemetry, concatenate
 

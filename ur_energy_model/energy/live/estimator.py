@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
-from ur_energy_model.energy.batches import ControllerCounter, merged
 from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.energy.channels import ArmState, Channels
+from ur_energy_model.energy.live.controller_counter import ControllerCounter
 from ur_energy_model.energy.live.counters import EnergyCounters, utc_now
 from ur_energy_model.energy.live.cycles import Cycle, CycleCounter, CycleLog, CycleStarts, Trigger
 from ur_energy_model.energy.live.snapshot import Snapshot
@@ -21,7 +21,7 @@ from ur_energy_model.energy.power_table import PowerTable
 from ur_energy_model.energy.session.standby import ResidualMonitor
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription
-from ur_energy_model.telemetry.samples import Telemetry
+from ur_energy_model.telemetry.samples import Telemetry, concatenate
 
 LIVE_FIELDS: tuple[str, ...] = (
     "timestamp",
@@ -250,7 +250,7 @@ class LiveEstimator:
         """Account for the samples whose powers are known."""
         if not self._pending:
             return
-        batch = merged(self._pending)
+        batch = concatenate(self._pending)
         self._pending = []
         table = self.calculator(batch)
         if table is None:

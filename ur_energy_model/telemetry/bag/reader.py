@@ -16,8 +16,8 @@ from ur_energy_model.telemetry.bag.files import bag_files
 from ur_energy_model.telemetry.bag.layout import (
     EVENTS_TOPIC,
     TELEMETRY_TOPIC,
-    Event,
     TelemetryLayout,
+    decode_event,
 )
 from ur_energy_model.telemetry.bag.mcap_reader import McapReader
 from ur_energy_model.telemetry.bag.mcap_writer import LIBRARY
@@ -29,6 +29,7 @@ from ur_energy_model.telemetry.bag.metadata import (
     gap_of_custom,
     info_of_custom,
 )
+from ur_energy_model.telemetry.event import Event
 from ur_energy_model.telemetry.samples import Gap, RecordingInfo, Telemetry, find_gaps
 from ur_energy_model.typing import Array, Bytes
 
@@ -91,7 +92,7 @@ def read_events(path: Path | str) -> list[Event]:
         for row in run.payload
     )
     try:
-        return sorted(map(Event.decode, messages), key=lambda event: event.stamp)
+        return sorted(map(decode_event, messages), key=lambda event: event.stamp)
     except CdrError as error:
         raise RecordingError(path, f"has a malformed event ({error})", "record again") from None
 
@@ -169,7 +170,7 @@ class _BagReader:
         if metadata is not None:
             self._custom = dict(metadata.custom)
         if metadata is not None and metadata.storage != "mcap":
-            from ur_energy_model.telemetry.bag.sqlite import sqlite_messages
+            from ur_energy_model.telemetry.bag.sqlite_reader import sqlite_messages
 
             for messages in sqlite_messages(self.path):
                 yield from self._decode(messages, trusted=False)

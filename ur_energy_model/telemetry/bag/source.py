@@ -8,12 +8,8 @@ from pathlib import Path
 
 from typing_extensions import Self
 
-from ur_energy_model.telemetry.bag.layout import Event
-from ur_energy_model.telemetry.bag.reader import iterate_bag, read_bag, read_events
-from ur_energy_model.telemetry.bag.writer import BagWriter
+from ur_energy_model.telemetry.bag.reader import iterate_bag
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
-
-__all__ = ["BagSource", "BagWriter", "Event", "iterate_bag", "read_bag", "read_events"]
 
 DEFAULT_RATE = 500.0
 """Of a bag that does not tell its own [Hz]."""

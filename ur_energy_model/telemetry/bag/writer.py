@@ -17,9 +17,9 @@ from ur_energy_model.telemetry.bag.layout import (
     JOINT_NAMES,
     JOINT_STATES_TOPIC,
     TELEMETRY_TOPIC,
-    Event,
     JointStateLayout,
     TelemetryLayout,
+    encode_event,
 )
 from ur_energy_model.telemetry.bag.mcap_writer import McapWriter, MessageBlock, channel_of
 from ur_energy_model.telemetry.bag.message_types import (
@@ -38,6 +38,7 @@ from ur_energy_model.telemetry.bag.metadata import (
     custom_of_info,
     gaps_to_text,
 )
+from ur_energy_model.telemetry.event import Event
 from ur_energy_model.telemetry.fields import FIELDS
 from ur_energy_model.telemetry.samples import Gap, RecordingInfo, Telemetry, concatenate
 
@@ -283,7 +284,9 @@ class BagWriter:
         last = self._last_log_time
         times = np.maximum.accumulate([max(event.stamp, last) for event in events])
         blocks = [
-            MessageBlock(EVENTS, times[i : i + 1], np.frombuffer(event.encode(), np.uint8)[None, :])
+            MessageBlock(
+                EVENTS, times[i : i + 1], np.frombuffer(encode_event(event), np.uint8)[None, :]
+            )
             for i, event in enumerate(events)
         ]
         self._file.write_chunk(blocks)

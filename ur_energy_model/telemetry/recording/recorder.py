@@ -14,9 +14,10 @@ import numpy as np
 from typing_extensions import Self
 
 from ur_energy_model.errors import RecordingError, UrEnergyError
-from ur_energy_model.telemetry.bag.layout import Event
-from ur_energy_model.telemetry.bag.naming import DEFAULT_NAME, Retention, bag_name
-from ur_energy_model.telemetry.recording.bag_keeper import BagKeeper
+from ur_energy_model.telemetry.bag.naming import DEFAULT_NAME, bag_name
+from ur_energy_model.telemetry.bag.retention import Retention
+from ur_energy_model.telemetry.event import Event
+from ur_energy_model.telemetry.recording.fault_tolerant_writer import FaultTolerantWriter
 from ur_energy_model.telemetry.recording.sample_queue import Order, SampleQueue
 from ur_energy_model.telemetry.samples import Gap, Telemetry
 from ur_energy_model.telemetry.source import TelemetrySource
@@ -109,7 +110,7 @@ class Recorder:
         self._first_time: float | None = None
         self._closing = threading.Event()
         self._finished = threading.Event()
-        self._keeper: BagKeeper | None = None
+        self._keeper: FaultTolerantWriter | None = None
         self._status = RecorderStatus()
         self._began = 0.0
         self._overflow_before = self._spilled_before = 0
@@ -315,7 +316,7 @@ class Recorder:
                 if now - failing_since > GIVE_UP_SECONDS:
                     self._queue.give_up_before_order()
 
-    def _keep(self, keeper: BagKeeper, item: Telemetry | Event | None) -> None:
+    def _keep(self, keeper: FaultTolerantWriter, item: Telemetry | Event | None) -> None:
         try:
             keeper.write(item)
         except UrEnergyError as error:
@@ -325,7 +326,7 @@ class Recorder:
             return
         self._publish(keeper)
 
-    def _retry(self, keeper: BagKeeper) -> None:
+    def _retry(self, keeper: FaultTolerantWriter) -> None:
         try:
             keeper.retry()
         except UrEnergyError as error:
@@ -333,7 +334,7 @@ class Recorder:
             self._end_bag(str(error))
         self._publish(keeper)
 
-    def _publish(self, keeper: BagKeeper) -> None:
+    def _publish(self, keeper: FaultTolerantWriter) -> None:
         writer = keeper.writer
         if len(writer.gaps) != len(self._status.gaps):
             gaps = tuple(writer.gaps)
@@ -349,7 +350,7 @@ class Recorder:
 
     def _open(self, bag: Path) -> None:
         fields = self._fields if self._fields is not None else self._source.fields
-        self._keeper = BagKeeper(
+        self._keeper = FaultTolerantWriter(
             bag,
             self._source.info,
             fields,

@@ -12,7 +12,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from ur_energy_model.telemetry.bag.layout import Event
+from ur_energy_model.telemetry.event import Event
 from ur_energy_model.telemetry.samples import Gap, Telemetry
 
 MEMORY_BYTES = 64 << 20

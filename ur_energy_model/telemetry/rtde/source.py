@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from typing_extensions import Self
 
 from ur_energy_model.errors import ControllerError, InputError, WrongRobotError
-from ur_energy_model.telemetry.bag.layout import Event
 from ur_energy_model.telemetry.clock import HostClock
+from ur_energy_model.telemetry.event import ERROR, INFORMATION, WARNING, Event
 from ur_energy_model.telemetry.fields import ENERGY_FIELDS, FIELDS
 from ur_energy_model.telemetry.rtde import connection as client
-from ur_energy_model.telemetry.rtde import controller_identity as dashboard
+from ur_energy_model.telemetry.rtde import dashboard_client as dashboard
 from ur_energy_model.telemetry.rtde.connection import RtdeConnection, Subscription
-from ur_energy_model.telemetry.rtde.controller_identity import (
+from ur_energy_model.telemetry.rtde.dashboard_client import (
     ControllerIdentity,
     identify_controller,
 )
@@ -34,8 +34,7 @@ LONGEST_BACKOFF = 5.0
 MAX_EVENTS = 200
 RATE_SAMPLES = 10
 RATE_SECONDS = 0.2
-_LEVELS = {0: 40, 1: 40, 2: 30}
-INFORMATION, WARNING, ERROR = 20, 30, 40
+_LEVELS = {0: ERROR, 1: ERROR, 2: WARNING}
 
 
 @dataclass

@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 
 from ur_energy_model.errors import RecordingError
-from ur_energy_model.telemetry.bag.layout import Event
-from ur_energy_model.telemetry.bag.naming import Retention
+from ur_energy_model.telemetry.bag.retention import Retention
 from ur_energy_model.telemetry.bag.writer import BagWriter
+from ur_energy_model.telemetry.event import ERROR, Event
 from ur_energy_model.telemetry.modes import ROBOT_MODES, SAFETY_MODES
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 
@@ -22,7 +22,6 @@ METADATA_SECONDS = 10.0
 ROOM_SECONDS = 10.0
 MIN_FREE_BYTES = 64 << 20
 MIN_FREE_FRACTION = 0.1
-ERROR = 40
 _MODES = (("robot_mode", ROBOT_MODES), ("safety_mode", SAFETY_MODES))
 
 
@@ -30,7 +29,7 @@ class DiskNearlyFullError(RecordingError):
     """Recording stops before a disk is full."""
 
 
-class BagKeeper:
+class FaultTolerantWriter:
     """One bag that is being recorded.
 
     Args:
