@@ -201,7 +201,7 @@ def estimate(
         fields = (*FIELDS, "target_current")
         check = OfflineSimulatorCheck()
         for table in calculated(calculator, bag, fields=fields, progress=progress):
-            check.add(table.samples)
+            check.update(table.samples)
             meter.add_table(table)
             counted += len(table.samples)
             bus_complete &= table.bus_measured

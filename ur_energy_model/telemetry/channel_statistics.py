@@ -24,7 +24,7 @@ class Extremes:
     low: Array | None = None
     high: Array | None = None
 
-    def add(self, values: Array) -> None:
+    def update(self, values: Array) -> None:
         """Take in values [samples, k]; NaN is ignored."""
         finite = values[np.isfinite(values).all(axis=1)]
         if not len(finite):
@@ -63,7 +63,7 @@ class Repeats:
     high: float = float("-inf")
     at_limit: int = 0
 
-    def add(self, values: Array) -> None:
+    def update(self, values: Array) -> None:
         """Take in values [samples]."""
         finite = values[np.isfinite(values)]
         if not len(finite):
@@ -106,7 +106,7 @@ class Proportion:
     products: Array | None = None
     reference: Array | None = None
 
-    def add(self, values: Array, reference: Array) -> None:
+    def update(self, values: Array, reference: Array) -> None:
         """Take in two channels [samples, k]."""
         finite = np.isfinite(values).all(axis=1) & np.isfinite(reference).all(axis=1)
         a, b = values[finite], reference[finite]
@@ -146,11 +146,11 @@ class JointActivity:
     _direction: Array = field(default_factory=lambda: np.zeros(0))
 
     @classmethod
-    def of(cls, joints: int) -> JointActivity:
+    def empty(cls, joints: int) -> JointActivity:
         """Nothing seen yet of this many joints."""
         return cls(np.zeros(joints), np.zeros(joints, dtype=np.int64), 0.0, np.zeros(joints))
 
-    def add(self, part: Telemetry, speed: Array) -> None:
+    def update(self, part: Telemetry, speed: Array) -> None:
         """Take in joint speeds [samples, n], rad/s."""
         for segment in part.segments():
             step = np.diff(part.time[segment])
