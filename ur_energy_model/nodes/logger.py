@@ -7,7 +7,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +49,7 @@ class LoggerNode(ManagedNode):
 
     def __init__(
         self,
-        source: Callable[[], AbstractContextManager[TelemetrySource]] | None = None,
+        source: Callable[[], TelemetrySource] | None = None,
         **options: Any,
     ) -> None:
         super().__init__("logger", **options)
@@ -88,12 +87,11 @@ class LoggerNode(ManagedNode):
     def stop(self) -> None:
         """Finish the bag, disconnect."""
         self._stopping.set()
-        close = getattr(self._source, "close", None)
-        if self._recorder is None and close is not None:
-            close()  # it may still be trying to connect
+        if self._recorder is None:
+            self._source.close()  # it may still be trying to connect
         self._session.join()
 
-    def _make_source(self) -> AbstractContextManager[TelemetrySource]:
+    def _make_source(self) -> TelemetrySource:
         if self._given_source is not None:
             return self._given_source()
         return RtdeSource(
@@ -232,25 +230,22 @@ class LoggerNode(ManagedNode):
         rate = self._samples / max(now - self._counted_since, 1e-3)
         self._samples, self._counted_since = 0, now
         age = now - self._last_arrival
-        link = getattr(self._source, "status", None)
-        info = None if self._recorder is None else self._recorder_info()
+        link = self._source.status
+        info = None if self._recorder is None else self._source.info
         level, text = convert.OK, "samples arrive"
         if age > SILENT_AFTER:
-            error = self._problem or getattr(link, "last_error", None)
+            error = self._problem or link.last_error
             level, text = convert.ERROR, error or "no connection to the controller yet"
         values: dict[str, Any] = {
             "robot_ip": self.value("robot_ip"),
             "rate_Hz": rate,
             "age_s": age if math.isfinite(age) else None,
-            "reconnects": getattr(link, "reconnects", 0),
-            "duplicates": getattr(link, "duplicates", 0),
+            "reconnects": link.reconnects,
+            "duplicates": link.duplicates,
         }
         if info is not None:
             values |= {"serial": info.serial, "controller_version": info.controller_version}
         return convert.status(f"{name}: connection", level, text, values)
-
-    def _recorder_info(self) -> Any:
-        return getattr(self._source, "info", None)
 
     def _recording(self, name: str) -> DiagnosticStatus:
         """The bag."""

@@ -22,6 +22,7 @@ from ur_energy_model.telemetry.recording import fault_tolerant_writer, recorder
 from ur_energy_model.telemetry.recording.recorder import Recorder
 from ur_energy_model.telemetry.recording.sample_queue import OVERFLOW, SampleQueue
 from ur_energy_model.telemetry.samples import Gap, RecordingInfo, concatenate
+from ur_energy_model.telemetry.source import LinkStatus
 
 FIELDS = ("actual_q", "robot_mode", "safety_mode")
 
@@ -32,6 +33,7 @@ class ScriptedSource:
     def __init__(self, info=None):
         self.info = info or RecordingInfo(source="script", robot="ur5e", serial="1", rate=500.0)
         self.fields = ("timestamp", *FIELDS)
+        self.status = LinkStatus()
         self.events = []
         self._items = queues.Queue()
         self._given = 0
@@ -61,6 +63,12 @@ class ScriptedSource:
 
     def close(self):
         pass
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
 
 
 def batches(count, first=0, modes=None):
