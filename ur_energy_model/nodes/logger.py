@@ -20,9 +20,11 @@ from ur_energy_model.model.robots import load_robot
 from ur_energy_model.nodes import conversions as convert
 from ur_energy_model.nodes.managed import LIVE, ManagedNode
 from ur_energy_model.nodes.running import run
+from ur_energy_model.telemetry.bag.file_split import FileSplit
 from ur_energy_model.telemetry.decimation import Decimator
 from ur_energy_model.telemetry.fields import ENERGY_FIELDS
 from ur_energy_model.telemetry.recording.recorder import Recorder
+from ur_energy_model.telemetry.recording.recorder_options import RecorderOptions
 from ur_energy_model.telemetry.rtde.source import RtdeSource
 from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.telemetry.source import TelemetrySource
@@ -128,7 +130,7 @@ class LoggerNode(ManagedNode):
                 Recorder(
                     source,
                     folder,
-                    split_seconds=split,
+                    options=RecorderOptions(split=FileSplit(seconds=split)),
                     tap=self._tap,
                 ) as recorder,
             ):

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from ur_energy_model.telemetry.runs import run_starts
 from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.typing import Array
 
@@ -68,7 +69,8 @@ class Repeats:
         finite = values[np.isfinite(values)]
         if not len(finite):
             return
-        start, length = _runs(finite)
+        start = run_starts(finite)
+        length = np.diff(start, append=len(finite))
         place = int(np.argmax(length))
         if length[place] > self.longest:
             self.longest, self.value = int(length[place]), float(finite[start[place]])
@@ -88,14 +90,6 @@ class Repeats:
     def clipped(self, samples: float) -> bool:
         """Whether this many samples are stuck at a limit."""
         return self.low < self.high and self.at_limit >= samples
-
-
-def _runs(values: Array) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Start and length of runs of identical values."""
-    if not len(values):
-        return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
-    start = np.concatenate([[0], np.flatnonzero(np.diff(values) != 0) + 1])
-    return start, np.diff(np.append(start, len(values)))
 
 
 @dataclass

@@ -14,9 +14,9 @@ from ur_energy_model.telemetry.bag.metadata import (
     BagMetadata,
     FileEntry,
     TopicEntry,
-    gaps_to_text,
     read_metadata,
 )
+from ur_energy_model.telemetry.bag.provenance import gaps_to_text
 from ur_energy_model.telemetry.samples import Gap
 
 
