@@ -16,7 +16,7 @@ from ur_energy_model.report.charts.torque_and_current import current_chart, fric
 from ur_energy_model.report.figures.figures import save_chart
 from ur_energy_model.simulation.arm.simulated_arm import SimulatedArm
 from ur_energy_model.simulation.recording import record_arm
-from ur_energy_model.telemetry.bag.source import BagWriter
+from ur_energy_model.telemetry.bag.writer import BagWriter
 from ur_energy_model.trajectory.named_motions import named_motion
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "images"

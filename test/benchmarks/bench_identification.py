@@ -13,7 +13,7 @@ from time import perf_counter, process_time
 
 from test.identification.exact_arm import ExactArm
 from ur_energy_model.identification.pipeline import identify
-from ur_energy_model.telemetry.bag.source import BagWriter
+from ur_energy_model.telemetry.bag.writer import BagWriter
 
 MINUTES = 10
 RATE = 500.0

@@ -19,13 +19,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from typing_extensions import Self
 
-from ur_energy_model.telemetry.bag.source import BagWriter, iterate_bag, read_bag
-from ur_energy_model.telemetry.csv.importing import read_csv
+from ur_energy_model.telemetry.bag.reader import iterate_bag, read_bag
+from ur_energy_model.telemetry.bag.writer import BagWriter
+from ur_energy_model.telemetry.csv.reader import read_csv
+from ur_energy_model.telemetry.event import Event
 from ur_energy_model.telemetry.fields import ENERGY_FIELDS, FIELDS
 from ur_energy_model.telemetry.recording.recorder import Recorder
 from ur_energy_model.telemetry.recording.sample_queue import SampleQueue
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
+from ur_energy_model.telemetry.source import LinkStatus
 from ur_energy_model.typing import Array
 
 HOST = "127.0.10.41"
@@ -190,6 +194,24 @@ class FastSource:
         self._count, self._batch, self._made = count, batch, 0
         self._stamp = time.time_ns()
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def status(self) -> LinkStatus:
+        """Always connected."""
+        return LinkStatus()
+
+    def take_events(self) -> list[Event]:
+        """None."""
+        return []
+
+    def close(self) -> None:
+        """Nothing to release."""
+
     def read(self, timeout: float) -> Telemetry | None:
         """Next batch."""
         if not self.go.wait(timeout):
@@ -208,7 +230,7 @@ class FastSource:
 def highest_rate(folder: Path, count: int = 100_000) -> float:
     """Samples a second from the reading thread to the disk."""
     source = FastSource(count)
-    with Recorder(source, folder, queue=source.queue) as recorder:  # type: ignore[arg-type]
+    with Recorder(source, folder, queue=source.queue) as recorder:
         recorder.start(folder / "fast")
         start = time.monotonic()
         source.go.set()

@@ -6,9 +6,9 @@ import pytest
 
 from test.telemetry.bag.test_bags import write_bag
 from test.telemetry.conftest import make_telemetry
-from test.telemetry.csv.test_importing import table, write
+from test.telemetry.csv.test_reader import table, write
 from ur_energy_model.cli.main import main
-from ur_energy_model.telemetry.bag.source import read_bag
+from ur_energy_model.telemetry.bag.reader import read_bag
 
 
 def contents(folder):

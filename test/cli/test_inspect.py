@@ -11,7 +11,7 @@ import pytest
 from test.identification.conftest import made_up_recording
 from ur_energy_model.cli.main import main
 from ur_energy_model.model.robots import load_robot
-from ur_energy_model.telemetry.bag.source import BagWriter
+from ur_energy_model.telemetry.bag.writer import BagWriter
 from ur_energy_model.telemetry.samples import Telemetry
 
 

@@ -13,7 +13,7 @@ from mcap_ros2.decoder import DecoderFactory
 from test.identification.conftest import made_up_recording
 from ur_energy_model.cli.main import main
 from ur_energy_model.model.robots import load_robot
-from ur_energy_model.telemetry.bag.source import read_bag
+from ur_energy_model.telemetry.bag.reader import read_bag
 
 INERTIA = np.linspace(0.6, 0.1, 7)
 """Joint side, kg m^2: motors of these arms are not published."""

@@ -14,7 +14,7 @@ import pytest
 
 from test.telemetry.rtde.rtde_peer import START_TIME, RtdePeer, value_of
 from ur_energy_model.cli.main import main
-from ur_energy_model.telemetry.bag.source import read_bag
+from ur_energy_model.telemetry.bag.reader import read_bag
 from ur_energy_model.telemetry.rtde import connection as client
 
 FIELDS = "actual_q,payload,robot_mode"

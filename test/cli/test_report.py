@@ -14,7 +14,7 @@ from test.report.conftest import explained_recording
 from ur_energy_model.cli.main import main
 from ur_energy_model.model.file.model_file import save_model
 from ur_energy_model.resources import config_file
-from ur_energy_model.telemetry.bag.source import BagWriter
+from ur_energy_model.telemetry.bag.writer import BagWriter
 
 
 @pytest.fixture(scope="module")

@@ -15,8 +15,8 @@ from ur_energy_model.identification.pipeline import identify
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction.curve import FrictionCurve, friction_curve
 from ur_energy_model.model.robots import load_robot
-from ur_energy_model.telemetry.bag.source import BagWriter
-from ur_energy_model.telemetry.csv.importing import read_csv
+from ur_energy_model.telemetry.bag.writer import BagWriter
+from ur_energy_model.telemetry.csv.reader import read_csv
 
 DAYS = (
     "ur10e_excitation_50s",

@@ -25,7 +25,7 @@ from ur_energy_model.energy.recording_energy import estimate_energy
 from ur_energy_model.model.file.model_file import load_model, save_model
 from ur_energy_model.nodes.conversions import time_message
 from ur_energy_model.nodes.estimator import EstimatorNode
-from ur_energy_model.telemetry.bag.source import BagWriter
+from ur_energy_model.telemetry.bag.writer import BagWriter
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 
 JOINTS = ROBOT.joint_names

@@ -16,7 +16,7 @@ from ur_energy_model.model.file.model_file import load_model, save_model
 from ur_energy_model.nodes.identification import IdentificationNode
 from ur_energy_model.nodes.logger import LoggerNode
 from ur_energy_model.nodes.simulated_robot import SimulatedRobotNode
-from ur_energy_model.telemetry.bag.source import read_bag
+from ur_energy_model.telemetry.bag.reader import read_bag
 
 
 def test_from_a_simulated_robot_to_a_model(cell: Cell, fresh_host: Callable[[], str]) -> None:

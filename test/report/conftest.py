@@ -11,7 +11,7 @@ import pytest
 from test.energy.known_arm import known_model
 from ur_energy_model.identification.dynamics.reference_blocks import POSITION_DELAY
 from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.telemetry.bag.source import BagWriter
+from ur_energy_model.telemetry.bag.writer import BagWriter
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, find_gaps
 
 RATE = 125.0

@@ -13,7 +13,7 @@ from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.report.page.html import render
 from ur_energy_model.report.page.layout import report_page
 from ur_energy_model.report.report import make_report
-from ur_energy_model.telemetry.bag.source import BagWriter
+from ur_energy_model.telemetry.bag.writer import BagWriter
 
 PANELS = "document.querySelectorAll('figure:not([hidden]) .panel').length"
 AXIS = (

@@ -24,7 +24,7 @@ def found(telemetry, parts=1):
     check = OfflineSimulatorCheck()
     size = -(-len(telemetry) // parts)
     for start in range(0, len(telemetry), size):
-        check.add(telemetry.cut(slice(start, start + size)))
+        check.update(telemetry.cut(slice(start, start + size)))
     return check.found
 
 

@@ -11,8 +11,10 @@ from typing_extensions import Self
 
 from ur_energy_model.errors import ControllerError, RecordingError
 from ur_energy_model.telemetry import shared_source as module
+from ur_energy_model.telemetry.event import Event
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 from ur_energy_model.telemetry.shared_source import Consumer, SharedSource
+from ur_energy_model.telemetry.source import LinkStatus
 
 
 class Numbers:
@@ -25,6 +27,8 @@ class Numbers:
         self.open = False
         self.info = RecordingInfo(source="numbers", rate=500.0)
         self.fields = ("timestamp",)
+        self.status = LinkStatus(reconnects=2)
+        self.events = [Event(1, "message", "hello")]
 
     def __enter__(self) -> Self:
         self.open = True
@@ -38,6 +42,10 @@ class Numbers:
         time = np.arange(self.next, self.next + 5) / 500.0
         self.next += 5
         return Telemetry(time, {"timestamp": time}, self.info)
+
+    def take_events(self) -> list[Event]:
+        events, self.events = self.events, []
+        return events
 
     def close(self) -> None:
         self.open = False
@@ -73,6 +81,18 @@ def test_every_consumer_gets_every_sample_in_order() -> None:
             time = np.concatenate([batch.time for batch in batches])
             assert time == pytest.approx(np.arange(1000) / 500.0)
     assert not source.open
+
+
+def test_status_and_events_are_those_of_the_source() -> None:
+    source = Numbers(10)
+    shared = SharedSource(lambda: source)
+    consumer = shared.consumer()
+    assert not consumer.status.connected
+    assert consumer.take_events() == []
+    with consumer, shared.consumer() as other:
+        assert consumer.status == other.status == source.status
+        assert [event.text for event in consumer.take_events()] == ["hello"]
+        assert other.take_events() == []
 
 
 def test_a_consumer_may_wait_for_more_samples() -> None:

@@ -36,7 +36,7 @@ def run(options: argparse.Namespace) -> int:
     """Judge and print."""
     from ur_energy_model.identification.quality.verdict import assess
     from ur_energy_model.model.robots import available_robots, load_robot
-    from ur_energy_model.telemetry.bag.source import iterate_bag
+    from ur_energy_model.telemetry.bag.reader import iterate_bag
 
     batches = iterate_bag(options.bag)
     first = next(batches)

@@ -114,7 +114,7 @@ def _robot_at(host: str, info: RecordingInfo) -> str:
     """
     from ur_energy_model.errors import InputError
     from ur_energy_model.model.robots import available_robots
-    from ur_energy_model.telemetry.rtde.controller_identity import identify_controller
+    from ur_energy_model.telemetry.rtde.dashboard_client import identify_controller
 
     model = identify_controller(host).model
     major = int((info.controller_version or "0").split(".")[0])

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 from ur_energy_model.cli.output import add_json_option, note, print_json, print_table, progress
 
 if TYPE_CHECKING:
-    from ur_energy_model.telemetry.recording.recorder import Recorder, RecorderStatus
+    from ur_energy_model.telemetry.recording.recorder import Recorder
+    from ur_energy_model.telemetry.recording.recorder_status import RecorderStatus
 
 _EXAMPLE = """example:
   ur_energy record --host 192.168.0.10 --robot ur5e --duration 60 -o monday
@@ -74,8 +75,10 @@ def run(options: argparse.Namespace) -> int:
     """Record."""
     from ur_energy_model.errors import RecordingError
     from ur_energy_model.model.robots import load_robot
+    from ur_energy_model.telemetry.bag.file_split import FileSplit
     from ur_energy_model.telemetry.fields import ENERGY_FIELDS
     from ur_energy_model.telemetry.recording.recorder import Recorder
+    from ur_energy_model.telemetry.recording.recorder_options import RecorderOptions
     from ur_energy_model.telemetry.rtde.source import RtdeSource
 
     robot = load_robot(options.robot).name
@@ -93,12 +96,11 @@ def run(options: argparse.Namespace) -> int:
         if source.missing_fields:
             note(f"the controller does not have: {', '.join(source.missing_fields)}")
         _tell_rate(options.rate, source.info.rate)
-        recorder = Recorder(
-            source,
-            split_seconds=None if options.split_minutes is None else 60.0 * options.split_minutes,
-            split_bytes=None if options.split_mb is None else round(1e6 * options.split_mb),
-            duration=options.duration,
+        split = FileSplit(
+            None if options.split_minutes is None else 60.0 * options.split_minutes,
+            None if options.split_mb is None else round(1e6 * options.split_mb),
         )
+        recorder = Recorder(source, options=RecorderOptions(split=split, duration=options.duration))
         with recorder:
             began = time.monotonic()
             recorder.start(options.output)

@@ -23,7 +23,7 @@ from ur_energy_model.report.figures.figures import save_figures
 from ur_energy_model.report.page.html import render
 from ur_energy_model.report.page.layout import report_page
 from ur_energy_model.report.report import make_report
-from ur_energy_model.telemetry.bag.source import read_bag
+from ur_energy_model.telemetry.bag.reader import read_bag
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +20,11 @@ from ur_energy_model.model.robots import load_robot
 from ur_energy_model.nodes import conversions as convert
 from ur_energy_model.nodes.managed import LIVE, ManagedNode
 from ur_energy_model.nodes.running import run
+from ur_energy_model.telemetry.bag.file_split import FileSplit
 from ur_energy_model.telemetry.decimation import Decimator
 from ur_energy_model.telemetry.fields import ENERGY_FIELDS
 from ur_energy_model.telemetry.recording.recorder import Recorder
+from ur_energy_model.telemetry.recording.recorder_options import RecorderOptions
 from ur_energy_model.telemetry.rtde.source import RtdeSource
 from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.telemetry.source import TelemetrySource
@@ -50,7 +51,7 @@ class LoggerNode(ManagedNode):
 
     def __init__(
         self,
-        source: Callable[[], AbstractContextManager[TelemetrySource]] | None = None,
+        source: Callable[[], TelemetrySource] | None = None,
         **options: Any,
     ) -> None:
         super().__init__("logger", **options)
@@ -88,12 +89,11 @@ class LoggerNode(ManagedNode):
     def stop(self) -> None:
         """Finish the bag, disconnect."""
         self._stopping.set()
-        close = getattr(self._source, "close", None)
-        if self._recorder is None and close is not None:
-            close()  # it may still be trying to connect
+        if self._recorder is None:
+            self._source.close()  # it may still be trying to connect
         self._session.join()
 
-    def _make_source(self) -> AbstractContextManager[TelemetrySource]:
+    def _make_source(self) -> TelemetrySource:
         if self._given_source is not None:
             return self._given_source()
         return RtdeSource(
@@ -130,7 +130,7 @@ class LoggerNode(ManagedNode):
                 Recorder(
                     source,
                     folder,
-                    split_seconds=split,
+                    options=RecorderOptions(split=FileSplit(seconds=split)),
                     tap=self._tap,
                 ) as recorder,
             ):
@@ -232,25 +232,22 @@ class LoggerNode(ManagedNode):
         rate = self._samples / max(now - self._counted_since, 1e-3)
         self._samples, self._counted_since = 0, now
         age = now - self._last_arrival
-        link = getattr(self._source, "status", None)
-        info = None if self._recorder is None else self._recorder_info()
+        link = self._source.status
+        info = None if self._recorder is None else self._source.info
         level, text = convert.OK, "samples arrive"
         if age > SILENT_AFTER:
-            error = self._problem or getattr(link, "last_error", None)
+            error = self._problem or link.last_error
             level, text = convert.ERROR, error or "no connection to the controller yet"
         values: dict[str, Any] = {
             "robot_ip": self.value("robot_ip"),
             "rate_Hz": rate,
             "age_s": age if math.isfinite(age) else None,
-            "reconnects": getattr(link, "reconnects", 0),
-            "duplicates": getattr(link, "duplicates", 0),
+            "reconnects": link.reconnects,
+            "duplicates": link.duplicates,
         }
         if info is not None:
             values |= {"serial": info.serial, "controller_version": info.controller_version}
         return convert.status(f"{name}: connection", level, text, values)
-
-    def _recorder_info(self) -> Any:
-        return getattr(self._source, "info", None)
 
     def _recording(self, name: str) -> DiagnosticStatus:
         """The bag."""

@@ -22,7 +22,7 @@ from ur_energy_model.energy.meter import CONFIDENCE, MeterReading
 from ur_energy_model.errors import InputError
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import load_robot
-from ur_energy_model.telemetry.bag.source import iterate_bag
+from ur_energy_model.telemetry.bag.reader import iterate_bag
 from ur_energy_model.typing import Array, Progress
 
 BIN = 1.0

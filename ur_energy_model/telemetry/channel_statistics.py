@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from ur_energy_model.telemetry.runs import run_starts
 from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.typing import Array
 
@@ -24,7 +25,7 @@ class Extremes:
     low: Array | None = None
     high: Array | None = None
 
-    def add(self, values: Array) -> None:
+    def update(self, values: Array) -> None:
         """Take in values [samples, k]; NaN is ignored."""
         finite = values[np.isfinite(values).all(axis=1)]
         if not len(finite):
@@ -63,12 +64,13 @@ class Repeats:
     high: float = float("-inf")
     at_limit: int = 0
 
-    def add(self, values: Array) -> None:
+    def update(self, values: Array) -> None:
         """Take in values [samples]."""
         finite = values[np.isfinite(values)]
         if not len(finite):
             return
-        start, length = _runs(finite)
+        start = run_starts(finite)
+        length = np.diff(start, append=len(finite))
         place = int(np.argmax(length))
         if length[place] > self.longest:
             self.longest, self.value = int(length[place]), float(finite[start[place]])
@@ -90,14 +92,6 @@ class Repeats:
         return self.low < self.high and self.at_limit >= samples
 
 
-def _runs(values: Array) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Start and length of runs of identical values."""
-    if not len(values):
-        return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
-    start = np.concatenate([[0], np.flatnonzero(np.diff(values) != 0) + 1])
-    return start, np.diff(np.append(start, len(values)))
-
-
 @dataclass
 class Proportion:
     """Whether one channel is an exact multiple of another, component by component."""
@@ -106,7 +100,7 @@ class Proportion:
     products: Array | None = None
     reference: Array | None = None
 
-    def add(self, values: Array, reference: Array) -> None:
+    def update(self, values: Array, reference: Array) -> None:
         """Take in two channels [samples, k]."""
         finite = np.isfinite(values).all(axis=1) & np.isfinite(reference).all(axis=1)
         a, b = values[finite], reference[finite]
@@ -146,11 +140,11 @@ class JointActivity:
     _direction: Array = field(default_factory=lambda: np.zeros(0))
 
     @classmethod
-    def of(cls, joints: int) -> JointActivity:
+    def empty(cls, joints: int) -> JointActivity:
         """Nothing seen yet of this many joints."""
         return cls(np.zeros(joints), np.zeros(joints, dtype=np.int64), 0.0, np.zeros(joints))
 
-    def add(self, part: Telemetry, speed: Array) -> None:
+    def update(self, part: Telemetry, speed: Array) -> None:
         """Take in joint speeds [samples, n], rad/s."""
         for segment in part.segments():
             step = np.diff(part.time[segment])

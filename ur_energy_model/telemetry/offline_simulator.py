@@ -31,14 +31,14 @@ class OfflineSimulatorCheck:
     _proportion: Proportion = field(default_factory=Proportion)
     _voltage: Extremes = field(default_factory=Extremes)
 
-    def add(self, part: Telemetry) -> None:
+    def update(self, part: Telemetry) -> None:
         """Take in the next part."""
         if not len(part):
             return
         if "actual_current" in part and "target_current" in part:
-            self._proportion.add(part["actual_current"], part["target_current"])
+            self._proportion.update(part["actual_current"], part["target_current"])
         if "actual_robot_voltage" in part:
-            self._voltage.add(part["actual_robot_voltage"].reshape(len(part), 1))
+            self._voltage.update(part["actual_robot_voltage"].reshape(len(part), 1))
 
     @property
     def found(self) -> bool:

@@ -2,33 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ur_energy_model.typing import Array, Indices
 
 
-def run_starts(values: Array) -> Indices:
-    """Indices at which runs of equal values [samples] or equal rows [samples, k] start."""
-    if not len(values):
+def run_starts(values: ArrayLike) -> Indices:
+    """Indices at which runs of equal values [n] or equal rows [n, k] start; NaN equals nothing."""
+    rows = np.asarray(values)
+    if not len(rows):
         return np.zeros(0, dtype=np.intp)
-    changes = (values[1:] != values[:-1]).reshape(len(values) - 1, -1).any(axis=1)
+    changes = (rows[1:] != rows[:-1]).reshape(len(rows) - 1, -1).any(axis=1)
     return np.concatenate([[0], np.flatnonzero(changes) + 1])
 
 
-def equal_runs(values: Array) -> Iterator[slice]:
-    """Slices of consecutive equal values [samples] or equal rows [samples, k], in order."""
-    for start, stop in pairwise([*run_starts(values).tolist(), len(values)]):
-        yield slice(start, stop)
+def equal_runs(values: ArrayLike) -> Iterator[slice]:
+    """Slices of equal values [n] or equal rows [n, k], in order; together they cover all."""
+    return slices_between(run_starts(values)[1:].tolist(), len(np.asarray(values)))
+
+
+def slices_between(cuts: Iterable[int], count: int) -> Iterator[slice]:
+    """The slices into which ascending cuts divide `count` samples; empty ones are left out."""
+    for start, stop in pairwise([0, *cuts, count]):
+        if stop > start:
+            yield slice(start, stop)
 
 
 def time_blocks(time: Array, duration: float, origin: float = 0.0) -> Iterator[slice]:
     """Slices of the samples that fall into the same block of time.
 
     Args:
-        time: ascending [samples], s.
+        time: ascending [n], s.
         duration: of a block [s].
         origin: time at which a block starts [s].
     """

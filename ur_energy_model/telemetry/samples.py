@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ur_energy_model.errors import MissingFieldError
+from ur_energy_model.telemetry.runs import slices_between
 from ur_energy_model.typing import Array, Indices, Mask
 
 
@@ -181,10 +181,7 @@ class Telemetry:
 
     def segments(self) -> Iterator[slice]:
         """Stretches without gaps, in order."""
-        edges = [0, *(gap.index for gap in self.gaps), len(self.time)]
-        for start, stop in pairwise(edges):
-            if stop > start:
-                yield slice(start, stop)
+        return slices_between([gap.index for gap in self.gaps], len(self.time))
 
     @property
     def has_bus_power(self) -> bool:
@@ -243,6 +240,15 @@ class Telemetry:
         )
 
 
+def join_columns(parts: Sequence[dict[str, Array]]) -> dict[str, Array]:
+    """Columns of consecutive parts as one, those that all parts have.
+
+    Each column is removed from the parts once it is joined, so that memory is needed once only.
+    """
+    names = [name for name in parts[0] if all(name in part for part in parts)]
+    return {name: np.concatenate([part.pop(name) for part in parts]) for name in names}
+
+
 def concatenate(parts: Sequence[Telemetry], *, cause: str | None = None) -> Telemetry:
     """Join batches of one recording, in order, with the fields that all of them have.
 
@@ -254,7 +260,6 @@ def concatenate(parts: Sequence[Telemetry], *, cause: str | None = None) -> Tele
     first = parts[0]
     if len(parts) == 1:
         return first
-    names = [name for name in first.columns if all(name in part for part in parts)]
     time = np.concatenate([part.time for part in parts])
     offsets = np.cumsum([0, *(len(part) for part in parts)])
     gaps = [
@@ -278,7 +283,7 @@ def concatenate(parts: Sequence[Telemetry], *, cause: str | None = None) -> Tele
     stamps = [part.stamp for part in parts if part.stamp is not None]
     return Telemetry(
         time=time,
-        columns={name: np.concatenate([part.columns[name] for part in parts]) for name in names},
+        columns=join_columns([dict(part.columns) for part in parts]),
         info=first.info,
         gaps=tuple(sorted(gaps, key=lambda gap: gap.index)),
         stamp=np.concatenate(stamps) if len(stamps) == len(parts) else None,

@@ -1,4 +1,4 @@
-"""One connection for several consumers: a source whose batches go to each of them."""
+"""SharedSource: one connection for several consumers."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import Any
 
 from typing_extensions import Self
 
 from ur_energy_model.errors import RecordingError
+from ur_energy_model.telemetry.event import Event
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, concatenate
-from ur_energy_model.telemetry.source import TelemetrySource
+from ur_energy_model.telemetry.source import LinkStatus, TelemetrySource
 
 READ_TIMEOUT = 0.2
 MOST_WAITING = 50_000
-"""Samples that may wait for a consumer; one that lags further behind is told so."""
+"""Samples that may wait for a consumer; reading fails for one that lags further behind."""
 
 
 class SharedSource:
-    """Reads a source in one thread and hands every batch to all its consumers.
+    """Reads a source in one thread and passes every batch to all its consumers.
 
-    The source is entered with the first consumer and closed with the last; where it has failed,
-    the next consumer that is entered makes it anew.
+    The source is entered with the first consumer and closed with the last one. After a failure,
+    the next consumer that is entered makes a new source.
 
     Args:
         make: makes the source.
@@ -41,12 +41,12 @@ class SharedSource:
         """A source for one consumer.
 
         Args:
-            samples: that it waits for before it returns them; 1 for the smallest latency.
+            samples: number of samples that each read waits for; 1 for the smallest latency.
         """
         return Consumer(self, samples)
 
     def join(self, consumer: Consumer) -> TelemetrySource:
-        """Connect, if nobody has yet, and hand batches to this consumer from now on.
+        """Connect if there is no connection yet, and pass batches to this consumer from now on.
 
         Raises:
             UrEnergyError: the source cannot be entered.
@@ -65,7 +65,7 @@ class SharedSource:
             return self.source
 
     def leave(self, consumer: Consumer) -> None:
-        """Stop handing batches to this consumer; disconnect after the last."""
+        """Pass no more batches to this consumer; disconnect after the last one."""
         with self._lock:
             self._consumers = [other for other in self._consumers if other is not consumer]
             if self._consumers or self.source is None:
@@ -98,9 +98,11 @@ class Consumer:
         self._error: BaseException | None = None
         self._changed = threading.Condition()
         self._source: TelemetrySource | None = None
+        self._joined = False
 
     def __enter__(self) -> Self:
         self._source = self._shared.join(self)
+        self._joined = True
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -108,30 +110,31 @@ class Consumer:
 
     @property
     def info(self) -> RecordingInfo:
-        """What is known of the robot."""
+        """Robot and recording."""
         return self._entered.info
 
     @property
     def fields(self) -> tuple[str, ...]:
         """RTDE names of the columns."""
-        return tuple(self._entered.fields)
+        return self._entered.fields
 
     @property
-    def status(self) -> Any:
-        """State of the connection, where the source tells it."""
-        return getattr(self._source, "status", None)
+    def status(self) -> LinkStatus:
+        """State of the shared connection; not connected before the consumer is entered."""
+        source = self._source
+        return LinkStatus(connected=False) if source is None else source.status
 
-    def take_events(self) -> list[Any]:
-        """Events of the source since the last call; each goes to one consumer only."""
-        take = getattr(self._source, "take_events", None)
-        return [] if take is None else list(take())
+    def take_events(self) -> list[Event]:
+        """Events of the source since the last call; each event goes to one consumer only."""
+        source = self._source
+        return [] if source is None else source.take_events()
 
     def read(self, timeout: float) -> Telemetry | None:
-        """Next samples, None where too few came in time.
+        """Next samples, None if too few came in time.
 
         Raises:
             EOFError: the source has ended.
-            RecordingError: this consumer has lagged too far behind.
+            RecordingError: this consumer lags too far behind.
             UrEnergyError: the source failed for good.
         """
         end = time.monotonic() + timeout
@@ -149,31 +152,31 @@ class Consumer:
         return concatenate(batches)
 
     def put(self, batch: Telemetry) -> None:
-        """Samples have arrived (in the shared source's thread)."""
+        """Append samples; called in the thread of the shared source."""
         with self._changed:
             if self._error is not None:
                 return
             if self._count + len(batch) > MOST_WAITING:
                 self._error = RecordingError(
                     batch.info.source,
-                    "sends faster than its samples are taken",
+                    "sends samples faster than this consumer reads them",
                     "use a connection of its own",
                 )
             else:
-                self._waiting.append(batch)  # shared by all: consumers do not write to it
+                self._waiting.append(batch)  # shared: consumers must not write to it
                 self._count += len(batch)
             self._changed.notify()
 
     def fail(self, error: BaseException) -> None:
-        """The source has ended or failed."""
+        """Raise this error in `read` after the samples that wait."""
         with self._changed:
             self._error = error
             self._changed.notify()
 
     def close(self) -> None:
         """Leave the shared source."""
-        if self._source is not None:
-            self._source = None
+        if self._joined:
+            self._joined = False
             self._shared.leave(self)
 
     @property

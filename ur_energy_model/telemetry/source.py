@@ -1,28 +1,56 @@
-"""TelemetrySource: the small interface that live and recorded telemetry share."""
+"""TelemetrySource: the interface that live and recorded telemetry share."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Protocol
 
 from typing_extensions import Self
 
+from ur_energy_model.telemetry.event import Event
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 
 
+@dataclass(frozen=True)
+class LinkStatus:
+    """State of a source's connection; the defaults are those of a recorded source.
+
+    Attributes:
+        connected: samples can arrive.
+        reconnects: connections after the first one.
+        duplicates: packets left out because the controller sent the same tick again.
+        last_error: why the connection was last lost or refused, None if it never was.
+    """
+
+    connected: bool = True
+    reconnects: int = 0
+    duplicates: int = 0
+    last_error: str | None = None
+
+
 class TelemetrySource(Protocol):
-    """Samples in batches, oldest first, none twice and none left out.
+    """Samples in batches, in order, each exactly once.
 
     A source is a context manager: entering it connects (or opens), leaving it closes.
     """
 
     @property
     def info(self) -> RecordingInfo:
-        """What is known of the robot; complete after the source was entered."""
+        """Robot and recording; complete once the source is entered."""
         ...
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """RTDE names of the columns that batches have; known after the source was entered."""
+        """RTDE names of the columns of each batch; known once the source is entered."""
+        ...
+
+    @property
+    def status(self) -> LinkStatus:
+        """State of the connection, at any time."""
+        ...
+
+    def take_events(self) -> list[Event]:
+        """Events since the last call, in order; a recorded source has none."""
         ...
 
     def read(self, timeout: float) -> Telemetry | None:
@@ -32,16 +60,16 @@ class TelemetrySource(Protocol):
             timeout: longest time to wait [s].
 
         Returns:
-            The batch, or None where none came in time (or a live source is reconnecting).
+            The batch, or None if none came in time (or a live source is reconnecting).
 
         Raises:
-            EOFError: a recorded source has no more samples.
+            EOFError: the source is closed, or a recorded source has ended.
             UrEnergyError: the source failed for good.
         """
         ...
 
     def close(self) -> None:
-        """Release the source; reading afterwards is an error."""
+        """Release the source, entered or not; another thread may be reading it."""
         ...
 
     def __enter__(self) -> Self: ...

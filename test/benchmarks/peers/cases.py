@@ -17,7 +17,7 @@ from ur_energy_model.model.setup import Payload
 from ur_energy_model.simulation.arm.commands import Pause, Play
 from ur_energy_model.simulation.arm.simulated_arm import SimulatedArm
 from ur_energy_model.simulation.recording import record_arm
-from ur_energy_model.telemetry.csv.importing import read_csv
+from ur_energy_model.telemetry.csv.reader import read_csv
 from ur_energy_model.telemetry.samples import concatenate
 from ur_energy_model.trajectory.named_motions import named_motion
 from ur_energy_model.typing import Array

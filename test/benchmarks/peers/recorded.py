@@ -23,7 +23,7 @@ from ur_energy_model.identification.regression.narrow_filter import NarrowFilter
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.model.setup import Setup
-from ur_energy_model.telemetry.bag.source import iterate_bag
+from ur_energy_model.telemetry.bag.reader import iterate_bag
 from ur_energy_model.telemetry.samples import concatenate
 from ur_energy_model.typing import Array, Mask
 

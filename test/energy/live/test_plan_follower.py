@@ -15,7 +15,9 @@ from ur_energy_model.energy.live.plan_follower import PlanFollower
 from ur_energy_model.energy.live.source_reader import SourceReader
 from ur_energy_model.energy.prediction import PlanEnergy
 from ur_energy_model.errors import ControllerError, RecordingError
+from ur_energy_model.telemetry.event import Event
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
+from ur_energy_model.telemetry.source import LinkStatus
 
 
 def test_the_motion_after_a_plan_is_measured() -> None:
@@ -48,6 +50,7 @@ class Script:
 
     info = RecordingInfo(source="script")
     fields = ("timestamp",)
+    status = LinkStatus()
 
     def __init__(self, steps: Iterator[Callable[[], Telemetry | None]]) -> None:
         self.steps = steps
@@ -60,6 +63,9 @@ class Script:
 
     def read(self, timeout: float) -> Telemetry | None:
         return next(self.steps)()
+
+    def take_events(self) -> list[Event]:
+        return []
 
     def close(self) -> None:
         pass

@@ -20,7 +20,7 @@ from ur_energy_model.experiment.execution.execution_plan import ExecutionPlan, M
 from ur_energy_model.experiment.execution.mover import Mover
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.resources import config_file
-from ur_energy_model.telemetry.bag.source import read_bag
+from ur_energy_model.telemetry.bag.reader import read_bag
 from ur_energy_model.telemetry.rtde.source import RtdeSource
 from ur_energy_model.trajectory.fourier import FourierTrajectory, load_trajectory, save_trajectory
 from ur_energy_model.trajectory.planner import home_position

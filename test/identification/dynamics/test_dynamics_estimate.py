@@ -14,7 +14,7 @@ from ur_energy_model.identification.dynamics.dynamics_estimate import estimate_d
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.setup import Payload, Setup, gravity_of_mounting
-from ur_energy_model.telemetry.csv.importing import read_csv
+from ur_energy_model.telemetry.csv.reader import read_csv
 from ur_energy_model.telemetry.samples import Telemetry, find_gaps
 
 Make = Callable[..., Telemetry]

@@ -20,7 +20,7 @@ from ur_energy_model.model.file.model_file import load_model
 from ur_energy_model.model.link_tensors import is_possible
 from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.simulation.arm.links import solid_links
-from ur_energy_model.telemetry.csv.importing import read_csv
+from ur_energy_model.telemetry.csv.reader import read_csv
 
 
 def without_tensors(robot: RobotDescription) -> RobotDescription:

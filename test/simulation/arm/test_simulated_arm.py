@@ -11,7 +11,7 @@ from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.setup import Payload, Setup, gravity_of_mounting
 from ur_energy_model.simulation.arm.parameters import constants
 from ur_energy_model.simulation.arm.simulated_arm import START_TIME, SimulatedArm
-from ur_energy_model.telemetry.csv.importing import read_csv
+from ur_energy_model.telemetry.csv.reader import read_csv
 from ur_energy_model.telemetry.fields import ENERGY_FIELDS, FIELDS
 from ur_energy_model.trajectory.motions import Hold
 from ur_energy_model.trajectory.named_motions import named_motion

@@ -14,16 +14,13 @@ from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
 from test.telemetry.conftest import EPOCH, assert_same_samples, make_telemetry
 from ur_energy_model.errors import MissingFieldError, RecordingError
+from ur_energy_model.telemetry.bag.file_split import FileSplit
 from ur_energy_model.telemetry.bag.layout import JOINT_NAMES, TELEMETRY_TOPIC
 from ur_energy_model.telemetry.bag.message_types import DYNAMIC_JOINT_STATE, JOINT_STATE, LOG
-from ur_energy_model.telemetry.bag.source import (
-    BagSource,
-    BagWriter,
-    Event,
-    iterate_bag,
-    read_bag,
-    read_events,
-)
+from ur_energy_model.telemetry.bag.reader import iterate_bag, read_bag, read_events
+from ur_energy_model.telemetry.bag.source import BagSource
+from ur_energy_model.telemetry.bag.writer import BagWriter
+from ur_energy_model.telemetry.event import Event
 from ur_energy_model.telemetry.fields import FIELDS, column_names
 from ur_energy_model.telemetry.samples import Gap, RecordingInfo, concatenate
 
@@ -129,7 +126,7 @@ def test_gaps_in_the_second_file_keep_their_place(tmp_path):
     first, second = make_telemetry(1000), make_telemetry(1000, first=1005)
     gap = Gap(1000, first.time[-1], second.time[0], 5, "skipped")
     whole = replace(concatenate([first, second]), gaps=(gap,))
-    bag = write_bag(tmp_path / "bag", whole, split_ns=1_000_000_000)
+    bag = write_bag(tmp_path / "bag", whole, split=FileSplit(seconds=1.0))
     assert len(list(bag.glob("*.mcap"))) > 2
     assert read_bag(bag).gaps == (gap,)
 
@@ -258,7 +255,7 @@ def test_chunks_are_short_enough_to_lose_less_than_a_second(tmp_path):
 
 
 def test_metadata_has_all_that_rosbag2_insists_on(tmp_path, telemetry):
-    bag = write_bag(tmp_path / "bag", telemetry, split_ns=700_000_000)
+    bag = write_bag(tmp_path / "bag", telemetry, split=FileSplit(seconds=0.7))
     root = yaml.safe_load((bag / "metadata.yaml").read_text())["rosbag2_bagfile_information"]
     assert set(root) == BAG_KEYS
     assert root["version"] == 9
@@ -278,7 +275,7 @@ def test_metadata_has_all_that_rosbag2_insists_on(tmp_path, telemetry):
 
 def test_split_by_size(tmp_path):
     telemetry = make_telemetry(3000, fields=("actual_q", "actual_qd"))
-    bag = write_bag(tmp_path / "bag", telemetry, split_bytes=50_000)
+    bag = write_bag(tmp_path / "bag", telemetry, split=FileSplit(bytes=50_000))
     sizes = [path.stat().st_size for path in bag.glob("*.mcap")]
     assert len(sizes) > 2
     assert max(sizes) < 150_000

@@ -7,7 +7,8 @@ import pytest
 from test.telemetry.bag.test_bags import write_bag
 from test.telemetry.conftest import make_telemetry
 from ur_energy_model.errors import InputError
-from ur_energy_model.telemetry.bag.naming import Retention, bag_name
+from ur_energy_model.telemetry.bag.naming import bag_name
+from ur_energy_model.telemetry.bag.retention import Retention
 from ur_energy_model.telemetry.samples import RecordingInfo
 
 INFO = RecordingInfo(robot="ur5e", serial="2019/55")

@@ -15,9 +15,12 @@ from rosbags.rosbag2 import Reader
 from test.telemetry.bag.test_bags import write_bag
 from test.telemetry.conftest import assert_same_samples, make_telemetry
 from ur_energy_model.errors import RecordingError
+from ur_energy_model.telemetry.bag.file_recovery import DAMAGED
+from ur_energy_model.telemetry.bag.file_split import FileSplit
+from ur_energy_model.telemetry.bag.reader import read_bag, read_events
 from ur_energy_model.telemetry.bag.recovery import recover_bag
-from ur_energy_model.telemetry.bag.salvage import DAMAGED
-from ur_energy_model.telemetry.bag.source import BagWriter, Event, read_bag, read_events
+from ur_energy_model.telemetry.bag.writer import BagWriter
+from ur_energy_model.telemetry.event import Event
 from ur_energy_model.telemetry.samples import Gap, concatenate
 
 FIELDS = ("actual_q", "payload")
@@ -38,7 +41,7 @@ def everybody_reads(bag):
 
 def test_a_bag_in_the_making_is_readable_by_everybody(tmp_path):
     telemetry = make_telemetry(1500, fields=FIELDS)
-    writer = BagWriter(tmp_path / "bag", telemetry.info, FIELDS, split_ns=1_000_000_000)
+    writer = BagWriter(tmp_path / "bag", telemetry.info, FIELDS, split=FileSplit(seconds=1.0))
     for start in range(0, 1500, 25):
         writer.write(telemetry.cut(slice(start, start + 25)))
         if start in (500, 1200):
@@ -53,7 +56,7 @@ def test_sigkill_costs_less_than_a_second(tmp_path):
         """
         import sys, time
         from test.telemetry.conftest import make_telemetry
-        from ur_energy_model.telemetry.bag.source import BagWriter
+        from ur_energy_model.telemetry.bag.writer import BagWriter
         telemetry = make_telemetry(2000, fields=("actual_q", "payload"))
         writer = BagWriter(sys.argv[1], telemetry.info, ("actual_q", "payload"), durable=True)
         for start in range(0, 2000, 25):
@@ -86,7 +89,7 @@ def test_what_is_missing_is_rebuilt(tmp_path, missing):
     )
     gap = Gap(600, first.time[-1], second.time[0], 4, "connection lost: cable")
     telemetry = replace(concatenate([first, second]), gaps=(gap,))
-    bag = write_bag(tmp_path / "bag", telemetry, split_ns=1_000_000_000)
+    bag = write_bag(tmp_path / "bag", telemetry, split=FileSplit(seconds=1.0))
     whole = read_bag(bag)
     last = max(bag.glob("*.mcap"))
     if missing != "tail":

@@ -5,14 +5,15 @@ import gzip
 import numpy as np
 import pytest
 
-from test.telemetry.csv.test_importing import table, write
+from test.telemetry.csv.test_reader import table, write
 from ur_energy_model.energy.rated_limits import rated_limits
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.model.robots import load_robot
-from ur_energy_model.telemetry.csv import file as csv_file
-from ur_energy_model.telemetry.csv import rows as csv_rows
+from ur_energy_model.telemetry.csv import csv_file as csv_file
+from ur_energy_model.telemetry.csv import row_reader as csv_rows
 from ur_energy_model.telemetry.csv import text as csv_text
-from ur_energy_model.telemetry.csv.importing import CsvImport, CsvOptions, read_csv
+from ur_energy_model.telemetry.csv.options import CsvOptions
+from ur_energy_model.telemetry.csv.reader import CsvReader, read_csv
 
 
 def changed(path, change):
@@ -194,7 +195,7 @@ def test_wide_files_are_refused(tmp_path):
 
 def test_batches_are_small_and_make_the_whole(tmp_path):
     path = write(tmp_path / "x.csv", table(10_000))
-    reading = CsvImport([path, path], "ur5e", CsvOptions())
+    reading = CsvReader([path, path], "ur5e", CsvOptions())
     parts = list(reading)
     assert max(map(len, parts)) <= 4096
     assert sum(map(len, parts)) == 20_000

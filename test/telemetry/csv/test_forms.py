@@ -6,12 +6,13 @@ import math
 import numpy as np
 import pytest
 
-from test.telemetry.csv.test_importing import table, write
+from test.telemetry.csv.test_reader import table, write
 from ur_energy_model.energy.rated_limits import rated_limits
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.model.robots import load_robot
-from ur_energy_model.telemetry.csv.importing import CsvOptions, read_csv
 from ur_energy_model.telemetry.csv.layouts import LAYOUTS
+from ur_energy_model.telemetry.csv.options import CsvOptions
+from ur_energy_model.telemetry.csv.reader import read_csv
 from ur_energy_model.telemetry.fields import FIELDS
 
 RATE = 50.0

@@ -15,13 +15,15 @@ import pytest
 from test.telemetry.conftest import assert_same_samples, make_telemetry
 from ur_energy_model.errors import ControllerError, RecordingError
 from ur_energy_model.telemetry.bag import mcap_writer
-from ur_energy_model.telemetry.bag.layout import Event
-from ur_energy_model.telemetry.bag.naming import Retention
-from ur_energy_model.telemetry.bag.source import read_bag, read_events
-from ur_energy_model.telemetry.recording import bag_keeper, recorder
+from ur_energy_model.telemetry.bag.reader import read_bag, read_events
+from ur_energy_model.telemetry.bag.retention import Retention
+from ur_energy_model.telemetry.event import Event
+from ur_energy_model.telemetry.recording import fault_tolerant_writer, writing_thread
 from ur_energy_model.telemetry.recording.recorder import Recorder
+from ur_energy_model.telemetry.recording.recorder_options import RecorderOptions
 from ur_energy_model.telemetry.recording.sample_queue import OVERFLOW, SampleQueue
 from ur_energy_model.telemetry.samples import Gap, RecordingInfo, concatenate
+from ur_energy_model.telemetry.source import LinkStatus
 
 FIELDS = ("actual_q", "robot_mode", "safety_mode")
 
@@ -32,6 +34,7 @@ class ScriptedSource:
     def __init__(self, info=None):
         self.info = info or RecordingInfo(source="script", robot="ur5e", serial="1", rate=500.0)
         self.fields = ("timestamp", *FIELDS)
+        self.status = LinkStatus()
         self.events = []
         self._items = queues.Queue()
         self._given = 0
@@ -61,6 +64,12 @@ class ScriptedSource:
 
     def close(self):
         pass
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
 
 
 def batches(count, first=0, modes=None):
@@ -114,7 +123,9 @@ def test_one_recorder_makes_many_bags(tmp_path, source, anywhere):
 
 
 def test_names_come_from_the_template(tmp_path, source):
-    with Recorder(source, tmp_path, name="{robot}-{serial}-{number}") as named:
+    with Recorder(
+        source, tmp_path, options=RecorderOptions(name="{robot}-{serial}-{number}")
+    ) as named:
         first = named.start()
         named.stop()
         second = named.start()
@@ -123,7 +134,7 @@ def test_names_come_from_the_template(tmp_path, source):
 
 
 def test_the_seconds_before_the_start_are_there_too(tmp_path, source):
-    with Recorder(source, tmp_path, pretrigger=1.0) as early:
+    with Recorder(source, tmp_path, options=RecorderOptions(pretrigger=1.0)) as early:
         source.give(*batches(100))
         early.start(tmp_path / "bag")
         source.give(*batches(2, first=2500))
@@ -134,7 +145,7 @@ def test_the_seconds_before_the_start_are_there_too(tmp_path, source):
 
 
 def test_the_time_is_over_by_the_controllers_clock(tmp_path, source):
-    with Recorder(source, tmp_path, duration=1.0) as limited:
+    with Recorder(source, tmp_path, options=RecorderOptions(duration=1.0)) as limited:
         limited.start(tmp_path / "bag")
         source.give(*batches(30))
         assert limited.wait(5.0)
@@ -268,7 +279,7 @@ def test_a_failing_disk_is_reported_and_survived(tmp_path, source, anywhere, mon
 def test_a_disk_that_refuses_for_good_does_not_hold_up_stopping(
     tmp_path, source, anywhere, monkeypatch
 ):
-    monkeypatch.setattr(recorder, "GIVE_UP_SECONDS", 0.5)
+    monkeypatch.setattr(writing_thread, "GIVE_UP_SECONDS", 0.5)
     anywhere.start(tmp_path / "bag")
     source.give(*batches(40))
     wait_for(lambda: anywhere.status.bytes > 10_000)
@@ -314,12 +325,12 @@ def test_a_full_queue_is_a_counted_gap(tmp_path, source, monkeypatch):
 
 
 def fill_disk(monkeypatch, full=True):
-    monkeypatch.setattr(bag_keeper, "MIN_FREE_BYTES", 1 << 60 if full else 0)
-    monkeypatch.setattr(bag_keeper, "MIN_FREE_FRACTION", 2.0)
+    monkeypatch.setattr(fault_tolerant_writer, "MIN_FREE_BYTES", 1 << 60 if full else 0)
+    monkeypatch.setattr(fault_tolerant_writer, "MIN_FREE_FRACTION", 2.0)
 
 
 def test_recording_ends_before_the_disk_is_full(tmp_path, source, anywhere, monkeypatch):
-    monkeypatch.setattr(bag_keeper, "ROOM_SECONDS", 1.0)
+    monkeypatch.setattr(fault_tolerant_writer, "ROOM_SECONDS", 1.0)
     anywhere.start(tmp_path / "bag")
     source.give(*batches(20))
     fill_disk(monkeypatch)
@@ -350,7 +361,9 @@ def test_room_that_comes_back_is_used(tmp_path, source, anywhere, monkeypatch):
 def test_old_bags_go_when_new_ones_come(tmp_path, source):
     (tmp_path / "precious").mkdir()
     (tmp_path / "precious" / "thesis.txt").write_text("years of work")
-    with Recorder(source, tmp_path, name="{number}", retention=Retention(bags=2)) as tidy:
+    with Recorder(
+        source, tmp_path, options=RecorderOptions(name="{number}", retention=Retention(bags=2))
+    ) as tidy:
         for i in range(4):
             bag = tidy.start()
             os.utime(bag, (i, i))

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from test.telemetry.conftest import assert_same_samples, make_telemetry
-from ur_energy_model.telemetry.bag.layout import Event
-from ur_energy_model.telemetry.recording.sample_queue import OVERFLOW, Order, SampleQueue
+from ur_energy_model.telemetry.event import Event
+from ur_energy_model.telemetry.recording.sample_queue import OVERFLOW, Command, SampleQueue
 from ur_energy_model.telemetry.samples import Telemetry, concatenate
 
 FIELDS = ("actual_q", "payload", "payload_cog")
@@ -77,37 +77,37 @@ def test_an_overflow_is_counted_and_becomes_a_gap():
     queue.close()
 
 
-def test_orders_pass_samples_that_must_wait_only_at_the_head():
+def test_commands_are_taken_from_the_head_only():
     queue = SampleQueue()
-    order = Order(lambda: 42)
-    queue.put(order)
+    command = Command(lambda: 42)
+    queue.put(command)
     queue.put(batches(1)[0])
-    assert queue.get(0.0, orders_only=True) is order
-    assert queue.get(0.0, orders_only=True) is None
+    assert queue.get(0.0, commands_only=True) is command
+    assert queue.get(0.0, commands_only=True) is None
     assert isinstance(queue.get(0.0), Telemetry)
 
 
-def test_samples_in_front_of_an_order_can_be_given_up():
+def test_samples_in_front_of_a_command_can_be_dropped():
     queue = SampleQueue()
     for batch in batches(4):
         queue.put(batch)
-    queue.give_up_before_order()
+    queue.drop_before_command()
     assert queue.samples == 100
-    order = Order(lambda: None)
-    queue.put(order)
-    queue.give_up_before_order()
+    command = Command(lambda: None)
+    queue.put(command)
+    queue.drop_before_command()
     assert queue.overflow == 100
-    assert drain(queue) == [order]
+    assert drain(queue) == [command]
 
 
-def test_orders_hand_over_results_and_errors():
-    order = Order(lambda: 42)
-    order.obey()
-    assert order.done.result(0.0) == 42
-    failing = Order(lambda: 1 // 0)
-    failing.obey()
+def test_commands_return_results_and_errors():
+    command = Command(lambda: 42)
+    command.execute()
+    assert command.result.result(0.0) == 42
+    failing = Command(lambda: 1 // 0)
+    failing.execute()
     with pytest.raises(ZeroDivisionError):
-        failing.done.result(0.0)
+        failing.result.result(0.0)
 
 
 def test_two_threads_lose_nothing():

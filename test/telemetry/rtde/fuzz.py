@@ -13,6 +13,7 @@ from unittest import mock
 
 from ur_energy_model.errors import UrEnergyError
 from ur_energy_model.telemetry.rtde import protocol
+from ur_energy_model.telemetry.rtde.negotiation import LinkOptions
 from ur_energy_model.telemetry.rtde.protocol import PacketType, SetupReply, frame
 from ur_energy_model.telemetry.rtde.source import RtdeSource
 
@@ -49,7 +50,7 @@ def feed(data: bytes) -> list[float]:
         there.shutdown(socket.SHUT_WR)
         refused = ConnectionRefusedError("only once")
         with mock.patch.object(socket, "create_connection", side_effect=[here, *[refused] * 99]):
-            return _read(RtdeSource("fuzz", fields=FIELDS, silence=0.0))
+            return _read(RtdeSource("fuzz", fields=FIELDS, link=LinkOptions(silence=0.0)))
 
 
 def _read(source: RtdeSource) -> list[float]:

@@ -10,8 +10,9 @@ from test.telemetry.rtde.rtde_peer import PeerBehaviour, RtdePeer, value_of
 from ur_energy_model.errors import ControllerError, ProtocolError
 from ur_energy_model.telemetry.rtde import connection as client
 from ur_energy_model.telemetry.rtde import protocol
-from ur_energy_model.telemetry.rtde.connection import RtdeConnection, effective_rate
+from ur_energy_model.telemetry.rtde.connection import RtdeConnection
 from ur_energy_model.telemetry.rtde.protocol import PacketType, TextMessage
+from ur_energy_model.telemetry.rtde.subscription import effective_rate
 
 FIELDS = ("timestamp", "actual_q", "actual_robot_voltage", "robot_mode", "joint_mode")
 

@@ -129,18 +129,18 @@ def test_data_is_taken_up_to_the_next_other_packet():
     packages = [recipe.pack({"timestamp": float(i)}) for i in range(5)]
     reader = FrameReader()
     reader.feed(b"".join(packages[:3]) + text + packages[3] + packages[4][:5])
-    assert recipe.columns(reader.take_data(recipe))["timestamp"].tolist() == [0.0, 1.0, 2.0]
-    assert reader.take_data(recipe) is None
+    assert recipe.columns(recipe.take_records(reader))["timestamp"].tolist() == [0.0, 1.0, 2.0]
+    assert recipe.take_records(reader) is None
     assert reader.take_frame() == Frame(PacketType.TEXT_MESSAGE, b"\x02hi\x00\x03")
-    assert recipe.columns(reader.take_data(recipe))["timestamp"].tolist() == [3.0]
-    assert reader.take_data(recipe) is None
+    assert recipe.columns(recipe.take_records(reader))["timestamp"].tolist() == [3.0]
+    assert recipe.take_records(reader) is None
 
 
 def test_a_package_of_another_recipe_is_not_taken_for_ours():
     ours, other = recipe_of(["timestamp"], 1), recipe_of(["timestamp"], 2)
     reader = FrameReader()
     reader.feed(other.pack({"timestamp": 1.0}))
-    assert reader.take_data(ours) is None
+    assert ours.take_records(reader) is None
 
 
 @given(st.text(max_size=80), st.text(max_size=80), st.integers(0, 3), st.sampled_from([1, 2]))

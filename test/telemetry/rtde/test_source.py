@@ -11,6 +11,7 @@ from test.telemetry.rtde.rtde_peer import START_TIME, PeerBehaviour, RtdePeer, v
 from ur_energy_model.errors import ControllerError, InputError, WrongRobotError
 from ur_energy_model.telemetry.rtde import connection as client
 from ur_energy_model.telemetry.rtde import source as rtde
+from ur_energy_model.telemetry.rtde.negotiation import LinkOptions
 from ur_energy_model.telemetry.rtde.protocol import (
     SIMULATED_SERIAL_PREFIX,
     PacketType,
@@ -62,9 +63,12 @@ def closed_port(host="127.0.10.1"):
 
 
 def source_of(peer, **options):
-    options.setdefault("dashboard_port", closed_port())
-    options.setdefault("fields", FIELDS)
-    return RtdeSource(peer.host, port=peer.port, **{"batch_seconds": 0.0, **options})
+    link = LinkOptions(
+        peer.port,
+        options.pop("dashboard_port", None) or closed_port(),
+        options.pop("silence", LinkOptions.silence),
+    )
+    return RtdeSource(peer.host, link=link, **{"batch_seconds": 0.0, "fields": FIELDS, **options})
 
 
 def read(source, count, timeout=10.0):

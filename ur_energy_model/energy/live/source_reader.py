@@ -1,29 +1,29 @@
-"""A thread that reads a telemetry source and hands every batch on, over lost connections."""
+"""SourceReader: a thread that reads a telemetry source, reopening it after lost connections."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Any
 
 from ur_energy_model.errors import ControllerError, UrEnergyError
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
-from ur_energy_model.telemetry.source import TelemetrySource
+from ur_energy_model.telemetry.source import LinkStatus, TelemetrySource
 
 RETRY_PERIOD = 1.0
 """Pause before a controller that cannot be reached is tried again [s]."""
 READ_TIMEOUT = 0.2
-"""Longest wait for samples before the thread looks whether it should stop [s]."""
+"""Longest wait for samples before the thread checks whether to stop [s]."""
 
 
 class SourceReader:
-    """Reads a source in a thread of its own until it is stopped.
+    """Reads a source in its own thread until it is stopped.
 
-    A controller that is away is tried again; other errors end the thread and stay in `failure`.
+    A controller that cannot be reached is tried again; other errors end the thread and are kept
+    in `failure`.
 
     Args:
-        open_source: makes the source; called again for every new attempt.
-        consume: takes each batch, in the thread.
+        open_source: makes the source; called again for each attempt.
+        consume: called with each batch, in the thread.
         loop: open a recorded source again when it ends.
         on_end: called in the thread when a recorded source has ended.
     """
@@ -43,35 +43,38 @@ class SourceReader:
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="telemetry reader", daemon=True)
         self.info: RecordingInfo | None = None
-        """What is known of the robot, once the source was opened."""
+        """Robot and recording, None before the source was opened."""
         self.problem: str | None = None
-        """Why there are no samples at the moment."""
+        """Why the source cannot be read now, None while it can."""
         self.failure: BaseException | None = None
-        """What ended the thread."""
+        """The error that ended the thread."""
         self.ended = False
         """Whether a recorded source has no more samples."""
-        self._link: Any = None
+        self._source: TelemetrySource | None = None
         self.attempts = 0
-        """How often the source was opened."""
+        """Number of times the source was opened."""
 
     @property
     def reconnects(self) -> int:
-        """How often the source was opened again, or made its lost connection again by itself."""
-        return max(0, self.attempts - 1) + getattr(self._link, "reconnects", 0)
+        """Number of connections after the first one."""
+        return max(0, self.attempts - 1) + self._status().reconnects
 
     @property
     def why_silent(self) -> str | None:
-        """Why there are no samples at the moment, as far as is known."""
-        if self.problem is None and self._link is not None and not self._link.connected:
-            return str(self._link.last_error)
-        return self.problem
+        """Why no samples come now, None if they do or the reason is unknown."""
+        status = self._status()
+        return status.last_error if self.problem is None and not status.connected else self.problem
+
+    def _status(self) -> LinkStatus:
+        """State of the last source's connection; a source not opened yet has no problem."""
+        return LinkStatus() if self._source is None else self._source.status
 
     def start(self) -> None:
-        """Begin to read."""
+        """Start reading."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Cease to read; returns when the thread has ended."""
+        """Stop reading; returns when the thread has ended."""
         self._stopping.set()
         if self._thread.is_alive() and self._thread is not threading.current_thread():
             self._thread.join()
@@ -98,7 +101,7 @@ class SourceReader:
     def _read_all(self) -> None:
         with self._open_source() as source:
             self.info = source.info
-            self._link = getattr(source, "status", None)
+            self._source = source
             while not self._stopping.is_set():
                 batch = source.read(READ_TIMEOUT)
                 if batch is not None:

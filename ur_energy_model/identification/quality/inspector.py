@@ -87,22 +87,22 @@ class Inspector:
         self._condition(part)
         for name, values in part.columns.items():
             wide = values.reshape(len(part), -1)
-            self._extremes.setdefault(name, Extremes()).add(wide)
+            self._extremes.setdefault(name, Extremes()).update(wide)
             bad = int(np.count_nonzero(~np.isfinite(wide)))
             if bad:
                 self.not_finite[name] = self.not_finite.get(name, 0) + bad
         for name in _NOISY:
             if name in part:
                 for label, values in _labelled(name, part[name]):
-                    self.repeats.setdefault(label, Repeats()).add(values)
-        self.offline_simulator.add(part)
+                    self.repeats.setdefault(label, Repeats()).update(values)
+        self.offline_simulator.update(part)
         speed = part["actual_qd"] if "actual_qd" in part else part.columns.get("target_qd")
         if speed is None and "actual_current" in part:
             speed = np.full_like(part["actual_current"], np.nan)
         if speed is not None:
             if self.activity is None:
-                self.activity = JointActivity.of(speed.shape[1])
-            self.activity.add(part, np.nan_to_num(speed))
+                self.activity = JointActivity.empty(speed.shape[1])
+            self.activity.update(part, np.nan_to_num(speed))
         self._states(part)
 
     def _time(self, part: Telemetry) -> None:

@@ -85,7 +85,7 @@ class _Judge:
         nothing = np.full(n, np.nan)
         cold = nothing if heat.low is None else heat.low
         warm = nothing if heat.high is None else heat.high
-        activity = found.activity or JointActivity.of(n)
+        activity = found.activity or JointActivity.empty(n)
         return tuple(
             JointQuality(
                 travel=float(travel[j]),

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ur_energy_model.telemetry.bag.cdr import CdrBuilder, CdrParser, Template
+from ur_energy_model.telemetry.event import Event
 from ur_energy_model.telemetry.fields import FIELDS, Field, column_names
 from ur_energy_model.typing import Array, Bytes
 
@@ -196,41 +197,24 @@ class JointStateLayout:
         return self.template.encode(stamp, np.hstack([columns[name] for name in self.columns]))
 
 
-@dataclass(frozen=True)
-class Event:
-    """Something that happened while recording.
+def encode_event(event: Event) -> bytes:
+    """An event as a rcl_interfaces/msg/Log message."""
+    builder = CdrBuilder()
+    for number in divmod(event.stamp, 1_000_000_000):
+        builder.u32(number)
+    builder.u8(event.level)
+    for text in (event.kind, event.text, "", ""):
+        builder.string(text)
+    builder.u32(0)
+    return bytes(builder.body)
 
-    Attributes:
-        stamp: host time [ns since the epoch].
-        kind: "mark", "message", "gap", ...
-        text: for people.
-        level: 20 information, 30 warning, 40 error (rcl_interfaces/msg/Log).
+
+def decode_event(message: bytes) -> Event:
+    """Event from a rcl_interfaces/msg/Log message.
+
+    Raises:
+        CdrError: it is not one.
     """
-
-    stamp: int
-    kind: str
-    text: str
-    level: int = 20
-
-    def encode(self) -> bytes:
-        """An rcl_interfaces/msg/Log message."""
-        builder = CdrBuilder()
-        seconds, nanoseconds = divmod(self.stamp, 1_000_000_000)
-        builder.u32(seconds)
-        builder.u32(nanoseconds)
-        builder.u8(self.level)
-        for text in (self.kind, self.text, "", ""):
-            builder.string(text)
-        builder.u32(0)
-        return bytes(builder.body)
-
-    @classmethod
-    def decode(cls, message: bytes) -> Event:
-        """Read an rcl_interfaces/msg/Log message.
-
-        Raises:
-            CdrError: it is not one.
-        """
-        parser = CdrParser(message)
-        seconds, nanoseconds, level = parser.u32(), parser.u32(), parser.u8()
-        return cls(seconds * 1_000_000_000 + nanoseconds, parser.string(), parser.string(), level)
+    parser = CdrParser(message)
+    seconds, nanoseconds, level = parser.u32(), parser.u32(), parser.u8()
+    return Event(seconds * 1_000_000_000 + nanoseconds, parser.string(), parser.string(), level)

@@ -1,4 +1,4 @@
-"""The MCAP container: records and the summary, as writer, reader and recovery share them.
+"""Records and summary of the MCAP container, shared by writer, reader and recovery.
 
 Source: the MCAP specification, version 0. All numbers are little-endian.
 """
@@ -10,6 +10,11 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ur_energy_model.typing import Bytes
 
 MAGIC = b"\x89MCAP0\r\n"
 PREFIX = struct.Struct("<BQ")
@@ -40,13 +45,13 @@ def record(op: int, content: bytes) -> bytes:
 
 
 def text(value: str) -> bytes:
-    """A string with its length in front."""
+    """A string prefixed with its length."""
     data = value.encode()
     return struct.pack("<I", len(data)) + data
 
 
 def text_map(values: Mapping[str, str]) -> bytes:
-    """A map of strings with its byte length in front."""
+    """A map of strings prefixed with its length in bytes."""
     body = b"".join(text(key) + text(value) for key, value in values.items())
     return struct.pack("<I", len(body)) + body
 
@@ -89,8 +94,23 @@ class Channel:
 
 
 @dataclass(frozen=True)
+class MessageBlock:
+    """Consecutive messages of one channel and one size.
+
+    Attributes:
+        channel: number of the channel.
+        time: log times [n], ns, not decreasing.
+        payload: encoded messages [n, size].
+    """
+
+    channel: int
+    time: NDArray[np.int64]
+    payload: Bytes
+
+
+@dataclass(frozen=True)
 class ChunkIndex:
-    """Where a chunk is, and what it holds."""
+    """Position and content of a chunk."""
 
     start_time: int
     end_time: int
@@ -119,7 +139,7 @@ class ChunkIndex:
 
 @dataclass
 class Summary:
-    """What the end of a file says about the rest of it."""
+    """Summary section of a file."""
 
     schemas: list[Schema] = field(default_factory=list)
     channels: list[Channel] = field(default_factory=list)
@@ -134,12 +154,12 @@ class Summary:
 
     @property
     def start_time(self) -> int:
-        """Log time of the earliest message [ns], 0 where there is none."""
+        """Log time of the earliest message [ns], 0 if there is none."""
         return min((chunk.start_time for chunk in self.chunks), default=0)
 
     @property
     def end_time(self) -> int:
-        """Log time of the latest message [ns], 0 where there is none."""
+        """Log time of the latest message [ns], 0 if there is none."""
         return max((chunk.end_time for chunk in self.chunks), default=0)
 
     def tail(self, offset: int) -> bytes:
@@ -185,7 +205,7 @@ class Summary:
 
 
 def provisional_tail() -> bytes:
-    """End of a file without a summary: what a growing file ends with, so that it always opens."""
+    """End of a growing file, without summary, so that every reader opens it."""
     return record(Op.DATA_END, bytes(4)) + record(Op.FOOTER, bytes(20)) + MAGIC
 
 

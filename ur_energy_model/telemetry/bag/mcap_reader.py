@@ -1,4 +1,4 @@
-"""Reads MCAP files record by record, with bounded memory and nothing trusted."""
+"""McapReader: reads MCAP files, damaged or hostile ones too, in bounded memory."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from io import BytesIO
-from itertools import pairwise
 from pathlib import Path
 from typing import BinaryIO
 
@@ -21,33 +20,27 @@ from ur_energy_model.telemetry.bag.mcap_format import (
     MESSAGE_HEAD,
     PREFIX,
     Channel,
+    MessageBlock,
     Op,
     Schema,
 )
-from ur_energy_model.typing import Bytes
+from ur_energy_model.telemetry.runs import equal_runs
 
 MAX_CHUNK = 256 << 20
 MAX_RECORD = 256 << 20
+_TIME = slice(6, 14)
+"""Log time in the head of a message."""
 _RECOVER = "keep what is intact with 'ur_energy recover'"
-
-
-@dataclass(frozen=True)
-class Run:
-    """Messages of one channel and one size that follow one another: payloads [n, size]."""
-
-    channel: int
-    time: NDArray[np.int64]
-    payload: Bytes
 
 
 @dataclass
 class McapReader:
-    """Goes once through the data section of a file.
+    """Reads the data section of a file once.
 
     Attributes:
         path: of the file.
-        schemas, channels: met so far, by number.
-        metadata: named key-value pairs met so far, in order.
+        schemas, channels: read so far, by number.
+        metadata: named key-value pairs read so far, in order.
         library: the software that wrote the file.
 
     Raises:
@@ -60,21 +53,27 @@ class McapReader:
     metadata: list[tuple[str, Mapping[str, str]]] = field(default_factory=list)
     library: str = ""
 
-    def runs(self, topic: str | None = None) -> Iterator[list[Run]]:
-        """Messages, as lists of runs, one list a chunk.
+    def blocks(self, topic: str | None = None) -> Iterator[list[MessageBlock]]:
+        """Messages as lists of blocks, one list for each chunk.
 
         Args:
             topic: only messages of this topic; None for all.
         """
-        for op, content, _ in self.records():
+        for op, content in self.records():
             if op == Op.CHUNK:
-                yield self.runs_of_chunk(unpack_chunk(content, self.path), topic)
+                yield self.blocks_of_chunk(unpack_chunk(content, self.path), topic)
             elif op == Op.MESSAGE:
                 body = PREFIX.pack(op, len(content)) + content
-                yield self.runs_of_chunk(body, topic)
+                yield self.blocks_of_chunk(body, topic)
 
-    def records(self) -> Iterator[tuple[int, bytes, int]]:
-        """Type, content and place of the records outside chunks, up to the end of the data."""
+    def records(self) -> Iterator[tuple[int, bytes]]:
+        """Type and content of the records outside chunks."""
+        try:
+            yield from self._records()
+        except OSError as error:
+            raise self._refuse(f"cannot be read ({error.strerror})", "check the file") from None
+
+    def _records(self) -> Iterator[tuple[int, bytes]]:
         with self.path.open("rb") as file:
             size = self.path.stat().st_size
             if file.read(len(MAGIC)) != MAGIC:
@@ -91,11 +90,11 @@ class McapReader:
                     raise self._refuse(f"has a record of {length} bytes at {position}", _RECOVER)
                 content = file.read(length)
                 self.note(op, content)
-                yield op, content, position
+                yield op, content
                 position = end
 
     def note(self, op: int, content: bytes) -> None:
-        """Keep what later records refer to.
+        """Keep a schema, channel, metadata or header record.
 
         Raises:
             RecordingError: a malformed record.
@@ -121,21 +120,21 @@ class McapReader:
         except (struct.error, UnicodeDecodeError):
             raise self._refuse(f"has a malformed record (type {op})", _RECOVER) from None
 
-    def runs_of_chunk(self, body: bytes, topic: str | None) -> list[Run]:
-        """Messages in the records of a chunk, those of one channel in their order."""
-        runs = []
-        for channel, (starts, lengths) in self.places_in_chunk(body).items():
+    def blocks_of_chunk(self, body: bytes, topic: str | None) -> list[MessageBlock]:
+        """Messages in the records of a chunk; those of one channel stay in order."""
+        blocks = []
+        for channel, (starts, lengths) in self.message_positions(body).items():
             if channel in self.channels and topic in (None, self.channels[channel].topic):
-                cuts = np.flatnonzero(np.diff(lengths)) + 1
-                for first, stop in pairwise([0, *cuts.tolist(), len(starts)]):
-                    runs.append(self._run(body, channel, lengths[first], starts[first:stop]))
-        return runs
+                for part in equal_runs(lengths):
+                    size = lengths[part.start]
+                    blocks.append(_message_block(body, channel, size, np.array(starts[part])))
+        return blocks
 
-    def places_in_chunk(self, body: bytes) -> dict[int, tuple[list[int], list[int]]]:
-        """Starts and lengths of the messages of each channel; other records are noted.
+    def message_positions(self, body: bytes) -> dict[int, tuple[list[int], list[int]]]:
+        """Offsets and lengths of the messages of each channel; other records are kept by `note`.
 
         Raises:
-            RecordingError: the records do not fit.
+            RecordingError: the records do not fit into the chunk.
         """
         places: dict[int, tuple[list[int], list[int]]] = {}
         position, size = 0, len(body)
@@ -158,29 +157,30 @@ class McapReader:
             raise self._refuse("has a chunk whose records do not fit", _RECOVER)
         return places
 
-    def _run(self, body: bytes, channel: int, length: int, starts: list[int]) -> Run:
-        """Messages of one size, gathered from stretches in which they follow one another."""
-        step = length + PREFIX.size
-        cuts = np.flatnonzero(np.diff(starts) != step) + 1
-        edges = [0, *cuts.tolist(), len(starts)]
-        out = np.empty((len(starts), step), np.uint8)
-        for first, stop in pairwise(edges):
-            place = starts[first] - PREFIX.size
-            part = np.frombuffer(body, np.uint8, (stop - first) * step, place)
-            out[first:stop] = part.reshape(-1, step)
-        head = PREFIX.size + MESSAGE_HEAD.size
-        time = out[:, PREFIX.size + 6 : PREFIX.size + 14].copy().view("<i8")[:, 0]
-        return Run(channel, time.astype(np.int64), out[:, head:])
-
     def _refuse(self, problem: str, remedy: str) -> RecordingError:
         return RecordingError(self.path, problem, remedy)
 
 
+def _message_block(
+    body: bytes, channel: int, length: int, starts: NDArray[np.int64]
+) -> MessageBlock:
+    """Messages of one length at these offsets [n], copied in stretches without other records."""
+    step = length + PREFIX.size
+    out = np.empty((len(starts), step), np.uint8)
+    for part in equal_runs(starts - step * np.arange(len(starts))):
+        place = int(starts[part.start]) - PREFIX.size
+        count = part.stop - part.start
+        out[part] = np.frombuffer(body, np.uint8, count * step, place).reshape(-1, step)
+    head = PREFIX.size + MESSAGE_HEAD.size
+    time = out[:, PREFIX.size + _TIME.start : PREFIX.size + _TIME.stop].copy().view("<i8")[:, 0]
+    return MessageBlock(channel, time.astype(np.int64), out[:, head:])
+
+
 def unpack_chunk(content: bytes, path: Path) -> bytes:
-    """Records of a chunk, never more than MAX_CHUNK bytes.
+    """Records of a chunk, at most MAX_CHUNK bytes.
 
     Raises:
-        RecordingError: damaged, too large, or compressed in a way that is not known.
+        RecordingError: damaged, too large, or with an unknown compression.
     """
     try:
         stream = BytesIO(content)

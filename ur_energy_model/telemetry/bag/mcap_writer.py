@@ -1,4 +1,4 @@
-"""Writes MCAP files in whole chunks: what was written stays readable whatever happens next."""
+"""McapWriter: writes MCAP files that are complete after every chunk."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ import struct
 import zlib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +19,7 @@ from ur_energy_model.telemetry.bag.mcap_format import (
     MAGIC,
     Channel,
     ChunkIndex,
+    MessageBlock,
     Op,
     Schema,
     Summary,
@@ -29,7 +28,7 @@ from ur_energy_model.telemetry.bag.mcap_format import (
     record,
     text,
 )
-from ur_energy_model.telemetry.bag.message_types import MessageType
+from ur_energy_model.telemetry.runs import equal_runs
 from ur_energy_model.typing import Bytes
 
 LIBRARY = f"ur_energy_model {__version__}"
@@ -40,35 +39,19 @@ _MESSAGE = [
 ]  # fmt: skip
 
 
-def channel_of(number: int, topic: str, kind: MessageType) -> tuple[Channel, Schema]:
-    """Definition of a topic; its schema gets the same number."""
-    metadata = {"offered_qos_profiles": "", "topic_type_hash": kind.digest}
-    schema = Schema(number, kind.name, "ros2msg", kind.definition)
-    return Channel(number, number, topic, metadata=metadata), schema
-
-
-@dataclass(frozen=True)
-class MessageBlock:
-    """Messages of one channel: times [n] (ns, not decreasing) and payloads [n, size]."""
-
-    channel: int
-    time: NDArray[np.int64]
-    payload: Bytes
-
-
 class McapWriter:
     """One MCAP file that is valid after every chunk.
 
-    Behind the last chunk there is always a footer, which the next chunk overwrites in the same
+    The last chunk is always followed by a footer, which the next chunk overwrites in the same
     system call: a killed process leaves a file that every reader opens.
 
     Args:
         path: file to create; it must not exist.
-        durable: wait after each chunk until it is on the disk, for the sake of power cuts.
+        durable: wait until each chunk is on the disk, so that a power cut loses little.
         level: of the zstd compression.
 
     Raises:
-        OSError: from every method, where the disk refuses.
+        OSError: from every method, if the disk fails.
     """
 
     def __init__(self, path: Path, *, durable: bool = False, level: int = 1) -> None:
@@ -90,7 +73,7 @@ class McapWriter:
 
     @property
     def size(self) -> int:
-        """Bytes written so far, the footer left out."""
+        """Bytes written so far, without the footer."""
         return self._end
 
     def add_channel(self, channel: Channel, schema: Schema) -> None:
@@ -104,7 +87,7 @@ class McapWriter:
         self._sequence[channel.id] = 0
 
     def add_metadata(self, name: str, values: Mapping[str, str]) -> None:
-        """Add named key-value pairs where the file ends now."""
+        """Append named key-value pairs."""
         data = metadata_record(name, values)
         place = self._end
         self._append(data)
@@ -163,17 +146,17 @@ class McapWriter:
             self.summary.counts[channel] += len(entries)
 
     def check(self) -> None:
-        """Check that the path still leads to the file.
+        """Check that the file still exists at its path.
 
         Raises:
-            OSError: it was deleted, or its mount has vanished.
+            OSError: it was deleted, or its mount disappeared.
         """
         here, there = os.fstat(self._file), self.path.stat()
         if (here.st_dev, here.st_ino) != (there.st_dev, there.st_ino):
-            raise FileNotFoundError(errno.ENOENT, "the file has vanished", str(self.path))
+            raise FileNotFoundError(errno.ENOENT, "the file has disappeared", str(self.path))
 
     def close(self) -> None:
-        """Write the summary and close the file; the file is closed even where that fails."""
+        """Write the summary and close the file; it is closed even if writing fails."""
         if self._file < 0:
             return
         try:
@@ -188,7 +171,7 @@ class McapWriter:
             self.abandon()
 
     def abandon(self) -> None:
-        """Close the file as it is."""
+        """Close the file without writing."""
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
@@ -204,7 +187,7 @@ class McapWriter:
         self._end += len(data)
 
     def _restore_tail(self) -> None:
-        """After a failed write: what was written before stays a valid file, if the disk allows."""
+        """Undo a failed write, if the disk allows, so that the file stays valid."""
         with suppress(OSError):
             os.ftruncate(self._file, self._end)
             self._write(provisional_tail())
@@ -227,11 +210,10 @@ class McapWriter:
         owner, number = owner[order], number[order]
         sizes = np.array([row.shape[1] for row in rows])[owner]
         starts = np.cumsum(sizes) - sizes
-        cuts = np.flatnonzero((np.diff(owner) != 0) | (np.diff(number) != 1)) + 1
-        edges = [0, *cuts.tolist(), len(order)]
+        step = number - np.arange(len(order))
         body = b"".join(
-            rows[owner[first]][number[first] : number[first] + stop - first].tobytes()
-            for first, stop in pairwise(edges)
+            rows[owner[part.start]][number[part.start] : number[part.stop - 1] + 1].tobytes()
+            for part in equal_runs(np.stack([owner, step], axis=1))
         )
         return body, [starts[owner == i] for i in range(len(blocks))]
 

@@ -1,37 +1,32 @@
-"""metadata.yaml of a rosbag2 directory, and how a recording's provenance is kept in it."""
+"""BagMetadata: metadata.yaml of a rosbag2 directory."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from math import hypot
-from pathlib import Path, PurePath
+from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import dataclass
+from dataclasses import field
+from pathlib import Path
+from pathlib import PurePath
 from typing import Any
-
-import yaml
-
-from ur_energy_model import __version__
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.files import new_file
 from ur_energy_model.reading.readers import integer
 from ur_energy_model.reading.record import Record
 from ur_energy_model.reading.yaml_nodes import ReadingLimits
-from ur_energy_model.reading.yaml_tree import YamlTree, excerpt
-from ur_energy_model.telemetry.samples import Gap, RecordingInfo
+from ur_energy_model.reading.yaml_tree import YamlTree
+from ur_energy_model.reading.yaml_tree import excerpt
+import yaml
+
+
 
 FILE_NAME = "metadata.yaml"
 ROOT = "rosbag2_bagfile_information"
-RECORD_NAME = "ur_energy_model"
-GAP_RECORD_NAME = "ur_energy_model.gap"
 LIMITS = ReadingLimits(size=16_000_000, values=200_000)
-"""Room for a bag of ten thousand files."""
+"""Enough for a bag of ten thousand files."""
 _REMEDY = "rebuild it with 'ur_energy recover'"
 _COUNT = integer(0, 2**63)
 _TIME = integer(-(2**63), 2**63)
-_GRAVITY = (8.5, 11.5)
-"""Magnitude that a configured gravity has [m/s^2]: mountings turn it, no site on earth changes it
-much."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +51,7 @@ class TopicEntry:
 
 @dataclass(frozen=True)
 class BagMetadata:
-    """What metadata.yaml says.
+    """Content of metadata.yaml.
 
     Attributes:
         files: storage files, in order.
@@ -74,7 +69,7 @@ class BagMetadata:
         """Replace metadata.yaml in one step.
 
         Raises:
-            OSError: the disk refuses.
+            OSError: the disk fails.
         """
         content = yaml.safe_dump(
             {ROOT: self._content()}, sort_keys=False, allow_unicode=True, width=1000
@@ -128,11 +123,10 @@ class BagMetadata:
 
 
 def read_metadata(folder: Path) -> BagMetadata:
-    """metadata.yaml of a bag, version 1 to 9, with whatever keys its writer added.
+    """Read metadata.yaml of a bag, version 1 to 9; unknown keys are ignored.
 
     Raises:
-        RecordingError: missing, malformed, beyond the limits of its size, or with file names that
-            leave the bag.
+        RecordingError: missing, malformed, too large, or with file names outside the bag.
     """
     root = YamlTree.read(folder / FILE_NAME, RecordingError, _REMEDY, LIMITS)
     return _parse(Record(Record(root)[ROOT]))
@@ -153,7 +147,7 @@ def _parse(root: Record) -> BagMetadata:
         files[i] = FileEntry(names[i], start, start + length, count)
     topics = [_topic(Record(item)) for item in root["topics_with_message_count"].items()]
     custom = root.get("custom_data")
-    # What is no single value was not written by this package and means nothing to it.
+    # This package writes scalars only; other values are of another writer.
     own = {
         key: child.written()
         for key, child in ({} if custom is None else custom.mapping()).items()
@@ -163,7 +157,7 @@ def _parse(root: Record) -> BagMetadata:
 
 
 def _file_name(tree: YamlTree) -> str:
-    """Name of a storage file; old bags wrote the folder in front of it."""
+    """Name of a storage file without the folder that old bags put in front of it."""
     path = PurePath(tree.written())
     if path.is_absolute() or ".." in path.parts or not path.name or "\0" in path.name:
         raise tree.refuse(f"file name '{excerpt(str(path))}' leads out of the bag")
@@ -182,113 +176,3 @@ def _topic(entry: Record) -> TopicEntry:
         about.read("type_description_hash", YamlTree.written, ""),
         _COUNT(entry["message_count"]),
     )
-
-
-def custom_of_info(
-    info: RecordingInfo, fields: Sequence[str], *, host_clock: bool
-) -> dict[str, str]:
-    """Provenance of a recording as key-value pairs; unknown things are left out."""
-    entries: dict[str, Any] = {
-        "robot": info.robot,
-        "serial": info.serial,
-        "controller_version": info.controller_version,
-        "rate": info.rate,
-        "fields": ",".join(fields),
-        "gravity": info.gravity,
-        "payload_mass": info.payload_mass,
-        "payload_center_of_mass": info.payload_center_of_mass,
-        "simulated": info.simulated,
-        "recorded_from": info.source,
-        "stamps": "host" if host_clock else "controller",
-        "package_version": __version__,
-        "extra": dict(info.extra) or None,
-    }
-    return {
-        key: value if isinstance(value, str) else json.dumps(value)
-        for key, value in entries.items()
-        if value is not None
-    }
-
-
-def info_of_custom(custom: Mapping[str, str], source: str) -> RecordingInfo:
-    """Provenance of a recording; what is missing is unknown.
-
-    A payload or a gravity that no arm has is unknown too: a controller may have been told
-    nonsense, and the samples are good all the same.
-
-    Raises:
-        RecordingError: a value that is not what it should be.
-    """
-    try:
-        extra = json.loads(custom.get("extra", "{}"))
-        return RecordingInfo(
-            source=source,
-            robot=custom.get("robot"),
-            serial=custom.get("serial"),
-            controller_version=custom.get("controller_version"),
-            rate=_rate(custom),
-            gravity=_vector(custom, "gravity", _GRAVITY),
-            payload_mass=_likely(_number(custom, "payload_mass"), -1e-9, 3e3),
-            payload_center_of_mass=_vector(custom, "payload_center_of_mass", (0.0, 10.0)),
-            simulated=json.loads(custom.get("simulated", "false")) is True,
-            extra={str(key): str(value) for key, value in extra.items()},
-        )
-    except (ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:
-        raise RecordingError(
-            source,
-            f"its recording information is malformed ({excerpt(str(error))})",
-            "record again, or import the CSV again",
-        ) from None
-
-
-def _rate(custom: Mapping[str, str]) -> float | None:
-    rate = _number(custom, "rate")
-    if rate is not None and not 0.0 < rate <= 1e5:
-        raise ValueError(f"rate {rate:g}")
-    return rate
-
-
-def _number(custom: Mapping[str, str], key: str) -> float | None:
-    """Number under a key, None where there is none."""
-    return float(json.loads(custom[key])) if key in custom else None
-
-
-def _likely(value: float | None, lowest: float, highest: float) -> float | None:
-    """A value within a range, else None; NaN is in no range."""
-    return value if value is not None and lowest <= value <= highest else None
-
-
-def _vector(
-    custom: Mapping[str, str], key: str, length: tuple[float, float]
-) -> tuple[float, float, float] | None:
-    """Vector under a key, None where there is none or its length is out of a range."""
-    if key not in custom:
-        return None
-    x, y, z = (float(value) for value in json.loads(custom[key]))
-    return None if _likely(hypot(x, y, z), *length) is None else (x, y, z)
-
-
-def custom_of_gap(gap: Gap) -> dict[str, str]:
-    """A gap as key-value pairs."""
-    return {
-        key: value if key == "cause" else json.dumps(value) for key, value in asdict(gap).items()
-    }
-
-
-def gap_of_custom(custom: Mapping[str, str]) -> Gap | None:
-    """A gap from key-value pairs, None where they are not one."""
-    try:
-        return Gap(
-            index=int(json.loads(custom["index"])),
-            start=float(json.loads(custom["start"])),
-            end=float(json.loads(custom["end"])),
-            missing=int(json.loads(custom["missing"])),
-            cause=custom["cause"],
-        )
-    except (KeyError, ValueError, TypeError, OverflowError, RecursionError):
-        return None
-
-
-def gaps_to_text(gaps: Sequence[Gap]) -> str:
-    """Gaps as JSON."""
-    return json.dumps([asdict(gap) for gap in gaps])

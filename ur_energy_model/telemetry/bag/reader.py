@@ -1,36 +1,37 @@
-"""Reads telemetry from rosbag2 directories: our own at full speed, others through rosbags."""
+"""Reads telemetry and events from bags: rosbag2 directories with MCAP or sqlite3 storage."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ur_energy_model.errors import MissingFieldError, RecordingError
+from ur_energy_model.errors import RecordingError
 from ur_energy_model.telemetry.bag.cdr import CdrError
 from ur_energy_model.telemetry.bag.files import bag_files
-from ur_energy_model.telemetry.bag.layout import (
-    EVENTS_TOPIC,
-    TELEMETRY_TOPIC,
-    Event,
-    TelemetryLayout,
-)
+from ur_energy_model.telemetry.bag.layout import EVENTS_TOPIC, TELEMETRY_TOPIC, decode_event
 from ur_energy_model.telemetry.bag.mcap_reader import McapReader
 from ur_energy_model.telemetry.bag.mcap_writer import LIBRARY
+from ur_energy_model.telemetry.bag.message_decoder import (
+    DecodedSamples,
+    TelemetryDecoder,
+    join_samples,
+)
 from ur_energy_model.telemetry.bag.message_types import DYNAMIC_JOINT_STATE
-from ur_energy_model.telemetry.bag.metadata import (
+from ur_energy_model.telemetry.bag.metadata import BagMetadata
+from ur_energy_model.telemetry.bag.provenance import (
     GAP_RECORD_NAME,
     RECORD_NAME,
-    BagMetadata,
     gap_of_custom,
     info_of_custom,
 )
+from ur_energy_model.telemetry.bag.sqlite_reader import sqlite_messages
+from ur_energy_model.telemetry.event import Event
 from ur_energy_model.telemetry.samples import Gap, RecordingInfo, Telemetry, find_gaps
-from ur_energy_model.typing import Array, Bytes
+from ur_energy_model.typing import Array
 
 BATCH = 5000
 
@@ -40,14 +41,13 @@ def read_bag(path: Path | str, fields: Sequence[str] | None = None) -> Telemetry
 
     Args:
         path: rosbag2 directory, or one of its .mcap files.
-        fields: names wanted, None for all; those that the bag lacks are left out.
+        fields: RTDE names to read, None for all; those that the bag lacks are left out.
 
     Raises:
         RecordingError: no such bag, not a bag, empty, damaged, or without telemetry.
     """
     reader = _BagReader(Path(path), fields)
-    parts = list(reader.parts())
-    return reader.assemble(parts)
+    return reader.telemetry(join_samples(list(reader.parts())))
 
 
 def iterate_bag(
@@ -59,26 +59,26 @@ def iterate_bag(
 
     Args:
         path: rosbag2 directory, or one of its .mcap files.
-        fields: names wanted, None for all.
-        samples: largest batch.
+        fields: RTDE names to read, None for all.
+        samples: size of a batch; the last one may be smaller.
 
     Raises:
         RecordingError: no such bag, not a bag, empty, damaged, or without telemetry.
     """
     reader = _BagReader(Path(path), fields)
-    waiting: list[_Part] = []
+    waiting: list[DecodedSamples] = []
     for part in reader.parts():
         waiting.append(part)
-        while sum(len(each.stamp) for each in waiting) >= samples:
-            joined = _join(waiting)
-            yield reader.batch(joined.cut(0, samples))
-            waiting = [joined.cut(samples, len(joined.stamp))]
-    if any(len(each.stamp) for each in waiting):
-        yield reader.batch(_join(waiting))
+        while sum(map(len, waiting)) >= samples:
+            joined = join_samples(waiting)
+            yield reader.telemetry(joined.cut(slice(samples)))
+            waiting = [joined.cut(slice(samples, None))]
+    if any(map(len, waiting)):
+        yield reader.telemetry(join_samples(waiting))
 
 
 def read_events(path: Path | str) -> list[Event]:
-    """Marks and messages of a bag.
+    """Events of a bag in order of their stamps.
 
     Raises:
         RecordingError: no such bag, not a bag, or damaged.
@@ -86,36 +86,14 @@ def read_events(path: Path | str) -> list[Event]:
     messages = (
         row.tobytes()
         for file in bag_files(Path(path))[0]
-        for runs in McapReader(file).runs(EVENTS_TOPIC)
-        for run in runs
-        for row in run.payload
+        for blocks in McapReader(file).blocks(EVENTS_TOPIC)
+        for block in blocks
+        for row in block.payload
     )
     try:
-        return sorted(map(Event.decode, messages), key=lambda event: event.stamp)
+        return sorted(map(decode_event, messages), key=lambda event: event.stamp)
     except CdrError as error:
         raise RecordingError(path, f"has a malformed event ({error})", "record again") from None
-
-
-@dataclass
-class _Part:
-    """Decoded samples, in the order of the bag."""
-
-    stamp: NDArray[np.int64]
-    columns: dict[str, Array]
-
-    def cut(self, start: int, stop: int) -> _Part:
-        columns = {name: values[start:stop] for name, values in self.columns.items()}
-        return _Part(self.stamp[start:stop], columns)
-
-
-def _join(parts: list[_Part]) -> _Part:
-    if len(parts) == 1:
-        return parts[0]
-    stamp = np.concatenate([part.stamp for part in parts])
-    columns = {}
-    for name in list(parts[0].columns):
-        columns[name] = np.concatenate([part.columns.pop(name) for part in parts])
-    return _Part(stamp, columns)
 
 
 @dataclass
@@ -124,32 +102,30 @@ class _BagReader:
 
     Attributes:
         path: of the bag.
-        wanted: field names, None for all.
-        position: samples handed out by `batch`.
+        wanted: RTDE names to read, None for all.
     """
 
     path: Path
     wanted: Sequence[str] | None
-    position: int = 0
-    _layouts: dict[int, list[TelemetryLayout]] = field(default_factory=dict)
-    _names: tuple[str, ...] | None = None
     _custom: dict[str, str] = field(default_factory=dict)
     _gaps: list[Gap] = field(default_factory=list)
+    _has_own_gaps: bool = False
     _info: RecordingInfo | None = None
-    _before: float = math.nan
-    _count: int = 0
-    _ours: bool = False
+    _decoded: int = 0
+    _returned: int = 0
+    _last_time: float = math.nan
 
-    def parts(self) -> Iterator[_Part]:
+    def parts(self) -> Iterator[DecodedSamples]:
         """Decoded samples, some hundreds at a time.
 
         Raises:
             RecordingError: see `read_bag`.
         """
         files, metadata = bag_files(self.path)
+        decoder = TelemetryDecoder(self.path, self.wanted)
         count = 0
-        for part in self._all_parts(files, metadata):
-            count += len(part.stamp)
+        for part in self._parts(files, metadata, decoder):
+            count += len(part)
             yield part
         if count == 0:
             raise RecordingError(
@@ -165,34 +141,31 @@ class _BagReader:
                 "copy the bag again, or keep what is intact with 'ur_energy recover'",
             )
 
-    def _all_parts(self, files: Sequence[Path], metadata: BagMetadata | None) -> Iterator[_Part]:
+    def _parts(
+        self, files: Sequence[Path], metadata: BagMetadata | None, decoder: TelemetryDecoder
+    ) -> Iterator[DecodedSamples]:
         if metadata is not None:
             self._custom = dict(metadata.custom)
         if metadata is not None and metadata.storage != "mcap":
-            from ur_energy_model.telemetry.bag.sqlite import sqlite_messages
-
             for messages in sqlite_messages(self.path):
-                yield from self._decode(messages, trusted=False)
+                yield from decoder.decode(messages, constant_layout=False)
             return
         for file in files:
-            reader = McapReader(file)
-            try:
-                yield from self._file_parts(reader)
-            except OSError as error:
-                raise RecordingError(
-                    file, f"cannot be read ({error.strerror})", "check the file"
-                ) from None
+            yield from self._file_parts(McapReader(file), decoder)
 
-    def _file_parts(self, reader: McapReader) -> Iterator[_Part]:
-        seen, first = 0, self._count
-        for runs in reader.runs():
-            seen = self._take_metadata(reader, seen, first)
-            for run in runs:
-                if self._is_telemetry(reader, run.channel):
-                    self._count += len(run.payload)
-                    trusted = reader.library == LIBRARY and len(runs) <= 2
-                    yield from self._decode(run.payload, trusted=trusted)
-        self._take_metadata(reader, seen, first)
+    def _file_parts(
+        self, reader: McapReader, decoder: TelemetryDecoder
+    ) -> Iterator[DecodedSamples]:
+        seen, first = 0, self._decoded
+        for blocks in reader.blocks():
+            self._take_metadata(reader.metadata[seen:], first)
+            seen = len(reader.metadata)
+            for block in blocks:
+                if self._is_telemetry(reader, block.channel):
+                    self._decoded += len(block.payload)
+                    own = reader.library == LIBRARY and len(blocks) <= 2
+                    yield from decoder.decode(block.payload, constant_layout=own)
+        self._take_metadata(reader.metadata[seen:], first)
 
     def _is_telemetry(self, reader: McapReader, number: int) -> bool:
         channel = reader.channels[number]
@@ -203,96 +176,32 @@ class _BagReader:
             and schema.name == DYNAMIC_JOINT_STATE.name
         )
 
-    def _take_metadata(self, reader: McapReader, seen: int, first: int) -> int:
-        """Provenance and gaps; a gap's index counts from the first sample of its file."""
-        for name, values in reader.metadata[seen:]:
+    def _take_metadata(self, records: Sequence[tuple[str, Mapping[str, str]]], first: int) -> None:
+        """Provenance and gaps of a file whose first sample has index `first` in the bag."""
+        for name, values in records:
             if name == RECORD_NAME:
-                self._ours = True
+                self._has_own_gaps = True
                 self._custom = {**values, **self._custom}
             elif name == GAP_RECORD_NAME:
                 gap = gap_of_custom(values)
                 if gap is not None:
                     self._gaps.append(replace(gap, index=gap.index + first))
-        return len(reader.metadata)
 
-    def _decode(self, messages: Bytes, *, trusted: bool) -> Iterator[_Part]:
-        """Decode messages of one size, whose layouts may differ all the same."""
-        known = self._layouts.setdefault(messages.shape[1], [])
-        start = 0
-        while start < len(messages):
-            rest = messages[start:]
-            count = 0
-            for layout in known:
-                if trusted:
-                    count = len(rest)
-                    break
-                same = layout.template.matches(rest)
-                count = len(rest) if same.all() else int(np.argmin(same))
-                if count:
-                    break
-            else:
-                layout = self._new_layout(rest[0].tobytes())
-                known.append(layout)
-                continue
-            stamp, columns = layout.decode(rest[:count], self._fields(layout))
-            yield _Part(stamp, columns)
-            start += count
-
-    def _new_layout(self, message: bytes) -> TelemetryLayout:
-        try:
-            layout = TelemetryLayout.of_message(message)
-        except CdrError as error:
-            raise RecordingError(
-                self.path,
-                f"has a malformed message ({error})",
-                "keep what is intact with 'ur_energy recover'",
-                field=TELEMETRY_TOPIC,
-            ) from None
-        if "timestamp" not in layout.places:
-            raise MissingFieldError(
-                self.path,
-                "the messages carry no controller timestamp",
-                "record with ur_energy record",
-                field="timestamp",
-            )
-        return layout
-
-    def _fields(self, layout: TelemetryLayout) -> tuple[str, ...]:
-        """Fields to decode; the first message decides which there are."""
-        if self._names is None:
-            wanted = None if self.wanted is None else {"timestamp", *self.wanted}
-            self._names = tuple(name for name in layout.names if wanted is None or name in wanted)
-        for name in self._names:
-            if name not in layout.places:
-                raise MissingFieldError(
-                    self.path, "is not in all messages", "record the bag again", field=name
-                )
-        return self._names
-
-    def info(self) -> RecordingInfo:
-        """Provenance, known once a part was read."""
+    def telemetry(self, part: DecodedSamples) -> Telemetry:
+        """The next samples, with the gaps among and in front of them."""
         if self._info is None:
             self._info = info_of_custom(self._custom, str(self.path))
-        return self._info
-
-    def assemble(self, parts: list[_Part]) -> Telemetry:
-        """Everything as one."""
-        return self.batch(_join(parts))
-
-    def batch(self, part: _Part) -> Telemetry:
-        """Telemetry of the next samples, with the gaps in it and right in front of it."""
-        info = self.info()
         time = part.columns["timestamp"]
-        first, stop = self.position, self.position + len(time)
-        if not self._ours:
-            gaps = self._found_gaps(time, info)
-        else:
+        first, stop = self._returned, self._returned + len(part)
+        if self._has_own_gaps:
             gaps = tuple(
                 replace(gap, index=gap.index - first)
                 for gap in self._gaps
                 if first <= gap.index < stop
             )
-        self.position, self._before = stop, float(time[-1])
+        else:
+            gaps = self._found_gaps(time, self._info.rate)
+        self._returned, self._last_time = stop, float(time[-1])
         host = self._custom.get("stamps", "host") == "host"
         wanted = None if self.wanted is None else set(self.wanted)
         columns = {
@@ -300,12 +209,12 @@ class _BagReader:
             for name, values in part.columns.items()
             if wanted is None or name in wanted
         }
-        return Telemetry(time, columns, info, gaps, part.stamp if host else None)
+        return Telemetry(time, columns, self._info, gaps, part.stamp if host else None)
 
-    def _found_gaps(self, time: Array, info: RecordingInfo) -> tuple[Gap, ...]:
-        """Gaps by the clock, for bags of other makers."""
-        period = None if info.rate is None else 1.0 / info.rate
-        if math.isnan(self._before):
+    def _found_gaps(self, time: Array, rate: float | None) -> tuple[Gap, ...]:
+        """Gaps found from the clock, for bags of other writers."""
+        period = None if rate is None else 1.0 / rate
+        if math.isnan(self._last_time):
             return find_gaps(time, period)
-        gaps = find_gaps(np.concatenate([[self._before], time]), period)
+        gaps = find_gaps(np.concatenate([[self._last_time], time]), period)
         return tuple(replace(gap, index=gap.index - 1) for gap in gaps)

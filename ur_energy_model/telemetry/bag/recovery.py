@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ur_energy_model.errors import RecordingError
+from ur_energy_model.telemetry.bag.file_recovery import Salvage, rewrite
 from ur_energy_model.telemetry.bag.files import bag_files, file_number
 from ur_energy_model.telemetry.bag.layout import TELEMETRY_TOPIC
 from ur_energy_model.telemetry.bag.metadata import (
@@ -13,10 +14,9 @@ from ur_energy_model.telemetry.bag.metadata import (
     BagMetadata,
     FileEntry,
     TopicEntry,
-    gaps_to_text,
     read_metadata,
 )
-from ur_energy_model.telemetry.bag.salvage import Salvage, rewrite
+from ur_energy_model.telemetry.bag.provenance import gaps_to_text
 from ur_energy_model.telemetry.samples import Gap
 
 

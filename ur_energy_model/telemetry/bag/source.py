@@ -1,4 +1,4 @@
-"""Bags: telemetry at rest, as rosbag2 directories with MCAP storage."""
+"""BagSource: a recorded bag as a TelemetrySource."""
 
 from __future__ import annotations
 
@@ -8,15 +8,13 @@ from pathlib import Path
 
 from typing_extensions import Self
 
-from ur_energy_model.telemetry.bag.layout import Event
-from ur_energy_model.telemetry.bag.reader import iterate_bag, read_bag, read_events
-from ur_energy_model.telemetry.bag.writer import BagWriter
+from ur_energy_model.telemetry.bag.reader import iterate_bag
+from ur_energy_model.telemetry.event import Event
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
-
-__all__ = ["BagSource", "BagWriter", "Event", "iterate_bag", "read_bag", "read_events"]
+from ur_energy_model.telemetry.source import LinkStatus
 
 DEFAULT_RATE = 500.0
-"""Of a bag that does not tell its own [Hz]."""
+"""Sample rate of a bag without one of its own [Hz]."""
 
 
 class BagSource:
@@ -25,8 +23,8 @@ class BagSource:
     Args:
         path: of the bag.
         fields: names wanted, None for all.
-        real_time: hand samples out at the pace they were recorded at (gaps at most a second);
-            otherwise as fast as they are asked for.
+        real_time: return samples at the rate they were recorded at (pauses last a second at
+            most); otherwise at once.
         batch_seconds: time span of a batch.
 
     Raises:
@@ -49,7 +47,7 @@ class BagSource:
 
     @property
     def info(self) -> RecordingInfo:
-        """What made the bag; known after the source was entered."""
+        """Robot and recording; known once the source is entered."""
         return self._info
 
     @property
@@ -66,11 +64,20 @@ class BagSource:
         self._due = time.monotonic()
         return self
 
+    @property
+    def status(self) -> LinkStatus:
+        """A bag is always connected."""
+        return LinkStatus()
+
+    def take_events(self) -> list[Event]:
+        """No events; `read_events` returns those recorded in the bag."""
+        return []
+
     def read(self, timeout: float) -> Telemetry | None:
-        """Next batch; None where it is not due within the timeout.
+        """Next batch; None if it is not due within the timeout.
 
         Raises:
-            EOFError: the bag is at its end.
+            EOFError: the bag has ended or is closed.
             RecordingError: the bag is damaged.
         """
         if self._next is None:

@@ -1,4 +1,4 @@
-"""Between the reading and the writing thread: bounded, in order, and never silently full."""
+"""SampleQueue: the bounded queue between a recorder's reading and writing threads."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from ur_energy_model.telemetry.bag.layout import Event
+from ur_energy_model.telemetry.event import Event
 from ur_energy_model.telemetry.samples import Gap, Telemetry
 
 MEMORY_BYTES = 64 << 20
@@ -21,42 +21,47 @@ OVERFLOW = "recorder overflow"
 
 
 @dataclass
-class Order:
-    """Something the writing thread shall do, in its place among the samples."""
+class Command:
+    """An action for the writing thread, in order with the samples.
 
-    do: Callable[[], object]
-    done: Future[object] = field(default_factory=Future)
+    Attributes:
+        action: what to run.
+        result: receives its return value or exception.
+    """
 
-    def obey(self) -> None:
-        """Do it, and hand result or error to whoever waits for `done`."""
+    action: Callable[[], object]
+    result: Future[object] = field(default_factory=Future)
+
+    def execute(self) -> None:
+        """Run the action."""
         try:
-            self.done.set_result(self.do())
+            self.result.set_result(self.action())
         except BaseException as error:
-            self.done.set_exception(error)
+            self.result.set_exception(error)
 
 
 @dataclass(frozen=True)
 class _Spilled:
-    """Samples that wait in the spill file: all but their values is kept here."""
+    """Samples whose values wait in the spill file."""
 
     place: int
     bare: Telemetry
     layout: tuple[tuple[str, tuple[int, ...]], ...]
 
 
-Item = Telemetry | Event | Order
+Item = Telemetry | Event | Command
 
 
 class SampleQueue:
-    """Samples, events and orders, first in, first out.
+    """Samples, events and commands, first in, first out.
 
-    Samples beyond `memory_bytes` wait in a temporary file; beyond `spill_bytes` more they are given
-    up, counted in `overflow`, and the next samples carry a gap that says so.
+    Samples beyond `memory_bytes` wait in a temporary file; beyond `spill_bytes` more they are
+    dropped, counted in `overflow`, and the next samples carry a gap for them.
 
     Attributes:
-        samples: waiting.
-        spilled: of all samples so far, those that took the way through the file.
-        overflow: samples given up so far.
+        samples: number of samples that wait.
+        spilled: number of samples so far that went through the file.
+        overflow: number of samples dropped so far.
     """
 
     def __init__(self, memory_bytes: int = MEMORY_BYTES, spill_bytes: int = SPILL_BYTES) -> None:
@@ -79,26 +84,26 @@ class SampleQueue:
                 self._items.append(item)
             self._changed.notify()
 
-    def get(self, timeout: float, *, orders_only: bool = False) -> Item | None:
-        """Next item, None where none comes in time.
+    def get(self, timeout: float, *, commands_only: bool = False) -> Item | None:
+        """Remove and return the next item, None if none comes in time.
 
         Args:
             timeout: longest time to wait [s].
-            orders_only: leave samples and events where they are; an order at the head is taken.
+            commands_only: return the next item only if it is a command.
         """
         with self._changed:
-            if not self._ready(orders_only):
+            if not self._ready(commands_only):
                 self._changed.wait(timeout)
-            if not self._ready(orders_only):
+            if not self._ready(commands_only):
                 return None
             return self._take()
 
-    def give_up_before_order(self) -> None:
-        """Give up the samples in front of the first order, which cannot be written."""
+    def drop_before_command(self) -> None:
+        """Drop the samples in front of the first command, which cannot be written."""
         with self._changed:
-            if not any(isinstance(item, Order) for item in self._items):
+            if not any(isinstance(item, Command) for item in self._items):
                 return
-            while not isinstance(self._items[0], Order):
+            while not isinstance(self._items[0], Command):
                 item = self._take()
                 if isinstance(item, Telemetry):
                     self.overflow += len(item)
@@ -109,8 +114,8 @@ class SampleQueue:
             self._file.close()
             self._file = None
 
-    def _ready(self, orders_only: bool) -> bool:
-        return bool(self._items) and (not orders_only or isinstance(self._items[0], Order))
+    def _ready(self, commands_only: bool) -> bool:
+        return bool(self._items) and (not commands_only or isinstance(self._items[0], Command))
 
     def _put_samples(self, batch: Telemetry) -> None:
         if len(batch) == 0:
@@ -124,12 +129,12 @@ class SampleQueue:
             self._items.append(batch)
             self._bytes += size
         elif not self._spill(batch):
-            self._lose(batch)
+            self._drop(batch)
             return
         self._gap = None
         self.samples += len(batch)
 
-    def _lose(self, batch: Telemetry) -> None:
+    def _drop(self, batch: Telemetry) -> None:
         self.overflow += len(batch)
         before = self._gap
         start = float(batch.time[0]) if before is None else before.start
@@ -137,7 +142,7 @@ class SampleQueue:
         self._gap = Gap(0, start, float(batch.time[-1]), missing, OVERFLOW)
 
     def _spill(self, batch: Telemetry) -> bool:
-        """Put the values of samples into the file; False where that is not possible."""
+        """Write the values of samples to the file; False if that is not possible."""
         values = np.hstack([each.reshape(len(batch), -1) for each in batch.columns.values()])
         if self._file_end + values.nbytes > self._spill_bytes:
             return False

@@ -6,17 +6,22 @@ import select
 import socket
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
-from numpy.typing import NDArray
 from typing_extensions import Self
 
 from ur_energy_model.errors import ControllerError, ProtocolError
 from ur_energy_model.telemetry.fields import FIELDS, WIDTH, ValueKind
 from ur_energy_model.telemetry.rtde import protocol
-from ur_energy_model.telemetry.rtde.protocol import FrameReader, PacketType, Recipe, TextMessage
+from ur_energy_model.telemetry.rtde.frames import FrameReader, PacketType
+from ur_energy_model.telemetry.rtde.messages import TextMessage
+from ur_energy_model.telemetry.rtde.recipe import Recipe, Records
+from ur_energy_model.telemetry.rtde.subscription import (
+    Subscription,
+    controller_rate,
+    effective_rate,
+)
 
 PORT = 30004
 CONNECT_TIMEOUT = 3.0
@@ -25,37 +30,6 @@ RECEIVE_SIZE = 1 << 18
 MAX_MESSAGES = 100
 MAX_EARLY = 1 << 20
 _CHECK_PORT = "check that the address is a UR controller's RTDE port"
-
-
-@dataclass(frozen=True)
-class Subscription:
-    """What a controller agreed to send.
-
-    Attributes:
-        recipe: of its data packages.
-        missing: fields it does not have.
-        rate: it sends at [Hz].
-        version: of its software.
-        protocol_version: 2, or 1 for old controllers.
-    """
-
-    recipe: Recipe
-    missing: tuple[str, ...]
-    rate: float
-    version: tuple[int, int, int, int]
-    protocol_version: int
-
-
-def controller_rate(version: Sequence[int]) -> float:
-    """Rate of a controller's real-time loop [Hz], by its software version."""
-    return 500.0 if version[0] >= 5 else 125.0
-
-
-def effective_rate(base: float, wanted: float | None) -> float:
-    """Rate a controller sends at when asked for another: it leaves out whole cycles."""
-    if wanted is None:
-        return base
-    return base / max(1, int(base / wanted + 1e-9))
 
 
 class RtdeConnection:
@@ -153,7 +127,7 @@ class RtdeConnection:
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, low_water)
         self._socket.setblocking(False)
 
-    def receive(self, timeout: float) -> NDArray[np.void] | None:
+    def receive(self, timeout: float) -> Records | None:
         """All packets that have arrived, at least one; waits for a batch of them.
 
         Args:
@@ -191,13 +165,13 @@ class RtdeConnection:
             raise self._lost("closed by the controller")
         return self._buffer[:count]
 
-    def _take_records(self) -> NDArray[np.void] | None:
+    def _take_records(self) -> Records | None:
         recipe = self._recipe
         if recipe is None:
             raise RuntimeError("subscribe and start before receiving")
-        found: list[NDArray[np.void]] = []
+        found: list[Records] = []
         while len(self._reader):
-            records = self._reader.take_data(recipe)
+            records = recipe.take_records(self._reader)
             if records is not None:
                 found.append(records)
                 continue

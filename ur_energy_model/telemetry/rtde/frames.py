@@ -5,15 +5,9 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import TYPE_CHECKING, NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import NamedTuple
 
 from ur_energy_model.errors import ProtocolError
-
-if TYPE_CHECKING:
-    from ur_energy_model.telemetry.rtde.recipe import Recipe
 
 HEADER = struct.Struct(">HB")
 MAX_FRAME = 0xFFFF
@@ -55,60 +49,51 @@ def frame(kind: int, payload: bytes = b"") -> bytes:
 class FrameReader:
     """Cuts a byte stream into packets.
 
-    Every packet is bounded by its 16-bit size, so the buffer never holds more than one of them
-    beyond what was fed and not yet taken.
+    The 16-bit size bounds every packet, and so the part of a packet that must be kept.
 
     Attributes:
         peer: address for error messages.
+        buffer: bytes that were fed and not yet taken.
     """
 
     peer: str = "peer"
-    _buffer: bytearray = field(default_factory=bytearray)
+    buffer: bytearray = field(default_factory=bytearray)
 
     def feed(self, data: bytes | bytearray | memoryview) -> None:
         """Append received bytes."""
-        self._buffer += data
+        self.buffer += data
 
     def __len__(self) -> int:
-        """Bytes that were fed and not taken."""
-        return len(self._buffer)
+        """Number of bytes that were fed and not yet taken."""
+        return len(self.buffer)
 
     def take_frame(self) -> Frame | None:
-        """The next packet, None where it is not complete.
+        """The next packet, None if it is incomplete.
 
         Raises:
-            ProtocolError: the size is smaller than the header: the stream cannot be followed.
+            ProtocolError: the size is smaller than the header: later packets cannot be found.
         """
-        if len(self._buffer) < HEADER.size:
+        if len(self.buffer) < HEADER.size:
             return None
-        size, kind = HEADER.unpack_from(self._buffer)
+        size, kind = HEADER.unpack_from(self.buffer)
         if size < HEADER.size:
             raise ProtocolError(
                 self.peer,
                 f"sent a packet of size {size}, smaller than its header",
                 "check that the address is a UR controller's RTDE port",
             )
-        if len(self._buffer) < size:
+        if len(self.buffer) < size:
             return None
-        payload = bytes(self._buffer[HEADER.size : size])
-        del self._buffer[:size]
+        payload = bytes(self.buffer[HEADER.size : size])
+        del self.buffer[:size]
         return Frame(kind, payload)
 
-    def take_data(self, recipe: Recipe) -> NDArray[np.void] | None:
-        """All data packages of a recipe that come next, None where the next packet is another.
-
-        Returns:
-            Structured array [n], n >= 1, of `recipe.dtype`.
-        """
-        count = recipe.leading(self._buffer)
-        if count == 0:
-            return None
-        size = count * recipe.frame_size
-        with memoryview(self._buffer) as view:
-            records = recipe.unpack_many(bytes(view[:size]))
-        del self._buffer[:size]
-        return records
+    def take(self, size: int) -> bytes:
+        """The next `size` bytes, which must be whole packets."""
+        data = bytes(self.buffer[:size])
+        del self.buffer[:size]
+        return data
 
     def put_back(self, data: bytes) -> None:
-        """Put whole packets in front of what is still to be taken."""
-        self._buffer[:0] = data
+        """Insert whole packets in front of the buffer."""
+        self.buffer[:0] = data

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ur_energy_model.telemetry.fields import WIDTH, ValueKind
-from ur_energy_model.telemetry.rtde.frames import HEADER, MAX_FRAME, PacketType
+from ur_energy_model.telemetry.fields import FIELDS, WIDTH, ValueKind
+from ur_energy_model.telemetry.rtde.frames import HEADER, MAX_FRAME, FrameReader, PacketType
 from ur_energy_model.typing import Array
 
 NUMBER: dict[ValueKind, str] = {
@@ -19,7 +19,9 @@ NUMBER: dict[ValueKind, str] = {
     "DOUBLE": ">f8", "VECTOR3D": ">f8", "VECTOR6D": ">f8",
     "VECTOR6INT32": ">i4", "VECTOR6UINT32": ">u4",
 }  # fmt: skip
-"""Number in numpy's words of each RTDE type; vectors repeat it."""
+"""numpy type of a number of each RTDE type; vectors repeat it."""
+Records: TypeAlias = NDArray[np.void]
+"""Structured array [n] of the values of data packages."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,7 @@ class Recipe:
         """A whole data package.
 
         Args:
-            values: number or array for each name; further entries are ignored.
+            values: number or array for each name; other entries are ignored.
 
         Raises:
             KeyError: a name has no value.
@@ -83,22 +85,22 @@ class Recipe:
             record[key] = values[name]
         return self.prefix + record.tobytes()
 
-    def unpack_many(self, packages: bytes | bytearray | memoryview) -> NDArray[np.void]:
-        """Records of whole data packages that follow one another; headers are not checked.
+    def unpack_many(self, packages: bytes | bytearray | memoryview) -> Records:
+        """Records of consecutive whole data packages; their headers are not checked.
 
         Returns:
             Structured array [n] of `dtype`, a view of `packages`.
         """
-        return cast("NDArray[np.void]", np.frombuffer(packages, self._framed)["values"])
+        return cast("Records", np.frombuffer(packages, self._framed)["values"])
 
     @cached_property
     def _framed(self) -> np.dtype[Any]:
-        """A record behind its prefix."""
+        """A record with its prefix in front."""
         return np.dtype([("prefix", f"V{len(self.prefix)}"), ("values", self.dtype)])
 
     @cached_property
     def _blocks(self) -> tuple[np.dtype[Any], tuple[tuple[str, int, int, int], ...]]:
-        """Neighbours of one number type as one field, and (name, block, start, width) of each."""
+        """Adjacent fields of one number type as one, and (name, block, start, width) of each."""
         formats: list[tuple[str, int]] = []
         places = []
         for name, kind in zip(self.names, self.kinds, strict=True):
@@ -111,7 +113,7 @@ class Recipe:
         blocks = [(str(i), number, (width,)) for i, (number, width) in enumerate(formats)]
         return np.dtype(blocks), tuple(places)
 
-    def columns(self, records: NDArray[np.void]) -> dict[str, Array]:
+    def columns(self, records: Records) -> dict[str, Array]:
         """Values of records [n] by name: contiguous float64 [n], or [n, width] for vectors."""
         dtype, places = self._blocks
         view = records.view(dtype)
@@ -123,14 +125,23 @@ class Recipe:
             columns[name] = part if len(view) == 1 else np.ascontiguousarray(part)
         return columns
 
-    def join(self, parts: Sequence[NDArray[np.void]]) -> NDArray[np.void]:
-        """Records [n] of several batches as one; numpy's own way would change their byte order."""
+    def join(self, parts: Sequence[Records]) -> Records:
+        """Records [n] of several batches as one; np.concatenate would change their byte order."""
         if len(parts) == 1:
             return parts[0]
         return np.frombuffer(b"".join(part.tobytes() for part in parts), self.dtype)
 
+    def take_records(self, reader: FrameReader) -> Records | None:
+        """Take the data packages of this recipe that come next from a reader.
+
+        Returns:
+            Records [n >= 1], None if the next packet is another one or incomplete.
+        """
+        count = self.leading(reader.buffer)
+        return self.unpack_many(reader.take(count * self.frame_size)) if count else None
+
     def leading(self, buffer: bytes | bytearray | memoryview) -> int:
-        """How many whole packages of this recipe the buffer begins with."""
+        """Number of whole packages of this recipe at the beginning of a buffer."""
         size, start = self.frame_size, len(self.prefix)
         count = len(buffer) // size
         if count <= 1:
@@ -138,3 +149,17 @@ class Recipe:
         heads = np.frombuffer(buffer, np.uint8, count * size).reshape(count, size)[:, :start]
         same = (heads == np.frombuffer(self.prefix, np.uint8)).all(axis=1)
         return count if same.all() else int(np.argmin(same))
+
+
+def in_type_order(names: Iterable[str]) -> tuple[str, ...]:
+    """Fields of the table with those of one number type side by side, floating point first.
+
+    Neighbours of one type are decoded together, see `Recipe.columns`.
+    """
+    place = {name: i for i, name in enumerate(FIELDS)}
+
+    def order(name: str) -> tuple[bool, str, int]:
+        number = NUMBER[FIELDS[name].kind]
+        return number != ">f8", number, place[name]
+
+    return tuple(sorted(names, key=order))

@@ -1,79 +1,53 @@
-"""Live telemetry from a controller, through every loss of the connection."""
+"""RtdeSource: live telemetry from a controller, reconnected after every loss."""
 
 from __future__ import annotations
 
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-import numpy as np
-from numpy.typing import NDArray
 from typing_extensions import Self
 
 from ur_energy_model.errors import ControllerError, InputError, WrongRobotError
-from ur_energy_model.telemetry.bag.layout import Event
 from ur_energy_model.telemetry.clock import HostClock
+from ur_energy_model.telemetry.event import ERROR, INFORMATION, WARNING, Event
 from ur_energy_model.telemetry.fields import ENERGY_FIELDS, FIELDS
-from ur_energy_model.telemetry.rtde import connection as client
-from ur_energy_model.telemetry.rtde import controller_identity as dashboard
-from ur_energy_model.telemetry.rtde.connection import RtdeConnection, Subscription
-from ur_energy_model.telemetry.rtde.controller_identity import (
-    ControllerIdentity,
-    identify_controller,
-)
+from ur_energy_model.telemetry.rtde.connection import RtdeConnection
+from ur_energy_model.telemetry.rtde.first_packets import observed_rate, with_payload
+from ur_energy_model.telemetry.rtde.negotiation import LinkOptions, Negotiation
 from ur_energy_model.telemetry.rtde.packet_stream import PacketStream
-from ur_energy_model.telemetry.rtde.protocol import SIMULATED_SERIAL_PREFIX, Recipe
+from ur_energy_model.telemetry.rtde.recipe import Records
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
-from ur_energy_model.typing import Array
+from ur_energy_model.telemetry.source import LinkStatus
 
 BATCH_SECONDS = 0.05
-SILENCE = 4.0
 FIRST_BACKOFF = 0.1
 LONGEST_BACKOFF = 5.0
 MAX_EVENTS = 200
 RATE_SAMPLES = 10
 RATE_SECONDS = 0.2
-_LEVELS = {0: 40, 1: 40, 2: 30}
-INFORMATION, WARNING, ERROR = 20, 30, 40
-
-
-@dataclass
-class LinkStatus:
-    """What became of the connection so far.
-
-    Attributes:
-        connected: packets are flowing.
-        reconnects: connections after the first one.
-        duplicates: packets left out because the controller sent the same tick again.
-        last_error: why the connection was lost or could not be made, the last time.
-    """
-
-    connected: bool = False
-    reconnects: int = 0
-    duplicates: int = 0
-    last_error: str | None = None
+_LEVELS = {0: ERROR, 1: ERROR, 2: WARNING}
 
 
 class RtdeSource:
-    """A controller as a TelemetrySource: lossless while connected, honest about gaps.
+    """A controller as a TelemetrySource: every packet while connected, every loss a gap.
 
-    After a loss it reconnects by itself, with back-off, and asks for the same fields at the same
-    rate; a gap at index 0 of the next batch says what is missing and why.
+    After a loss it reconnects by itself, with increasing pauses, and asks for the same fields at
+    the same rate; a gap at index 0 of the next batch tells what is missing and why.
 
     Args:
         host: address of the controller.
-        robot: description name the recording is for; a controller whose dashboard names another
-            model is refused.
-        port, dashboard_port: of the controller's servers.
-        fields: names wanted; those the controller lacks are left out (`missing_fields`).
-        rate: wanted [Hz]; None for every cycle of the controller.
+        robot: description name of the expected model; a controller whose dashboard server names
+            another model is refused.
+        fields: RTDE names to ask for; those the controller lacks are left out (`missing_fields`).
+        rate: to ask for [Hz]; None for every cycle of the controller.
         batch_seconds: time span of the packets that `read` waits for; 0 returns each at once.
-        silence: without a packet for this long [s] the connection counts as lost.
-        patience: go on trying for this long [s] when entering.
+        patience: how long entering keeps trying to connect [s].
+        link: ports and timeouts; None for a real controller's.
 
     Raises:
-        InputError: a field that is not in the table, or a rate that is not positive.
+        InputError: a field that is not in the table, or a rate out of range.
         ControllerError: on entering: no connection, or refused.
         WrongRobotError: on entering: the controller belongs to another robot model.
     """
@@ -83,49 +57,57 @@ class RtdeSource:
         host: str,
         *,
         robot: str | None = None,
-        port: int = client.PORT,
-        dashboard_port: int = dashboard.PORT,
         fields: Sequence[str] = ENERGY_FIELDS,
         rate: float | None = None,
         batch_seconds: float = BATCH_SECONDS,
-        silence: float = SILENCE,
         patience: float = 0.0,
+        link: LinkOptions | None = None,
     ) -> None:
         for name in fields:
             if name not in FIELDS:
                 raise InputError(host, "is not an RTDE field", "check the spelling", field=name)
         if rate is not None and not 0.0 < rate <= 1000.0:
             raise InputError(host, f"cannot send at {rate} Hz", "ask for 1 to 500", field="rate")
-        self.status = LinkStatus()
-        self.missing_fields: tuple[str, ...] = ()
-        self._host, self._port, self._dashboard_port = host, port, dashboard_port
-        self._robot, self._rate = robot, rate
-        self._batch_seconds = batch_seconds
-        # Equal types side by side are decoded at once.
-        self._fields = tuple(sorted({"timestamp", *fields}, key=_by_type))
-        self._silence, self._patience = silence, patience
+        link = LinkOptions() if link is None else link
+        self._host, self._silence = host, link.silence
+        self._batch_seconds, self._patience = batch_seconds, patience
+        self._negotiation = Negotiation(host, robot, fields, rate, link)
         self._clock, self._stream = HostClock(), PacketStream(host)
         self._connection: RtdeConnection | None = None
-        self._subscription: Subscription | None = None
-        self._recipe = Recipe((), ())
-        self._identity = ControllerIdentity()
-        self._info = RecordingInfo(source=host, robot=robot)
+        self._info = self._negotiation.info()
         self._events: list[Event] = []
         self._closed = threading.Event()
+        self._reconnects = 0
+        self._last_error: str | None = None
         self._backoff = FIRST_BACKOFF
         self._next_attempt = 0.0
         self._last_data = 0.0
-        self._first: tuple[NDArray[np.void], int] | None = None
+        self._first: tuple[Records, int] | None = None
 
     @property
     def info(self) -> RecordingInfo:
-        """What is known of the robot."""
+        """Robot and recording; complete once the source is entered."""
         return self._info
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """Names that the controller agreed to send."""
-        return self._recipe.names
+        """Names of the fields that the controller agreed to send."""
+        return self._negotiation.recipe.names
+
+    @property
+    def status(self) -> LinkStatus:
+        """State of the connection."""
+        return LinkStatus(
+            connected=self._connection is not None,
+            reconnects=self._reconnects,
+            duplicates=self._stream.duplicates,
+            last_error=self._last_error,
+        )
+
+    @property
+    def missing_fields(self) -> tuple[str, ...]:
+        """Fields asked for that the controller does not have."""
+        return self._negotiation.missing_fields
 
     @property
     def drift(self) -> float:
@@ -139,26 +121,13 @@ class RtdeSource:
             self._backoff = min(2 * self._backoff, LONGEST_BACKOFF)
         return self
 
-    def _try_to_enter(self, deadline: float) -> bool:
-        """Connect; an error only where there is no time for another try."""
-        try:
-            self._connect()
-            self._look_at_first_packets()
-        except WrongRobotError:
-            self.close()
-            raise
-        except ControllerError:
-            self._disconnect()
-            if time.monotonic() + self._backoff > deadline or self._closed.is_set():
-                self.close()
-                raise
-            return False
-        return True
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def read(self, timeout: float) -> Telemetry | None:
-        """Next batch; None where none came in time or the connection is lost.
+        """Next batch; None if none came in time or the connection is lost.
 
-        While the connection is being made again, this may take some seconds longer.
+        Reconnecting may take some seconds longer than the timeout.
 
         Raises:
             EOFError: the source was closed.
@@ -174,12 +143,12 @@ class RtdeSource:
         if connection is None:
             return None
         try:
-            records_now = connection.receive(timeout)
+            received = connection.receive(timeout)
             if connection.messages:
                 self._keep_messages(connection)
-            if records_now is not None:
+            if received is not None:
                 self._last_data = time.monotonic()
-                return self._telemetry(records_now, self._clock.now())
+                return self._telemetry(received, self._clock.now())
             if time.monotonic() - self._last_data > self._quiet_time():
                 raise ControllerError(
                     self._host, f"sent nothing for {self._quiet_time():.0f} s", "check the network"
@@ -189,7 +158,7 @@ class RtdeSource:
         return None
 
     def take_events(self) -> list[Event]:
-        """Messages of the controller, and what became of the connection, since the last call."""
+        """The controller's messages and changes of the connection since the last call."""
         events, self._events = self._events, []
         return events
 
@@ -198,73 +167,44 @@ class RtdeSource:
         self._closed.set()
         self._disconnect()
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def _try_to_enter(self, deadline: float) -> bool:
+        """Connect; raises only if there is no time for another attempt."""
+        try:
+            self._connect()
+            self._info = self._negotiation.info()
+            self._read_first_packets()
+        except WrongRobotError:
+            self.close()
+            raise
+        except ControllerError:
+            self._disconnect()
+            if time.monotonic() + self._backoff > deadline or self._closed.is_set():
+                self.close()
+                raise
+            return False
+        return True
 
     def _connect(self) -> None:
-        """Connect, check who it is, negotiate, start.
+        """Connect and start the data.
 
         Raises:
-            ControllerError: that did not work.
+            ControllerError: that failed.
             WrongRobotError: it is another robot.
         """
-        connection = RtdeConnection(self._host, self._port)
-        try:
-            identity = identify_controller(self._host, self._dashboard_port)
-            identity.check(self._host, self._robot, self._identity.serial)
-            first = self._subscription
-            if first is None:
-                now = connection.subscribe(self._fields, self._rate)
-                self._accept(now, identity)
-            else:
-                now = connection.subscribe(first.recipe.names, self._rate)
-                self._check_same(first, now)
-                self._recipe = now.recipe
-            batch = max(1, round(self._batch_seconds * now.rate))
-            connection.start(batch)
-        except BaseException:
-            connection.close()
-            raise
-        self._connection = connection
+        negotiation = self._negotiation
+        self._connection = negotiation.connect(self._batch_seconds)
         self._last_data = time.monotonic()
-        self.status.connected = True
+        change, negotiation.software_change = negotiation.software_change, None
+        if change is not None:
+            self._report("connection", change, WARNING)
 
-    def _accept(self, subscription: Subscription, identity: ControllerIdentity) -> None:
-        """Remember what the first connection agreed on."""
-        self._subscription, self._identity = subscription, identity
-        self._recipe = subscription.recipe
-        self.missing_fields = subscription.missing
-        serial = identity.serial
-        self._info = replace(
-            self._info,
-            serial=serial,
-            controller_version=".".join(map(str, subscription.version)),
-            rate=subscription.rate,
-            simulated=serial is not None and serial.startswith(SIMULATED_SERIAL_PREFIX),
-        )
-
-    def _check_same(self, first: Subscription, now: Subscription) -> None:
-        if now.missing:
-            raise ControllerError(
-                self._host, f"no longer offers {', '.join(now.missing)}", "start a new recording"
-            )
-        if now.rate != first.rate:
-            raise ControllerError(
-                self._host,
-                f"now sends at {now.rate} Hz instead of {first.rate}",
-                "start a new recording",
-            )
-        if now.version != first.version:
-            versions = (".".join(map(str, each.version)) for each in (first, now))
-            self._tell("connection", "software changed from {} to {}".format(*versions), WARNING)
-
-    def _look_at_first_packets(self) -> None:
-        """Read some packets to know rate and payload; they are the first that `read` returns.
+    def _read_first_packets(self) -> None:
+        """Read packets to learn rate and payload; they are the first that `read` returns.
 
         Raises:
-            ControllerError: nothing comes.
+            ControllerError: no packet comes.
         """
-        found: list[NDArray[np.void]] = []
+        found: list[Records] = []
         deadline = time.monotonic() + self._quiet_time()
         wanted = min(max(round(RATE_SECONDS * (self._info.rate or 1.0)), 2), RATE_SAMPLES)
         while sum(map(len, found)) < wanted:
@@ -279,30 +219,20 @@ class RtdeSource:
             if records is not None:
                 found.append(records)
         arrival = self._clock.now()
-        records = self._recipe.join(found)
-        self._stream.check_times(records["timestamp"])
+        records = self._negotiation.recipe.join(found)
+        times = records["timestamp"].astype(float)
+        self._stream.check_times(times)
         self._last_data = time.monotonic()
         self._first = records, arrival
-        self._adopt_rate(np.diff(records["timestamp"].astype(float)))
-        if "payload" in (records.dtype.names or ()):
-            self._info = replace(self._info, payload_mass=float(records["payload"][0]))
-        if "payload_cog" in (records.dtype.names or ()):
-            x, y, z = records["payload_cog"][0].tolist()
-            self._info = replace(self._info, payload_center_of_mass=(x, y, z))
-
-    def _adopt_rate(self, steps: Array) -> None:
-        """Believe the clock where it is not what was negotiated."""
-        rate = self._info.rate
-        steps = steps[steps > 0]
-        if rate is None or steps.size == 0:
-            return
-        step = float(np.median(steps))
-        if abs(step * rate - 1.0) > 0.2 and np.ptp(steps) < 0.2 * step:
-            self._info = replace(self._info, rate=round(1.0 / step, 3))
-            self._tell("connection", f"sends at {1.0 / step:.1f} Hz instead of {rate}", WARNING)
+        rate = observed_rate(times, self._info.rate)
+        if rate is not None:
+            text = f"sends at {rate:.1f} Hz instead of {self._info.rate}"
+            self._report("connection", text, WARNING)
+            self._info = replace(self._info, rate=round(rate, 3))
+        self._info = with_payload(self._info, records)
 
     def _reconnect(self, timeout: float) -> bool:
-        """Try again when it is time to; waits at most until then."""
+        """Try again if the pause is over; waits for its end, but not longer than the timeout."""
         wait = self._next_attempt - time.monotonic()
         if wait > 0 and self._closed.wait(min(wait, max(timeout, 0.0))):
             return False
@@ -311,55 +241,46 @@ class RtdeSource:
         try:
             self._connect()
         except (ControllerError, WrongRobotError) as error:
-            if error.problem != self.status.last_error:
-                self._tell("connection", error.problem, ERROR)
-            self.status.last_error = error.problem
+            if error.problem != self._last_error:
+                self._report("connection", error.problem, ERROR)
+            self._last_error = error.problem
             self._next_attempt = time.monotonic() + self._backoff
             self._backoff = min(2 * self._backoff, LONGEST_BACKOFF)
             return False
-        self.status.reconnects += 1
-        self._tell("connection", "connected again")
+        self._reconnects += 1
+        self._report("connection", "connected again")
         return True
 
     def _lose(self, problem: str) -> None:
-        """The connection is gone: remember why, try again soon."""
-        self._stream.loss = self.status.last_error = problem
-        self._tell("connection", problem, WARNING)
+        """Record why the connection was lost, and schedule the next attempt."""
+        self._stream.loss = self._last_error = problem
+        self._report("connection", problem, WARNING)
         self._disconnect()
         self._next_attempt = time.monotonic() + self._backoff
 
     def _disconnect(self) -> None:
         connection, self._connection = self._connection, None
-        self.status.connected = False
         if connection is not None:
             connection.close()
 
     def _quiet_time(self) -> float:
         return max(self._silence, 5.0 / (self._info.rate or 1.0))
 
-    def _telemetry(self, records: NDArray[np.void], arrival: int) -> Telemetry | None:
-        batch = self._stream.telemetry(self._recipe, records, arrival, self._info)
-        self.status.duplicates = self._stream.duplicates
+    def _telemetry(self, records: Records, arrival: int) -> Telemetry | None:
+        batch = self._stream.telemetry(self._negotiation.recipe, records, arrival, self._info)
         if batch is not None:
             self._backoff = FIRST_BACKOFF
             for gap in batch.gaps:
-                self._tell("gap", f"{gap.missing} samples missing ({gap.cause})", WARNING)
+                self._report("gap", f"{gap.missing} samples missing ({gap.cause})", WARNING)
         return batch
 
     def _keep_messages(self, connection: RtdeConnection) -> None:
         for message in connection.messages:
             text = f"{message.source}: {message.text}" if message.source else message.text
-            self._tell("message", text, _LEVELS.get(message.level, INFORMATION))
+            self._report("message", text, _LEVELS.get(message.level, INFORMATION))
         connection.messages.clear()
 
-    def _tell(self, kind: str, text: str, level: int = INFORMATION) -> None:
-        """Keep an event; a flood of them must not fill the memory."""
+    def _report(self, kind: str, text: str, level: int = INFORMATION) -> None:
+        """Keep an event, unless too many are waiting already."""
         if len(self._events) < MAX_EVENTS:
             self._events.append(Event(self._clock.now(), kind, text, level))
-
-
-def _by_type(name: str) -> tuple[bool, str, int]:
-    """Sort key that puts fields of one number type side by side, floating point first."""
-    kind = FIELDS[name].kind
-    whole = not (kind == "DOUBLE" or kind in ("VECTOR3D", "VECTOR6D"))
-    return whole, kind.removeprefix("VECTOR6") if whole else "", list(FIELDS).index(name)

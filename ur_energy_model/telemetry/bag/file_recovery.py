@@ -17,14 +17,14 @@ from ur_energy_model.telemetry.bag.layout import TELEMETRY_TOPIC, TelemetryLayou
 from ur_energy_model.telemetry.bag.mcap_format import MAGIC, MESSAGE_HEAD, PREFIX, Op, Summary
 from ur_energy_model.telemetry.bag.mcap_reader import MAX_RECORD, McapReader, unpack_chunk
 from ur_energy_model.telemetry.bag.mcap_writer import McapWriter
-from ur_energy_model.telemetry.bag.metadata import (
+from ur_energy_model.telemetry.bag.message_encoder import channel_of
+from ur_energy_model.telemetry.bag.provenance import (
     GAP_RECORD_NAME,
     RECORD_NAME,
     custom_of_gap,
     gap_of_custom,
     info_of_custom,
 )
-from ur_energy_model.telemetry.bag.writer import CHANNELS
 from ur_energy_model.telemetry.samples import Gap, find_gaps
 from ur_energy_model.typing import Array
 
@@ -155,7 +155,7 @@ class _Rewriter:
     def _copy_chunk(self, reader: McapReader, content: bytes) -> None:
         body = unpack_chunk(content, self.path)
         try:
-            places = reader.places_in_chunk(body)
+            places = reader.message_positions(body)
             index = {}
             for channel, (starts, lengths) in places.items():
                 self._know_channel(reader, channel)
@@ -178,8 +178,8 @@ class _Rewriter:
         channel = reader.channels.get(number)
         schema = None if channel is None else reader.schemas.get(channel.schema_id)
         if channel is None or schema is None:
-            reader.channels[number], reader.schemas[number] = CHANNELS[number]
-            channel, schema = CHANNELS[number]
+            channel, schema = channel_of(number)
+            reader.channels[number], reader.schemas[number] = channel, schema
         self.writer.add_channel(channel, schema)
 
     def _keep_times(self, body: bytes, starts: list[int], lengths: list[int]) -> None:

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import numpy as np
 
-from ur_energy_model.telemetry.csv.file import CsvFile, nominal_period
+from ur_energy_model.telemetry.csv.csv_file import CsvFile, nominal_period
 from ur_energy_model.telemetry.csv.header import TIME
-from ur_energy_model.telemetry.csv.opening import CsvOptions
+from ur_energy_model.telemetry.csv.options import CsvOptions
 from ur_energy_model.telemetry.fields import ENERGY_FIELDS
 from ur_energy_model.telemetry.samples import (
     Gap,
@@ -24,8 +24,6 @@ from ur_energy_model.telemetry.samples import (
     find_gaps,
 )
 from ur_energy_model.typing import Array
-
-__all__ = ["NEXT_FILE", "CsvImport", "CsvOptions", "nominal_rate", "read_csv"]
 
 NEXT_FILE = "next file"
 
@@ -54,7 +52,7 @@ def read_csv(
         RecordingError: a file that cannot be read or used, with place and remedy.
     """
     told = CsvOptions(joints=joints) if options is None else options
-    return concatenate(list(CsvImport(paths, robot, told, note)))
+    return concatenate(list(CsvReader(paths, robot, told, note)))
 
 
 def nominal_rate(time: Array) -> float | None:
@@ -82,7 +80,7 @@ class _Clock:
         return tuple(replace(gap, index=gap.index - len(before)) for gap in found)
 
 
-class CsvImport:
+class CsvReader:
     """CSV recordings of one robot, one after the other, in batches.
 
     Args:

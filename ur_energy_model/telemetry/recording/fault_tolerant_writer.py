@@ -1,4 +1,4 @@
-"""The writing side of a recorder: keeps a bag going whatever the disk does."""
+"""FaultTolerantWriter: writes a bag over failures of the disk."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from pathlib import Path
 import numpy as np
 
 from ur_energy_model.errors import RecordingError
-from ur_energy_model.telemetry.bag.layout import Event
-from ur_energy_model.telemetry.bag.naming import Retention
+from ur_energy_model.telemetry.bag.file_split import FileSplit
+from ur_energy_model.telemetry.bag.retention import Retention
 from ur_energy_model.telemetry.bag.writer import BagWriter
+from ur_energy_model.telemetry.event import ERROR, Event
 from ur_energy_model.telemetry.modes import ROBOT_MODES, SAFETY_MODES
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 
@@ -22,31 +23,31 @@ METADATA_SECONDS = 10.0
 ROOM_SECONDS = 10.0
 MIN_FREE_BYTES = 64 << 20
 MIN_FREE_FRACTION = 0.1
-ERROR = 40
 _MODES = (("robot_mode", ROBOT_MODES), ("safety_mode", SAFETY_MODES))
 
 
 class DiskNearlyFullError(RecordingError):
-    """Recording stops before a disk is full."""
+    """The disk has too little room for a recording."""
 
 
-class BagKeeper:
-    """One bag that is being recorded.
+class FaultTolerantWriter:
+    """Writes one bag; after a failure of the disk it continues in a new file.
 
     Args:
         path: directory to make.
-        info: what makes the recording.
-        fields: to write.
-        split_ns, split_bytes: start a new file after that much.
+        info: robot and recording.
+        fields: RTDE names to write.
+        split: when to start a new file.
         retention: which old bags beside it to delete.
 
     Attributes:
-        failure: why the disk refuses, None while it does not. Samples must not be written before
-            `retry` has cleared it.
-        last_failure: the last one, even if it is over.
+        bag: the writer of the bag.
+        failure: why the disk fails, None if it works. No samples must be written before `retry`
+            has cleared it.
+        last_failure: the last failure, also if it is over.
 
     Raises:
-        RecordingError: the path exists, or the disk refuses.
+        RecordingError: the path exists, or the disk fails.
     """
 
     def __init__(
@@ -55,14 +56,13 @@ class BagKeeper:
         info: RecordingInfo,
         fields: Sequence[str],
         *,
-        split_ns: int | None = None,
-        split_bytes: int | None = None,
+        split: FileSplit | None = None,
         retention: Retention | None = None,
     ) -> None:
         self.failure: str | None = None
         self.last_failure: str | None = None
         self._full_since: float | None = None
-        self._last_stand = False
+        self._using_reserve = False
         self._retention = retention
         self._modes: dict[str, float] = {}
         now = time.monotonic()
@@ -72,91 +72,89 @@ class BagKeeper:
             retention.apply(path.parent, spare=path)
         check_room(path)
         try:
-            self.writer = BagWriter(
-                path, info, fields, durable=True, split_ns=split_ns, split_bytes=split_bytes
-            )
+            self.bag = BagWriter(path, info, fields, durable=True, split=split)
         except OSError as error:
             raise _refusal(path, error) from None
 
     def write(self, item: Telemetry | Event | None) -> None:
-        """Write samples or an event, and twice a second what else there is to do."""
+        """Write samples, an event or nothing; twice a second flush and check file and disk."""
         try:
             if isinstance(item, Telemetry):
                 self._note_modes(item)
-                self.writer.write(item)
+                self.bag.write(item)
             elif isinstance(item, Event):
-                self.writer.write_event(item)
+                self.bag.write_event(item)
             if time.monotonic() >= self._next_flush:
-                self._upkeep()
+                self._maintain()
         except OSError as error:
             self._fail(error)
 
     def retry(self) -> None:
-        """After a failure: try to go on in the next file of the bag.
+        """After a failure: try to continue in the next file of the bag.
 
         Raises:
-            DiskNearlyFullError: there was no room for too long; the bag must be finished.
+            DiskNearlyFullError: the disk has been full for too long; the bag must be finished.
         """
         try:
             if not self._has_room():
                 return
-            self.writer.split()
+            self.bag.split()
         except OSError as error:
             self._fail(error)
             return
         self.failure = None
-        self.writer.write_event(Event(time.time_ns(), "recorder", "writing again, in a new file"))
+        self.bag.write_event(Event(time.time_ns(), "recorder", "writing again, in a new file"))
 
     def split(self) -> None:
-        """Go on in the next file.
+        """Continue in the next file.
 
         Raises:
-            RecordingError: the disk refuses.
+            RecordingError: the disk fails.
         """
         try:
-            self.writer.split()
+            self.bag.split()
         except OSError as error:
             self._fail(error)
-            raise _refusal(self.writer.path, error) from None
+            raise _refusal(self.bag.path, error) from None
 
     def use_reserve(self) -> None:
-        """From now on write whatever the room: the bag is about to be finished."""
-        self._last_stand, self.failure = True, None
+        """Write from now on even on a nearly full disk: the bag is about to be finished."""
+        self._using_reserve, self.failure = True, None
 
     def finish(self) -> str | None:
-        """Close the bag; returns why that did not work, None where it did.
+        """Close the bag; returns why that failed, None if it worked.
 
-        What is on the disk stays readable in either case.
+        What is on the disk stays readable.
         """
         try:
-            self.writer.close()
+            self.bag.close()
         except OSError as error:
-            self.writer.abandon()
+            self.bag.abandon()
             with suppress(OSError):
-                self.writer.write_metadata()
+                self.bag.write_metadata()
             return f"the bag cannot be finished ({error.strerror or error})"
         return None
 
-    def _upkeep(self) -> None:
-        """Everything to the disk; is the file still there, and room for more."""
+    def _maintain(self) -> None:
+        """Flush, check that the file exists and the disk has room, update metadata."""
         now = time.monotonic()
         self._next_flush = now + FLUSH_SECONDS
-        self.writer.flush()
-        self.writer.check_file()
+        self.bag.flush()
+        self.bag.check_file()
         if now >= self._next_metadata:
             self._next_metadata = now + METADATA_SECONDS
-            self.writer.write_metadata()
+            self.bag.write_metadata()
             if self._retention is not None:
-                self._retention.apply(self.writer.path.parent, spare=self.writer.path)
+                self._retention.apply(self.bag.path.parent, spare=self.bag.path)
         self._has_room()
 
     def _has_room(self) -> bool:
-        """Whether there is room; where there is none, samples wait for some seconds."""
+        """Whether the disk has room; if not, samples wait for up to ROOM_SECONDS."""
         try:
-            check_room(self.writer.path)
+            check_room(self.bag.path)
         except DiskNearlyFullError as error:
             now = time.monotonic()
-            if self._last_stand:
+            if self._using_reserve:
                 return True
             if self._full_since is None:
                 self._full_since = now
@@ -170,11 +168,11 @@ class BagKeeper:
     def _fail(self, error: OSError) -> None:
         text = f"writing failed ({error.strerror or error}), samples wait in memory"
         if self.failure is None:
-            self.writer.write_event(Event(time.time_ns(), "recorder", text, ERROR))
+            self.bag.write_event(Event(time.time_ns(), "recorder", text, ERROR))
         self.failure = self.last_failure = text
 
     def _note_modes(self, batch: Telemetry) -> None:
-        """An event for each change of the robot's and of the safety mode."""
+        """Write an event for each change of robot mode and safety mode."""
         for name, known in _MODES:
             values = batch.columns.get(name)
             if values is None:
@@ -184,7 +182,7 @@ class BagKeeper:
                 code = int(values[i]) if np.isfinite(values[i]) else -1
                 stamp = time.time_ns() if batch.stamp is None else int(batch.stamp[i])
                 text = f"{name}: {known.get(code, code)}"
-                self.writer.write_event(Event(stamp, "mode", text))
+                self.bag.write_event(Event(stamp, "mode", text))
             self._modes[name] = float(values[-1])
 
 
@@ -200,7 +198,7 @@ def check_room(path: Path) -> None:
             folder = folder.parent
         usage = shutil.disk_usage(folder)
     except OSError:
-        return  # writing will say what is wrong
+        return  # writing will report the problem
     if usage.free < min(MIN_FREE_BYTES, MIN_FREE_FRACTION * usage.total):
         raise DiskNearlyFullError(
             path,

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 
 from ur_energy_model.errors import RecordingError
-from ur_energy_model.telemetry.csv.clock import is_date
 from ur_energy_model.telemetry.csv.layouts import LAYOUTS
 from ur_energy_model.telemetry.csv.text import Dialect
+from ur_energy_model.telemetry.csv.time_column import is_date
 from ur_energy_model.typing import Array
 
 _NUMERIC_SHARE = 0.5

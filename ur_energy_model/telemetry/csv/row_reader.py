@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ur_energy_model.errors import RecordingError
-from ur_energy_model.telemetry.csv.clock import date_seconds
 from ur_energy_model.telemetry.csv.text import CsvText, Dialect
+from ur_energy_model.telemetry.csv.time_column import date_seconds
 from ur_energy_model.telemetry.plausibility import IMPOSSIBLE_SHARE
 from ur_energy_model.typing import Array
 

@@ -3,55 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from ur_energy_model.errors import RecordingError
-from ur_energy_model.telemetry.csv.clock import is_date, time_zone
 from ur_energy_model.telemetry.csv.header import CsvHeader, parse_columns, parse_header
-from ur_energy_model.telemetry.csv.layouts import LAYOUTS
-from ur_energy_model.telemetry.csv.rows import RowReader, is_comment
-from ur_energy_model.telemetry.csv.shape import headerless, is_header, numbered, shape_of
+from ur_energy_model.telemetry.csv.headerless import headerless, is_header, numbered, shape_of
+from ur_energy_model.telemetry.csv.options import CsvOptions
+from ur_energy_model.telemetry.csv.row_reader import RowReader, is_comment
 from ur_energy_model.telemetry.csv.text import CsvText, Dialect, find_dialect
-from ur_energy_model.telemetry.plausibility import ANY_ARM, PlausibleRanges
+from ur_energy_model.telemetry.csv.time_column import is_date, time_zone
 
 HEAD = 200
 """Lines at the beginning of a file that tell what it is."""
 MAX_COLUMNS = 5000
 """Most columns of a file; everything that arms send makes fewer than 600."""
-
-
-@dataclass(frozen=True)
-class CsvOptions:
-    """How to read CSV recordings.
-
-    Attributes:
-        joints: number of joints of the arm.
-        columns: names of the columns in order, in place of a header line; None for the file's own.
-        layout: name of a known layout, in place of columns.
-        limits: lowest and highest possible values by field.
-    """
-
-    joints: int = 6
-    columns: str | None = None
-    layout: str | None = None
-    limits: PlausibleRanges = field(default_factory=lambda: ANY_ARM)
-
-    def names(self, source: Path) -> str | None:
-        """Names of the columns, where told.
-
-        Raises:
-            RecordingError: no such layout, or columns and layout both.
-        """
-        if self.layout is None:
-            return self.columns
-        if self.columns is not None:
-            raise RecordingError(source, "--columns and --layout exclude each other", "give one")
-        if self.layout not in LAYOUTS:
-            raise RecordingError(
-                source, f"there is no layout {self.layout}", f"use one of {', '.join(LAYOUTS)}"
-            )
-        return LAYOUTS[self.layout].columns
 
 
 @dataclass(frozen=True)

@@ -8,13 +8,14 @@ from pathlib import Path
 import numpy as np
 
 from ur_energy_model.errors import RecordingError
-from ur_energy_model.telemetry.csv.clock import RowOrder, guessed_unit, row_order
 from ur_energy_model.telemetry.csv.header import TIME
-from ur_energy_model.telemetry.csv.opening import HEAD, CsvOptions, open_csv
-from ur_energy_model.telemetry.csv.rows import LeftOut, RowBlock
+from ur_energy_model.telemetry.csv.open_csv import HEAD, open_csv
+from ur_energy_model.telemetry.csv.options import CsvOptions
+from ur_energy_model.telemetry.csv.row_reader import LeftOut, RowBlock
+from ur_energy_model.telemetry.csv.time_column import RowOrder, guessed_unit, row_order
 from ur_energy_model.telemetry.fields import FIELDS
 from ur_energy_model.telemetry.plausibility import impossible_rows
-from ur_energy_model.telemetry.samples import typical_step
+from ur_energy_model.telemetry.samples import join_columns, typical_step
 from ur_energy_model.typing import Array, Mask
 
 _EMPTY_SHARE = 0.5
@@ -227,8 +228,7 @@ class CsvFile:
 def _sorted(parts: Iterator[dict[str, Array]]) -> Iterator[dict[str, Array]]:
     """All rows in the order of time."""
     whole = list(parts)
-    columns = {name: np.concatenate([part[name] for part in whole]) for name in whole[0]}
-    del whole
+    columns = join_columns(whole)
     turn = np.argsort(columns[TIME], kind="stable")
     for start in range(0, len(turn), _SORTED_ROWS):
         rows = turn[start : start + _SORTED_ROWS]

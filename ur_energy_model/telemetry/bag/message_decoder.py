@@ -1,0 +1,117 @@
+"""TelemetryDecoder: telemetry messages of a bag as columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ur_energy_model.errors import MissingFieldError, RecordingError
+from ur_energy_model.telemetry.bag.cdr import CdrError
+from ur_energy_model.telemetry.bag.layout import TELEMETRY_TOPIC, TelemetryLayout
+from ur_energy_model.telemetry.samples import join_columns
+from ur_energy_model.typing import Array, Bytes
+
+
+@dataclass
+class DecodedSamples:
+    """Consecutive samples of a bag: stamps [n] (ns) and columns by field name."""
+
+    stamp: NDArray[np.int64]
+    columns: dict[str, Array]
+
+    def __len__(self) -> int:
+        return len(self.stamp)
+
+    def cut(self, part: slice) -> DecodedSamples:
+        """Part of the samples; the arrays are views."""
+        columns = {name: values[part] for name, values in self.columns.items()}
+        return DecodedSamples(self.stamp[part], columns)
+
+
+def join_samples(parts: Sequence[DecodedSamples]) -> DecodedSamples:
+    """Consecutive parts as one; the columns move out of the parts, to use memory once only."""
+    if len(parts) == 1:
+        return parts[0]
+    stamp = np.concatenate([part.stamp for part in parts])
+    return DecodedSamples(stamp, join_columns([part.columns for part in parts]))
+
+
+@dataclass
+class TelemetryDecoder:
+    """Decodes the messages of one bag, whose layout may change from message to message.
+
+    Attributes:
+        path: of the bag, for error messages.
+        wanted: RTDE names to decode beside `timestamp`; None for all fields of the first message.
+    """
+
+    path: Path
+    wanted: Sequence[str] | None
+    _layouts: dict[int, list[TelemetryLayout]] = field(default_factory=dict)
+    _names: tuple[str, ...] | None = None
+
+    def decode(self, messages: Bytes, *, constant_layout: bool) -> Iterator[DecodedSamples]:
+        """Samples of messages [n, size].
+
+        Args:
+            messages: all of one size.
+            constant_layout: whether all messages of one size in this bag have one layout, which
+                saves comparing them.
+
+        Raises:
+            RecordingError: a malformed message.
+            MissingFieldError: a message lacks a field.
+        """
+        known = self._layouts.setdefault(messages.shape[1], [])
+        start = 0
+        while start < len(messages):
+            rest = messages[start:]
+            count = 0
+            for layout in known:
+                if constant_layout:
+                    count = len(rest)
+                    break
+                same = layout.template.matches(rest)
+                count = len(rest) if same.all() else int(np.argmin(same))
+                if count:
+                    break
+            else:
+                known.append(self._layout_of(rest[0].tobytes()))
+                continue
+            yield DecodedSamples(*layout.decode(rest[:count], self._fields(layout)))
+            start += count
+
+    def _layout_of(self, message: bytes) -> TelemetryLayout:
+        try:
+            layout = TelemetryLayout.of_message(message)
+        except CdrError as error:
+            raise RecordingError(
+                self.path,
+                f"has a malformed message ({error})",
+                "keep what is intact with 'ur_energy recover'",
+                field=TELEMETRY_TOPIC,
+            ) from None
+        if "timestamp" not in layout.places:
+            raise MissingFieldError(
+                self.path,
+                "the messages carry no controller timestamp",
+                "record with ur_energy record",
+                field="timestamp",
+            )
+        return layout
+
+    def _fields(self, layout: TelemetryLayout) -> tuple[str, ...]:
+        """Fields to decode; the first message decides."""
+        if self._names is None:
+            wanted = None if self.wanted is None else {"timestamp", *self.wanted}
+            self._names = tuple(name for name in layout.names if wanted is None or name in wanted)
+        for name in self._names:
+            if name not in layout.places:
+                raise MissingFieldError(
+                    self.path, "is not in all messages", "record the bag again", field=name
+                )
+        return self._names

@@ -1,0 +1,98 @@
+"""MessageEncoder: samples and events of a recording as the messages of its chunks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from ur_energy_model.telemetry.bag.layout import (
+    EVENTS_TOPIC,
+    JOINT_STATES_TOPIC,
+    TELEMETRY_TOPIC,
+    JointStateLayout,
+    TelemetryLayout,
+    encode_event,
+)
+from ur_energy_model.telemetry.bag.mcap_format import Channel, MessageBlock, Schema
+from ur_energy_model.telemetry.bag.message_types import (
+    DYNAMIC_JOINT_STATE,
+    JOINT_STATE,
+    LOG,
+    MessageType,
+)
+from ur_energy_model.telemetry.event import Event
+from ur_energy_model.telemetry.samples import Telemetry
+
+JOINT_STATES_PERIOD_NS = 20_000_000
+TOPICS: Mapping[int, tuple[str, MessageType]] = {
+    1: (TELEMETRY_TOPIC, DYNAMIC_JOINT_STATE),
+    2: (JOINT_STATES_TOPIC, JOINT_STATE),
+    3: (EVENTS_TOPIC, LOG),
+}
+"""Topic and message type of each channel, the same in every file."""
+TELEMETRY, JOINT_STATES, EVENTS = TOPICS
+
+
+def channel_of(number: int) -> tuple[Channel, Schema]:
+    """Definitions of a channel of TOPICS and of its schema, which has the same number."""
+    topic, kind = TOPICS[number]
+    metadata = {"offered_qos_profiles": "", "topic_type_hash": kind.digest}
+    schema = Schema(number, kind.name, "ros2msg", kind.definition)
+    return Channel(number, number, topic, metadata=metadata), schema
+
+
+class MessageEncoder:
+    """Encodes consecutive parts of one recording; log times never decrease.
+
+    Args:
+        fields: recorded fields of the table.
+        joint_names: of the arm.
+
+    Attributes:
+        last_log_time: of the messages confirmed so far [ns].
+    """
+
+    def __init__(self, fields: Sequence[str], joint_names: Sequence[str]) -> None:
+        self._telemetry = TelemetryLayout.of_fields(fields, joint_names)
+        self._joint_states = JointStateLayout.of_fields(fields, joint_names)
+        self.last_log_time = 0
+        self._last_slot = -1
+        self._unconfirmed = (0, -1)
+
+    @property
+    def channels(self) -> tuple[int, ...]:
+        """Channels that can have messages."""
+        has_states = self._joint_states is not None
+        return tuple(number for number in TOPICS if number != JOINT_STATES or has_states)
+
+    def encode_samples(self, part: Telemetry) -> list[MessageBlock]:
+        """Messages of stamped samples, and joint states at 50 Hz."""
+        if part.stamp is None:
+            raise ValueError("samples need stamps")
+        time = np.maximum.accumulate(np.maximum(part.stamp, self.last_log_time))
+        blocks = [MessageBlock(TELEMETRY, time, self._telemetry.encode(part.stamp, part.columns))]
+        slots = part.stamp // JOINT_STATES_PERIOD_NS
+        if self._joint_states is not None:
+            chosen = np.flatnonzero(np.diff(slots, prepend=self._last_slot) != 0)
+            columns = {name: part.columns[name][chosen] for name in self._joint_states.columns}
+            payload = self._joint_states.encode(part.stamp[chosen], columns)
+            blocks.append(MessageBlock(JOINT_STATES, time[chosen], payload))
+        self._unconfirmed = int(time[-1]), int(slots[-1])
+        return blocks
+
+    def encode_events(self, events: Sequence[Event]) -> list[MessageBlock]:
+        """Messages of events [n >= 1]; a late event gets the time at which it is written."""
+        last = self.last_log_time
+        times = np.maximum.accumulate([max(event.stamp, last) for event in events])
+        self._unconfirmed = int(times[-1]), self._last_slot
+        return [
+            MessageBlock(
+                EVENTS, times[i : i + 1], np.frombuffer(encode_event(event), np.uint8)[None]
+            )
+            for i, event in enumerate(events)
+        ]
+
+    def confirm(self) -> None:
+        """The messages encoded last were written; later ones follow them."""
+        self.last_log_time, self._last_slot = self._unconfirmed

@@ -1,0 +1,131 @@
+"""Provenance of a recording as the key-value pairs (custom data) of a bag, and back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from math import hypot
+from typing import Any
+
+from ur_energy_model import __version__
+from ur_energy_model.errors import RecordingError
+from ur_energy_model.reading.tree import shown
+from ur_energy_model.telemetry.samples import Gap, RecordingInfo
+
+RECORD_NAME = "ur_energy_model"
+GAP_RECORD_NAME = "ur_energy_model.gap"
+_GRAVITY = (8.5, 11.5)
+"""Plausible magnitude of the configured gravity vector [m/s^2]."""
+_CENTER_OF_MASS = (0.0, 10.0)
+"""Plausible distance of a payload's centre of mass from the flange [m]."""
+
+
+def custom_of_info(
+    info: RecordingInfo, fields: Sequence[str], *, host_clock: bool
+) -> dict[str, str]:
+    """Provenance of a recording as key-value pairs; what is unknown is left out."""
+    entries: dict[str, Any] = {
+        "robot": info.robot,
+        "serial": info.serial,
+        "controller_version": info.controller_version,
+        "rate": info.rate,
+        "fields": ",".join(fields),
+        "gravity": info.gravity,
+        "payload_mass": info.payload_mass,
+        "payload_center_of_mass": info.payload_center_of_mass,
+        "simulated": info.simulated,
+        "recorded_from": info.source,
+        "stamps": "host" if host_clock else "controller",
+        "package_version": __version__,
+        "extra": dict(info.extra) or None,
+    }
+    return {
+        key: value if isinstance(value, str) else json.dumps(value)
+        for key, value in entries.items()
+        if value is not None
+    }
+
+
+def info_of_custom(custom: Mapping[str, str], source: str) -> RecordingInfo:
+    """Provenance of a recording; what is missing is unknown.
+
+    An implausible payload or gravity is unknown too: a controller may be configured wrongly, and
+    the samples are good all the same.
+
+    Raises:
+        RecordingError: a malformed value.
+    """
+    try:
+        extra = json.loads(custom.get("extra", "{}"))
+        return RecordingInfo(
+            source=source,
+            robot=custom.get("robot"),
+            serial=custom.get("serial"),
+            controller_version=custom.get("controller_version"),
+            rate=_rate(custom),
+            gravity=_vector(custom, "gravity", _GRAVITY),
+            payload_mass=_within(_number(custom, "payload_mass"), -1e-9, 3e3),
+            payload_center_of_mass=_vector(custom, "payload_center_of_mass", _CENTER_OF_MASS),
+            simulated=json.loads(custom.get("simulated", "false")) is True,
+            extra={str(key): str(value) for key, value in extra.items()},
+        )
+    except (ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+        raise RecordingError(
+            source,
+            f"its recording information is malformed ({shown(str(error))})",
+            "record again, or import the CSV again",
+        ) from None
+
+
+def _rate(custom: Mapping[str, str]) -> float | None:
+    rate = _number(custom, "rate")
+    if rate is not None and not 0.0 < rate <= 1e5:
+        raise ValueError(f"rate {rate:g}")
+    return rate
+
+
+def _number(custom: Mapping[str, str], key: str) -> float | None:
+    """Number of a key, None if the key is missing."""
+    return float(json.loads(custom[key])) if key in custom else None
+
+
+def _within(value: float | None, lowest: float, highest: float) -> float | None:
+    """The value if it is within a range, else None (also for NaN)."""
+    return value if value is not None and lowest <= value <= highest else None
+
+
+def _vector(
+    custom: Mapping[str, str], key: str, length: tuple[float, float]
+) -> tuple[float, float, float] | None:
+    """Vector of a key, None if it is missing or its length is out of range."""
+    if key not in custom:
+        return None
+    x, y, z = (float(value) for value in json.loads(custom[key]))
+    return None if _within(hypot(x, y, z), *length) is None else (x, y, z)
+
+
+def custom_of_gap(gap: Gap) -> dict[str, str]:
+    """A gap as key-value pairs."""
+    return {
+        key: value if key == "cause" else json.dumps(value) for key, value in asdict(gap).items()
+    }
+
+
+def gap_of_custom(custom: Mapping[str, str]) -> Gap | None:
+    """A gap from key-value pairs, None if they are malformed."""
+    try:
+        return Gap(
+            index=int(json.loads(custom["index"])),
+            start=float(json.loads(custom["start"])),
+            end=float(json.loads(custom["end"])),
+            missing=int(json.loads(custom["missing"])),
+            cause=custom["cause"],
+        )
+    except (KeyError, ValueError, TypeError, OverflowError, RecursionError):
+        return None
+
+
+def gaps_to_text(gaps: Sequence[Gap]) -> str:
+    """Gaps as JSON."""
+    return json.dumps([asdict(gap) for gap in gaps])

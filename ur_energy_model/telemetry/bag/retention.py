@@ -1,0 +1,76 @@
+"""Retention: which old bags of a folder to delete."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from ur_energy_model.errors import RecordingError
+from ur_energy_model.telemetry.bag.metadata import read_metadata
+
+
+@dataclass(frozen=True)
+class Retention:
+    """Which bags of a folder to keep; the oldest go first.
+
+    Only bags that this package recorded are counted and deleted.
+
+    Attributes:
+        bags: at most this many, the one being recorded included.
+        bytes: at most this much together.
+        days: none older than this.
+    """
+
+    bags: int | None = None
+    bytes: int | None = None
+    days: float | None = None
+
+    def apply(self, folder: Path, *, spare: Path) -> list[Path]:
+        """Delete what is too much; `spare` is never deleted. Returns what was."""
+        own = sorted(
+            (path for path in _own_bags(folder) if path.resolve() != spare.resolve()),
+            key=_age_key,
+        )
+        sizes = [_bytes_of(path) for path in own]
+        total = sum(sizes) + _bytes_of(spare)
+        gone = []
+        for i, path in enumerate(own):
+            left = len(own) - i + 1
+            old = time.time() - _age_key(path)[0]
+            if (
+                (self.bags is not None and left > self.bags)
+                or (self.bytes is not None and total > self.bytes)
+                or (self.days is not None and old > self.days * 86400.0)
+            ):
+                shutil.rmtree(path, ignore_errors=True)
+                total -= sizes[i]
+                gone.append(path)
+        return gone
+
+
+def _own_bags(folder: Path) -> list[Path]:
+    if not folder.is_dir():
+        return []
+    return [path for path in folder.iterdir() if path.is_dir() and _is_own(path)]
+
+
+def _is_own(path: Path) -> bool:
+    try:
+        return "package_version" in read_metadata(path).custom
+    except RecordingError:
+        return False
+
+
+def _age_key(path: Path) -> tuple[float, str]:
+    try:
+        return path.stat().st_mtime, path.name
+    except OSError:
+        return 0.0, path.name
+
+
+def _bytes_of(path: Path) -> int:
+    if not path.is_dir():
+        return 0
+    return sum(file.stat().st_size for file in path.iterdir() if file.is_file())

@@ -1,0 +1,46 @@
+"""RecorderStatus: state of a recorder and its bag."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from ur_energy_model.telemetry.samples import Gap
+
+
+@dataclass(frozen=True)
+class RecorderStatus:
+    """State of a recorder at one moment.
+
+    Attributes:
+        state: "idle", "recording", "failing" (the disk fails; samples wait in memory), "stopped"
+            (by itself: the duration is over, the source ended, or the disk is nearly full).
+        bag: being recorded, or recorded last.
+        samples: written, or accepted for the next chunk.
+        lost: samples missing in gaps.
+        duplicates: packets left out because the controller sent the same tick again.
+        gaps: in this bag.
+        bytes: size of the bag so far.
+        seconds: since recording began.
+        waiting: samples in the queue between reading and writing.
+        spilled: samples that waited in a temporary file because the queue was full.
+        overflow: samples dropped because that file was full too; `lost` counts them as well.
+        connected: False while a live source has lost its robot.
+        last_error: the last error, None if there was none.
+        stopped_because: what ended the recording too early, None if nothing did.
+    """
+
+    state: str = "idle"
+    bag: Path | None = None
+    samples: int = 0
+    lost: int = 0
+    duplicates: int = 0
+    gaps: tuple[Gap, ...] = ()
+    bytes: int = 0
+    seconds: float = 0.0
+    waiting: int = 0
+    spilled: int = 0
+    overflow: int = 0
+    connected: bool = True
+    last_error: str | None = None
+    stopped_because: str | None = None

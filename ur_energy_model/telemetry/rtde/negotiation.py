@@ -1,0 +1,124 @@
+"""Negotiation: connects to a controller and agrees on the same data on every connection."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ur_energy_model.errors import ControllerError
+from ur_energy_model.telemetry.rtde import connection as client
+from ur_energy_model.telemetry.rtde import dashboard_client
+from ur_energy_model.telemetry.rtde.connection import RtdeConnection
+from ur_energy_model.telemetry.rtde.dashboard_client import ControllerIdentity, identify_controller
+from ur_energy_model.telemetry.rtde.protocol import SIMULATED_SERIAL_PREFIX
+from ur_energy_model.telemetry.rtde.recipe import Recipe, in_type_order
+from ur_energy_model.telemetry.rtde.subscription import Subscription
+from ur_energy_model.telemetry.samples import RecordingInfo
+
+SILENCE = 4.0
+
+
+@dataclass(frozen=True)
+class LinkOptions:
+    """How to reach a controller, and when its connection counts as lost.
+
+    Attributes:
+        port: of the RTDE server.
+        dashboard_port: of the dashboard server.
+        silence: time without a packet after which the connection is lost [s].
+    """
+
+    port: int = client.PORT
+    dashboard_port: int = dashboard_client.PORT
+    silence: float = SILENCE
+
+
+class Negotiation:
+    """Makes connections to one controller that all send the same fields at the same rate.
+
+    Args:
+        host: address of the controller.
+        robot: description name of the expected model, None for any.
+        fields: RTDE names to ask for.
+        rate: to ask for [Hz]; None for every cycle of the controller.
+        link: ports of the controller.
+
+    Attributes:
+        recipe: of the data packages of the last connection.
+        missing_fields: asked for, and not offered by the controller.
+        software_change: how the controller's software differs from that on the first connection.
+    """
+
+    def __init__(
+        self,
+        host: str,
+        robot: str | None,
+        fields: Sequence[str],
+        rate: float | None,
+        link: LinkOptions,
+    ) -> None:
+        self.recipe = Recipe((), ())
+        self.missing_fields: tuple[str, ...] = ()
+        self.software_change: str | None = None
+        self._host, self._robot, self._rate, self._link = host, robot, rate, link
+        self._fields = in_type_order({"timestamp", *fields})
+        self._first: Subscription | None = None
+        self._identity = ControllerIdentity()
+
+    def connect(self, batch_seconds: float) -> RtdeConnection:
+        """Connect, check the robot's identity, agree on fields and rate, start the data.
+
+        Args:
+            batch_seconds: time span of the packets that one read waits for.
+
+        Raises:
+            ControllerError: one of these failed.
+            WrongRobotError: it is another robot than expected, or than on the first connection.
+        """
+        connection = RtdeConnection(self._host, self._link.port)
+        try:
+            identity = identify_controller(self._host, self._link.dashboard_port)
+            identity.check(self._host, self._robot, self._identity.serial)
+            first = self._first
+            if first is None:
+                subscription = connection.subscribe(self._fields, self._rate)
+                self._first, self._identity = subscription, identity
+                self.missing_fields = subscription.missing
+            else:
+                subscription = connection.subscribe(first.recipe.names, self._rate)
+                self._check_unchanged(first, subscription)
+            self.recipe = subscription.recipe
+            connection.start(max(1, round(batch_seconds * subscription.rate)))
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def info(self) -> RecordingInfo:
+        """Robot and rate that the first connection agreed on."""
+        info = RecordingInfo(source=self._host, robot=self._robot)
+        first, serial = self._first, self._identity.serial
+        if first is None:
+            return info
+        return RecordingInfo(
+            source=self._host,
+            robot=self._robot,
+            serial=serial,
+            controller_version=first.version_text,
+            rate=first.rate,
+            simulated=serial is not None and serial.startswith(SIMULATED_SERIAL_PREFIX),
+        )
+
+    def _check_unchanged(self, first: Subscription, now: Subscription) -> None:
+        """Refuse to continue a recording with other fields or another rate."""
+        problem = None
+        if now.missing:
+            problem = f"no longer offers {', '.join(now.missing)}"
+        elif now.rate != first.rate:
+            problem = f"now sends at {now.rate} Hz instead of {first.rate}"
+        if problem is not None:
+            raise ControllerError(self._host, problem, "start a new recording")
+        if now.version != first.version:
+            self.software_change = (
+                f"software changed from {first.version_text} to {now.version_text}"
+            )
