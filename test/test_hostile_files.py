@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from test.model.test_energy_model import with_tensors
 from ur_energy_model.errors import InputError, UrEnergyError
-from ur_energy_model.experiment.protocols.published import published_results
+from ur_energy_model.experiment.protocols.published_results import published_results
 from ur_energy_model.model.bodies import read_capsules
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import load_robot

@@ -14,7 +14,7 @@ from ur_energy_model.report import gallery, power_gallery
 from ur_energy_model.report.analysis import analyse
 from ur_energy_model.report.figures import save
 from ur_energy_model.simulation.arm.simulated_arm import SimulatedArm
-from ur_energy_model.simulation.recording import record_arm
+from ur_energy_model.simulation.arm_recording import record_arm
 from ur_energy_model.telemetry.bag.source import BagWriter
 from ur_energy_model.trajectory.named_motions import named_motion
 

@@ -22,7 +22,7 @@ from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.setup import Payload, Setup, gravity_of_mounting
 from ur_energy_model.report.palette import THEMES
 from ur_energy_model.simulation.arm.simulated_arm import SimulatedArm
-from ur_energy_model.simulation.recording import record_arm
+from ur_energy_model.simulation.arm_recording import record_arm
 from ur_energy_model.telemetry.csv.importing import read_csv
 from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.trajectory.motions import Sampled

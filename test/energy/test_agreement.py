@@ -26,7 +26,7 @@ from ur_energy_model.report.shift import read_shift
 from ur_energy_model.simulation.arm import commands as cmd
 from ur_energy_model.simulation.arm.parameters import ArmParameters
 from ur_energy_model.simulation.arm.simulated_arm import SimulatedArm
-from ur_energy_model.simulation.recording import record_arm
+from ur_energy_model.simulation.arm_recording import record_arm
 from ur_energy_model.telemetry.bag.source import BagSource
 from ur_energy_model.telemetry.samples import Telemetry, concatenate
 from ur_energy_model.trajectory.named_motions import named_motion

@@ -30,7 +30,7 @@ from ur_energy_model.simulation.arm.modes import ProgramState, RobotMode, Safety
 from ur_energy_model.simulation.control.control_box import ControlBox
 from ur_energy_model.simulation.control.simulated_identity import SimulatedIdentity
 from ur_energy_model.simulation.ports.faults import Faults
-from ur_energy_model.simulation.ports.server import RTDE_PORT, SimulatedController
+from ur_energy_model.simulation.ports.simulated_controller import RTDE_PORT, SimulatedController
 from ur_energy_model.telemetry.fields import FIELDS
 from ur_energy_model.telemetry.rtde.protocol import (
     Frame,

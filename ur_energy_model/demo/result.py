@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ur_energy_model.cli.output import note, print_table
-from ur_energy_model.demo.truth import TrueEnergy, true_energy
+from ur_energy_model.demo.true_energy import TrueEnergy, true_energy
 from ur_energy_model.energy.recorded import EnergySummary, estimate
 from ur_energy_model.files import write_text
 from ur_energy_model.identification.evaluation.evaluation import evaluate

@@ -14,9 +14,10 @@ import numpy as np
 from test.identification.exact_arm import write_bag
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.setup import Payload
+from ur_energy_model.simulation.arm.arm_options import ArmOptions
 from ur_energy_model.simulation.arm.commands import Pause, Play
 from ur_energy_model.simulation.arm.simulated_arm import SimulatedArm
-from ur_energy_model.simulation.recording import record_arm
+from ur_energy_model.simulation.arm_recording import record_arm
 from ur_energy_model.telemetry.csv.importing import read_csv
 from ur_energy_model.telemetry.samples import concatenate
 from ur_energy_model.trajectory.named_motions import named_motion
@@ -182,7 +183,7 @@ def _simulate(robot: str, seed: int, session: int, folder: Path) -> Bag:
         described,
         motion=named_motion(motion, described),
         seed=seed,
-        session=session,
+        options=ArmOptions(session=session),
         carried=Payload(CARRIED, np.array([0.0, 0.0, 0.05])) if weighed else None,
         truth=truth,
     )

@@ -15,7 +15,7 @@ from ur_energy_model.simulation.control.control_box import ControlBox
 from ur_energy_model.simulation.control.kinematics import ArmKinematics, matrix_of
 from ur_energy_model.simulation.control.simulated_identity import SimulatedIdentity
 from ur_energy_model.simulation.control.straight_line import LinePlanner, StraightLine
-from ur_energy_model.simulation.ports.stream_ports import ScriptSession
+from ur_energy_model.simulation.ports.client_interfaces import ScriptSession
 from ur_energy_model.trajectory.motions import Hold
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ import pytest
 
 from ur_energy_model.errors import InputError
 from ur_energy_model.simulation.control.control_box import ControlBox
+from ur_energy_model.simulation.ports.control_port import ControlPortSession
 from ur_energy_model.simulation.ports.faults import FAULTS, Faults, parse_fault
-from ur_energy_model.simulation.ports.server import WORKSHOP_PORT, SimulatedController
-from ur_energy_model.simulation.ports.workshop import WorkshopSession
+from ur_energy_model.simulation.ports.simulated_controller import CONTROL_PORT, SimulatedController
 from ur_energy_model.telemetry.rtde.protocol import (
     PacketType,
     encode_version_request,
@@ -28,7 +28,7 @@ TICK = 0.002
 
 def ask(server: SimulatedController, line: str) -> str:
     """One line to the workshop port, and its answer."""
-    with socket.create_connection((server.host, WORKSHOP_PORT), timeout=3.0) as client:
+    with socket.create_connection((server.host, CONTROL_PORT), timeout=3.0) as client:
         stream = client.makefile("rw")
         stream.readline()  # the greeting
         stream.write(f"{line}\n")
@@ -246,7 +246,7 @@ def test_workshop_port(serve: Serve) -> None:
 
 def test_faults_at_run_time_count_from_now(box: ControlBox) -> None:
     faults = Faults(now=50.0)
-    answer = WorkshopSession(box.arm, faults).receive(b"fault stalled_stream@2+1\n")
+    answer = ControlPortSession(box.arm, faults).receive(b"fault stalled_stream@2+1\n")
     assert answer == b"ok stalled_stream@52+1\n"
     assert faults.active("stalled_stream") is None
     faults.now = 52.5

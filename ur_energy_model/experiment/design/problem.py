@@ -21,7 +21,7 @@ from ur_energy_model.experiment.design.objectives import (
 )
 from ur_energy_model.experiment.design.regressor import MotionRegressor, base_choices
 from ur_energy_model.experiment.limits import SafetyLimits, TrajectoryVerdict, check
-from ur_energy_model.experiment.runnable import sample_period
+from ur_energy_model.experiment.periodic_motion import sample_period
 from ur_energy_model.model.bodies import TABLE, Capsule, Wall
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.geometry import ArmGeometry

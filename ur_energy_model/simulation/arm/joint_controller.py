@@ -21,7 +21,7 @@ from ur_energy_model.simulation.arm.parameters import ArmParameters, constants
 from ur_energy_model.simulation.arm.plant import ServoGains
 from ur_energy_model.typing import Array
 
-Kind = Literal["feedforward", "pd"]
+ControllerKind = Literal["feedforward", "pd"]
 
 _SLOW = 0.02
 """Speed [rad/s] at which the friction compensation is fully there."""
@@ -61,10 +61,12 @@ class JointController:
     """
 
     def __init__(
-        self, robot: RobotDescription, parameters: ArmParameters, setup: Setup, kind: Kind
+        self, robot: RobotDescription, parameters: ArmParameters, setup: Setup, kind: ControllerKind
     ) -> None:
-        if kind not in get_args(Kind):
-            raise InputError(kind, "no such controller", f"use {' or '.join(get_args(Kind))}")
+        if kind not in get_args(ControllerKind):
+            raise InputError(
+                kind, "no such controller", f"use {' or '.join(get_args(ControllerKind))}"
+            )
         servo = constants()["servo"]
         self.kind = kind
         self._robot, self._parameters = robot, parameters

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ur_energy_model.simulation.arm.bus import Bus
-from ur_energy_model.simulation.arm.outputs import Value
 from ur_energy_model.simulation.arm.parameters import ArmParameters, constants
+from ur_energy_model.simulation.arm.rtde_outputs import RtdeValue
 from ur_energy_model.typing import Array
 
 _DRAWS = 256
@@ -80,7 +80,7 @@ class Sensors:
         self._force = np.array(table["force_noise"])
         self.noise = self.draw()
 
-    def read(self, state: State) -> dict[str, Value]:
+    def read(self, state: State) -> dict[str, RtdeValue]:
         """Measured RTDE fields of a new cycle, by name."""
         self.noise = noise = self.draw()
         bus, n = state.bus, self._n

@@ -12,14 +12,15 @@ from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import Payload, Setup
 from ur_energy_model.simulation.arm import commands as cmd
+from ur_energy_model.simulation.arm.arm_options import ArmOptions
+from ur_energy_model.simulation.arm.energy_balance import EnergyBalance
 from ur_energy_model.simulation.arm.harmonic_drive import gear_twist
-from ur_energy_model.simulation.arm.joint_controller import JointController, Kind, Targets
-from ur_energy_model.simulation.arm.ledger import Ledger
+from ur_energy_model.simulation.arm.joint_controller import JointController, Targets
 from ur_energy_model.simulation.arm.modes import ProgramState, RobotMode, SafetyMode
-from ur_energy_model.simulation.arm.outputs import Outputs, Value
 from ur_energy_model.simulation.arm.parameters import draw_parameters
 from ur_energy_model.simulation.arm.plant import CURRENT, QD, Plant, Q
 from ur_energy_model.simulation.arm.power_supply import PowerSupply
+from ur_energy_model.simulation.arm.rtde_outputs import RtdeOutputs, RtdeValue
 from ur_energy_model.simulation.arm.sensors import Sensors, State
 from ur_energy_model.simulation.arm.sessions import draw_session
 from ur_energy_model.simulation.arm.supervisor import Supervisor
@@ -40,16 +41,12 @@ class SimulatedArm:
 
     Args:
         robot: the arm.
-        motion: what it does of itself; begun at once, repeated where it ends where it begins.
-        seed: which arm of its type, and the noise.
-        ambient: temperature around it [degC].
-        controller_version: software version it claims; RTDE fields follow it.
-        controller: "feedforward" (inverse dynamics and feedback) or "pd" (with gravity
-            compensation).
+        motion: built-in motion; starts at once, repeats if it ends where it begins.
+        seed: selects the individual arm and its noise.
         setup: mounting and payload as configured.
-        carried: payload that it really carries; None for the configured one.
-        truth: where the truth is collected; written by `close`.
-        session: number of the arm's session, 0 for the arm as drawn.
+        carried: payload that is really mounted; None for the configured one.
+        truth: log, or path of a new log, of the true energies; written by `close`.
+        options: session, ambient temperature and controller.
 
     Attributes:
         rate: controller cycles a second [Hz].
@@ -64,30 +61,28 @@ class SimulatedArm:
         *,
         motion: Motion,
         seed: int = 0,
-        ambient: float = 25.0,
-        controller_version: tuple[int, ...] = (5, 11, 0),
-        controller: Kind = "feedforward",
         setup: Setup | None = None,
         carried: Payload | None = None,
         truth: TruthLog | str | Path | None = None,
-        session: int = 0,
+        options: ArmOptions | None = None,
     ) -> None:
+        options = ArmOptions() if options is None else options
         setup = Setup() if setup is None else setup
         self.robot, self.motion, self.setup = robot, motion, setup
         self.rate = robot.rate
-        self.controller_version = controller_version
-        self.session = draw_session(seed, session, robot.dof)
+        self.controller_version = options.controller_version
+        self.session = draw_session(seed, options.session, robot.dof)
         self.parameters = self.session.applied_to(draw_parameters(robot, seed))
         self._dt = 1.0 / self.rate
         self._cycle = 0
         self._setup_of_plant = Setup(setup.gravity, setup.payload if carried is None else carried)
         q = motion.at(np.zeros(1))[0][0].copy()
         self._plant = Plant(robot, self.parameters, self._setup_of_plant, q)
-        self._controller = JointController(robot, self.parameters, setup, controller)
+        self._controller = JointController(robot, self.parameters, setup, options.controller)
         self._supervisor = Supervisor(self._planner(), motion, q)
         self._supply = PowerSupply(self._dt)
-        here = ambient + self.session.ambient_offset
-        self._ledger = Ledger(self.parameters, self._dt, here, self.session.warmth)
+        ambient = options.ambient + self.session.ambient_offset
+        self._ledger = EnergyBalance(self.parameters, self._dt, ambient, self.session.warmth)
         self._sensors = Sensors(self.parameters, self.session.random(seed, 7))
         self._tool = Tool(ArmDynamics(robot, setup))
         self._plant.set_temperature(self._ledger.thermal.temperature)
@@ -96,7 +91,7 @@ class SimulatedArm:
         self._controller.trim = gear_twist(load, p.stiffness, p.knees)
         self._targets = self._controller.targets(q, np.zeros(robot.dof), np.zeros(robot.dof))
         self._reference = self._drive_reference(self._targets)
-        self.outputs = Outputs()
+        self.outputs = RtdeOutputs()
         self.outputs.compute_on_demand(self._tool.values(self.outputs, self._sensors))
         self._truth = TruthLog(truth) if isinstance(truth, str | Path) else truth
         self._measure()
@@ -271,7 +266,7 @@ class SimulatedArm:
             | self._reported()
         )
 
-    def _reported(self) -> dict[str, Value]:
+    def _reported(self) -> dict[str, RtdeValue]:
         """What the controller reports of itself."""
         targets, payload, n = self._targets, self.setup.payload, self.robot.dof
         tensor = payload.inertia

@@ -8,7 +8,7 @@ import numpy as np
 import pinocchio as pin
 
 from ur_energy_model.model.dynamics import ArmDynamics
-from ur_energy_model.simulation.arm.outputs import Outputs, Value
+from ur_energy_model.simulation.arm.rtde_outputs import RtdeOutputs, RtdeValue
 from ur_energy_model.simulation.arm.sensors import Sensors
 from ur_energy_model.typing import Array
 
@@ -28,7 +28,7 @@ class Tool:
     def __init__(self, dynamics: ArmDynamics) -> None:
         self.dynamics = dynamics
 
-    def values(self, outputs: Outputs, sensors: Sensors) -> dict[str, Callable[[], Value]]:
+    def values(self, outputs: RtdeOutputs, sensors: Sensors) -> dict[str, Callable[[], RtdeValue]]:
         """Functions by RTDE name that compute a field from the joint fields of `outputs`."""
 
         def joint(name: str) -> Array:

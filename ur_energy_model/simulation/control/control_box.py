@@ -24,11 +24,11 @@ from ur_energy_model.simulation.arm.commands import (
     Unlock,
 )
 from ur_energy_model.simulation.arm.modes import ProgramState, RobotMode, SafetyMode
-from ur_energy_model.simulation.control.inputs import INPUTS, OWN_FIELDS, Ownership
-from ur_energy_model.simulation.control.interfaces import Arm
+from ur_energy_model.simulation.control.arm_interface import ArmInterface
 from ur_energy_model.simulation.control.kinematics import ArmKinematics
 from ur_energy_model.simulation.control.program import Program, ScriptError
-from ur_energy_model.simulation.control.signals import Signals
+from ur_energy_model.simulation.control.rtde_inputs import INPUTS, OWN_FIELDS, InputOwnership
+from ur_energy_model.simulation.control.rtde_values import RtdeValues
 from ur_energy_model.simulation.control.simulated_identity import SimulatedIdentity, Version
 from ur_energy_model.simulation.control.straight_line import LinePlanner
 from ur_energy_model.telemetry.fields import FIELDS, WIDTH
@@ -56,11 +56,11 @@ class ControlBox:
         inputs_received: number of input packages so far.
     """
 
-    def __init__(self, arm: Arm, identity: SimulatedIdentity) -> None:
+    def __init__(self, arm: ArmInterface, identity: SimulatedIdentity) -> None:
         self.arm = arm
         self.identity = identity
         self.rate = arm.robot.rate
-        self.ownership = Ownership()
+        self.ownership = InputOwnership()
         self.messages: deque[TextMessage] = deque(maxlen=100)
         self.loaded_program = f"{identity.motion}.urp"
         self.cycle = 0
@@ -70,7 +70,7 @@ class ControlBox:
         self._goal: tuple[Array, float, float] | None = None
         self._planner: LinePlanner | None = None
         self._digital_outputs = 0
-        self.values = Signals(arm)
+        self.values = RtdeValues(arm)
         self.values.update((name, 0) for name in FIELDS if name.startswith(OWN_FIELDS))
         self.values.update(
             (name, [0] * WIDTH[kind] if WIDTH[kind] > 1 else 0) for name, kind in INPUTS.items()

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ur_energy_model.errors import InputError
-from ur_energy_model.simulation.control.inputs import OWN_FIELDS
+from ur_energy_model.simulation.control.rtde_inputs import OWN_FIELDS
 from ur_energy_model.telemetry.fields import FIELDS
 
 

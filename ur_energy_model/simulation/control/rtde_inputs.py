@@ -33,7 +33,7 @@ OWN_FIELDS = ("output_", "standard_analog", "analog_io", "actual_digital", "io_c
 """Beginnings of the names of output fields that belong to the control box and not to the arm."""
 
 
-class Ownership:
+class InputOwnership:
     """Which client may write which input field."""
 
     def __init__(self) -> None:

@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 
 from ur_energy_model.energy.recorded import estimate
-from ur_energy_model.experiment.protocols.protocol import Outcome, ProtocolRun, Row
-from ur_energy_model.experiment.protocols.published import published_results
-from ur_energy_model.experiment.runnable import RepeatedMotion, Runnable
+from ur_energy_model.experiment.periodic_motion import PeriodicMotion, RepeatedMotion
+from ur_energy_model.experiment.protocols.outcome import Outcome, Row
+from ur_energy_model.experiment.protocols.protocol_run import ProtocolRun
+from ur_energy_model.experiment.protocols.published_results import published_results
 from ur_energy_model.identification.dynamics.base_parameter_bags import identify_base_parameters
 from ur_energy_model.identification.payload.payload_bags import payload_difference
 from ur_energy_model.identification.pipeline import Identification, identify
@@ -210,7 +211,7 @@ def s4(session: ProtocolRun, published: Mapping[str, Any]) -> Outcome:
 def identify_known_payload(
     session: ProtocolRun,
     published: Mapping[str, Any],
-    motion: Runnable,
+    motion: PeriodicMotion,
     found: Identification,
     unloaded: Path,
 ) -> list[Row]:

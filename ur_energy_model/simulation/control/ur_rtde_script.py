@@ -14,8 +14,8 @@ from __future__ import annotations
 import re
 
 from ur_energy_model.simulation.control.control_box import ControlBox
-from ur_energy_model.simulation.control.control_commands import COMMANDS, Registers
 from ur_energy_model.simulation.control.program import ScriptError
+from ur_energy_model.simulation.control.ur_rtde_commands import COMMANDS, Registers
 
 READY, DONE = 1, 2
 NO_COMMAND, SET_WATCHDOG, STOP_SCRIPT = 0, 35, 255
@@ -28,7 +28,7 @@ RUNNING_BIT, WRITES_SHIFT, OPERATION_SHIFT = 1 << 15, 16, 24
 COUNTER_LIMIT = 127
 
 
-class ControlScript:
+class UrRtdeScript:
     """ur_rtde's control script at work.
 
     Attributes:

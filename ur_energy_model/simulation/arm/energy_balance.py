@@ -16,7 +16,7 @@ THERMAL_STEP = 0.1
 """Time between two steps of the joints' temperatures [s]."""
 
 
-class Ledger:
+class EnergyBalance:
     """Energies of an arm since its start, told cycle by cycle.
 
     Args:

@@ -11,7 +11,7 @@ from ur_energy_model.simulation.arm.commands import Command
 from ur_energy_model.simulation.arm.modes import ProgramState, RobotMode, SafetyMode
 
 
-class Arm(Protocol):
+class ArmInterface(Protocol):
     """What the control box needs of an arm; simulation.arm.SimulatedArm is one."""
 
     @property

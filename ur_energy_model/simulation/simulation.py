@@ -10,11 +10,12 @@ from pathlib import Path
 from ur_energy_model.errors import ControllerError, InputError
 from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.model.setup import Payload, Setup
-from ur_energy_model.simulation.arm.joint_controller import Kind
+from ur_energy_model.simulation.arm.arm_options import ArmOptions
+from ur_energy_model.simulation.arm.joint_controller import ControllerKind
 from ur_energy_model.simulation.arm.simulated_arm import SimulatedArm
 from ur_energy_model.simulation.control.simulated_identity import SimulatedIdentity
 from ur_energy_model.simulation.ports.faults import Faults
-from ur_energy_model.simulation.ports.server import SimulatedController
+from ur_energy_model.simulation.ports.simulated_controller import SimulatedController
 from ur_energy_model.trajectory.named_motions import named_motion
 
 DEFAULT_VERSION = {"cb3": (3, 15, 8), "e-series": (5, 11, 1)}
@@ -53,7 +54,7 @@ class Simulation:
     truth: Path | None = None
     setup: Setup | None = None
     carried: Payload | None = None
-    controller: Kind = "feedforward"
+    controller: ControllerKind = "feedforward"
     allow_network: bool = False
     session: int = 0
 
@@ -77,13 +78,10 @@ class Simulation:
             robot,
             motion=named_motion(self.motion, robot, self.setup),
             seed=self.seed,
-            ambient=self.ambient,
-            controller_version=version,
-            controller=self.controller,
             setup=self.setup,
             carried=self.carried,
             truth=self.truth,
-            session=self.session,
+            options=ArmOptions(self.session, self.ambient, self.controller, version),
         )
         arm.tick()  # what is compiled or loaded on first use must not delay a tick that counts
         identity = SimulatedIdentity.of(robot, version, self.seed, Path(self.motion).stem)

@@ -11,20 +11,20 @@ from types import TracebackType
 from typing_extensions import Self
 
 from ur_energy_model.errors import UrEnergyError
+from ur_energy_model.simulation.control.arm_interface import ArmInterface
 from ur_energy_model.simulation.control.control_box import ControlBox
-from ur_energy_model.simulation.control.interfaces import Arm
 from ur_energy_model.simulation.control.simulated_identity import SimulatedIdentity
+from ur_energy_model.simulation.ports.client_interface_packets import realtime_packet, state_message
+from ur_energy_model.simulation.ports.client_interfaces import ScriptSession, StateSession
+from ur_energy_model.simulation.ports.control_port import ControlPortSession
 from ur_energy_model.simulation.ports.dashboard import DashboardSession
 from ur_energy_model.simulation.ports.faults import Faults
-from ur_energy_model.simulation.ports.ports import Listener, Ports, PortSession
 from ur_energy_model.simulation.ports.rtde_session import Packer, RtdeSession
-from ur_energy_model.simulation.ports.stream_packets import realtime_packet, state_message
-from ur_energy_model.simulation.ports.stream_ports import ScriptSession, StateSession
+from ur_energy_model.simulation.ports.tcp_server import ClientSession, Listener, TcpServer
 from ur_energy_model.simulation.ports.ticker import Punctuality, Ticker
-from ur_energy_model.simulation.ports.workshop import WorkshopSession
 
 PRIMARY_PORT, SECONDARY_PORT, REALTIME_PORT = 30001, 30002, 30003
-RTDE_PORT, DASHBOARD_PORT, WORKSHOP_PORT = 30004, 29999, 29998
+RTDE_PORT, DASHBOARD_PORT, CONTROL_PORT = 30004, 29999, 29998
 STATE_RATE = 10.0
 """Rate of the primary and secondary streams [Hz]."""
 
@@ -50,7 +50,7 @@ class SimulatedController:
 
     def __init__(
         self,
-        arm: Arm,
+        arm: ArmInterface,
         host: str,
         identity: SimulatedIdentity,
         *,
@@ -69,7 +69,7 @@ class SimulatedController:
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self._failure: BaseException | None = None
-        self._ports = Ports()
+        self._ports = TcpServer()
         try:
             for port, make in self._sessions().items():
                 self._ports.add(Listener((host, port), make))
@@ -77,14 +77,14 @@ class SimulatedController:
             self._ports.close()
             raise
 
-    def _sessions(self) -> dict[int, Callable[[], PortSession]]:
+    def _sessions(self) -> dict[int, Callable[[], ClientSession]]:
         return {
             RTDE_PORT: lambda: RtdeSession(self.box, self._packer, self.faults),
             DASHBOARD_PORT: lambda: DashboardSession(self.box),
             PRIMARY_PORT: lambda: StateSession(self.box),
             SECONDARY_PORT: lambda: StateSession(self.box),
             REALTIME_PORT: lambda: ScriptSession(self.box),
-            WORKSHOP_PORT: lambda: WorkshopSession(self.box.arm, self.faults),
+            CONTROL_PORT: lambda: ControlPortSession(self.box.arm, self.faults),
         }
 
     @property

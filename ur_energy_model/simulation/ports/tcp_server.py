@@ -17,7 +17,7 @@ SELECTABLE = 1024
 """Descriptors from here on cannot be waited for with select()."""
 
 
-class PortSession(Protocol):
+class ClientSession(Protocol):
     """What is spoken on one connection: bytes in, bytes out, no I/O of its own."""
 
     def greeting(self) -> bytes:
@@ -50,7 +50,7 @@ class Connection:
         muted: True where nothing is read or sent any more (a half-open connection).
     """
 
-    def __init__(self, sock: socket.socket, session: PortSession, limit: int) -> None:
+    def __init__(self, sock: socket.socket, session: ClientSession, limit: int) -> None:
         self.session = session
         self.muted = False
         self._socket = sock
@@ -145,7 +145,7 @@ class Listener:
     def __init__(
         self,
         address: tuple[str, int],
-        make_session: Callable[[], PortSession],
+        make_session: Callable[[], ClientSession],
         limit: int = 1 << 18,
     ) -> None:
         self._make_session = make_session
@@ -191,7 +191,7 @@ class Listener:
         self._socket.close()
 
 
-class Ports:
+class TcpServer:
     """All listeners and connections of a server; used by one thread.
 
     select() is used because its timeout has microseconds, where poll() and epoll() round to

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ur_energy_model.simulation.control.control_box import ControlBox
-from ur_energy_model.simulation.control.control_script import ControlScript
-from ur_energy_model.simulation.control.script_commands import CallProgram
-from ur_energy_model.simulation.control.script_text import ScriptReader, plain_calls, program_name
-from ur_energy_model.simulation.ports.stream_packets import state_message, version_message
+from ur_energy_model.simulation.control.ur_rtde_script import UrRtdeScript
+from ur_energy_model.simulation.control.urscript_program import UrScriptProgram
+from ur_energy_model.simulation.control.urscript_text import ScriptReader, plain_calls, program_name
+from ur_energy_model.simulation.ports.client_interface_packets import state_message, version_message
 
 
 class ScriptSession:
@@ -38,10 +38,10 @@ class ScriptSession:
     def _start(self, text: str) -> None:
         name = program_name(text)
         calls = plain_calls(text)
-        if name == ControlScript.name:
-            self._box.run(ControlScript(text))
+        if name == UrRtdeScript.name:
+            self._box.run(UrRtdeScript(text))
         elif calls is not None:
-            self._box.run(CallProgram(name, calls))
+            self._box.run(UrScriptProgram(name, calls))
         else:
             self._box.say(f"{name} needs a URScript interpreter and was not run", level=1)
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from ur_energy_model.errors import InputError
 from ur_energy_model.model.setup import Payload
-from ur_energy_model.simulation.control.interfaces import Arm
+from ur_energy_model.simulation.control.arm_interface import ArmInterface
 from ur_energy_model.simulation.ports.faults import FAULTS, Faults
 from ur_energy_model.simulation.ports.line_session import LineSession
 
@@ -18,10 +18,10 @@ GREETING = (
 )
 
 
-class WorkshopSession(LineSession):
+class ControlPortSession(LineSession):
     """Faults on request, and a payload that the arm carries without the controller being told."""
 
-    def __init__(self, arm: Arm, faults: Faults) -> None:
+    def __init__(self, arm: ArmInterface, faults: Faults) -> None:
         super().__init__()
         self._arm = arm
         self._faults = faults

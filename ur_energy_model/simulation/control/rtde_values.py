@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from ur_energy_model.simulation.arm.parameters import constants
-from ur_energy_model.simulation.control.interfaces import Arm
+from ur_energy_model.simulation.control.arm_interface import ArmInterface
 from ur_energy_model.simulation.control.kinematics import compose
 
 
-class Signals(dict[str, Any]):
+class RtdeValues(dict[str, Any]):
     """Values of RTDE fields by name: those of the control box, and else those of the arm.
 
     The arm's values, and what is derived from them, are looked up only when somebody asks, for
@@ -22,7 +22,7 @@ class Signals(dict[str, Any]):
         tool: tool centre point in the flange frame [6] (rotation vector), m and rad.
     """
 
-    def __init__(self, arm: Arm) -> None:
+    def __init__(self, arm: ArmInterface) -> None:
         super().__init__()
         self._arm = arm
         self.tool = np.zeros(6)

@@ -19,7 +19,7 @@ from ur_energy_model.simulation.arm.commands import (
 )
 from ur_energy_model.simulation.control.control_box import ControlBox
 from ur_energy_model.simulation.control.program import ScriptError
-from ur_energy_model.simulation.control.script_text import Call, Pose
+from ur_energy_model.simulation.control.urscript_text import Call, Pose
 from ur_energy_model.typing import Array
 
 Action = Callable[[ControlBox, Call], float]
@@ -172,7 +172,7 @@ def _six(value: Any, call: Call) -> Array:
     return np.array(numbers)
 
 
-class CallProgram:
+class UrScriptProgram:
     """A program of plain calls, carried out one after the other.
 
     Attributes:

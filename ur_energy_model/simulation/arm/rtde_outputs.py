@@ -6,28 +6,28 @@ from collections.abc import Callable, Iterator, Mapping
 
 from ur_energy_model.typing import Array
 
-Value = float | Array
+RtdeValue = float | Array
 
 
-class Outputs(Mapping[str, Value]):
+class RtdeOutputs(Mapping[str, RtdeValue]):
     """RTDE field name -> value in the present cycle.
 
     Values that cost more than most clients need are computed on their first use in a cycle.
     """
 
     def __init__(self) -> None:
-        self._lazy: dict[str, Callable[[], Value]] = {}
-        self._values: dict[str, Value] = {}
+        self._lazy: dict[str, Callable[[], RtdeValue]] = {}
+        self._values: dict[str, RtdeValue] = {}
 
-    def compute_on_demand(self, functions: Mapping[str, Callable[[], Value]]) -> None:
+    def compute_on_demand(self, functions: Mapping[str, Callable[[], RtdeValue]]) -> None:
         """Fields to compute on their first use in a cycle, by name."""
         self._lazy = dict(functions)
 
-    def renew(self, values: dict[str, Value]) -> None:
+    def renew(self, values: dict[str, RtdeValue]) -> None:
         """Begin a new cycle with these values."""
         self._values = values
 
-    def __getitem__(self, name: str) -> Value:
+    def __getitem__(self, name: str) -> RtdeValue:
         try:
             return self._values[name]
         except KeyError:

@@ -14,20 +14,22 @@ from ur_energy_model.experiment.design.design import Design
 from ur_energy_model.experiment.design.problem import DesignProblem, DesignRequest
 from ur_energy_model.experiment.execution.execution_plan import ExecutionPlan
 from ur_energy_model.experiment.limits import check
-from ur_energy_model.experiment.protocols.protocol import Outcome, ProtocolRun
-from ur_energy_model.experiment.protocols.recipes import (
+from ur_energy_model.experiment.protocols.catalogue import (
     PAYLOAD,
     PROTOCOLS,
     identify_known_payload,
     run_protocol,
 )
+from ur_energy_model.experiment.protocols.outcome import Outcome
+from ur_energy_model.experiment.protocols.protocol_run import ProtocolRun
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.setup import Payload
 from ur_energy_model.plain import plain
 from ur_energy_model.resources import config_file
+from ur_energy_model.simulation.arm.arm_options import ArmOptions
 from ur_energy_model.simulation.arm.commands import Follow, MoveJ
 from ur_energy_model.simulation.arm.simulated_arm import SimulatedArm
-from ur_energy_model.simulation.recording import record_arm
+from ur_energy_model.simulation.arm_recording import record_arm
 from ur_energy_model.trajectory.fourier import FourierTrajectory, load_trajectory
 from ur_energy_model.trajectory.motions import Hold
 from ur_energy_model.trajectory.planner import home_of
@@ -41,7 +43,9 @@ class UnhurriedArm:
 
     def __init__(self) -> None:
         home = Hold(home_of(ROBOT))
-        self.arm = SimulatedArm(ROBOT, motion=home, seed=4, controller_version=(3, 15, 8))
+        self.arm = SimulatedArm(
+            ROBOT, motion=home, seed=4, options=ArmOptions(controller_version=(3, 15, 8))
+        )
 
     def run(self, plan: ExecutionPlan, bag: Path) -> None:
         """As `ur_energy excite --execute` does, on the simulation's own clock."""
