@@ -88,7 +88,7 @@ def standing(box: ControlBox) -> ControlBox:
 def answer(box: ControlBox, command: int, *doubles: float) -> np.ndarray:
     for i, value in enumerate(doubles):
         box.values[f"input_double_register_{i}"] = value
-    COMMANDS[command](box, Registers(box, 0))
+    COMMANDS[command](Registers(box, 0))
     return np.array([box.values[f"output_double_register_{i}"] for i in range(6)])
 
 

@@ -143,7 +143,7 @@ class Loop:
 
     def __init__(self, box: ControlBox, offset: int = 0) -> None:
         self.box, self.offset = box, offset
-        box.run(UrRtdeScript(LOOP if offset == 0 else UPPER_LOOP))
+        box.run(UrRtdeScript(box, LOOP if offset == 0 else UPPER_LOOP))
         box.step()
         assert self.state == 1
 

@@ -1,4 +1,4 @@
-"""Sessions of the ports that take scripts and stream the state: primary, secondary, real-time."""
+"""Sessions of the primary, secondary and real-time client interfaces."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from ur_energy_model.simulation.ports.client_interface_packets import state_mess
 
 
 class ScriptSession:
-    """A client that may send scripts; what the port streams, the server adds.
+    """A client that may send scripts; the server sends the stream of the port.
 
     Attributes:
-        finished: never; the client closes.
+        finished: always False; the client closes the connection.
     """
 
     finished = False
@@ -23,32 +23,32 @@ class ScriptSession:
         self._reader = ScriptReader()
 
     def greeting(self) -> bytes:
-        """Nothing on the real-time port."""
+        """Empty on the real-time interface."""
         return b""
 
     def receive(self, data: bytes) -> bytes:
-        """Start the programs that became complete; scripts are not answered."""
+        """Start the completed programs; scripts get no answer."""
         for text in self._reader.feed(data):
             self._start(text)
         return b""
 
     def disconnected(self) -> None:
-        """A program goes on without its sender."""
+        """The program continues without its sender."""
 
     def _start(self, text: str) -> None:
         name = program_name(text)
         calls = plain_calls(text)
         if name == UrRtdeScript.name:
-            self._box.run(UrRtdeScript(text))
+            self._box.run(UrRtdeScript(self._box, text))
         elif calls is not None:
-            self._box.run(UrScriptProgram(name, calls))
+            self._box.run(UrScriptProgram(self._box, name, calls))
         else:
-            self._box.say(f"{name} needs a URScript interpreter and was not run", level=1)
+            self._box.send_message(f"{name} needs a URScript interpreter and was not run", level=1)
 
 
 class StateSession(ScriptSession):
     """A client of the primary or secondary interface."""
 
     def greeting(self) -> bytes:
-        """Version, kinematics and limits, which come once."""
+        """Version, kinematics and limits, sent once."""
         return version_message(self._box) + state_message(self._box, configuration=True)
