@@ -1,4 +1,4 @@
-"""RTDE values of the simulated arm: those of every cycle, and those computed when asked for."""
+"""RTDE fields of the simulated arm, in part computed on demand."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ RtdeValue = float | Array
 
 
 class RtdeOutputs(Mapping[str, RtdeValue]):
-    """RTDE field name -> value in the present cycle.
+    """RTDE field name -> value in the current cycle.
 
-    Values that cost more than most clients need are computed on their first use in a cycle.
+    Expensive values that few clients need are computed on first access in a cycle.
     """
 
     def __init__(self) -> None:
@@ -20,11 +20,11 @@ class RtdeOutputs(Mapping[str, RtdeValue]):
         self._values: dict[str, RtdeValue] = {}
 
     def compute_on_demand(self, functions: Mapping[str, Callable[[], RtdeValue]]) -> None:
-        """Fields to compute on their first use in a cycle, by name."""
+        """Set the fields that are computed on first access in a cycle, by name."""
         self._lazy = dict(functions)
 
-    def renew(self, values: dict[str, RtdeValue]) -> None:
-        """Begin a new cycle with these values."""
+    def update(self, values: dict[str, RtdeValue]) -> None:
+        """Start a new cycle with these values."""
         self._values = values
 
     def __getitem__(self, name: str) -> RtdeValue:
