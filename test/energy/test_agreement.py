@@ -83,12 +83,16 @@ def mixed_session(seed: int) -> MixedSession:
     """Standstill, motion, payload, slider, stops, idle and off, in an order drawn by the seed."""
     arm = SimulatedArm(ROBOT, motion=named_motion("hold", ROBOT, Setup()), seed=seed)
     home = named_motion("hold", ROBOT, Setup()).at(np.zeros(1))[0][0]
-    off = [(cmd.PowerOff(),), (cmd.PowerOn(),), (cmd.BrakeRelease(),)]
+    off = [(cmd.PowerCommand.OFF,), (cmd.PowerCommand.ON,), (cmd.PowerCommand.RELEASE_BRAKES,)]
     scenes: dict[str, list[tuple[cmd.Command, ...]]] = {
         "moves": [(cmd.MoveJ(AWAY),), (cmd.MoveJ(home),), (cmd.MoveJ(AWAY),)],
         "loaded": [(cmd.SetPayload(2.0, np.array([0.0, 0.0, 0.06])), cmd.MoveJ(home))],
         "slow": [(cmd.SpeedSlider(0.4), cmd.MoveJ(home)), (cmd.SpeedSlider(1.0),)],
-        "stopped": [(cmd.MoveJ(AWAY),), (cmd.ProtectiveStop(),), (cmd.Unlock(),)],
+        "stopped": [
+            (cmd.MoveJ(AWAY),),
+            (cmd.SafetyCommand.PROTECTIVE_STOP,),
+            (cmd.SafetyCommand.UNLOCK,),
+        ],
         "off": off,
         "off again": off,
     }

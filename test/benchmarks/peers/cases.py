@@ -15,7 +15,7 @@ from test.identification.exact_arm import write_bag
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.setup import Payload
 from ur_energy_model.simulation.arm.arm_options import ArmOptions
-from ur_energy_model.simulation.arm.commands import Pause, Play
+from ur_energy_model.simulation.arm.commands import ProgramCommand
 from ur_energy_model.simulation.arm.simulated_arm import SimulatedArm
 from ur_energy_model.simulation.arm_recording import record_arm
 from ur_energy_model.telemetry.csv.importing import read_csv
@@ -187,9 +187,9 @@ def _simulate(robot: str, seed: int, session: int, folder: Path) -> Bag:
         carried=Payload(CARRIED, np.array([0.0, 0.0, 0.05])) if weighed else None,
         truth=truth,
     )
-    arm.command(Pause())
+    arm.command(ProgramCommand.PAUSE)
     rest = record_arm(arm, REST)
-    arm.command(Play())
+    arm.command(ProgramCommand.PLAY)
     moving = record_arm(arm, FITTED if session == TRAIN else JUDGED)
     arm.close()
     write_bag(path, concatenate([rest, moving]))

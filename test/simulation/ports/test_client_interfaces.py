@@ -131,7 +131,7 @@ def test_an_uploaded_program_replaces_the_motion(
 ) -> None:
     assert box.play()
     session.receive(LOOP.encode())
-    assert isinstance(arm.commands[-1], cmd.Stop)
+    assert arm.commands[-1] is cmd.ProgramCommand.STOP
     assert box.program_state == ProgramState.PLAYING
     box.step()
     assert box.values["runtime_state"] == ProgramState.PLAYING

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ur_energy_model.simulation.arm import commands as cmd
+from ur_energy_model.simulation.arm.commands import PowerCommand
 from ur_energy_model.simulation.arm.modes import JOINT_MODE_OF, JointMode, RobotMode
 from ur_energy_model.simulation.arm.parameters import constants
 
@@ -39,12 +39,12 @@ class PowerSupply:
         """Whether the arm is switched on."""
         return self.mode is not RobotMode.POWER_OFF
 
-    def command(self, command: cmd.PowerOn | cmd.PowerOff | cmd.BrakeRelease) -> None:
+    def command(self, command: PowerCommand) -> None:
         """Start a change of mode; power off takes effect immediately."""
-        if isinstance(command, cmd.PowerOff):
+        if command is PowerCommand.OFF:
             self.mode = self._target = RobotMode.POWER_OFF
             return
-        if isinstance(command, cmd.BrakeRelease):
+        if command is PowerCommand.RELEASE_BRAKES:
             self._target = RobotMode.RUNNING
         elif self.mode is RobotMode.POWER_OFF:
             self._target = RobotMode.IDLE

@@ -133,7 +133,7 @@ class Sensors:
         row = self._pool[self._used]
         self._used += 1
         joints, box, tool = row[: 4 * n].reshape(4, n), row[4 * n : -9].tolist(), row[-9:]
-        return Noise(*joints, *box, tool[:6], tool[6:])
+        return Noise._make((*joints, *box, tool[:6], tool[6:]))
 
     def position(self, q: Array) -> Array:
         """Encoder readings [n], rad."""

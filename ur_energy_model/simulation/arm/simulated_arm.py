@@ -139,15 +139,17 @@ class SimulatedArm:
         Raises:
             MotionRefusedError: the command needs motion and the arm cannot move.
         """
-        if isinstance(command, cmd.PowerOn | cmd.PowerOff | cmd.BrakeRelease):
+        if isinstance(command, cmd.PowerCommand):
             self._supply.command(command)
-            if isinstance(command, cmd.PowerOff):
+            if command is cmd.PowerCommand.OFF:
                 self._supervisor.halt()
         elif isinstance(command, cmd.SetPayload):
             self._set_payload(command)
         else:
-            moves = cmd.MoveJ | cmd.Follow | cmd.ServoJ | cmd.SpeedJ | cmd.Play
-            if isinstance(command, moves) and self.robot_mode is not RobotMode.RUNNING:
+            moves = command is cmd.ProgramCommand.PLAY or isinstance(
+                command, cmd.MoveJ | cmd.Follow | cmd.ServoJ | cmd.SpeedJ
+            )
+            if moves and self.robot_mode is not RobotMode.RUNNING:
                 raise MotionRefusedError(
                     f"the arm is in mode {self.robot_mode.name}; power it on and release its brakes"
                 )
@@ -285,7 +287,7 @@ class SimulatedArm:
             "payload": payload.mass,
             "payload_cog": payload.center_of_mass,
             "payload_inertia": np.concatenate([tensor.diagonal(), tensor[0, 1:], tensor[1, 2:]]),
-            "speed_scaling": self._supervisor.limited,
+            "speed_scaling": self._supervisor.speed_scaling,
             "target_speed_fraction": self._supervisor.fraction,
             "robot_mode": float(self.robot_mode),
             "safety_mode": float(self.safety_mode),

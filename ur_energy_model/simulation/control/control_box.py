@@ -221,14 +221,14 @@ class ControlBox:
             self._program = None
             self._send(cmd.StopJ(STOP_DECELERATION))
         elif self.arm.program_state != ProgramState.STOPPED:
-            self._send(cmd.Stop())
+            self._send(cmd.ProgramCommand.STOP)
 
     def play(self) -> bool:
         """Start or resume the program; returns whether that was possible."""
         if not self.ready:
             return False
         if self._program is None:
-            return self._send(cmd.Play())
+            return self._send(cmd.ProgramCommand.PLAY)
         self._program_paused = False
         return True
 
@@ -240,7 +240,7 @@ class ControlBox:
             self._program_paused = True
             self._send(cmd.StopJ(STOP_DECELERATION))
         else:
-            self._send(cmd.Pause())
+            self._send(cmd.ProgramCommand.PAUSE)
         return True
 
     def _send(self, command: cmd.Command) -> bool:
@@ -257,20 +257,20 @@ class ControlBox:
     def power_on(self) -> None:
         """Switch the arm on with brakes engaged."""
         if self.arm.robot_mode < RobotMode.IDLE:
-            self._send(cmd.PowerOn())
+            self._send(cmd.PowerCommand.ON)
 
     def power_off(self) -> None:
         """Stop and switch the arm off."""
         self.stop()
-        self._send(cmd.PowerOff())
+        self._send(cmd.PowerCommand.OFF)
 
     def release_brakes(self) -> None:
         """Switch on if necessary, and release the brakes."""
-        self._send(cmd.BrakeRelease())
+        self._send(cmd.PowerCommand.RELEASE_BRAKES)
 
     def unlock(self) -> None:
         """Release a protective stop."""
-        self._send(cmd.Unlock())
+        self._send(cmd.SafetyCommand.UNLOCK)
 
     # Inputs
 

@@ -143,7 +143,7 @@ def _set_tool(registers: Registers) -> bool:
 
 
 def _protective_stop(registers: Registers) -> bool:
-    registers.box.arm.command(cmd.ProtectiveStop())
+    registers.box.arm.command(cmd.SafetyCommand.PROTECTIVE_STOP)
     return False
 
 

@@ -105,7 +105,7 @@ def _write_register(kind: str) -> Action:
 
 
 def _protective_stop(box: ControlBox, call: Call) -> float:
-    box.arm.command(cmd.ProtectiveStop())
+    box.arm.command(cmd.SafetyCommand.PROTECTIVE_STOP)
     return 0.0
 
 
