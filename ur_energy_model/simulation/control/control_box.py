@@ -64,7 +64,7 @@ class ControlBox:
             (name, [0] * WIDTH[kind] if WIDTH[kind] > 1 else 0) for name, kind in INPUTS.items()
         )
         self.values.update(CONSTANT_VALUES)
-        self._falsified: set[str] = set()
+        self._replaced: set[str] = set()
         self._refresh()
 
     @property
@@ -160,15 +160,15 @@ class ControlBox:
             self.arm.command(cmd.Follow(line))
         return True
 
-    def falsify(self, values: Mapping[str, Any]) -> None:
+    def replace_values(self, values: Mapping[str, Any]) -> None:
         """Report these values instead of the arm's until the next cycle."""
         self.values.update(values)
-        self._falsified.update(values)
+        self._replaced.update(values)
 
     def _refresh(self) -> None:
-        for name in self._falsified:
+        for name in self._replaced:
             del self.values[name]
-        self._falsified.clear()
+        self._replaced.clear()
         safety, mode = self.arm.safety_mode, self.arm.robot_mode
         if self._program is not None and safety == SafetyMode.PROTECTIVE_STOP:
             self._program_paused = True
