@@ -9,9 +9,9 @@ import argparse
 
 from ur_energy_model.cli.output import print_table
 from ur_energy_model.experiment.design.design import Design
-from ur_energy_model.experiment.design.genetic import genetic_search
+from ur_energy_model.experiment.design.genetic_search import genetic_search
+from ur_energy_model.experiment.design.gradient_search import design_trajectory
 from ur_energy_model.experiment.design.problem import DesignRequest
-from ur_energy_model.experiment.design.search import design_trajectory
 from ur_energy_model.model.robots import load_robot
 
 PUBLISHED_CONDITION_NUMBER = 153

@@ -16,7 +16,7 @@ import pytest
 
 from ur_energy_model.demo.processes import ChildError, Processes
 from ur_energy_model.demo.run import MARK, _fresh_folder
-from ur_energy_model.demo.truth import true_energy
+from ur_energy_model.demo.true_energy import true_energy
 from ur_energy_model.errors import InputError
 
 DEMO = (sys.executable, "-m", "ur_energy_model.cli.main", "demo", "--seed", "7")

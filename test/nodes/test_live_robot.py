@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-import socket
-from collections.abc import Callable, Iterator
-
-import pytest
-from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
-
-from test.energy.known_arm import ROBOT, known_model
+from collections.abc import Callable
+from collections.abc import Iterator
+from test.energy.known_arm import ROBOT
+from test.energy.known_arm import known_model
 from test.nodes.conftest import Cell
+from trajectory_msgs.msg import JointTrajectory
+from trajectory_msgs.msg import JointTrajectoryPoint
 from ur_energy_model.model.file.model_file import save_model
-from ur_energy_model.simulation.ports.server import DASHBOARD_PORT, WORKSHOP_PORT
+from ur_energy_model.simulation.ports.simulated_controller import CONTROL_PORT
+from ur_energy_model.simulation.ports.simulated_controller import DASHBOARD_PORT
 from ur_energy_model.telemetry.rtde.source import RtdeSource
+import pytest
+import socket
+
+
 
 SCRIPT_PORT = 30002
 JOINTS = ROBOT.joint_names
@@ -138,7 +142,7 @@ def test_a_protective_stop_is_told_apart(robot: Robot) -> None:
 def test_a_gap_is_unaccounted_and_told(robot: Robot) -> None:
     robot.switch_on()
     before = robot.figure("counters", "unaccounted_ever_s")
-    robot.ask(WORKSHOP_PORT, "fault skipped_packets@0:200")
+    robot.ask(CONTROL_PORT, "fault skipped_packets@0:200")
     robot.observer.wait(
         lambda: robot.figure("counters", "unaccounted_ever_s") > before + 0.35, "the gap"
     )
@@ -159,7 +163,7 @@ def test_a_lost_connection_is_made_again_and_counted(robot: Robot) -> None:
         return robot.observer.status("/diagnostics", "estimator: source")
 
     before = int(source()["reconnects"])
-    robot.ask(WORKSHOP_PORT, "fault closed_socket")
+    robot.ask(CONTROL_PORT, "fault closed_socket")
     robot.observer.wait(lambda: int(source()["reconnects"]) > before, "the new connection")
     robot.observer.wait(lambda: source()["level"] == "0", "a source that is well")
 

@@ -16,21 +16,16 @@ from ur_energy_model.errors import MotionRefusedError
 from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.model.setup import Payload
 from ur_energy_model.simulation.arm.commands import (
-    BrakeRelease,
     Command,
-    Pause,
-    Play,
-    PowerOff,
-    PowerOn,
-    ProtectiveStop,
-    Stop,
-    Unlock,
+    PowerCommand,
+    ProgramCommand,
+    SafetyCommand,
 )
 from ur_energy_model.simulation.arm.modes import ProgramState, RobotMode, SafetyMode
 from ur_energy_model.simulation.control.control_box import ControlBox
 from ur_energy_model.simulation.control.simulated_identity import SimulatedIdentity
 from ur_energy_model.simulation.ports.faults import Faults
-from ur_energy_model.simulation.ports.server import RTDE_PORT, SimulatedController
+from ur_energy_model.simulation.ports.simulated_controller import RTDE_PORT, SimulatedController
 from ur_energy_model.telemetry.fields import FIELDS
 from ur_energy_model.telemetry.rtde.protocol import (
     Frame,
@@ -87,23 +82,23 @@ class StandInArm:
     def command(self, command: Command) -> None:
         self.commands.append(command)
         match command:
-            case PowerOn():
+            case PowerCommand.ON:
                 self.robot_mode = RobotMode.IDLE
-            case PowerOff():
+            case PowerCommand.OFF:
                 self.robot_mode = RobotMode.POWER_OFF
-            case BrakeRelease():
+            case PowerCommand.RELEASE_BRAKES:
                 self.robot_mode = RobotMode.RUNNING
-            case ProtectiveStop():
+            case SafetyCommand.PROTECTIVE_STOP:
                 self.safety_mode = SafetyMode.PROTECTIVE_STOP
-            case Unlock():
+            case SafetyCommand.UNLOCK:
                 self.safety_mode = SafetyMode.NORMAL
-            case Play() if self.robot_mode != RobotMode.RUNNING:
+            case ProgramCommand.PLAY if self.robot_mode != RobotMode.RUNNING:
                 raise MotionRefusedError("the arm is not running")
-            case Play():
+            case ProgramCommand.PLAY:
                 self.program_state = ProgramState.PLAYING
-            case Pause():
+            case ProgramCommand.PAUSE:
                 self.program_state = ProgramState.PAUSED
-            case Stop():
+            case ProgramCommand.STOP:
                 self.program_state = ProgramState.STOPPED
 
 

@@ -82,8 +82,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _design(options: argparse.Namespace) -> int:
-    from ur_energy_model.experiment.design.genetic import genetic_search
-    from ur_energy_model.experiment.design.search import design_trajectory
+    from ur_energy_model.experiment.design.genetic_search import genetic_search
+    from ur_energy_model.experiment.design.gradient_search import design_trajectory
     from ur_energy_model.trajectory.fourier import save_trajectory
 
     request = request_of(options, options.robot)

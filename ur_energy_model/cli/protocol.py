@@ -12,7 +12,7 @@ from ur_energy_model.cli.output import add_json_option, note, print_json, print_
 
 if TYPE_CHECKING:
     from ur_energy_model.experiment.execution.execution_plan import ExecutionPlan, ExecutionResult
-    from ur_energy_model.experiment.protocols.protocol import Mount
+    from ur_energy_model.experiment.protocols.protocol_run import Mount
     from ur_energy_model.telemetry.samples import RecordingInfo
 
 EXAMPLE = """\
@@ -63,8 +63,9 @@ def run(options: argparse.Namespace) -> int:
     """Run a protocol."""
     from ur_energy_model.cli.motion import run_recorded
     from ur_energy_model.errors import InputError
-    from ur_energy_model.experiment.protocols.protocol import ProtocolRun, cell
-    from ur_energy_model.experiment.protocols.recipes import run_protocol
+    from ur_energy_model.experiment.protocols.catalogue import run_protocol
+    from ur_energy_model.experiment.protocols.outcome import cell
+    from ur_energy_model.experiment.protocols.protocol_run import ProtocolRun
     from ur_energy_model.model.robots import load_robot
     from ur_energy_model.telemetry.rtde.source import RtdeSource
 

@@ -18,7 +18,7 @@ from ur_energy_model.cli.output import note
 from ur_energy_model.simulation.ports.faults import FAULTS
 
 if TYPE_CHECKING:
-    from ur_energy_model.simulation.ports.server import SimulatedController
+    from ur_energy_model.simulation.ports.simulated_controller import SimulatedController
 
 EXAMPLE = """\
 example:
@@ -140,8 +140,8 @@ def run(options: argparse.Namespace) -> int:
 
 def _simulate(options: argparse.Namespace, end: _End) -> int:
     from ur_energy_model.model.setup import Payload, Setup, gravity_of_mounting
-    from ur_energy_model.simulation.ports.server import RTDE_PORT
-    from ur_energy_model.simulation.simulator import Simulation
+    from ur_energy_model.simulation.ports.simulated_controller import RTDE_PORT
+    from ur_energy_model.simulation.simulation import Simulation
 
     def payload(numbers: tuple[float, ...] | None) -> Payload | None:
         return None if numbers is None else Payload(numbers[0], np.array(numbers[1:]))

@@ -7,7 +7,7 @@ from multiprocessing import resource_tracker
 from multiprocessing.process import BaseProcess
 
 
-def start_deaf(process: BaseProcess) -> None:
+def start_ignoring_interrupts(process: BaseProcess) -> None:
     """Start a process that never sees SIGINT, which is its parent's to handle.
 
     Without this, a child that is still being imported when Ctrl-C comes from the terminal, or

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pinocchio as pin
 
-from ur_energy_model.experiment.runnable import Runnable, sample_period
+from ur_energy_model.experiment.periodic_motion import PeriodicMotion, sample_period
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.geometry import ArmGeometry
 from ur_energy_model.typing import Array
@@ -188,7 +188,7 @@ class TrajectoryVerdict:
         return {**asdict(self), "closest": list(self.closest), "problems": list(self.problems)}
 
 
-def check(motion: Runnable, limits: SafetyLimits) -> TrajectoryVerdict:
+def check(motion: PeriodicMotion, limits: SafetyLimits) -> TrajectoryVerdict:
     """Judge a motion on a fine grid over one repetition."""
     robot = limits.dynamics.robot
     _, q, qd, qdd = sample_period(motion, CHECK_RATE)

@@ -12,7 +12,7 @@ from diagnostic_msgs.msg import DiagnosticArray
 from ur_energy_model.nodes import conversions as convert
 from ur_energy_model.nodes.managed import LIVE, ManagedNode
 from ur_energy_model.nodes.running import run
-from ur_energy_model.simulation.simulator import Simulation
+from ur_energy_model.simulation.simulation import Simulation
 
 REPORT_PERIOD = 1.0
 """Of /diagnostics [s]."""

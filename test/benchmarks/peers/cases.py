@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from dataclasses import field
 from itertools import permutations
 from pathlib import Path
-
-import numpy as np
-
 from test.identification.exact_arm import write_bag
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.setup import Payload
-from ur_energy_model.simulation.arm.commands import Pause, Play
+from ur_energy_model.simulation.arm.arm_options import ArmOptions
+from ur_energy_model.simulation.arm.commands import ProgramCommand
 from ur_energy_model.simulation.arm.simulated_arm import SimulatedArm
-from ur_energy_model.simulation.recording import record_arm
+from ur_energy_model.simulation.arm_recording import record_arm
 from ur_energy_model.telemetry.csv.reader import read_csv
 from ur_energy_model.telemetry.samples import concatenate
 from ur_energy_model.trajectory.named_motions import named_motion
 from ur_energy_model.typing import Array
+import gzip
+import json
+import numpy as np
+
+
 
 FRICTION_SPEED = 0.5
 """Joint speed at which frictions are compared [rad/s]."""
@@ -182,13 +184,13 @@ def _simulate(robot: str, seed: int, session: int, folder: Path) -> Bag:
         described,
         motion=named_motion(motion, described),
         seed=seed,
-        session=session,
+        options=ArmOptions(session=session),
         carried=Payload(CARRIED, np.array([0.0, 0.0, 0.05])) if weighed else None,
         truth=truth,
     )
-    arm.command(Pause())
+    arm.command(ProgramCommand.PAUSE)
     rest = record_arm(arm, REST)
-    arm.command(Play())
+    arm.command(ProgramCommand.PLAY)
     moving = record_arm(arm, FITTED if session == TRAIN else JUDGED)
     arm.close()
     write_bag(path, concatenate([rest, moving]))

@@ -17,7 +17,7 @@ import pytest
 from ur_energy_model.errors import ControllerError, MotionRefusedError, RecordingError
 from ur_energy_model.experiment.execution.execution import execute
 from ur_energy_model.experiment.execution.execution_plan import ExecutionPlan, MotionSummary
-from ur_energy_model.experiment.execution.mover import Mover
+from ur_energy_model.experiment.execution.motion_process import MotionProcess
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.resources import config_file
 from ur_energy_model.telemetry.bag.reader import read_bag
@@ -169,7 +169,7 @@ def test_no_controller_is_one_clear_error(short, problem, tmp_path):
 
 
 def test_a_peer_without_control_ports_is_refused():
-    mover = Mover("127.0.15.98", RATE)
+    mover = MotionProcess("127.0.15.98", RATE)
     with pytest.raises(ControllerError, match="remote control"), mover:
         pass
 

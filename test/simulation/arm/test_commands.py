@@ -125,7 +125,7 @@ def test_broken_limits_stop_the_arm_and_keep_it_powered(arm, command, reason):
     assert not arm.outputs["target_qd"].any()
     with pytest.raises(MotionRefusedError, match="unlock"):
         arm.command(cmd.MoveJ(AWAY))
-    arm.command(cmd.Unlock())
+    arm.command(cmd.SafetyCommand.UNLOCK)
     arm.command(cmd.MoveJ(HOME))
     run(arm, 4.0, "timestamp")
     assert arm.outputs["target_q"] == pytest.approx(HOME)
@@ -154,12 +154,12 @@ def test_a_load_beyond_the_torque_limits_stops_the_arm():
 
 def test_a_stop_from_outside_pauses_the_program_until_it_is_unlocked_and_played(playing):
     run(playing, 0.5, "timestamp")
-    playing.command(cmd.ProtectiveStop())
+    playing.command(cmd.SafetyCommand.PROTECTIVE_STOP)
     run(playing, 1.0, "timestamp")
     assert playing.program_state is ProgramState.PAUSED
     assert not playing.outputs["target_qd"].any()
-    playing.command(cmd.Unlock())
-    playing.command(cmd.Play())
+    playing.command(cmd.SafetyCommand.UNLOCK)
+    playing.command(cmd.ProgramCommand.PLAY)
     (qd,) = run(playing, 3.0, "target_qd")
     assert playing.program_state is ProgramState.PLAYING
     assert np.abs(qd).max() > 0.3
@@ -167,14 +167,14 @@ def test_a_stop_from_outside_pauses_the_program_until_it_is_unlocked_and_played(
 
 def test_pause_holds_the_motion_and_play_goes_on_with_it(playing):
     run(playing, 0.4, "timestamp")
-    playing.command(cmd.Pause())
+    playing.command(cmd.ProgramCommand.PAUSE)
     (scaling,) = run(playing, 0.5, "speed_scaling")
     assert playing.program_state is ProgramState.PAUSED
     assert scaling[-1] == 0.0
     held = np.array(playing.outputs["target_q"])
     run(playing, 0.5, "timestamp")
     assert playing.outputs["target_q"] == pytest.approx(held)
-    playing.command(cmd.Play())
+    playing.command(cmd.ProgramCommand.PLAY)
     q, qd = run(playing, 0.5, "target_q", "target_qd")
     assert np.abs(np.diff(np.vstack([held, q]), axis=0)).max() < 3.2 * 0.002
     assert np.abs(qd).max() > 0.3
@@ -182,11 +182,11 @@ def test_pause_holds_the_motion_and_play_goes_on_with_it(playing):
 
 def test_stop_ends_the_motion_and_play_begins_it_anew(playing):
     run(playing, 1.0, "timestamp")
-    playing.command(cmd.Stop())
+    playing.command(cmd.ProgramCommand.STOP)
     run(playing, 1.0, "timestamp")
     assert playing.program_state is ProgramState.STOPPED
     assert not playing.busy
-    playing.command(cmd.Play())
+    playing.command(cmd.ProgramCommand.PLAY)
     (q,) = run(playing, 6.0, "target_q")
     start = named_motion("trajectory_a", ROBOT).points[0]
     assert np.abs(q - start).max(axis=1).min() < 1e-3
@@ -235,21 +235,21 @@ def test_power_modes_and_their_power_levels(arm):
     holding = arm.parameters.effective_resistance @ current**2
     holding += arm.parameters.driver_loss * np.abs(current).sum()
     assert running == pytest.approx(arm.parameters.standby_power + holding, abs=0.5)
-    arm.command(cmd.PowerOff())
+    arm.command(cmd.PowerCommand.OFF)
     arm.tick()
     assert arm.robot_mode is RobotMode.POWER_OFF
     assert power(arm) == 0.0
     assert set(arm.outputs["joint_mode"]) == {float(JointMode.POWER_OFF)}
     with pytest.raises(MotionRefusedError, match="power it on"):
         arm.command(cmd.MoveJ(AWAY))
-    arm.command(cmd.PowerOn())
+    arm.command(cmd.PowerCommand.ON)
     assert arm.robot_mode is RobotMode.POWER_ON
     run(arm, 1.1, "timestamp")
     assert arm.robot_mode is RobotMode.IDLE
     idle = power(arm)
     held = 6 * constants()["bus"]["brake_release_power"]
     assert idle == pytest.approx(arm.parameters.standby_power - held, abs=1.0)
-    arm.command(cmd.BrakeRelease())
+    arm.command(cmd.PowerCommand.RELEASE_BRAKES)
     run(arm, 1.0, "timestamp")
     assert arm.robot_mode is RobotMode.RUNNING
     assert power(arm) == pytest.approx(running, abs=1.0)
@@ -259,16 +259,16 @@ def test_power_modes_and_their_power_levels(arm):
 
 
 def test_brake_release_powers_the_arm_where_needed(arm):
-    arm.command(cmd.PowerOff())
+    arm.command(cmd.PowerCommand.OFF)
     run(arm, 0.1, "timestamp")
-    arm.command(cmd.BrakeRelease())
+    arm.command(cmd.PowerCommand.RELEASE_BRAKES)
     run(arm, 2.0, "timestamp")
     assert arm.robot_mode is RobotMode.RUNNING
 
 
 def test_brakes_hold_a_moving_arm_when_power_goes(playing):
     run(playing, 0.5, "timestamp")
-    playing.command(cmd.PowerOff())
+    playing.command(cmd.PowerCommand.OFF)
     q, current = run(playing, 0.5, "actual_q", "actual_current")
     assert np.abs(q[100:] - q[-1]).max() < 0.01  # the links still swing on their gears
     assert np.abs(current[100:]).max() < 0.2

@@ -9,9 +9,7 @@ import pytest
 
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.setup import Setup
-from ur_energy_model.simulation.arm.links import cylinder, solid_links
-from ur_energy_model.simulation.arm.parameters import draw_parameters
-from ur_energy_model.simulation.arm.plant import (
+from ur_energy_model.simulation.arm.drive_integration import (
     COPPER,
     CURRENT,
     FRICTION,
@@ -19,10 +17,11 @@ from ur_energy_model.simulation.arm.plant import (
     QD,
     ROTOR,
     SHAFT,
-    Plant,
     Q,
-    ServoGains,
 )
+from ur_energy_model.simulation.arm.links import cylinder, solid_links
+from ur_energy_model.simulation.arm.parameters import draw_parameters
+from ur_energy_model.simulation.arm.plant import Plant, ServoGains
 from ur_energy_model.trajectory.named_motions import named_motion
 
 ROBOT = load_robot("ur5e")

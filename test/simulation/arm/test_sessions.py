@@ -9,11 +9,12 @@ import pytest
 
 from ur_energy_model.errors import InputError
 from ur_energy_model.model.robots import load_robot
+from ur_energy_model.simulation.arm.arm_options import ArmOptions
 from ur_energy_model.simulation.arm.parameters import constants, draw_parameters
 from ur_energy_model.simulation.arm.sessions import SimulatedSession, draw_session
 from ur_energy_model.simulation.arm.simulated_arm import SimulatedArm
 from ur_energy_model.simulation.arm.thermal import ThermalState
-from ur_energy_model.simulation.recording import record_arm
+from ur_energy_model.simulation.arm_recording import record_arm
 from ur_energy_model.trajectory.motions import Hold
 from ur_energy_model.trajectory.named_motions import named_motion
 
@@ -40,7 +41,8 @@ def test_session_0_is_the_arm_as_drawn():
     arm = draw_parameters(ROBOT, 3)
     assert draw_session(3, 0, 6).applied_to(arm) is arm
     plain, zero = (
-        SimulatedArm(ROBOT, motion=Hold(HOME), seed=3, **s) for s in ({}, {"session": 0})
+        SimulatedArm(ROBOT, motion=Hold(HOME), seed=3, **s)
+        for s in ({}, {"options": ArmOptions(session=0)})
     )
     first, second = record_arm(plain, 0.1), record_arm(zero, 0.1)
     for name, values in first.columns.items():
@@ -122,7 +124,7 @@ def test_warmth_sets_the_joints_between_ambient_and_rest():
 def test_the_recording_shows_the_session_and_the_truth_tells_it(tmp_path):
     path = tmp_path / "truth.json"
     base = SimulatedArm(ROBOT, motion=Hold(HOME), seed=3)
-    arm = SimulatedArm(ROBOT, motion=Hold(HOME), seed=3, session=2, truth=path)
+    arm = SimulatedArm(ROBOT, motion=Hold(HOME), seed=3, truth=path, options=ArmOptions(session=2))
     power = [
         record_arm(a, 2.0, ("actual_robot_voltage", "actual_robot_current")).bus_power.mean()
         for a in (base, arm)
@@ -140,7 +142,10 @@ def test_the_recording_shows_the_session_and_the_truth_tells_it(tmp_path):
 
 
 def test_sessions_have_noise_of_their_own():
-    arms = [SimulatedArm(ROBOT, motion=Hold(HOME), seed=3, session=number) for number in (1, 2)]
+    arms = [
+        SimulatedArm(ROBOT, motion=Hold(HOME), seed=3, options=ArmOptions(session=number))
+        for number in (1, 2)
+    ]
     noise = [
         np.diff(record_arm(arm, 0.2, ("actual_current",))["actual_current"], axis=0) for arm in arms
     ]

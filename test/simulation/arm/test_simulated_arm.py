@@ -9,6 +9,7 @@ from ur_energy_model.errors import InputError
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.setup import Payload, Setup, gravity_of_mounting
+from ur_energy_model.simulation.arm.arm_options import ArmOptions
 from ur_energy_model.simulation.arm.parameters import constants
 from ur_energy_model.simulation.arm.simulated_arm import START_TIME, SimulatedArm
 from ur_energy_model.telemetry.csv.reader import read_csv
@@ -184,7 +185,9 @@ def test_noise_at_rest_is_that_of_recorded_arms(resting, recordings):
 
 
 def test_joints_warm_up_as_they_work():
-    arm = SimulatedArm(ROBOT, motion=named_motion("warm_up", ROBOT), ambient=20.0)
+    arm = SimulatedArm(
+        ROBOT, motion=named_motion("warm_up", ROBOT), options=ArmOptions(ambient=20.0)
+    )
     cold = np.array(arm.outputs["joint_temperatures"])
     run(arm, 20.0, "timestamp")
     warm = np.array(arm.outputs["joint_temperatures"])
@@ -226,7 +229,7 @@ def test_a_payload_mounted_at_run_time_is_felt_by_the_motors():
 
 def test_pd_control_follows_less_closely_and_feeds_gravity_forward_only():
     motion = named_motion("trajectory_a", ROBOT)
-    arm = SimulatedArm(ROBOT, motion=motion, controller="pd")
+    arm = SimulatedArm(ROBOT, motion=motion, options=ArmOptions(controller="pd"))
     q, target, current = run(arm, 5.0, "actual_q", "target_q", "target_current")
     gravity = ArmDynamics(ROBOT).gravity_torque(target) / arm.parameters.current_to_torque
     assert np.abs(current - gravity).max() < 1e-9
@@ -236,7 +239,7 @@ def test_pd_control_follows_less_closely_and_feeds_gravity_forward_only():
 
 def test_an_unknown_controller_is_refused():
     with pytest.raises(InputError, match="pd"):
-        SimulatedArm(ROBOT, motion=Hold(HOME), controller="fuzzy")
+        SimulatedArm(ROBOT, motion=Hold(HOME), options=ArmOptions(controller="fuzzy"))
 
 
 @pytest.mark.parametrize("name", ["ur3", "ur10", "ur20", "gen3"])

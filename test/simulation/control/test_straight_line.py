@@ -13,9 +13,10 @@ from ur_energy_model.simulation.arm.modes import ProgramState
 from ur_energy_model.simulation.arm.simulated_arm import SimulatedArm
 from ur_energy_model.simulation.control.control_box import ControlBox
 from ur_energy_model.simulation.control.kinematics import ArmKinematics, matrix_of
+from ur_energy_model.simulation.control.program import ScriptError
 from ur_energy_model.simulation.control.simulated_identity import SimulatedIdentity
 from ur_energy_model.simulation.control.straight_line import LinePlanner, StraightLine
-from ur_energy_model.simulation.ports.stream_ports import ScriptSession
+from ur_energy_model.simulation.ports.client_interfaces import ScriptSession
 from ur_energy_model.trajectory.motions import Hold
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ def test_joints_set_the_pace_where_they_are_at_their_limit() -> None:
 
 
 def test_out_of_reach_is_refused() -> None:
-    with pytest.raises(ValueError, match="cannot reach"):
+    with pytest.raises(ScriptError, match="cannot reach"):
         plan([2.0, 0, 0, 0, 0, 0])
 
 

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from ur_energy_model.simulation.arm.commands import ProtectiveStop
+from ur_energy_model.simulation.arm.commands import SafetyCommand
 from ur_energy_model.simulation.control.control_box import ControlBox
 from ur_energy_model.simulation.ports.dashboard import DashboardSession
 from ur_energy_model.telemetry.rtde.protocol import SIMULATED_SERIAL_PREFIX
@@ -116,7 +116,7 @@ def test_loading_stops_the_program(dashboard: DashboardSession) -> None:
 
 
 def test_protective_stop_and_unlock(dashboard: DashboardSession, box: ControlBox) -> None:
-    box.arm.command(ProtectiveStop())
+    box.arm.command(SafetyCommand.PROTECTIVE_STOP)
     assert ask(dashboard, "safetymode", "play") == [
         "Safetymode: PROTECTIVE_STOP",
         "Failed to execute: play",

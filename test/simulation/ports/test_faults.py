@@ -11,9 +11,9 @@ import pytest
 
 from ur_energy_model.errors import InputError
 from ur_energy_model.simulation.control.control_box import ControlBox
+from ur_energy_model.simulation.ports.control_port import ControlPortSession
 from ur_energy_model.simulation.ports.faults import FAULTS, Faults, parse_fault
-from ur_energy_model.simulation.ports.server import WORKSHOP_PORT, SimulatedController
-from ur_energy_model.simulation.ports.workshop import WorkshopSession
+from ur_energy_model.simulation.ports.simulated_controller import CONTROL_PORT, SimulatedController
 from ur_energy_model.telemetry.rtde.protocol import (
     PacketType,
     encode_version_request,
@@ -28,7 +28,7 @@ TICK = 0.002
 
 def ask(server: SimulatedController, line: str) -> str:
     """One line to the workshop port, and its answer."""
-    with socket.create_connection((server.host, WORKSHOP_PORT), timeout=3.0) as client:
+    with socket.create_connection((server.host, CONTROL_PORT), timeout=3.0) as client:
         stream = client.makefile("rw")
         stream.readline()  # the greeting
         stream.write(f"{line}\n")
@@ -97,10 +97,10 @@ def test_a_fault_lasts_from_its_start_for_its_duration() -> None:
 
 def test_something_that_happens_once_happens_once() -> None:
     faults = Faults.parse(["late_ticks@1:20"])
-    assert faults.happens("late_ticks") is None
+    assert faults.take_due("late_ticks") is None
     faults.now = 1.0
-    assert faults.happens("late_ticks") is not None
-    assert faults.happens("late_ticks") is None
+    assert faults.take_due("late_ticks") is not None
+    assert faults.take_due("late_ticks") is None
 
 
 # Values
@@ -109,10 +109,10 @@ def test_something_that_happens_once_happens_once() -> None:
 def test_frozen_encoder_holds_one_joint(box: ControlBox) -> None:
     faults = Faults.parse(["frozen_encoder@1:2"])
     faults.now = 2.0
-    first = faults.falsified(box.values)
+    first = faults.replaced_values(box.values)
     held = first["actual_q"][2]
     box.step()
-    box.falsify(faults.falsified(box.values))
+    box.replace_values(faults.replaced_values(box.values))
     assert box.values["actual_q"][2] == held
     assert box.values["actual_qd"][2] == 0.0
     others = [0, 1, 3, 4, 5]
@@ -123,7 +123,7 @@ def test_frozen_encoder_holds_one_joint(box: ControlBox) -> None:
 
 def test_values_are_true_again_after_a_fault(box: ControlBox) -> None:
     faults = Faults.parse(["voltage_dip@0+1:12"])
-    box.falsify(faults.falsified(box.values))
+    box.replace_values(faults.replaced_values(box.values))
     assert box.values["actual_robot_voltage"] == 12.0
     box.step()
     assert box.values["actual_robot_voltage"] == box.arm.outputs["actual_robot_voltage"]
@@ -131,7 +131,7 @@ def test_values_are_true_again_after_a_fault(box: ControlBox) -> None:
 
 def test_garbage_has_any_magnitude(box: ControlBox) -> None:
     faults = Faults.parse(["garbage_values:actual_q"])
-    magnitudes = np.abs([faults.falsified(box.values)["actual_q"] for _ in range(50)])
+    magnitudes = np.abs([faults.replaced_values(box.values)["actual_q"] for _ in range(50)])
     assert magnitudes.min() < 1e-100
     assert magnitudes.max() > 1e100
 
@@ -246,7 +246,7 @@ def test_workshop_port(serve: Serve) -> None:
 
 def test_faults_at_run_time_count_from_now(box: ControlBox) -> None:
     faults = Faults(now=50.0)
-    answer = WorkshopSession(box.arm, faults).receive(b"fault stalled_stream@2+1\n")
+    answer = ControlPortSession(box.arm, faults).receive(b"fault stalled_stream@2+1\n")
     assert answer == b"ok stalled_stream@52+1\n"
     assert faults.active("stalled_stream") is None
     faults.now = 52.5

@@ -19,11 +19,16 @@ from ur_energy_model.experiment.execution.execution_plan import (
     ExecutionResult,
     MotionSummary,
 )
-from ur_energy_model.experiment.execution.mover import FollowTrajectory, Mover, MoverReport, MoveTo
-from ur_energy_model.experiment.execution.watch import Watch
+from ur_energy_model.experiment.execution.motion_process import (
+    FollowTrajectory,
+    MotionProcess,
+    MotionReport,
+    MoveTo,
+)
+from ur_energy_model.experiment.execution.safety_monitor import SafetyMonitor
 from ur_energy_model.experiment.export import APPROACH_ACCELERATION, APPROACH_SPEED
 from ur_energy_model.experiment.limits import TrajectoryVerdict, check
-from ur_energy_model.experiment.runnable import Runnable, sample_period
+from ur_energy_model.experiment.periodic_motion import PeriodicMotion, sample_period
 from ur_energy_model.telemetry.modes import (
     BRAKES_RELEASED,
     NORMAL_SAFETY,
@@ -79,7 +84,7 @@ def execute(
     if not verdict.passed:
         raise MotionRefusedError(f"the trajectory is not safe: {'; '.join(verdict.problems)}")
     robot = plan.limits.dynamics.robot
-    watch = Watch()
+    watch = SafetyMonitor()
     with (
         RtdeSource(host, robot=robot.name) as source,
         Recorder(source, tap=watch) as recorder,
@@ -88,7 +93,7 @@ def execute(
         summary = _summary(plan, verdict, host, source.info.serial, here, watch)
         if not approve(summary):
             raise MotionRefusedError("not approved, nothing moved")
-        with _one_interrupt(), Mover(host, robot.rate) as mover:
+        with _one_interrupt(), MotionProcess(host, robot.rate) as mover:
             run = _Run(plan, mover, watch, recorder, Path(bag), progress)
             return run.whole()
 
@@ -99,8 +104,8 @@ class _Run:
     def __init__(
         self,
         plan: ExecutionPlan,
-        mover: Mover,
-        watch: Watch,
+        mover: MotionProcess,
+        watch: SafetyMonitor,
         recorder: Recorder,
         bag: Path,
         progress: Progress | None,
@@ -156,7 +161,7 @@ class _Run:
                 "in the way?"
             )
 
-    def _follow(self, trajectory: Runnable, text: str) -> None:
+    def _follow(self, trajectory: PeriodicMotion, text: str) -> None:
         pace = self._plan.speed_fraction
         self._mover.order(FollowTrajectory(trajectory, pace))
         self._wait(text, trajectory.duration)
@@ -176,7 +181,7 @@ class _Run:
         if reason:
             raise MotionRefusedError(f"the motion was ended: {reason}")
 
-    def _reason(self, report: MoverReport) -> str:
+    def _reason(self, report: MotionReport) -> str:
         """Why a motion did not end as planned."""
         if self._problem():
             return self._problem()
@@ -207,7 +212,7 @@ class _Run:
         return np.full(len(self._plan.trajectory.start), np.nan) if value is None else value
 
 
-def _ready(host: str, watch: Watch) -> Array:
+def _ready(host: str, watch: SafetyMonitor) -> Array:
     """Joint positions of a robot that can move.
 
     Raises:
@@ -239,7 +244,7 @@ def _summary(
     host: str,
     serial: str | None,
     here: Array,
-    watch: Watch,
+    watch: SafetyMonitor,
 ) -> MotionSummary:
     _, q, qd, _ = sample_period(plan.trajectory, 100.0)
     return MotionSummary(

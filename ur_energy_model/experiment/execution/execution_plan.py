@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-
 from ur_energy_model.experiment.limits import SafetyLimits
-from ur_energy_model.experiment.runnable import Runnable
+from ur_energy_model.experiment.periodic_motion import PeriodicMotion
 from ur_energy_model.telemetry.recording.recorder_status import RecorderStatus
 from ur_energy_model.typing import Array
+
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class ExecutionPlan:
         speed_fraction: of the designed speed, at most 1.
     """
 
-    trajectory: Runnable
+    trajectory: PeriodicMotion
     limits: SafetyLimits
     warm_up: float = 0.0
     speed_fraction: float = 1.0

@@ -1,8 +1,8 @@
-"""The 48 V bus: supply with source resistance, capacitor, braking resistor, energy counters.
+"""The 48 V bus: supply with source resistance, capacitance, braking resistor, energy counters.
 
-Power flows from the supply only. What the drives give back feeds standby and other joints first,
-then charges the capacitor, and above a threshold the braking resistor burns it, so that power at
-the supply is never negative (Heredia et al.).
+The supply cannot absorb power. Regenerated power first feeds standby and other joints, then charges
+the bus capacitance; above a threshold the braking resistor dissipates it. Power at the supply is
+therefore never negative (Heredia et al.).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import math
 from ur_energy_model.simulation.arm.parameters import constants
 
 SUBSTEP = 5e-4
-"""Longest step of the capacitor's voltage while the supply rests [s]."""
+"""Longest time step of the bus voltage while the supply is idle [s]."""
 
 
 class Bus:
@@ -20,9 +20,9 @@ class Bus:
 
     Attributes:
         voltage: V.
-        current: from the supply, mean of the last step [A].
+        current: from the supply, mean over the last step [A].
         supplied, braked: energy from the supply and into the braking resistor [J].
-        surplus: energy in the capacitor above the supply's voltage [J].
+        surplus: energy in the bus capacitance above that at open-circuit voltage [J].
     """
 
     def __init__(self) -> None:
@@ -39,7 +39,7 @@ class Bus:
         self.surplus = 0.0
 
     def advance(self, dt: float, power: float) -> None:
-        """Serve `power` [W], negative where the drives give back, for `dt` s."""
+        """Deliver `power` [W] for `dt` s; negative power is regenerated."""
         missing = 0.0
         if power >= 0.0 and self.surplus == 0.0:
             missing = dt * power
@@ -47,34 +47,33 @@ class Bus:
             steps = max(1, math.ceil(dt / SUBSTEP))
             for _ in range(steps):
                 missing += self._without_supply(dt / steps, power)
-        given = missing / dt
         self.supplied += missing
-        self.current = self._supply_current(given)
+        self.current = self._supply_current(missing / dt)
         if self.surplus == 0.0:
             self.voltage = self._open - self._source * self.current
 
     def switch_off(self) -> None:
-        """Take the bus off the supply: what the capacitor holds above it is burned."""
+        """Disconnect the supply: the braking resistor dissipates the surplus."""
         self.braked += self.surplus
         self.surplus = self.voltage = self.current = 0.0
 
     def _without_supply(self, h: float, power: float) -> float:
-        """One step on the capacitor; the energy it lacked and the supply has to give [J]."""
+        """One step on the capacitance; returns the energy [J] that the supply must add."""
         self.surplus -= h * power
         if self.voltage > self._brake_voltage:
-            burned = min(h * self.voltage**2 / self._brake_resistance, max(self.surplus, 0.0))
-            self.braked += burned
-            self.surplus -= burned
+            dissipated = min(h * self.voltage**2 / self._brake_resistance, max(self.surplus, 0.0))
+            self.braked += dissipated
+            self.surplus -= dissipated
         missing = max(0.0, -self.surplus)
         self.surplus = max(0.0, self.surplus)
         self.voltage = math.sqrt(self._open**2 + 2.0 * self.surplus / self._capacitance)
         return missing
 
     def _supply_current(self, power: float) -> float:
-        """Current [A] at which the supply gives a power [W] behind its source resistance.
+        """Current [A] at which the supply delivers a power [W] behind its source resistance.
 
-        Beyond its greatest power the voltage would collapse; a real supply limits earlier, so the
-        current at half voltage is the most that is reported.
+        Beyond the maximum power the voltage would collapse; a real supply limits earlier, so the
+        current is limited to that at half voltage.
         """
         root = self._open**2 - 4.0 * self._source * power
         return (self._open - math.sqrt(max(root, 0.0))) / (2.0 * self._source)

@@ -1,8 +1,9 @@
-"""What a simulated arm can be told to do; the names follow URScript."""
+"""Commands of a simulated arm; motion commands are named as in URScript."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import Enum
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from ur_energy_model.typing import Array
 
 @dataclass(frozen=True)
 class MoveJ:
-    """Move to a joint position on a trapezoidal speed profile, all joints arriving together.
+    """Move to a joint position with a trapezoidal speed profile; all joints arrive together.
 
     Attributes:
         q: target [6], rad.
@@ -27,7 +28,7 @@ class MoveJ:
 
 @dataclass(frozen=True)
 class Follow:
-    """Run a joint trajectory, from rest to rest, that begins where the arm stands."""
+    """Run a joint trajectory from rest to rest that starts at the current position."""
 
     motion: Motion
 
@@ -38,9 +39,9 @@ class ServoJ:
 
     Attributes:
         q: target [6], rad.
-        time: how long the command steers the arm [s].
-        lookahead: time constant that smooths the path [s].
-        gain: proportional gain towards the target.
+        time: how long the command is active [s].
+        lookahead: time constant of the smoothing [s].
+        gain: proportional gain.
     """
 
     q: Array
@@ -51,7 +52,7 @@ class ServoJ:
 
 @dataclass(frozen=True)
 class SpeedJ:
-    """Accelerate to joint speeds and keep them until another command comes.
+    """Accelerate to joint speeds and keep them until the next command.
 
     Attributes:
         qd: target [6], rad/s.
@@ -64,19 +65,19 @@ class SpeedJ:
 
 @dataclass(frozen=True)
 class StopJ:
-    """Bring all joints to rest with this deceleration [rad/s^2]."""
+    """Stop all joints with this deceleration of the leading joint [rad/s^2]."""
 
     a: float = 2.0
 
 
 @dataclass(frozen=True)
 class SetPayload:
-    """Tell the controller what the flange carries.
+    """Configure the payload in the controller.
 
     Attributes:
         mass: kg.
         cog: centre of mass in the flange frame [3], m.
-        inertia: about it (xx, yy, zz, xy, xz, yz) [6], kg m^2.
+        inertia: about the centre of mass (xx, yy, zz, xy, xz, yz) [6], kg m^2.
     """
 
     mass: float
@@ -86,65 +87,33 @@ class SetPayload:
 
 @dataclass(frozen=True)
 class SpeedSlider:
-    """Scale the speed of programs to this fraction, 0 to 1."""
+    """Scale the speed of programs by this fraction, 0 to 1."""
 
     fraction: float
 
 
-@dataclass(frozen=True)
-class PowerOn:
-    """Switch the arm on, brakes engaged."""
+class PowerCommand(Enum):
+    """Commands to the power supply and the brakes."""
+
+    ON = "switch the arm on, brakes closed"
+    OFF = "switch the arm off, brakes closed"
+    RELEASE_BRAKES = "release the brakes, switching the arm on if necessary"
 
 
-@dataclass(frozen=True)
-class PowerOff:
-    """Switch the arm off; the brakes engage."""
+class ProgramCommand(Enum):
+    """Commands to the built-in motion."""
+
+    PLAY = "start or resume"
+    PAUSE = "pause"
+    STOP = "stop; the next PLAY starts from the beginning"
 
 
-@dataclass(frozen=True)
-class BrakeRelease:
-    """Release the brakes of an arm that is switched on."""
+class SafetyCommand(Enum):
+    """Commands to the safety system."""
+
+    PROTECTIVE_STOP = "go to a protective stop"
+    UNLOCK = "release a protective stop"
 
 
-@dataclass(frozen=True)
-class Play:
-    """Start or resume the built-in motion."""
-
-
-@dataclass(frozen=True)
-class Pause:
-    """Pause the built-in motion."""
-
-
-@dataclass(frozen=True)
-class Stop:
-    """Stop the built-in motion; the next Play starts it anew."""
-
-
-@dataclass(frozen=True)
-class ProtectiveStop:
-    """Go to a protective stop."""
-
-
-@dataclass(frozen=True)
-class Unlock:
-    """Release a protective stop."""
-
-
-Command = (
-    MoveJ
-    | Follow
-    | ServoJ
-    | SpeedJ
-    | StopJ
-    | SetPayload
-    | SpeedSlider
-    | PowerOn
-    | PowerOff
-    | BrakeRelease
-    | Play
-    | Pause
-    | Stop
-    | ProtectiveStop
-    | Unlock
-)
+Move = MoveJ | Follow | ServoJ | SpeedJ | StopJ
+Command = Move | SetPayload | SpeedSlider | PowerCommand | ProgramCommand | SafetyCommand

@@ -1,7 +1,4 @@
-"""config/simulation/arm.yaml: which keys it has, and what may stand under them.
-
-A further key is a further line in its section here.
-"""
+"""Reader of config/simulation/arm.yaml: its keys and their valid values."""
 
 from __future__ import annotations
 
@@ -20,7 +17,7 @@ SCHEMA = 1
 _SHARE = Quantity("1", 0, 1)
 _SPREAD = Quantity("1", 0, 0.9)
 _SESSION_SPREAD = Quantity("1", 0, 0.3)
-"""Standard deviation of a factor that must stay positive within three of them."""
+"""Standard deviation of a factor that must stay positive within three standard deviations."""
 _FACTOR = Quantity("1", 0, 100, positive=True)
 _LOSS = Quantity("1", 0, 10)
 _CURRENT = Quantity("A", 0, 1_000, positive=True)
@@ -40,7 +37,7 @@ _SIZES = list_of(ranges.TORQUE)
 
 
 def _increasing(reader: Reader[list[float]]) -> Reader[list[float]]:
-    """Points that are interpolated between, which must increase."""
+    """Interpolation points, which must increase."""
 
     def read(tree: YamlTree) -> list[float]:
         values = reader(tree)
@@ -173,16 +170,16 @@ _ALIKE = (
     ("motor", "max_torque", ("rotor_inertia", "winding_resistance", "torque_constant")),
     ("sensors", "current_noise_torque", ("current_noise_rest", "current_noise_moving")),
 )
-"""Lists of one section that have an entry for each entry of the first."""
+"""Section, list, and further lists that must have the same length."""
 
 
 def read_constants(path: Path) -> Mapping[str, Any]:
-    """Content of the file, every value checked.
+    """Validated content of the file.
 
     Raises:
-        InputError: unreadable, or a key or value that cannot be; names its line.
+        InputError: unreadable file, or invalid key or value; names its line.
     """
-    root = YamlTree.read(path, InputError, "mend the line or restore the file")
+    root = YamlTree.read(path, InputError, "correct the line or restore the file")
     with Record(root) as keys:
         keys.schema(SCHEMA)
         keys.expect(_SECTIONS)

@@ -1,4 +1,4 @@
-"""Torsional stiffness of strain-wave gears, as Harmonic Drive's catalogue and S3 state it.
+"""Torsional stiffness of strain-wave gears (catalogue of Harmonic Drive).
 
 Stiffness is piecewise constant: K1 up to the torque T1, K2 between T1 and T2, K3 above
 (Battistini, Samori, Subini, "Modeling and simulation of an UR5 Robot Manipulator"). All joint side.
@@ -16,7 +16,7 @@ from ur_energy_model.typing import Array
 
 @numba.njit(cache=True)  # type: ignore[untyped-decorator]
 def spring_torque(twist: float, k1: float, k2: float, k3: float, t1: float, t2: float) -> float:
-    """Torque [N m] of a gear twisted by an angle [rad]; compiled."""
+    """Torque [N m] of a gear at a twist [rad]."""
     size = abs(twist)
     first = t1 / k1
     second = first + (t2 - t1) / k2
@@ -50,7 +50,7 @@ def gear_energy(twist: Array, stiffness: Array, knees: Array) -> Array:
 
 
 def _parts(size: Array, spans: Array) -> Array:
-    """How much of `size` [n] falls into the first two spans [n, 2], and beyond them: [n, 3]."""
+    """Parts of `size` [n] within the first two spans [n, 2] and beyond them: [n, 3]."""
     first = np.minimum(size, spans[:, 0])
     second = np.clip(size - spans[:, 0], 0.0, spans[:, 1])
     third = np.maximum(size - spans.sum(axis=1), 0.0)

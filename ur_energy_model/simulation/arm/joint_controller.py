@@ -1,4 +1,4 @@
-"""What the controller computes in every cycle: target moment, target current, drive references.
+"""Joint controller: target moment, target current and servo gains.
 
 "feedforward" is the e-Series controller as Clochiatti et al. 2024 (sec. 3.2) describe it: inverse
 dynamics fed forward plus feedback. "pd" is proportional-derivative control with gravity
@@ -21,21 +21,21 @@ from ur_energy_model.simulation.arm.parameters import ArmParameters, constants
 from ur_energy_model.simulation.arm.plant import ServoGains
 from ur_energy_model.typing import Array
 
-Kind = Literal["feedforward", "pd"]
+ControllerKind = Literal["feedforward", "pd"]
 
 _SLOW = 0.02
-"""Speed [rad/s] at which the friction compensation is fully there."""
+"""Speed from which friction is fully compensated [rad/s]."""
 _LINK_SHARE = 0.3
-"""Inertia of the links that the servo is tuned for, in shares of the rotor's."""
+"""Link inertia assumed in the tuning of the servo, relative to the reflected inertia."""
 
 
 @dataclass(frozen=True)
 class Targets:
-    """What the controller wants in one cycle, arrays [n].
+    """Targets of one cycle, arrays [n].
 
     Attributes:
         q, qd, qdd: rad, rad/s, rad/s^2.
-        moment: frictionless inverse dynamics with rotors, joint side, N m.
+        moment: inverse dynamics with rotors, without friction, joint side, N m.
         current: A.
     """
 
@@ -51,35 +51,37 @@ class JointController:
 
     Args:
         robot: n joints.
-        parameters: of the arm; the controller knows its own torque constants, nominal inertia
-            and its own idea of friction.
+        parameters: of the arm; the controller uses the torque constants, the nominal reflected
+            inertia and its own friction estimate.
         setup: mounting and payload as configured.
         kind: "feedforward" or "pd".
 
     Raises:
-        InputError: another kind.
+        InputError: unknown kind.
     """
 
     def __init__(
-        self, robot: RobotDescription, parameters: ArmParameters, setup: Setup, kind: Kind
+        self, robot: RobotDescription, parameters: ArmParameters, setup: Setup, kind: ControllerKind
     ) -> None:
-        if kind not in get_args(Kind):
-            raise InputError(kind, "no such controller", f"use {' or '.join(get_args(Kind))}")
+        if kind not in get_args(ControllerKind):
+            raise InputError(
+                kind, "is not a controller", f"use {' or '.join(get_args(ControllerKind))}"
+            )
         servo = constants()["servo"]
         self.kind = kind
         self._robot, self._parameters = robot, parameters
         self.set_setup(setup)
         bandwidth = servo["bandwidth"] if kind == "feedforward" else servo["pd_bandwidth"]
-        pace = 2 * np.pi * float(bandwidth)
+        omega = 2 * np.pi * float(bandwidth)
         inertia = (1.0 + _LINK_SHARE) * parameters.reflected_inertia
-        self.gains = ServoGains(pace**2 * inertia, 2 * servo["damping"] * pace * inertia)
+        self.gains = ServoGains(omega**2 * inertia, 2 * servo["damping"] * omega * inertia)
         self._integral = float(servo["integral"]) if kind == "feedforward" else 0.0
         self._deadband = float(servo["deadband"])
         self.trim = np.zeros(robot.dof)
-        """Correction of the rotor's reference for the twist of the gear [n], rad."""
+        """Correction of the rotor reference for the gear twist [n], rad."""
 
     def set_setup(self, setup: Setup) -> None:
-        """Compute with another mounting or payload."""
+        """Use another mounting or payload."""
         self._dynamics = ArmDynamics(self._robot, setup)
 
     def targets(self, q: Array, qd: Array, qdd: Array) -> Targets:
@@ -90,13 +92,13 @@ class JointController:
         if self.kind == "pd":
             current = pin.computeGeneralizedGravity(model, data, q) / p.current_to_torque
         else:
-            way = np.clip(qd / _SLOW, -1.0, 1.0)
-            friction = p.controller_coulomb * way + p.controller_viscous * qd
+            direction = np.clip(qd / _SLOW, -1.0, 1.0)
+            friction = p.controller_coulomb * direction + p.controller_viscous * qd
             current = (moment + friction) / p.current_to_torque
         return Targets(q, qd, qdd, moment, current)
 
     def correct(self, dt: float, error: Array) -> None:
-        """Integrate the joint-side position error [n], rad, beyond what the encoder resolves."""
+        """Integrate the joint-side position error [n], rad, outside the dead band."""
         if self._integral:
             beyond = np.where(np.abs(error) > self._deadband, error, 0.0)
             self.trim = self.trim + self._integral * dt * beyond

@@ -1,7 +1,7 @@
-"""No-load friction of a joint as its factory calibration shows it, for the simulated arm only.
+"""No-load friction of a simulated joint, fitted to a factory calibration.
 
-Friction grows less than in proportion to speed, as grease does that thins under shear. The curve is
-made to meet the calibration, not to have the form of any law that the identification fits.
+Friction grows less than proportionally to speed because grease is shear-thinning. The curve follows
+the calibration; it deliberately has none of the forms that the identification fits.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class NoLoadFriction:
         breakaway: float,
         stribeck_speed: float,
     ) -> NoLoadFriction:
-        """From the fits of both directions (`fit_calibration`, [n, 4] each), times `scale` [n]."""
+        """Fits of both directions (`fit_calibration`, [n, 4] each), multiplied by `scale` [n]."""
         both = np.stack([forward, backward])
         n = both.shape[1]
         return cls(
@@ -59,13 +59,13 @@ class NoLoadFriction:
             stribeck_speed=np.full(n, stribeck_speed),
         )
 
-    def less(self, coulomb: Array, viscous: Array) -> NoLoadFriction:
-        """The curve without a part [n] that another body of the joint has."""
-        rest = np.maximum(self.coulomb - coulomb, 0.1 * self.coulomb)
-        return replace(self, coulomb=rest, viscous=self.viscous - viscous)
+    def without(self, coulomb: Array, viscous: Array) -> NoLoadFriction:
+        """The curve minus Coulomb and viscous friction [n] that is modelled elsewhere."""
+        remaining = np.maximum(self.coulomb - coulomb, 0.1 * self.coulomb)
+        return replace(self, coulomb=remaining, viscous=self.viscous - viscous)
 
-    def times(self, scale: Array) -> NoLoadFriction:
-        """The curve with every torque multiplied by a factor [n] of its joint."""
+    def scaled(self, scale: Array) -> NoLoadFriction:
+        """The curve with the torque of each joint multiplied by a factor [n]."""
         return replace(
             self,
             coulomb=self.coulomb * scale,
@@ -78,24 +78,24 @@ class NoLoadFriction:
 
         Args:
             qd: joint speed, rad/s.
-            factor: of the speed-dependent part, by temperature.
+            factor: on the speed-dependent part, from the temperature.
         """
-        way = (qd < 0).astype(int)
+        row = (qd < 0).astype(int)
         joint = np.arange(qd.shape[-1])
         coulomb, rise, pace, viscous = (
-            values[way, joint] for values in (self.coulomb, self.rise, self.pace, self.viscous)
+            values[row, joint] for values in (self.coulomb, self.rise, self.pace, self.viscous)
         )
         speed = np.abs(qd)
-        dip = 1.0 + (self.breakaway - 1.0) * np.exp(-((speed / self.stribeck_speed) ** 2))
+        stribeck = 1.0 + (self.breakaway - 1.0) * np.exp(-((speed / self.stribeck_speed) ** 2))
         moving = rise * (1.0 - np.exp(-speed / pace)) + viscous * speed
-        return np.asarray(np.sign(qd) * (coulomb * dip + factor * moving))
+        return np.asarray(np.sign(qd) * (coulomb * stribeck + factor * moving))
 
     def straight_line(self, max_speed: Array, factor: Array | float = 1.0) -> tuple[Array, Array]:
-        """Coulomb [n] and viscous [n] friction that fit best from 5 to 100 % of `max_speed`.
+        """Best fitting Coulomb [n] and viscous [n] friction from 5 to 100 % of `max_speed`.
 
         Args:
             max_speed: [n], rad/s.
-            factor: of the speed-dependent part, by temperature.
+            factor: on the speed-dependent part, from the temperature.
         """
         share = np.linspace(0.05, 1.0, 40)
         speed = share[:, None] * max_speed
@@ -106,14 +106,14 @@ class NoLoadFriction:
 
 
 def fit_calibration(speed: Array, torque: Array) -> Array:
-    """Coulomb, rise, pace and viscous [n, 4] of a joint's friction over speed.
+    """Coulomb, rise, pace and viscous [n, 4] of n friction curves.
 
-    |torque| = coulomb + rise (1 - exp(-speed / pace)) + viscous speed, none of them negative, with
-    the least relative error over a grid of paces from 0.05 to 3 rad/s.
+    |torque| = coulomb + rise (1 - exp(-speed / pace)) + viscous speed, all non-negative, with the
+    smallest relative error over a grid of paces from 0.05 to 3 rad/s.
 
     Args:
         speed: of the calibration [m], rad/s.
-        torque: friction measured there [n, m], N m.
+        torque: measured friction [n, m], N m.
     """
     best = np.empty((len(torque), 4))
     error = np.full(len(torque), np.inf)

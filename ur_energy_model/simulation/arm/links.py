@@ -1,4 +1,4 @@
-"""Solid links for the simulated arm: most controllers compute with point masses, arms do not."""
+"""Links with inertia tensors, for descriptions that contain point masses only."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.typing import Array
 
 DENSITY = 1500.0
-"""Mean density of a link [kg/m^3], assumed: a tube with two joints."""
+"""Assumed mean density of a link [kg/m^3]: a tube with two joints."""
 SHORTEST = 0.05
-"""Least length of a link [m]."""
+"""Smallest length of a link [m]."""
 
 
 def solid_links(robot: RobotDescription) -> RobotDescription:
-    """The arm with inertia tensors that a body can have.
+    """The arm with physically possible inertia tensors.
 
-    Links without a disclosed tensor (zero, or not positive definite) become solid cylinders of
-    their mass along the line between their two joints, as Clochiatti et al. 2024 build them
-    (their Table III); their radius follows from a density. Masses and centres stay.
+    Links without a published tensor (zero, or not positive definite) become solid cylinders along
+    the line between their two joints, as in Clochiatti et al. 2024 (Table III); the radius follows
+    from mass and density. Masses and centres of mass stay.
     """
     inertia = robot.inertia.copy()
     for link in range(len(robot.mass)):
@@ -31,11 +31,11 @@ def solid_links(robot: RobotDescription) -> RobotDescription:
 
 
 def cylinder(mass: float, axis: Array) -> Array:
-    """Tensor [3, 3], kg m^2, of a solid cylinder about its centre.
+    """Inertia tensor [3, 3], kg m^2, of a solid cylinder about its centre.
 
     Args:
         mass: kg.
-        axis: from end to end [3], m.
+        axis: vector from end to end [3], m.
     """
     length = max(float(np.linalg.norm(axis)), SHORTEST)
     along = axis / length if np.linalg.norm(axis) > 1e-9 else np.array([0.0, 0.0, 1.0])
@@ -47,7 +47,7 @@ def cylinder(mass: float, axis: Array) -> Array:
 
 
 def _between_joints(robot: RobotDescription, link: int) -> Array:
-    """Vector along a link in its own DH frame [3], m."""
+    """Vector between the joints of a link in its DH frame [3], m."""
     sin, cos = np.sin(robot.alpha[link]), np.cos(robot.alpha[link])
     d, a = robot.d[link], robot.a[link]
     if robot.convention == "standard":

@@ -1,4 +1,4 @@
-"""Modes of the simulated controller, with the codes that RTDE reports."""
+"""Modes of the simulated controller with their RTDE codes."""
 
 from __future__ import annotations
 
@@ -43,4 +43,4 @@ JOINT_MODE_OF: dict[RobotMode, JointMode] = {
     RobotMode.IDLE: JointMode.IDLE,
     RobotMode.RUNNING: JointMode.RUNNING,
 }
-"""What the joints report in each mode of the robot."""
+"""Mode of the joints in each mode of the robot."""

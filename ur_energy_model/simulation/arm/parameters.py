@@ -1,7 +1,7 @@
-"""What a simulated arm is made of: constants of real arms, and their spread from arm to arm.
+"""True constants of a simulated arm: typical values of real arms and their spread.
 
-The figures and their sources are in config/simulation/arm.yaml. Nothing here is told to an
-identification, which has to find the arm's constants from its telemetry.
+Values and sources are in config/simulation/arm.yaml. The identification does not see them; it has
+to find the constants from telemetry.
 """
 
 from __future__ import annotations
@@ -32,19 +32,18 @@ class ArmParameters:
     """True constants of one simulated arm with n joints, arrays [n].
 
     Attributes:
-        seed: which arm of its type.
+        seed: number of the arm among those of its type.
         gear_ratio: motor turns per joint turn.
         torque_constant: motor side, N m/A.
         back_emf_constant: per phase, V s/rad; torque_constant / 1.5 (three-phase convention).
         winding_resistance: ohm.
         effective_resistance: copper loss over squared current, ohm.
-        reflected_inertia: rotor and reducer, joint side, kg m^2; what target_moment contains.
-        rotor_inertia: what the arm really has, joint side, kg m^2.
+        reflected_inertia: nominal rotor and reducer, joint side, kg m^2; used in target_moment.
+        rotor_inertia: true rotor and reducer, joint side, kg m^2.
         friction: no-load friction of motor and wave generator at the calibration temperature.
         temperature_model: a, b, c, d of a exp(bT) + c exp(dT), T in degC [n, 4].
         calibration_temperature: degC.
-        load_direct, load_reverse: friction over transmitted torque, motor driving the load and
-            load driving the motor.
+        load_direct, load_reverse: friction over transmitted torque, driving and back-driven.
         flex_spline_coulomb, flex_spline_viscous: joint side, N m and N m s/rad.
         stiffness: K1, K2, K3 of the strain-wave gears [n, 3], N m/rad, joint side.
         knees: T1, T2 [n, 2], N m.
@@ -95,7 +94,7 @@ class ArmParameters:
         return np.asarray(self.gear_ratio * self.torque_constant)
 
     def friction_factor(self, temperature: Array) -> Array:
-        """Speed-dependent friction at joint temperatures [n], degC, over that of calibration."""
+        """Speed-dependent friction at joint temperatures [n], degC, relative to calibration."""
         a, b, c, d = self.temperature_model.T
 
         def level(t: Array | float) -> Array:
@@ -104,15 +103,15 @@ class ArmParameters:
         return level(temperature) / level(self.calibration_temperature)
 
     def as_dict(self) -> dict[str, Any]:
-        """All constants by name, as the truth file lists them."""
+        """All constants by name, as in the truth file."""
         return dataclasses.asdict(self)
 
 
 def draw_parameters(robot: RobotDescription, seed: int = 0) -> ArmParameters:
     """Constants of arm number `seed` of this type.
 
-    Known constants of the type are the middle of the spread; unknown ones are assumed by joint
-    size as config/simulation/arm.yaml states.
+    The spread is centred on the known constants of the type; unknown ones are assumed by joint
+    size, see config/simulation/arm.yaml.
     """
     table = constants()
     spread, limits = table["spread"], table["thermal"]
@@ -136,7 +135,7 @@ def draw_parameters(robot: RobotDescription, seed: int = 0) -> ArmParameters:
     laws = table["friction"]
     exponent = table["friction_calibration"]["size_exponent"]
     flex = laws["flex_spline_coulomb"] * (torque / laws["flex_spline_max_torque"]) ** exponent
-    believed = around(spread["controller_friction"])
+    compensated = around(spread["controller_friction"])
     coulomb, viscous = friction.straight_line(robot.max_velocity)
     sensors = table["sensors"]
     noise = [
@@ -152,8 +151,8 @@ def draw_parameters(robot: RobotDescription, seed: int = 0) -> ArmParameters:
         effective_resistance=resistance * random.uniform(*spread["copper_factor"]),
         reflected_inertia=reflected,
         rotor_inertia=reflected * around(spread["reflected_inertia"]),
-        # The calibration is of the whole joint: what the flex spline has is taken off.
-        friction=friction.less(flex, np.full(n, laws["flex_spline_viscous"])),
+        # The calibration includes the flex spline, which is modelled separately.
+        friction=friction.without(flex, np.full(n, laws["flex_spline_viscous"])),
         temperature_model=np.where(
             np.isfinite(robot.friction_temperature_model),
             robot.friction_temperature_model,
@@ -174,19 +173,19 @@ def draw_parameters(robot: RobotDescription, seed: int = 0) -> ArmParameters:
         standby_power=standby,
         driver_loss=float(random.uniform(*spread["driver_loss"])),
         power_noise=float(random.uniform(*spread["power_noise"])),
-        controller_coulomb=believed * coulomb,
-        controller_viscous=believed * viscous,
+        controller_coulomb=compensated * coulomb,
+        controller_viscous=compensated * viscous,
         current_noise_rest=noise[0],
         current_noise_moving=noise[1],
     )
 
 
 def _motor_constants(robot: RobotDescription, torque: Array) -> dict[str, Array]:
-    """Motor constants [n] of the type, assumed by joint size where its file has none."""
+    """Motor constants [n] of the type; missing ones are assumed by joint size."""
     table = constants()["motor"]
     turn = table["gear_ratio"] / robot.gear_ratio
     powers = {"rotor_inertia": 2, "winding_resistance": 0, "torque_constant": 1}
-    # At another ratio: the same joint torque, loss and joint-side inertia from the same current.
+    # With another ratio: same joint torque, loss and joint-side inertia at the same current.
     assumed = {
         name: _interpolate(torque, table["max_torque"], table[name]) * turn**power
         for name, power in powers.items()
@@ -202,7 +201,7 @@ def _no_load_friction(robot: RobotDescription, torque: Array, scale: Array) -> N
     calibrated = np.array(table["max_torque"])
     if robot.dof == len(calibrated):
         like = np.arange(robot.dof)
-    else:  # the calibrated joint that is nearest in size
+    else:  # the calibrated joint closest in size
         distance = np.abs(np.log(torque[:, None] / calibrated[None, :]))
         like = np.argmin(distance, axis=1)
     size = (torque / calibrated[like]) ** table["size_exponent"]
@@ -220,7 +219,7 @@ def _no_load_friction(robot: RobotDescription, torque: Array, scale: Array) -> N
 
 
 def _gears(torque: Array) -> Array:
-    """K1, K2, K3, T1, T2 [n, 5] by interpolation over the catalogue."""
+    """K1, K2, K3, T1, T2 [n, 5], interpolated from the catalogue."""
     catalogue = constants()["harmonic_drive"]
     sizes = [gear["max_torque"] for gear in catalogue]
     columns = np.array([[*gear["K"], *gear["T"]] for gear in catalogue])
@@ -228,7 +227,7 @@ def _gears(torque: Array) -> Array:
 
 
 def _interpolate(at: Array, points: Any, values: Any) -> Array:
-    """Straight in double logarithmic scale, beyond the ends along the last piece."""
+    """Linear interpolation, and extrapolation, on doubly logarithmic scales."""
     x, y = np.log(np.asarray(points, float)), np.log(np.asarray(values, float))
     u = np.log(at)
     piece = np.clip(np.searchsorted(x, u) - 1, 0, len(x) - 2)

@@ -1,8 +1,8 @@
-"""Power modes of the arm and what each takes from the bus at rest."""
+"""Power modes of the arm and their power at rest."""
 
 from __future__ import annotations
 
-from ur_energy_model.simulation.arm import commands as cmd
+from ur_energy_model.simulation.arm.commands import PowerCommand
 from ur_energy_model.simulation.arm.modes import JOINT_MODE_OF, JointMode, RobotMode
 from ur_energy_model.simulation.arm.parameters import constants
 
@@ -13,21 +13,21 @@ BRAKE_TIME = 0.5
 
 
 class PowerSupply:
-    """Sequence of power modes; an arm begins running, as if switched on long ago.
+    """Sequence of power modes; the arm starts in running mode.
 
     Args:
         dt: length of a controller cycle [s].
 
     Attributes:
-        mode: present mode.
+        mode: current mode.
     """
 
     def __init__(self, dt: float) -> None:
         self.mode = RobotMode.RUNNING
         self._brake_power = float(constants()["bus"]["brake_release_power"])
         self._dt = dt
-        self._wanted = RobotMode.RUNNING
-        self._left = 0.0
+        self._target = RobotMode.RUNNING
+        self._remaining = 0.0
 
     @property
     def joint_mode(self) -> JointMode:
@@ -36,41 +36,41 @@ class PowerSupply:
 
     @property
     def powered(self) -> bool:
-        """Whether the arm has power at all."""
+        """Whether the arm is switched on."""
         return self.mode is not RobotMode.POWER_OFF
 
-    def command(self, command: cmd.PowerOn | cmd.PowerOff | cmd.BrakeRelease) -> None:
-        """Begin to change the mode; power off acts at once."""
-        if isinstance(command, cmd.PowerOff):
-            self.mode = self._wanted = RobotMode.POWER_OFF
+    def command(self, command: PowerCommand) -> None:
+        """Start a change of mode; power off takes effect immediately."""
+        if command is PowerCommand.OFF:
+            self.mode = self._target = RobotMode.POWER_OFF
             return
-        if isinstance(command, cmd.BrakeRelease):
-            self._wanted = RobotMode.RUNNING
+        if command is PowerCommand.RELEASE_BRAKES:
+            self._target = RobotMode.RUNNING
         elif self.mode is RobotMode.POWER_OFF:
-            self._wanted = RobotMode.IDLE
-        self._begin_next()
+            self._target = RobotMode.IDLE
+        self._start_next()
 
     def advance(self) -> None:
-        """One controller cycle."""
-        if self.mode is self._wanted:
+        """Advance by one controller cycle."""
+        if self.mode is self._target:
             return
-        self._left -= self._dt
-        if self._left > 0.0:
+        self._remaining -= self._dt
+        if self._remaining > 0.0:
             return
         self.mode = RobotMode.IDLE if self.mode is RobotMode.POWER_ON else RobotMode.RUNNING
-        if self.mode is not self._wanted:
-            self._left = BRAKE_TIME
+        if self.mode is not self._target:
+            self._remaining = BRAKE_TIME
 
     def standby(self, running: float, joints: int) -> float:
-        """Power at rest [W], given that of the running arm: closed brakes need no coil current."""
+        """Power at rest [W] from that of the running arm; closed brakes need no coil current."""
         if self.mode is RobotMode.POWER_OFF:
             return 0.0
         if self.mode is RobotMode.RUNNING:
             return running
         return max(0.0, running - joints * self._brake_power)
 
-    def _begin_next(self) -> None:
-        if self.mode is RobotMode.POWER_OFF and self._wanted is not RobotMode.POWER_OFF:
-            self.mode, self._left = RobotMode.POWER_ON, POWER_ON_TIME
-        elif self.mode is RobotMode.IDLE and self._wanted is RobotMode.RUNNING:
-            self._left = BRAKE_TIME
+    def _start_next(self) -> None:
+        if self.mode is RobotMode.POWER_OFF and self._target is not RobotMode.POWER_OFF:
+            self.mode, self._remaining = RobotMode.POWER_ON, POWER_ON_TIME
+        elif self.mode is RobotMode.IDLE and self._target is RobotMode.RUNNING:
+            self._remaining = BRAKE_TIME

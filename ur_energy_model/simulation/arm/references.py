@@ -1,34 +1,35 @@
-"""Where the controller wants the joints in every cycle: motions, moves, streams, stops."""
+"""Commanded joint states: motions, streamed set points, speeds and stops."""
 
 from __future__ import annotations
 
 from typing import Protocol
-
+from ur_energy_model.trajectory.motions import Motion
+from ur_energy_model.trajectory.motions import repeats
+from ur_energy_model.typing import Array
 import numpy as np
 
-from ur_energy_model.trajectory.motions import Motion, repeats
-from ur_energy_model.typing import Array
+
 
 State = tuple[Array, Array, Array]
 """Position, velocity, acceleration [n]."""
 
 _BUFFER = 256
 SERVO_ACCELERATION = 40.0
-"""Highest acceleration of a followed stream [rad/s^2]."""
-SPEED_MEMORY = 0.01
-"""Time over which the speed of a stream is averaged [s]."""
+"""Acceleration limit while following a stream [rad/s^2]."""
+SPEED_AVERAGING = 0.01
+"""Averaging time of the speed of a stream [s]."""
 
 
 class Reference(Protocol):
-    """A source of commanded joint states."""
+    """Source of commanded joint states."""
 
     @property
     def done(self) -> bool:
-        """Whether the reference has come to its end, at rest."""
+        """Whether the reference has ended, at rest."""
         ...
 
     def step(self, dt: float, scale: float, change: float) -> State:
-        """Commanded state after another `dt` s.
+        """Commanded state after `dt` more seconds.
 
         Args:
             dt: length of a controller cycle [s].
@@ -39,7 +40,7 @@ class Reference(Protocol):
 
 
 class Rest:
-    """Stay where the arm is commanded to be."""
+    """Keep the commanded position."""
 
     done = True
 
@@ -52,15 +53,15 @@ class Rest:
 
 
 class MotionReference:
-    """Follow a motion, again and again where it ends where it begins.
+    """Follow a motion.
 
     Args:
         motion: n joints.
-        loop: whether to repeat it.
+        loop: whether to repeat a motion that ends where it begins.
 
     Attributes:
         elapsed: time along the motion [s].
-        runs: how often its end was passed.
+        runs: number of completed repetitions.
     """
 
     def __init__(self, motion: Motion, *, loop: bool) -> None:
@@ -78,7 +79,7 @@ class MotionReference:
         return not self._loop and self.elapsed >= self.motion.duration
 
     def step(self, dt: float, scale: float, change: float) -> State:
-        """As `Reference.step`: time along the motion passes at `scale`."""
+        """As `Reference.step`; `scale` applies to the time along the motion."""
         self.elapsed += scale * dt
         if self._loop and self.elapsed >= self.motion.duration:
             self.elapsed -= self.motion.duration
@@ -95,13 +96,13 @@ class MotionReference:
         return len(self._buffer[0]) if self._buffer else 0
 
     def _fill(self, rate: float, count: int) -> None:
-        """The next states at equal steps of `rate` s along the motion."""
+        """Compute the next states at equal steps of `rate` s along the motion."""
         self._buffer = list(self.motion.sample(self.elapsed + rate * np.arange(float(count))))
         self._next, self._rate = 0, rate
 
 
 class SpeedReference:
-    """Speed up or down to joint speeds with the acceleration of the leading axis.
+    """Accelerate to joint speeds; `acceleration` is that of the leading joint.
 
     Args:
         q, qd: commanded state at the start [n].
@@ -115,11 +116,11 @@ class SpeedReference:
 
     @property
     def done(self) -> bool:
-        """Whether it stands, as it was asked to."""
+        """Whether the goal is rest and it has been reached."""
         return not self._goal.any() and not self._qd.any()
 
     def step(self, dt: float, scale: float, change: float) -> State:
-        """As `Reference.step`; independent of the speed scaling, as stops must be."""
+        """As `Reference.step`; stops must not depend on the speed scaling, so it is ignored."""
         missing = self._goal - self._qd
         largest = float(np.abs(missing).max())
         most = self._acceleration * dt
@@ -131,10 +132,10 @@ class SpeedReference:
 
 
 class ServoReference:
-    """Follow streamed positions through a critically damped second-order lag.
+    """Follow streamed positions through a critically damped second-order low-pass filter.
 
-    Where a cycle brings no new position the stream's last velocity carries on for as long as the
-    look-ahead time, as the controller's own does: a stream over a network is never in step.
+    Without a new position in a cycle, the last velocity of the stream is extrapolated for up to the
+    look-ahead time, as real controllers do, because network streams are not synchronous.
 
     Args:
         q, qd: commanded state at the start [n].
@@ -147,17 +148,17 @@ class ServoReference:
         self._goal, self._goal_speed = q, np.zeros_like(q)
         self._age = np.inf
         self._lookahead = 0.03
-        self._pace = 1.0
+        self._omega = 1.0
 
     def update(self, goal: Array, lookahead: float, gain: float) -> None:
-        """Take the streamed position [n], rad; the same one again is no new one."""
+        """Set the streamed position [n], rad; an unchanged position is ignored."""
         self._lookahead = max(lookahead, 0.03)
-        self._pace = 2.0 / self._lookahead * np.sqrt(gain / 300.0)
+        self._omega = 2.0 / self._lookahead * np.sqrt(gain / 300.0)
         if np.array_equal(goal, self._goal):
             return
         if 0.0 < self._age <= self._lookahead:
             speed = (goal - self._goal) / self._age
-            share = min(1.0, self._age / SPEED_MEMORY)
+            share = min(1.0, self._age / SPEED_AVERAGING)
             self._goal_speed = self._goal_speed + share * (speed - self._goal_speed)
         else:
             self._goal_speed = np.zeros_like(goal)
@@ -165,7 +166,7 @@ class ServoReference:
 
     def step(self, dt: float, scale: float, change: float) -> State:
         """As `Reference.step`."""
-        w = self._pace
+        w = self._omega
         goal = self._goal + min(self._age, self._lookahead) * self._goal_speed
         self._age += dt
         # Implicit Euler of qdd = w^2 (goal - q) - 2 w qd: stable at any gain.

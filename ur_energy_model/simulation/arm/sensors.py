@@ -1,4 +1,4 @@
-"""What the arm's sensors make of its state: noise and resolution as recorded on real arms."""
+"""Sensors of the arm: noise and resolution as recorded on real arms."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ur_energy_model.simulation.arm.bus import Bus
-from ur_energy_model.simulation.arm.outputs import Value
 from ur_energy_model.simulation.arm.parameters import ArmParameters, constants
+from ur_energy_model.simulation.arm.rtde_outputs import RtdeValue
 from ur_energy_model.typing import Array
 
 _DRAWS = 256
@@ -19,31 +19,35 @@ class Noise(NamedTuple):
     """Standard normal numbers of one cycle.
 
     Attributes:
-        speed, current, voltage, drive: of the joints [n]; `drive` moves the drives themselves.
-        box: of bus voltage, bus current, main voltage and execution time [4].
-        wrench: of the tool's force and torque [6].
-        shake: of the tool's accelerometer [3].
+        speed, current, joint_voltage: for the readings of the joints [n].
+        drive: for the torque ripple of the drives [n].
+        bus_voltage, bus_current, main_voltage, execution_time: for the control box.
+        wrench: for force and torque at the tool [6].
+        accelerometer: for the accelerometer of the tool [3].
     """
 
     speed: Array
     current: Array
-    voltage: Array
+    joint_voltage: Array
     drive: Array
-    box: Array
+    bus_voltage: float
+    bus_current: float
+    main_voltage: float
+    execution_time: float
     wrench: Array
-    shake: Array
+    accelerometer: Array
 
 
 @dataclass(frozen=True)
-class State:
-    """What there is to measure.
+class ArmState:
+    """True values of the measured quantities.
 
     Attributes:
         q, qd: of the links [n], rad, rad/s.
         current: of the motors [n], A.
         temperature: of the joints [n], degC.
-        bus: voltage and current, energy counters.
-        powered: whether the arm has power.
+        bus: voltage, current and energy counters.
+        powered: whether the arm is switched on.
     """
 
     q: Array
@@ -62,7 +66,7 @@ class Sensors:
         random: source of the noise.
 
     Attributes:
-        noise: of the present cycle.
+        noise: of the current cycle.
     """
 
     def __init__(self, parameters: ArmParameters, random: np.random.Generator) -> None:
@@ -73,26 +77,28 @@ class Sensors:
         self._count = 2 * np.pi / table["encoder_counts"]
         self._pool = np.empty((0, 0))
         self._used = 0
-        self._n = n = len(parameters.gear_ratio)
+        self._joints = n = len(parameters.gear_ratio)
         bus = constants()["bus"]
         self._cables = float(bus["joint_cable_resistance"]) * (1.0 + np.arange(n)) / n
         self._open = float(bus["open_voltage"])
         self._force = np.array(table["force_noise"])
         self.noise = self.draw()
 
-    def read(self, state: State) -> dict[str, Value]:
-        """Measured RTDE fields of a new cycle, by name."""
+    def read(self, state: ArmState) -> dict[str, RtdeValue]:
+        """Draw new noise; returns the measured RTDE fields by name."""
         self.noise = noise = self.draw()
-        bus, n = state.bus, self._n
+        bus = state.bus
         current = self.current(state.current, noise.current)
         if state.powered:
-            main = self.main_voltage(bus.voltage, noise.box[2])
-            voltage, supply = self.bus(bus.voltage, bus.current, noise.box)
-            drives = self.joint_voltage(bus.voltage - self._cables * bus.current, noise.voltage)
+            main = self.main_voltage(bus.voltage, noise.main_voltage)
+            voltage = self.bus_voltage(bus.voltage, noise.bus_voltage)
+            supply = self.bus_current(bus.current, bus.voltage, noise.bus_current)
+            at_joints = bus.voltage - self._cables * bus.current
+            drives = self.joint_voltage(at_joints, noise.joint_voltage)
         else:
-            main = self.main_voltage(self._open, noise.box[2])
+            main = self.main_voltage(self._open, noise.main_voltage)
             voltage = supply = 0.0
-            drives = np.zeros(n)
+            drives = np.zeros(self._joints)
         return {
             "actual_q": self.position(state.q),
             "actual_qd": self.speed(state.qd, noise.speed),
@@ -105,7 +111,7 @@ class Sensors:
             "actual_robot_current": supply,
             "actual_robot_energy_consumed": bus.supplied,
             "actual_robot_braking_energy_dissipated": bus.braked,
-            "actual_execution_time": self.execution_time(noise.box[3]),
+            "actual_execution_time": self.execution_time(noise.execution_time),
         }
 
     def wrench(self) -> Array:
@@ -114,67 +120,64 @@ class Sensors:
 
     def accelerometer(self, acceleration: Array) -> Array:
         """Readings of the tool's accelerometer [3], m/s^2."""
-        return np.asarray(acceleration + self._table["accelerometer_noise"] * self.noise.shake)
+        return np.asarray(
+            acceleration + self._table["accelerometer_noise"] * self.noise.accelerometer
+        )
 
     def draw(self) -> Noise:
         """Standard normal numbers for one cycle."""
-        n = self._n
+        n = self._joints
         if self._used >= len(self._pool):
-            self._pool = self._random.standard_normal((_DRAWS, 4 * n + 13))
+            self._pool = self._random.standard_normal((_DRAWS, 4 * n + 4 + 6 + 3))
             self._used = 0
         row = self._pool[self._used]
         self._used += 1
-        rest = row[4 * n :]
-        return Noise(
-            row[:n],
-            row[n : 2 * n],
-            row[2 * n : 3 * n],
-            row[3 * n : 4 * n],
-            rest[:4],
-            rest[4:10],
-            rest[10:13],
-        )
+        joints, box, tool = row[: 4 * n].reshape(4, n), row[4 * n : -9].tolist(), row[-9:]
+        return Noise._make((*joints, *box, tool[:6], tool[6:]))
 
     def position(self, q: Array) -> Array:
         """Encoder readings [n], rad."""
         return np.asarray(np.rint(q / self._count) * self._count)
 
     def speed(self, qd: Array, noise: Array) -> Array:
-        """Speeds [n], rad/s; exactly zero at rest, as on real arms."""
+        """Speed readings [n], rad/s; exactly zero at rest, as on real arms."""
         resting = np.abs(qd) < 2e-4
         return np.where(resting, 0.0, qd + self._table["speed_noise"] * noise)
 
     def current(self, current: Array, noise: Array) -> Array:
-        """Motor currents [n], A."""
+        """Motor current readings [n], A."""
         return np.asarray(current + self._parameters.current_noise_rest * noise)
 
-    def bus(self, voltage: float, current: float, noise: Array) -> tuple[float, float]:
-        """Bus voltage [V] and current [A]; the current's noise makes that of the power."""
+    def bus_voltage(self, voltage: float, noise: float) -> float:
+        """Reading of the bus voltage [V]."""
         table = self._table
-        seen = _round(voltage + table["voltage_noise"] * float(noise[0]), table["voltage_step"])
-        spread = self._parameters.power_noise / max(voltage, 1.0)
-        return seen, _round(current + spread * float(noise[1]), table["current_step"])
+        return _round(voltage + table["voltage_noise"] * noise, table["voltage_step"])
+
+    def bus_current(self, current: float, voltage: float, noise: float) -> float:
+        """Reading of the bus current [A]; its noise gives the specified noise of the power."""
+        deviation = self._parameters.power_noise / max(voltage, 1.0)
+        return _round(current + deviation * noise, self._table["current_step"])
 
     def main_voltage(self, voltage: float, noise: float) -> float:
-        """Voltage at the safety control board [V]."""
+        """Reading of the voltage at the safety control board [V]."""
         table = self._table
-        return _round(voltage + table["main_voltage_noise"] * float(noise), table["voltage_step"])
+        return _round(voltage + table["main_voltage_noise"] * noise, table["voltage_step"])
 
     def joint_voltage(self, voltage: Array, noise: Array) -> Array:
-        """Voltages at the drives [n], V."""
+        """Voltage readings at the drives [n], V."""
         table = self._table
         step = table["joint_voltage_step"]
         return np.asarray(np.rint((voltage + table["joint_voltage_noise"] * noise) / step) * step)
 
     def temperature(self, temperature: Array) -> Array:
-        """Joint temperatures [n], degC."""
+        """Joint temperature readings [n], degC."""
         step = self._table["temperature_step"]
         return np.asarray(np.rint(temperature / step) * step)
 
     def execution_time(self, noise: float) -> float:
         """Execution time of the real-time thread [ms]."""
         mean, deviation = self._table["execution_time"]
-        return float(max(0.1, mean + deviation * float(noise)))
+        return float(max(0.1, mean + deviation * noise))
 
 
 def _round(value: float, step: float) -> float:

@@ -1,8 +1,8 @@
-"""What of a simulated arm changes from session to session, that is from day to day.
+"""Session-to-session (day-to-day) variation of a simulated arm.
 
-Standby power, friction and temperatures belong to a session; inertia, torque constants, windings
-and gears belong to the arm and are the same in all its sessions. The spreads and their sources are
-in config/simulation/arm.yaml.
+Standby power, friction and temperatures vary between sessions; inertia, torque constants, windings
+and gears belong to the arm and stay the same. The spreads and their sources are in
+config/simulation/arm.yaml.
 """
 
 from __future__ import annotations
@@ -19,21 +19,20 @@ from ur_energy_model.typing import Array
 
 _STREAM, _WEAR_STREAM = 20250610, 20250611
 _LARGEST = 3.0
-"""Draws are kept within so many standard deviations."""
+"""Draws are limited to this many standard deviations."""
 
 
 @dataclass(frozen=True)
 class SimulatedSession:
-    """One session of one arm with n joints; the values of session 0 change nothing.
+    """One session of one arm with n joints; session 0 is the arm as drawn.
 
     Attributes:
         number: 0 for the arm as drawn, 1, 2, ... for its sessions in order of time.
-        standby_offset: standby power beyond that of session 0, W.
-        friction_scale: friction at the same speed, load and temperature, over that of session 0
-            [n].
-        ambient_offset: temperature around the arm beyond the one asked for, K.
-        warmth: of the joints at the start: 0 as cold as their surroundings, 1 as warm as an arm
-            powered and at rest for hours, more after work.
+        standby_offset: standby power minus that of session 0, W.
+        friction_scale: friction relative to session 0 at the same speed, load and temperature [n].
+        ambient_offset: ambient temperature minus the requested one, K.
+        warmth: of the joints at the start: 0 at ambient temperature, 1 as after hours powered at
+            rest, above 1 after motion.
     """
 
     number: int
@@ -43,7 +42,7 @@ class SimulatedSession:
     warmth: float
 
     def applied_to(self, arm: ArmParameters) -> ArmParameters:
-        """The constants that hold in this session, from those of session 0."""
+        """Constants of this session from those of session 0."""
         if self.number == 0:
             return arm
         scale = self.friction_scale
@@ -51,7 +50,7 @@ class SimulatedSession:
         standby = arm.standby_power + self.standby_offset
         return dataclasses.replace(
             arm,
-            friction=arm.friction.times(scale),
+            friction=arm.friction.scaled(scale),
             flex_spline_coulomb=arm.flex_spline_coulomb * scale,
             flex_spline_viscous=arm.flex_spline_viscous * scale,
             load_direct=arm.load_direct * scale,
@@ -61,18 +60,18 @@ class SimulatedSession:
         )
 
     def random(self, seed: int, purpose: int) -> np.random.Generator:
-        """Random numbers of this session of arm `seed`, a stream of their own per purpose."""
+        """Random generator of this session of arm `seed`, independent for each purpose."""
         return np.random.default_rng(
             [seed, purpose] if self.number == 0 else [seed, purpose, self.number]
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """All of it by name, as the truth file lists it."""
+        """All values by name, as in the truth file."""
         return dataclasses.asdict(self)
 
 
 def draw_session(seed: int, number: int, joints: int) -> SimulatedSession:
-    """Session `number` of arm `seed`: the same whenever it is drawn.
+    """Session `number` of arm `seed`; repeated draws are equal.
 
     Args:
         seed: of the arm.
@@ -80,10 +79,10 @@ def draw_session(seed: int, number: int, joints: int) -> SimulatedSession:
         joints: n.
 
     Raises:
-        InputError: no such session.
+        InputError: negative number.
     """
     if number < 0:
-        raise InputError("--session", f"is {number}", "sessions have numbers from 0")
+        raise InputError("--session", f"is {number}", "use 0 or a positive number")
     if number == 0:
         return SimulatedSession(0, 0.0, np.ones(joints), 0.0, 1.0)
     table = constants()["session"]
@@ -93,16 +92,16 @@ def draw_session(seed: int, number: int, joints: int) -> SimulatedSession:
         return deviation * np.clip(random.standard_normal(size), -_LARGEST, _LARGEST)
 
     standby = float(normal(table["standby"]))
-    together = 1.0 + normal(table["friction_common"])
-    each = 1.0 + normal(table["friction_joint"], joints)
+    common = 1.0 + normal(table["friction_common"])
+    individual = 1.0 + normal(table["friction_joint"], joints)
     ambient = float(random.uniform(-table["ambient"], table["ambient"]))
     warmth = float(random.uniform(*table["warmth"]))
-    scale = together * each * _running_in(seed, number, joints)
+    scale = common * individual * _running_in(seed, number, joints)
     return SimulatedSession(number, standby, scale, ambient, warmth)
 
 
 def _running_in(seed: int, number: int, joints: int) -> Array:
-    """What wear has left of each joint's friction by this session [n]; falls towards a floor."""
+    """Factor on the friction of each joint due to running-in [n]; decreases towards a floor."""
     table = constants()["session"]
     least, most = table["running_in"]
     lost = np.random.default_rng([seed, _WEAR_STREAM]).uniform(least, most, joints)

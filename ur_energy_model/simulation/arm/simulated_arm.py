@@ -1,61 +1,68 @@
-"""SimulatedArm: one arm with its controller, a cycle at a time."""
+"""One simulated arm with its controller, advanced cycle by cycle."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-
-import numpy as np
-
 from ur_energy_model.errors import MotionRefusedError
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.robots import RobotDescription
-from ur_energy_model.model.setup import Payload, Setup
+from ur_energy_model.model.setup import Payload
+from ur_energy_model.model.setup import Setup
 from ur_energy_model.simulation.arm import commands as cmd
+from ur_energy_model.simulation.arm.arm_options import ArmOptions
+from ur_energy_model.simulation.arm.drive_integration import CURRENT
+from ur_energy_model.simulation.arm.drive_integration import Q
+from ur_energy_model.simulation.arm.drive_integration import QD
+from ur_energy_model.simulation.arm.energy_balance import EnergyBalance
 from ur_energy_model.simulation.arm.harmonic_drive import gear_twist
-from ur_energy_model.simulation.arm.joint_controller import JointController, Kind, Targets
-from ur_energy_model.simulation.arm.ledger import Ledger
-from ur_energy_model.simulation.arm.modes import ProgramState, RobotMode, SafetyMode
-from ur_energy_model.simulation.arm.outputs import Outputs, Value
+from ur_energy_model.simulation.arm.joint_controller import JointController
+from ur_energy_model.simulation.arm.joint_controller import Targets
+from ur_energy_model.simulation.arm.modes import ProgramState
+from ur_energy_model.simulation.arm.modes import RobotMode
+from ur_energy_model.simulation.arm.modes import SafetyMode
 from ur_energy_model.simulation.arm.parameters import draw_parameters
-from ur_energy_model.simulation.arm.plant import CURRENT, QD, Plant, Q
+from ur_energy_model.simulation.arm.plant import Plant
 from ur_energy_model.simulation.arm.power_supply import PowerSupply
-from ur_energy_model.simulation.arm.sensors import Sensors, State
+from ur_energy_model.simulation.arm.rtde_outputs import RtdeOutputs
+from ur_energy_model.simulation.arm.rtde_outputs import RtdeValue
+from ur_energy_model.simulation.arm.sensors import ArmState
+from ur_energy_model.simulation.arm.sensors import Sensors
 from ur_energy_model.simulation.arm.sessions import draw_session
 from ur_energy_model.simulation.arm.supervisor import Supervisor
 from ur_energy_model.simulation.arm.tool import Tool
-from ur_energy_model.simulation.arm.truth import Energies, TruthLog
+from ur_energy_model.simulation.arm.truth import Energies
+from ur_energy_model.simulation.arm.truth import TruthLog
 from ur_energy_model.trajectory.motions import Motion
 from ur_energy_model.trajectory.planner import Planner
 from ur_energy_model.typing import Array
+import numpy as np
+
+
 
 START_TIME = 60.0
-"""Controller timestamp at the start [s]; real clients take less than 40 s for a boot."""
+"""Controller timestamp at the start [s]; clients read less than 40 s as a fresh boot."""
 
 
 class SimulatedArm:
-    """An arm, its drives and its controller, advanced cycle by cycle.
+    """An arm with drives and controller.
 
-    Deterministic: the same arguments and commands give the same numbers.
+    Deterministic: the same arguments and commands give the same values.
 
     Args:
         robot: the arm.
-        motion: what it does of itself; begun at once, repeated where it ends where it begins.
-        seed: which arm of its type, and the noise.
-        ambient: temperature around it [degC].
-        controller_version: software version it claims; RTDE fields follow it.
-        controller: "feedforward" (inverse dynamics and feedback) or "pd" (with gravity
-            compensation).
+        motion: built-in motion; starts at once, repeats if it ends where it begins.
+        seed: selects the individual arm and its noise.
         setup: mounting and payload as configured.
-        carried: payload that it really carries; None for the configured one.
-        truth: where the truth is collected; written by `close`.
-        session: number of the arm's session, 0 for the arm as drawn.
+        carried: payload that is really mounted; None for the configured one.
+        truth: log, or path of a new log, of the true energies; written by `close`.
+        options: session, ambient temperature and controller.
 
     Attributes:
-        rate: controller cycles a second [Hz].
-        session: what this session changes.
+        rate: controller cycles per second [Hz].
+        session: what differs in this session.
         parameters: true constants of this arm in this session.
-        outputs: RTDE name -> value in the present cycle.
+        outputs: RTDE field name -> value in the current cycle.
     """
 
     def __init__(
@@ -64,39 +71,37 @@ class SimulatedArm:
         *,
         motion: Motion,
         seed: int = 0,
-        ambient: float = 25.0,
-        controller_version: tuple[int, ...] = (5, 11, 0),
-        controller: Kind = "feedforward",
         setup: Setup | None = None,
         carried: Payload | None = None,
         truth: TruthLog | str | Path | None = None,
-        session: int = 0,
+        options: ArmOptions | None = None,
     ) -> None:
+        options = ArmOptions() if options is None else options
         setup = Setup() if setup is None else setup
         self.robot, self.motion, self.setup = robot, motion, setup
         self.rate = robot.rate
-        self.controller_version = controller_version
-        self.session = draw_session(seed, session, robot.dof)
+        self.controller_version = options.controller_version
+        self.session = draw_session(seed, options.session, robot.dof)
         self.parameters = self.session.applied_to(draw_parameters(robot, seed))
         self._dt = 1.0 / self.rate
         self._cycle = 0
-        self._setup_of_plant = Setup(setup.gravity, setup.payload if carried is None else carried)
+        self._true_setup = Setup(setup.gravity, setup.payload if carried is None else carried)
         q = motion.sample(np.zeros(1))[0][0].copy()
-        self._plant = Plant(robot, self.parameters, self._setup_of_plant, q)
-        self._controller = JointController(robot, self.parameters, setup, controller)
+        self._plant = Plant(robot, self.parameters, self._true_setup, q)
+        self._controller = JointController(robot, self.parameters, setup, options.controller)
         self._supervisor = Supervisor(self._planner(), motion, q)
         self._supply = PowerSupply(self._dt)
-        here = ambient + self.session.ambient_offset
-        self._ledger = Ledger(self.parameters, self._dt, here, self.session.warmth)
+        ambient = options.ambient + self.session.ambient_offset
+        self._balance = EnergyBalance(self.parameters, self._dt, ambient, self.session.warmth)
         self._sensors = Sensors(self.parameters, self.session.random(seed, 7))
         self._tool = Tool(ArmDynamics(robot, setup))
-        self._plant.set_temperature(self._ledger.thermal.temperature)
+        self._plant.set_temperature(self._balance.thermal.temperature)
         load = self._plant.dynamics.gravity_torque(q[None])[0]
         p = self.parameters
         self._controller.trim = gear_twist(load, p.stiffness, p.knees)
         self._targets = self._controller.targets(q, np.zeros(robot.dof), np.zeros(robot.dof))
         self._reference = self._drive_reference(self._targets)
-        self.outputs = Outputs()
+        self.outputs = RtdeOutputs()
         self.outputs.compute_on_demand(self._tool.values(self.outputs, self._sensors))
         self._truth = TruthLog(truth) if isinstance(truth, str | Path) else truth
         self._measure()
@@ -109,7 +114,7 @@ class SimulatedArm:
 
     @property
     def busy(self) -> bool:
-        """Whether a commanded move or stop has not come to its end."""
+        """Whether a commanded move or stop is still running."""
         return self._supervisor.busy
 
     @property
@@ -124,52 +129,54 @@ class SimulatedArm:
 
     @property
     def stop_reason(self) -> str | None:
-        """Why the arm is in a protective stop, None where it is not."""
+        """Reason of the protective stop; None without one."""
         return self._supervisor.stop_reason
 
     @property
     def program_state(self) -> ProgramState:
-        """State of the arm's own motion."""
+        """State of the built-in motion."""
         return self._supervisor.program_state
 
     @property
     def payload(self) -> Payload:
-        """Payload as configured."""
+        """Configured payload."""
         return self.setup.payload
 
     def command(self, command: cmd.Command) -> None:
-        """Take a command; it acts from the next cycle on.
+        """Accept a command; it takes effect in the next cycle.
 
         Raises:
-            MotionRefusedError: a motion while the arm cannot move.
+            MotionRefusedError: the command needs motion and the arm cannot move.
         """
-        if isinstance(command, cmd.PowerOn | cmd.PowerOff | cmd.BrakeRelease):
+        if isinstance(command, cmd.PowerCommand):
             self._supply.command(command)
-            if isinstance(command, cmd.PowerOff):
+            if command is cmd.PowerCommand.OFF:
                 self._supervisor.halt()
         elif isinstance(command, cmd.SetPayload):
             self._set_payload(command)
         else:
-            moves = cmd.MoveJ | cmd.Follow | cmd.ServoJ | cmd.SpeedJ | cmd.Play
-            if isinstance(command, moves) and self.robot_mode is not RobotMode.RUNNING:
+            moves = command is cmd.ProgramCommand.PLAY or isinstance(
+                command, cmd.MoveJ | cmd.Follow | cmd.ServoJ | cmd.SpeedJ
+            )
+            if moves and self.robot_mode is not RobotMode.RUNNING:
                 raise MotionRefusedError(
                     f"the arm is in mode {self.robot_mode.name}; power it on and release its brakes"
                 )
             self._supervisor.command(command)
 
     def carry(self, payload: Payload) -> None:
-        """Mount another payload on the flange; what the controller was told stays."""
-        self._setup_of_plant = Setup(self.setup.gravity, payload)
-        self._plant.set_setup(self.robot, self._setup_of_plant)
+        """Mount another payload without informing the controller."""
+        self._true_setup = Setup(self.setup.gravity, payload)
+        self._plant.set_setup(self.robot, self._true_setup)
 
     def tick(self) -> None:
-        """Advance by one controller cycle and renew `outputs`."""
+        """Advance by one controller cycle and update `outputs`."""
         self._cycle += 1
         self._supply.advance()
         running = self.robot_mode is RobotMode.RUNNING
         if running is self._plant.stopped:
             self._plant.stopped = not running
-            self._take_over()
+            self._hold_position()
         if running:
             q, qd, qdd = self._supervisor.step(self._dt)
             self._targets = self._controller.targets(q, qd, qdd)
@@ -184,8 +191,8 @@ class SimulatedArm:
             self._sensors.noise.drive,
         )
         self._reference = reference
-        if self._ledger.enter(self._plant.energy, self._supply):
-            self._plant.set_temperature(self._ledger.thermal.temperature)
+        if self._balance.integrate(self._plant.energy, self._supply):
+            self._plant.set_temperature(self._balance.thermal.temperature)
         self._measure()
         if running:
             error = self._targets.q - np.asarray(self.outputs["actual_q"])
@@ -196,19 +203,19 @@ class SimulatedArm:
 
     def energies(self) -> Energies:
         """True energies since the start."""
-        return self._ledger.energies(self.time)
+        return self._balance.energies(self.time)
 
     def stored_energy(self) -> float:
-        """Kinetic, potential and elastic energy of the mechanics, and the capacitor's [J]."""
-        return self._plant.stored_energy() + self._ledger.bus.surplus
+        """Kinetic, potential and elastic energy, and energy of the bus capacitance [J]."""
+        return self._plant.stored_energy() + self._balance.bus.surplus
 
     def close(self) -> None:
-        """Write the truth, where it was asked for."""
+        """Write the true energies if a log was requested."""
         if self._truth is None:
             return
         self._log_truth()
         setup = self.setup
-        carried = self._setup_of_plant.payload
+        carried = self._true_setup.payload
         self._truth.write(
             self.robot.joint_names,
             self.parameters,
@@ -221,8 +228,8 @@ class SimulatedArm:
                 "payload_center_of_mass": setup.payload.center_of_mass,
                 "carried_mass": carried.mass,
                 "carried_center_of_mass": carried.center_of_mass,
-                "ambient": self._ledger.thermal.ambient,
-                "temperature": self._ledger.thermal.temperature,
+                "ambient": self._balance.thermal.ambient,
+                "temperature": self._balance.thermal.temperature,
                 "standby_power": self.parameters.standby_power,
                 "driver_loss": self.parameters.driver_loss,
                 "session": self.session.as_dict(),
@@ -233,11 +240,11 @@ class SimulatedArm:
         return Planner(self.robot, self.setup, reflected_inertia=self.parameters.reflected_inertia)
 
     def _drive_reference(self, targets: Targets) -> Array:
-        """Rotor position and speed [2, n] that the drives' servo follows."""
+        """Reference of the servo [2, n]: rotor position and speed."""
         return np.stack([targets.q + self._controller.trim, targets.qd])
 
-    def _take_over(self) -> None:
-        """Command what is, as the brakes open or close; closed brakes need no current."""
+    def _hold_position(self) -> None:
+        """Command the measured position as brakes open or close; closed brakes need no current."""
         q = np.asarray(self.outputs["actual_q"])
         self._supervisor.rest_at(q)
         zero = np.zeros_like(q)
@@ -256,23 +263,23 @@ class SimulatedArm:
         self._supervisor.set_planner(self._planner())
 
     def _measure(self) -> None:
-        """Renew the outputs."""
-        self.outputs.renew(
+        """Update the outputs."""
+        self.outputs.update(
             self._sensors.read(
-                State(
+                ArmState(
                     q=self._plant.state[Q],
                     qd=self._plant.state[QD],
                     current=self._plant.state[CURRENT],
-                    temperature=self._ledger.thermal.temperature,
-                    bus=self._ledger.bus,
+                    temperature=self._balance.thermal.temperature,
+                    bus=self._balance.bus,
                     powered=self._supply.powered,
                 )
             )
             | self._reported()
         )
 
-    def _reported(self) -> dict[str, Value]:
-        """What the controller reports of itself."""
+    def _reported(self) -> dict[str, RtdeValue]:
+        """Fields that the controller reports about itself."""
         targets, payload, n = self._targets, self.setup.payload, self.robot.dof
         tensor = payload.inertia
         playing = self.program_state is ProgramState.PLAYING
@@ -289,7 +296,7 @@ class SimulatedArm:
             "payload": payload.mass,
             "payload_cog": payload.center_of_mass,
             "payload_inertia": np.concatenate([tensor.diagonal(), tensor[0, 1:], tensor[1, 2:]]),
-            "speed_scaling": self._supervisor.limited,
+            "speed_scaling": self._supervisor.speed_scaling,
             "target_speed_fraction": self._supervisor.fraction,
             "robot_mode": float(self.robot_mode),
             "safety_mode": float(self.safety_mode),
@@ -300,4 +307,4 @@ class SimulatedArm:
 
     def _log_truth(self) -> None:
         if self._truth is not None:
-            self._truth.add(self.energies(), self._ledger.thermal.temperature)
+            self._truth.append(self.energies(), self._balance.thermal.temperature)

@@ -1,66 +1,66 @@
-"""What moves the arm now: its own motion or a client's commands, within the safety limits."""
+"""Selects what moves the arm, its built-in motion or commands, and enforces the safety limits."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-
-import numpy as np
-
 from ur_energy_model.errors import MotionRefusedError
 from ur_energy_model.simulation.arm import commands as cmd
-from ur_energy_model.simulation.arm.modes import ProgramState, SafetyMode
+from ur_energy_model.simulation.arm.modes import ProgramState
+from ur_energy_model.simulation.arm.modes import SafetyMode
 from ur_energy_model.simulation.arm.parameters import constants
-from ur_energy_model.simulation.arm.references import (
-    MotionReference,
-    Reference,
-    Rest,
-    ServoReference,
-    SpeedReference,
-    State,
-)
-from ur_energy_model.trajectory.motions import Hold, Motion
+from ur_energy_model.simulation.arm.references import MotionReference
+from ur_energy_model.simulation.arm.references import Reference
+from ur_energy_model.simulation.arm.references import Rest
+from ur_energy_model.simulation.arm.references import ServoReference
+from ur_energy_model.simulation.arm.references import SpeedReference
+from ur_energy_model.simulation.arm.references import State
+from ur_energy_model.trajectory.motions import Hold
+from ur_energy_model.trajectory.motions import Motion
 from ur_energy_model.trajectory.planner import Planner
-from ur_energy_model.typing import Array, Mask
+from ur_energy_model.typing import Array
+from ur_energy_model.typing import Mask
+import numpy as np
 
-Move = cmd.Play | cmd.MoveJ | cmd.Follow | cmd.ServoJ | cmd.SpeedJ | cmd.StopJ
-Control = cmd.SpeedSlider | cmd.ProtectiveStop | cmd.Unlock | cmd.Pause | cmd.Stop
+
+
+MotionCommand = cmd.Move | cmd.SpeedSlider | cmd.ProgramCommand | cmd.SafetyCommand
 
 SCALING_RATE = 3.0
-"""How fast the speed scaling follows slider and pause [1/s]."""
+"""Rate at which the speed scaling follows slider and pause [1/s]."""
 STOP_ACCELERATION = 10.0
-"""Of a protective stop, and before a move from a moving arm, rad/s^2."""
+"""Deceleration of a protective stop, and before a new move [rad/s^2]."""
 SLOWEST = 1e-3
-"""Least speed and acceleration that a command may ask for, rad/s and rad/s^2."""
+"""Smallest speed and acceleration of a command, rad/s and rad/s^2."""
 APPROACH = {"v": 0.9, "a": 1.8}
-"""Of the way from where the arm stands to where its own motion begins, rad/s and rad/s^2."""
+"""Move to the start of the built-in motion, rad/s and rad/s^2."""
 OVERLOAD_SECONDS = 0.02
-"""How long a torque beyond the limits is borne [s]."""
+"""Tolerated duration of a torque beyond the limits [s]."""
 MARGIN = 1.02
-"""Limits may be exceeded by this factor before the arm stops itself."""
+"""Factor on the limits beyond which the arm stops itself."""
 
 
 class Supervisor:
-    """Chooses the reference of every cycle and stops the arm where limits are broken.
+    """Selects the reference of every cycle and stops the arm when a limit is exceeded.
 
     Args:
-        planner: of the moves, for n joints.
-        motion: the arm's own.
-        q: where it stands [n], rad.
+        planner: plans the moves of n joints.
+        motion: built-in motion.
+        q: current position [n], rad.
 
     Attributes:
         fraction: speed slider, 0 to 1.
-        scale: speed scaling in effect, 0 to 1.
+        scale: effective speed scaling, 0 to 1.
         safety_mode: normal or protective stop.
-        stop_reason: why it stopped itself, None where it did not.
-        program_state: of the arm's own motion.
+        stop_reason: reason of the protective stop, None without one.
+        program_state: state of the built-in motion.
     """
 
     def __init__(self, planner: Planner, motion: Motion, q: Array) -> None:
         self._planner, self._robot, self._motion = planner, planner.robot, motion
         self._state: State = (q, np.zeros_like(q), np.zeros_like(q))
-        self._own: MotionReference | None = None
+        self._program: MotionReference | None = None
         self._reference: Reference = Rest(q)
-        self._after: list[Reference | cmd.MoveJ] = []
+        self._next: list[Reference | cmd.MoveJ] = []
         self.fraction = self.scale = 1.0
         self.safety_mode = SafetyMode.NORMAL
         self.stop_reason: str | None = None
@@ -71,103 +71,98 @@ class Supervisor:
 
     @property
     def busy(self) -> bool:
-        """Whether a commanded move or stop has not come to its end."""
-        own = self._own is not None and self._reference is self._own
-        return not own and (bool(self._after) or not self._reference.done)
+        """Whether a commanded move or stop is still running."""
+        in_program = self._program is not None and self._reference is self._program
+        return not in_program and (bool(self._next) or not self._reference.done)
 
     @property
-    def limited(self) -> float:
-        """What the trajectory limiter makes of the slider's speed: `scale` over `fraction`."""
+    def speed_scaling(self) -> float:
+        """RTDE's speed_scaling: `scale` over `fraction`."""
         return self.scale / self.fraction if self.fraction > 0.0 else 1.0
 
-    def command(self, command: Move | Control) -> None:
-        """Take a motion command.
+    def command(self, command: MotionCommand) -> None:
+        """Accept a command.
 
         Raises:
-            MotionRefusedError: during a protective stop, before Unlock.
+            MotionRefusedError: a motion during a protective stop.
         """
-        if isinstance(command, cmd.SpeedSlider):
-            self.fraction = float(np.clip(command.fraction, 0.0, 1.0))
-            return
-        if isinstance(command, cmd.Unlock):
-            self.safety_mode, self.stop_reason = SafetyMode.NORMAL, None
-            return
-        if isinstance(command, cmd.ProtectiveStop):
-            self._stop("asked for from outside")
-            return
-        if isinstance(command, cmd.Pause | cmd.Stop):
-            self._end_program(paused=isinstance(command, cmd.Pause))
-            return
-        if self.safety_mode is not SafetyMode.NORMAL:
-            if isinstance(command, cmd.StopJ):
-                return
-            raise MotionRefusedError(
-                f"the arm is in a protective stop ({self.stop_reason}); unlock it first"
-            )
-        self._start(command)
+        match command:
+            case cmd.SpeedSlider():
+                self.fraction = float(np.clip(command.fraction, 0.0, 1.0))
+            case cmd.SafetyCommand.UNLOCK:
+                self.safety_mode, self.stop_reason = SafetyMode.NORMAL, None
+            case cmd.SafetyCommand.PROTECTIVE_STOP:
+                self._stop("requested by a client")
+            case cmd.ProgramCommand.PAUSE | cmd.ProgramCommand.STOP:
+                self._end_program(paused=command is cmd.ProgramCommand.PAUSE)
+            case cmd.StopJ() if self.safety_mode is not SafetyMode.NORMAL:
+                pass  # the arm stops already
+            case _ if self.safety_mode is not SafetyMode.NORMAL:
+                raise MotionRefusedError(
+                    f"the arm is in a protective stop ({self.stop_reason}); unlock it first"
+                )
+            case cmd.ProgramCommand.PLAY:
+                self._play()
+            case _:
+                self._leave_program()
+                self._start(command)
 
-    def _start(self, command: Move) -> None:
-        if isinstance(command, cmd.Play):
-            self._play()
-            return
-        self._leave_program()
+    def _start(self, command: cmd.Move) -> None:
         q, qd, _ = self._state
-        if isinstance(command, cmd.StopJ):
-            self._brake(_positive(command.a))
-            return
-        if isinstance(command, cmd.SpeedJ):
-            goal = np.asarray(command.qd, dtype=float)
-            if not np.isfinite(goal).all():
-                self._stop("a speed that is not a number")
-                return
-            self._reference = SpeedReference(q, qd, goal, _positive(command.a))
-            self._after = []
-            return
-        if isinstance(command, cmd.Follow):
-            self._brake(then=[MotionReference(command.motion, loop=False)])
-            return
-        goal = np.asarray(command.q, dtype=float)
-        if self._outside(goal):
-            self._stop("a commanded position out of range")
-        elif isinstance(command, cmd.MoveJ):
-            self._brake(then=[command])
-        else:
-            if not isinstance(self._reference, ServoReference):
-                self._reference, self._after = ServoReference(q, qd), []
-            self._reference.update(goal, command.lookahead, command.gain)
+        match command:
+            case cmd.StopJ():
+                self._brake(_positive(command.a))
+            case cmd.SpeedJ():
+                goal = np.asarray(command.qd, dtype=float)
+                if np.isfinite(goal).all():
+                    self._reference = SpeedReference(q, qd, goal, _positive(command.a))
+                    self._next = []
+                else:
+                    self._stop("commanded speed is not a number")
+            case cmd.Follow():
+                self._brake(then=[MotionReference(command.motion, loop=False)])
+            case cmd.MoveJ() | cmd.ServoJ() if self._outside(np.asarray(command.q, dtype=float)):
+                self._stop("commanded position is out of range")
+            case cmd.MoveJ():
+                self._brake(then=[command])
+            case cmd.ServoJ():
+                if not isinstance(self._reference, ServoReference):
+                    self._reference, self._next = ServoReference(q, qd), []
+                goal = np.asarray(command.q, dtype=float)
+                self._reference.update(goal, command.lookahead, command.gain)
 
     def step(self, dt: float) -> State:
         """Commanded state of the next cycle."""
-        if self.program_state is ProgramState.PAUSED and self._own is not None:
+        if self.program_state is ProgramState.PAUSED and self._program is not None:
             goal = 0.0
         else:
             goal = self.fraction
         step = float(np.clip(goal - self.scale, -SCALING_RATE * dt, SCALING_RATE * dt))
         self.scale += step
         while self._reference.done and not isinstance(self._reference, Rest):
-            self._go_on()
+            self._start_next()
         self._state = self._reference.step(dt, self.scale, step / dt)
         self._check_state()
         return self._state
 
     def rest_at(self, q: Array) -> None:
-        """Command the arm to stay at [n], rad."""
+        """Command the arm to stay at `q` [n], rad."""
         self._state = (q, np.zeros_like(q), np.zeros_like(q))
-        self._reference, self._after, self._own = Rest(q), [], None
+        self._reference, self._next, self._program = Rest(q), [], None
 
     def set_planner(self, planner: Planner) -> None:
-        """Plan further moves for another payload."""
+        """Replace the planner after a change of payload."""
         self._planner = planner
 
     def halt(self) -> None:
-        """End all motion at once, as when the brakes fall in."""
+        """End all motion immediately, as when the brakes close."""
         self.rest_at(self._state[0])
         self.program_state = ProgramState.STOPPED
 
     def check_torque(self, moment: Array) -> None:
-        """Stop where a target moment [n], N m, stays beyond the joints' limits.
+        """Stop if a target moment [n], N m, stays beyond the limits.
 
-        The jerk of a stream that skipped a few cycles is over before a drive is overloaded.
+        Short peaks are tolerated: a stream that skips a few cycles does not overload a drive.
         """
         over = np.abs(moment) > MARGIN * self._robot.max_torque
         self._overloaded = np.where(over, self._overloaded + 1, 0)
@@ -176,7 +171,7 @@ class Supervisor:
             self._stop(f"torque limit of {self._name(lasting)}")
 
     def check_following(self, error: Array) -> None:
-        """Stop where a joint does not follow: position error [n], rad."""
+        """Stop if a position error [n], rad, is too large."""
         over = np.abs(error) > constants()["servo"]["following_error"]
         if over.any():
             self._stop(f"{self._name(over)} does not follow its target")
@@ -197,13 +192,13 @@ class Supervisor:
         return self._robot.joint_names[int(np.argmax(joints))]
 
     def _stop(self, reason: str) -> None:
-        """Protective stop: brake as fast as the drives can, keep power."""
+        """Protective stop: brake, keep power."""
         if self.safety_mode is SafetyMode.PROTECTIVE_STOP:
             return
         self.safety_mode, self.stop_reason = SafetyMode.PROTECTIVE_STOP, reason
         if self.program_state is ProgramState.PLAYING:
             self.program_state = ProgramState.PAUSED
-        self._own = None
+        self._program = None
         self._brake()
 
     def _brake(
@@ -213,18 +208,18 @@ class Supervisor:
     ) -> None:
         q, qd, _ = self._state
         self._reference = SpeedReference(q, qd, np.zeros_like(qd), acceleration)
-        self._after = then or []
+        self._next = then or []
 
-    def _go_on(self) -> None:
-        """What comes after a reference that is at its end, at rest."""
+    def _start_next(self) -> None:
+        """Replace a finished reference by the next one, or by rest."""
         q = self._state[0]
-        if not self._after:
-            if self._reference is self._own:
+        if not self._next:
+            if self._reference is self._program:
                 self.program_state = ProgramState.STOPPED
-                self._own = None
+                self._program = None
             self._reference = Rest(q)
             return
-        following = self._after.pop(0)
+        following = self._next.pop(0)
         if isinstance(following, cmd.MoveJ):
             goal = np.asarray(following.q, dtype=float)
             limits = replace(
@@ -237,13 +232,13 @@ class Supervisor:
         self._reference = following
 
     def _play(self) -> None:
-        """Begin the arm's own motion, or go on with it."""
+        """Start or resume the built-in motion."""
         self.program_state = ProgramState.PLAYING
-        if self._own is not None:
+        if self._program is not None:
             return
-        self._own = MotionReference(self._motion, loop=True)
+        self._program = MotionReference(self._motion, loop=True)
         start = self._motion.sample(np.zeros(1))[0][0]
-        self._brake(then=[cmd.MoveJ(start, **APPROACH), self._own])
+        self._brake(then=[cmd.MoveJ(start, **APPROACH), self._program])
 
     def _end_program(self, *, paused: bool) -> None:
         if self.program_state is ProgramState.STOPPED:
@@ -252,16 +247,16 @@ class Supervisor:
             self.program_state = ProgramState.PAUSED
             return
         self.program_state = ProgramState.STOPPED
-        if self._own is not None:
-            self._own = None
+        if self._program is not None:
+            self._program = None
             self._brake()
 
     def _leave_program(self) -> None:
-        """A client takes over from the arm's own motion."""
-        self._own = None
+        """Abandon the built-in motion for a command."""
+        self._program = None
         self.program_state = ProgramState.STOPPED
 
 
 def _positive(value: float) -> float:
-    """A speed or acceleration that gets somewhere, whatever a client sent."""
+    """A client's speed or acceleration, raised to `SLOWEST` if too small or not finite."""
     return max(float(value), SLOWEST) if np.isfinite(value) else SLOWEST

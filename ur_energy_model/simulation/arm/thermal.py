@@ -1,4 +1,4 @@
-"""Temperatures of the joints: losses heat them, ambient cools them."""
+"""Joint temperatures: heating by losses, cooling to ambient."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from ur_energy_model.typing import Array
 
 
 class ThermalState:
-    """One heat capacity a joint.
+    """First-order thermal model with one heat capacity per joint.
 
     Args:
         parameters: of the arm, n joints.
-        ambient: temperature around it [degC].
-        warmth: of the joints at the start: 0 for the ambient temperature, 1 for that of an arm
-            switched on long ago and not moved, in proportion between and beyond.
+        ambient: ambient temperature [degC].
+        warmth: initial temperature: 0 ambient, 1 settled while powered at rest, linear between
+            and beyond.
 
     Attributes:
         temperature: [n], degC.
@@ -27,16 +27,16 @@ class ThermalState:
         self.temperature = self.resting(warmth)
 
     def resting(self, warmth: float = 1.0) -> Array:
-        """Temperatures [n], degC, to which a powered arm at rest settles.
+        """Temperatures [n], degC, at which a powered arm at rest settles.
 
         Args:
-            warmth: share of the way there from the ambient temperature.
+            warmth: factor on the difference to ambient.
         """
         p = self._parameters
         return np.asarray(self.ambient + warmth * p.thermal_resistance * p.standby_heat)
 
     def advance(self, dt: float, losses: Array, powered: bool) -> None:
-        """Heat by losses [n], W, for `dt` s; electronics add theirs while powered."""
+        """Heat by losses [n], W, for `dt` s; electronics add heat while powered."""
         p = self._parameters
         heat = losses + p.standby_heat if powered else losses
         cooling = (self.temperature - self.ambient) / p.thermal_resistance

@@ -1,4 +1,4 @@
-"""Tool quantities of the simulated arm, from joint states: poses, speeds, forces, momentum."""
+"""Tool quantities of the simulated arm: poses, speeds, forces, momentum."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pinocchio as pin
 
 from ur_energy_model.model.dynamics import ArmDynamics
-from ur_energy_model.simulation.arm.outputs import Outputs, Value
+from ur_energy_model.simulation.arm.rtde_outputs import RtdeOutputs, RtdeValue
 from ur_energy_model.simulation.arm.sensors import Sensors
 from ur_energy_model.typing import Array
 
@@ -19,17 +19,17 @@ def pose_vector(pose: Array) -> Array:
 
 
 class Tool:
-    """Tool quantities of the present cycle, for clients that ask for them.
+    """Tool quantities of the current cycle, computed on demand.
 
     Args:
-        dynamics: of the arm with the payload as configured; may be replaced.
+        dynamics: of the arm with the configured payload; may be replaced.
     """
 
     def __init__(self, dynamics: ArmDynamics) -> None:
         self.dynamics = dynamics
 
-    def values(self, outputs: Outputs, sensors: Sensors) -> dict[str, Callable[[], Value]]:
-        """Functions by RTDE name that compute a field from the joint fields of `outputs`."""
+    def values(self, outputs: RtdeOutputs, sensors: Sensors) -> dict[str, Callable[[], RtdeValue]]:
+        """Functions by RTDE name; each computes a field from the joint fields of `outputs`."""
 
         def joint(name: str) -> Array:
             return np.asarray(outputs[name])
@@ -48,11 +48,11 @@ class Tool:
         }
 
     def pose(self, q: Array) -> Array:
-        """Pose of the flange as RTDE reports it [6], at joint positions [n]."""
+        """Flange pose as in RTDE [6] at joint positions [n]."""
         return pose_vector(self.dynamics.flange_pose(q[None])[0])
 
     def speed(self, q: Array, qd: Array) -> Array:
-        """Linear and angular speed of the flange in base axes [6], m/s and rad/s."""
+        """Linear and angular velocity of the flange in base axes [6], m/s and rad/s."""
         linear = self.dynamics.flange_speed(q[None], qd[None])[0]
         data, last = self.dynamics.data, self.dynamics.dof
         return np.concatenate([linear, data.oMi[last].rotation @ data.v[last].angular])
@@ -63,9 +63,9 @@ class Tool:
         return float(np.linalg.norm(total.linear))
 
     def acceleration(self, q: Array, qd: Array, qdd: Array) -> Array:
-        """Acceleration of the last joint's origin against free fall, its axes [3], m/s^2.
+        """Proper acceleration of the last joint's origin in its axes [3], m/s^2.
 
-        At rest with the tool down it is about -9.8 on the z axis, as real arms report.
+        At rest with the tool down it is about -9.8 on the z axis, as on real arms.
         """
         model, data, last = self.dynamics.model, self.dynamics.data, self.dynamics.dof
         pin.forwardKinematics(model, data, q, qd, qdd)

@@ -1,16 +1,16 @@
-"""What really happened in the simulated arm, for comparison with what others make of it.
+"""True energies of the simulated arm, the reference for estimates.
 
-Energies follow Clochiatti et al. 2024 (eq. 19-26), joint by joint and at the motor:
+Energies follow Clochiatti et al. 2024 (eq. 19-26), per joint and at the motor:
 
-- mechanical_energy: integral of w tau_m with the motor's torque tau_m = k_t i; friction of the
-  joint is driven by it and therefore in it;
+- mechanical_energy: integral of w tau_m with the motor torque tau_m = k_t i, joint friction
+  included;
 - copper_energy: integral of R i^2, R the effective resistance;
-- electrical_energy: their sum, at the motor's terminals;
-- friction_energy: the part of mechanical_energy that became heat in bearings and gears;
-- output_energy: the rest of it, stored in or done by the links.
+- electrical_energy: their sum, at the motor terminals;
+- friction_energy: the part of mechanical_energy dissipated in bearings and gears;
+- output_energy: the remaining mechanical_energy, delivered to the links.
 
-Losses of the drivers and standby belong to the whole arm: bus_energy = sum of electrical_energy +
-driver_energy + standby_energy + braking_energy + what the capacitor holds.
+Driver losses and standby belong to the whole arm: bus_energy = sum of electrical_energy +
+driver_energy + standby_energy + braking_energy + energy in the bus capacitance.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from ur_energy_model.simulation.arm.parameters import ArmParameters
 from ur_energy_model.typing import Array
 
 ARRAY_RATE = 50.0
-"""Rate of the arrays beside the truth file [Hz]."""
+"""Rate of the arrays in the .npz file [Hz]."""
 JOINT_ENERGIES = (
     "mechanical_energy",
     "electrical_energy",
@@ -60,7 +60,7 @@ class Energies:
     braking: float
 
     def joints(self) -> Array:
-        """Energies of the joints in the order of JOINT_ENERGIES [5, n], J."""
+        """Joint energies in the order of JOINT_ENERGIES [5, n], J."""
         return np.stack(
             [
                 self.mechanical,
@@ -72,25 +72,28 @@ class Energies:
         )
 
     def arm(self) -> Array:
-        """Energies of the whole arm in the order of ARM_ENERGIES [4], J."""
+        """Whole-arm energies in the order of ARM_ENERGIES [4], J."""
         return np.array([self.bus, self.driver, self.standby, self.braking])
 
 
 class TruthLog:
-    """Collects the truth and writes it: a JSON file, and arrays in its sibling .npz.
+    """Collects the true energies and writes them: a JSON file, and arrays in an .npz beside it.
 
     The arrays hold `timestamp` [m] (controller clock, s) and the energies since the start, one
-    array a name of JOINT_ENERGIES [m, n] and ARM_ENERGIES [m], so that the truth of any window is
-    a difference of two rows.
+    array per name of JOINT_ENERGIES [m, n] and ARM_ENERGIES [m]. The energy over any interval is
+    the difference of two rows.
 
     Args:
         path: of the JSON file.
+
+    Raises:
+        InputError: the path is that of the .npz file.
     """
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         if self.path.suffix == ".npz":
-            raise InputError(self.path, "is where the arrays go", "name a .json file")
+            raise InputError(self.path, "is the name of the array file", "name a .json file")
         self._time: list[float] = []
         self._joints: list[Array] = []
         self._arm: list[Array] = []
@@ -98,15 +101,15 @@ class TruthLog:
 
     @property
     def array_path(self) -> Path:
-        """Where the arrays go."""
+        """Path of the array file."""
         return self.path.with_suffix(".npz")
 
     def due(self, time: float) -> bool:
-        """Whether the arrays want another row at this controller time."""
+        """Whether another row is due at this controller time [s]."""
         return not self._time or time - self._time[-1] > 1.0 / ARRAY_RATE - 1e-6
 
-    def add(self, energies: Energies, temperature: Array) -> None:
-        """Take a row, one for each instant; joint temperatures [n] in degC."""
+    def append(self, energies: Energies, temperature: Array) -> None:
+        """Append a row, at most one per instant; joint temperatures [n] in degC."""
         if self._time and energies.time <= self._time[-1]:
             return
         self._time.append(energies.time)
@@ -117,10 +120,10 @@ class TruthLog:
     def write(
         self, joint_names: tuple[str, ...], parameters: ArmParameters, facts: dict[str, Any]
     ) -> None:
-        """Write both files, each whole or not at all.
+        """Write both files, each completely or not at all.
 
         Args:
-            joint_names: n.
+            joint_names: n names.
             parameters: true constants of the arm.
             facts: further entries of the JSON file (robot, motion, temperatures, ...).
         """
@@ -166,9 +169,10 @@ class TruthLog:
 
 
 def _joint_constants(p: ArmParameters, temperature: Array) -> dict[str, Array]:
-    """Constants an identification looks for, by its names, arrays [n].
+    """True values of the identified constants by name, arrays [n].
 
-    Friction is the straight line nearest to its curve up to pi rad/s, at joint temperatures [n].
+    Friction is the straight line that fits its curve best up to pi rad/s, at joint temperatures
+    [n], degC.
     """
     coulomb, viscous = p.friction.straight_line(
         np.full(len(p.gear_ratio), np.pi), p.friction_factor(temperature)

@@ -1,4 +1,4 @@
-"""What the simulated controller is, without its sockets: arm, program, registers and signals."""
+"""Simulated controller without its sockets: arm, program, registers and RTDE values."""
 
 from __future__ import annotations
 
@@ -10,88 +10,96 @@ from typing import Any
 import numpy as np
 
 from ur_energy_model.errors import MotionRefusedError
-from ur_energy_model.simulation.arm.commands import (
-    BrakeRelease,
-    Command,
-    Follow,
-    Pause,
-    Play,
-    PowerOff,
-    PowerOn,
-    SpeedSlider,
-    Stop,
-    StopJ,
-    Unlock,
-)
+from ur_energy_model.simulation.arm import commands as cmd
 from ur_energy_model.simulation.arm.modes import ProgramState, RobotMode, SafetyMode
-from ur_energy_model.simulation.control.inputs import INPUTS, OWN_FIELDS, Ownership
-from ur_energy_model.simulation.control.interfaces import Arm
+from ur_energy_model.simulation.control.arm_interface import ArmInterface
 from ur_energy_model.simulation.control.kinematics import ArmKinematics
 from ur_energy_model.simulation.control.program import Program, ScriptError
-from ur_energy_model.simulation.control.signals import Signals
+from ur_energy_model.simulation.control.rtde_inputs import INPUTS, OWN_FIELDS, InputOwnership
+from ur_energy_model.simulation.control.rtde_values import RtdeValues
 from ur_energy_model.simulation.control.simulated_identity import SimulatedIdentity, Version
 from ur_energy_model.simulation.control.straight_line import LinePlanner
 from ur_energy_model.telemetry.fields import FIELDS, WIDTH
 from ur_energy_model.telemetry.rtde.protocol import TextMessage
 from ur_energy_model.typing import Array
 
-SIGNALS_AT_REST = {"tool_mode": 253, "tool_temperature": 30.0}
-"""Signals that stay as they are, other than 0."""
+CONSTANT_VALUES = {"tool_mode": 253, "tool_temperature": 30.0}
+"""Constant fields other than 0."""
 STOP_DECELERATION = 4.0
-"""How a program that ends brings the arm to rest [rad/s^2]."""
+"""Deceleration of the arm when a program ends or pauses [rad/s^2]."""
 
 
 class ControlBox:
-    """Arm, program and signals of a simulated controller; used by one thread.
+    """Arm, program and RTDE values of a simulated controller; used by one thread.
 
     Attributes:
         arm: the simulated arm.
-        identity: what it says of itself.
+        identity: reported identity.
         rate: controller cycles per second.
-        values: value of every RTDE field by name, inputs included, true for the present cycle.
-        ownership: which RTDE client may write which input.
-        messages: text messages that clients have not been sent yet.
+        values: value of every RTDE field by name in the current cycle, inputs included.
+        ownership: owners of the RTDE inputs.
+        messages: text messages not yet sent to the clients.
         loaded_program: file name of the program that `play` starts.
-        cycle: number of controller cycles so far.
-        inputs_received: number of input packages so far.
+        cycle: controller cycles since the start.
+        inputs_received: input packages since the start.
     """
 
-    def __init__(self, arm: Arm, identity: SimulatedIdentity) -> None:
+    def __init__(self, arm: ArmInterface, identity: SimulatedIdentity) -> None:
         self.arm = arm
         self.identity = identity
         self.rate = arm.robot.rate
-        self.ownership = Ownership()
+        self.ownership = InputOwnership()
         self.messages: deque[TextMessage] = deque(maxlen=100)
         self.loaded_program = f"{identity.motion}.urp"
         self.cycle = 0
         self.inputs_received = 0
         self._program: Program | None = None
         self._program_paused = False
-        self._goal: tuple[Array, float, float] | None = None
+        self._line_goal: tuple[Array, float, float] | None = None
         self._planner: LinePlanner | None = None
         self._digital_outputs = 0
-        self.values = Signals(arm)
+        self.values = RtdeValues(arm)
         self.values.update((name, 0) for name in FIELDS if name.startswith(OWN_FIELDS))
         self.values.update(
             (name, [0] * WIDTH[kind] if WIDTH[kind] > 1 else 0) for name, kind in INPUTS.items()
         )
-        self.values.update(SIGNALS_AT_REST)
-        self._falsified: set[str] = set()
+        self.values.update(CONSTANT_VALUES)
+        self._replaced: set[str] = set()
         self._refresh()
 
     @property
     def tcp_offset(self) -> Array:
         """Tool centre point in the flange frame [6] (rotation vector), m and rad."""
-        return self.values.tool
+        return self.values.tcp_offset
 
     @tcp_offset.setter
     def tcp_offset(self, pose: Array) -> None:
-        self.values.tool = pose
+        self.values.tcp_offset = pose
 
     @cached_property
     def kinematics(self) -> ArmKinematics:
         """Nominal kinematics of the arm."""
         return ArmKinematics(self.arm.robot)
+
+    @property
+    def target_q(self) -> Array:
+        """Commanded joint positions [n], rad."""
+        return np.asarray(self.values["target_q"])
+
+    def joint_positions(self, pose: Array, near: Array | None = None) -> Array:
+        """Joint positions [n] that bring the tool centre point to a pose [6].
+
+        Args:
+            pose: m and rad.
+            near: start of the solver [n], rad; the commanded position if None.
+
+        Raises:
+            ScriptError: the arm cannot reach the pose.
+        """
+        q = self.kinematics.inverse(pose, self.target_q if near is None else near, self.tcp_offset)
+        if q is None:
+            raise ScriptError("the arm cannot reach the pose: inverse kinematics has no solution")
+        return q
 
     @property
     def version(self) -> Version:
@@ -103,62 +111,64 @@ class ControlBox:
         self.cycle += 1
         if self._program is not None and not self._program_paused:
             try:
-                if not self._plan() and not self._program.step(self):
+                if not self._plan_line() and not self._program.step():
                     self.stop()
             except (ScriptError, MotionRefusedError) as error:
-                self.say(str(error), level=0)
+                self.send_message(str(error), level=0)
                 self.stop()
         self.arm.tick()
         self._refresh()
 
     def move_straight(self, pose: Array, speed: float, acceleration: float) -> None:
-        """Move the tool centre point along a line to a pose [6]; the program waits meanwhile.
+        """Move the tool centre point along a line to a pose [6]; the program waits.
 
         Args:
             pose: position and rotation vector, m and rad.
             speed: m/s.
             acceleration: m/s^2.
+
+        Raises:
+            ScriptError: a value is not finite or not positive.
         """
         if not (speed > 0.0 and acceleration > 0.0 and np.isfinite(pose).all()):
-            raise ScriptError("a straight move needs a pose, a speed and an acceleration")
-        self._goal, self._planner = (pose, speed, acceleration), None
-        self._ask(StopJ(STOP_DECELERATION))
+            raise ScriptError(
+                "a straight move needs a finite pose and positive speed and acceleration"
+            )
+        self._line_goal, self._planner = (pose, speed, acceleration), None
+        self._send(cmd.StopJ(STOP_DECELERATION))
 
-    def _plan(self) -> bool:
-        """Work on a straight move that was asked for; whether there is one."""
-        if self._goal is None:
+    def _plan_line(self) -> bool:
+        """Continue planning a requested straight move; returns whether there is one."""
+        if self._line_goal is None:
             return False
-        if self.arm.busy:  # it comes to rest first
+        if self.arm.busy:  # wait until it is at rest
             return True
         if self._planner is None:
-            pose, speed, acceleration = self._goal
+            pose, speed, acceleration = self._line_goal
             self._planner = LinePlanner(
                 self.kinematics,
-                np.asarray(self.values["target_q"]),
+                self.target_q,
                 pose,
                 self.tcp_offset,
                 speed,
                 acceleration,
                 self.arm.robot.max_velocity,
             )
-        try:
-            line = self._planner.advance()
-        except ValueError as error:
-            raise ScriptError(str(error)) from error
+        line = self._planner.advance()
         if line is not None:
-            self._goal = None
-            self.arm.command(Follow(line))
+            self._line_goal = None
+            self.arm.command(cmd.Follow(line))
         return True
 
-    def falsify(self, values: Mapping[str, Any]) -> None:
-        """Show these values instead of the arm's until the next cycle."""
+    def replace_values(self, values: Mapping[str, Any]) -> None:
+        """Report these values instead of the arm's until the next cycle."""
         self.values.update(values)
-        self._falsified.update(values)
+        self._replaced.update(values)
 
     def _refresh(self) -> None:
-        for name in self._falsified:
+        for name in self._replaced:
             del self.values[name]
-        self._falsified.clear()
+        self._replaced.clear()
         safety, mode = self.arm.safety_mode, self.arm.robot_mode
         if self._program is not None and safety == SafetyMode.PROTECTIVE_STOP:
             self._program_paused = True
@@ -176,101 +186,100 @@ class ControlBox:
         )
         values["actual_digital_output_bits"] = self._digital_outputs
 
-    def say(self, text: str, level: int = 3) -> None:
-        """Tell all RTDE clients; level 0 exception, 1 error, 2 warning, 3 information."""
+    def send_message(self, text: str, level: int = 3) -> None:
+        """Send a text to all RTDE clients; level 0 exception, 1 error, 2 warning, 3 info."""
         self.messages.append(TextMessage(text, "simulated controller", level))
 
     # Programs
 
     @property
     def program_state(self) -> ProgramState:
-        """State of the uploaded program, or else of the built-in motion."""
+        """State of the uploaded program; without one, of the built-in motion."""
         if self._program is None:
             return ProgramState(self.arm.program_state)
         return ProgramState.PAUSED if self._program_paused else ProgramState.PLAYING
 
     @property
     def ready(self) -> bool:
-        """Whether the arm is on, its brakes released and nothing stops it."""
+        """Whether the arm is powered, its brakes released and no protective stop active."""
         return (
             self.arm.robot_mode == RobotMode.RUNNING and self.arm.safety_mode == SafetyMode.NORMAL
         )
 
     def run(self, program: Program) -> None:
-        """Start an uploaded program in place of whatever runs."""
+        """Start an uploaded program; it replaces the running one."""
         self.stop()
         if program.needs_arm and not self.ready:
-            self.say(f"{program.name} was not started: the robot is not running", level=1)
+            self.send_message(f"{program.name} was not started: the robot is not running", level=1)
             return
         self._program, self._program_paused = program, False
 
     def stop(self) -> None:
         """Stop the program and bring the arm to rest."""
-        self._goal = None
+        self._line_goal = None
         if self._program is not None:
             self._program = None
-            self._ask(StopJ(STOP_DECELERATION))
+            self._send(cmd.StopJ(STOP_DECELERATION))
         elif self.arm.program_state != ProgramState.STOPPED:
-            self._ask(Stop())
+            self._send(cmd.ProgramCommand.STOP)
 
     def play(self) -> bool:
-        """Start or resume the program; whether that was possible."""
+        """Start or resume the program; returns whether that was possible."""
         if not self.ready:
             return False
-        if self._program is not None:
-            self._program_paused = False
-        else:
-            return self._ask(Play())
+        if self._program is None:
+            return self._send(cmd.ProgramCommand.PLAY)
+        self._program_paused = False
         return True
 
     def pause(self) -> bool:
-        """Pause the program; whether there was one to pause."""
+        """Pause the program; returns whether one was playing."""
         if self.program_state != ProgramState.PLAYING:
             return False
         if self._program is not None:
             self._program_paused = True
-            self._ask(StopJ(STOP_DECELERATION))
+            self._send(cmd.StopJ(STOP_DECELERATION))
         else:
-            self._ask(Pause())
+            self._send(cmd.ProgramCommand.PAUSE)
         return True
 
-    def _ask(self, command: Command) -> bool:
-        """Command the arm on behalf of a client; whether it took the command."""
+    def _send(self, command: cmd.Command) -> bool:
+        """Command the arm for a client; returns whether it accepted."""
         try:
             self.arm.command(command)
         except MotionRefusedError as error:
-            self.say(str(error), level=1)
+            self.send_message(str(error), level=1)
             return False
         return True
 
     # Power and safety
 
     def power_on(self) -> None:
-        """Switch the arm on, brakes engaged."""
+        """Switch the arm on with brakes engaged."""
         if self.arm.robot_mode < RobotMode.IDLE:
-            self._ask(PowerOn())
+            self._send(cmd.PowerCommand.ON)
 
     def power_off(self) -> None:
         """Stop and switch the arm off."""
         self.stop()
-        self._ask(PowerOff())
+        self._send(cmd.PowerCommand.OFF)
 
     def release_brakes(self) -> None:
-        """Switch on where necessary, and release the brakes."""
-        self._ask(BrakeRelease())
+        """Switch on if necessary, and release the brakes."""
+        self._send(cmd.PowerCommand.RELEASE_BRAKES)
 
     def unlock(self) -> None:
         """Release a protective stop."""
-        self._ask(Unlock())
+        self._send(cmd.SafetyCommand.UNLOCK)
 
     # Inputs
 
     def write_inputs(self, inputs: Mapping[str, Any]) -> None:
-        """Take the values of one input package."""
+        """Apply the values of one input package."""
         self.inputs_received += 1
         self.values.update(inputs)
         if inputs.get("speed_slider_mask"):
-            self._ask(SpeedSlider(float(np.clip(inputs["speed_slider_fraction"], 0, 1))))
+            self._send(cmd.SpeedSlider(float(np.clip(inputs["speed_slider_fraction"], 0, 1))))
         for group, shift in (("standard", 0), ("configurable", 8), ("tool", 16)):
             mask = inputs.get(f"{group}_digital_output_mask")
             if mask:
@@ -286,5 +295,5 @@ class ControlBox:
                 )
 
     def set_digital_outputs(self, mask: int, bits: int) -> None:
-        """Set those of the 18 digital outputs (8 standard, 8 configurable, 2 tool) in the mask."""
+        """Set the digital outputs in the mask: 8 standard, 8 configurable, 2 tool."""
         self._digital_outputs = self._digital_outputs & ~mask | bits & mask

@@ -1,6 +1,6 @@
-"""Poses of the tool centre point: forward, inverse, and their composition.
+"""Forward and inverse kinematics of the tool centre point.
 
-A pose is position and rotation vector [6], m and rad, in base axes, as URScript has it.
+A pose is a position and a rotation vector [6], m and rad, in base axes, as in URScript.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ur_energy_model.simulation.arm.tool import pose_vector
 from ur_energy_model.typing import Array
 
 POSITION_TOLERANCE, ANGLE_TOLERANCE = 1e-7, 1e-7
-"""Of the inverse kinematics [m, rad]."""
+"""Convergence of the inverse kinematics [m, rad]."""
 ITERATIONS, DAMPING, LONGEST_STEP = 200, 1e-4, 0.3
 
 
@@ -27,24 +27,24 @@ def matrix_of(pose: Array) -> Array:
 
 
 def compose(first: Array, second: Array) -> Array:
-    """Pose [6] of a frame that has pose `second` [6] in a frame of pose `first` [6]."""
+    """Product of two poses [6]: `second` is given in the frame of `first`."""
     return pose_vector(matrix_of(first) @ matrix_of(second))
 
 
 class ArmKinematics:
-    """Kinematics of an arm with n joints; nominal, as its controller computes."""
+    """Nominal kinematics of an arm with n joints, as its controller computes them."""
 
     def __init__(self, robot: RobotDescription) -> None:
         self._dynamics = ArmDynamics(robot)
         self._limits = robot.max_position
 
     def forward(self, q: Array, tool: Array) -> Array:
-        """Pose [6] at joint positions [n] of a tool centre point at `tool` [6] on the flange."""
+        """Pose [6] of the tool centre point `tool` [6] (flange frame) at joint positions [n]."""
         flange = self._dynamics.flange_pose(np.asarray(q, dtype=float)[None])[0]
         return pose_vector(flange @ matrix_of(tool))
 
     def jacobian(self, q: Array, tool: Array) -> Array:
-        """Linear and angular speed of the tool centre point, base axes, per joint speed [6, n]."""
+        """Geometric Jacobian [6, n] of the tool centre point in base axes."""
         model, data, last = self._dynamics.model, self._dynamics.data, self._dynamics.dof
         pin.computeJointJacobians(model, data, np.asarray(q, dtype=float))
         jacobian = np.array(
@@ -55,15 +55,15 @@ class ArmKinematics:
         return jacobian
 
     def inverse(self, pose: Array, near: Array, tool: Array) -> Array | None:
-        """Joint positions [n] for a pose [6], sought from those nearby [n]; None if not found.
+        """Joint positions [n] for a pose [6], or None if the solver does not converge.
 
-        Damped least squares, one step after the other (Nakamura and Hanafusa 1986).
+        Damped least squares (Nakamura and Hanafusa 1986), started at `near` [n].
         """
         q, goal = np.array(near, dtype=float), matrix_of(pose)
         for _ in range(ITERATIONS):
-            now = matrix_of(self.forward(q, tool))
-            angle = now[:3, :3] @ pin.log3(now[:3, :3].T @ goal[:3, :3])
-            error = np.concatenate([goal[:3, 3] - now[:3, 3], angle])
+            pose_now = matrix_of(self.forward(q, tool))
+            angle = pose_now[:3, :3] @ pin.log3(pose_now[:3, :3].T @ goal[:3, :3])
+            error = np.concatenate([goal[:3, 3] - pose_now[:3, 3], angle])
             if (
                 np.linalg.norm(error[:3]) < POSITION_TOLERANCE
                 and np.linalg.norm(angle) < ANGLE_TOLERANCE
@@ -79,5 +79,5 @@ class ArmKinematics:
         return None
 
     def within_limits(self, q: Array) -> bool:
-        """Whether joint positions [n] are within the joints' ranges."""
+        """Whether joint positions [n] are within the joint limits."""
         return bool((np.abs(q) <= self._limits).all())

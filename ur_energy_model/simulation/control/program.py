@@ -2,34 +2,33 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
-if TYPE_CHECKING:
-    from ur_energy_model.simulation.control.control_box import ControlBox
+from ur_energy_model.errors import UrEnergyError
+
+
+class ScriptError(UrEnergyError):
+    """Stops the running program; the message is sent to the clients."""
 
 
 class Program(Protocol):
-    """A program that a client uploaded."""
+    """An uploaded program."""
 
     @property
     def name(self) -> str:
-        """Name it was sent with."""
+        """Name given by the client."""
         ...
 
     @property
     def needs_arm(self) -> bool:
-        """Whether it starts only where the arm can move."""
+        """Whether it can start only while the arm is able to move."""
         ...
 
-    def step(self, box: ControlBox) -> bool:
-        """One controller cycle; False where the program has ended.
+    def step(self) -> bool:
+        """Run one controller cycle; returns False when the program has ended.
 
         Raises:
-            ScriptError: it cannot go on.
-            MotionRefusedError: the arm cannot do what it asks.
+            ScriptError: the program cannot continue.
+            MotionRefusedError: the arm cannot execute a requested motion.
         """
         ...
-
-
-class ScriptError(Exception):
-    """A running program that had to stop; the message is for the client."""

@@ -1,4 +1,4 @@
-"""What a simulated controller says of itself."""
+"""Identity that a simulated controller reports."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ Version = tuple[int, int, int, int]
 
 @dataclass(frozen=True)
 class SimulatedIdentity:
-    """What the controller says of itself.
+    """Identity that a simulated controller reports.
 
     Attributes:
         version: software version and build.
         serial: serial number; simulated ones begin with SIMULATED_SERIAL_PREFIX.
         model: robot model as the dashboard server names it, such as "UR5".
-        motion: name of the built-in motion, which is the program loaded at the start.
+        motion: name of the built-in motion, which is the initially loaded program.
     """
 
     version: Version
@@ -31,7 +31,7 @@ class SimulatedIdentity:
     def of(
         cls, robot: RobotDescription, version: tuple[int, ...], seed: int, motion: str
     ) -> SimulatedIdentity:
-        """Identity of a simulated arm of this version and seed."""
+        """Identity of the simulated arm with this version and seed."""
         major, minor, bugfix, build = (*version, 0, 0, 0)[:4]
         return cls(
             version=(major, minor, bugfix, build),

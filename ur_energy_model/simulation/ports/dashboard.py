@@ -1,7 +1,7 @@
-"""The dashboard server: commands in words, as e-Series and CB3 controllers take them.
+"""Dashboard server of e-Series and CB3 controllers.
 
 Source: Universal Robots' description of the dashboard server, and the answers that public clients
-match.
+expect.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ class DashboardSession(LineSession):
         self._user_role = "NONE"
 
     def greeting(self) -> bytes:
-        """The line that real controllers send first."""
+        """First line, as on real controllers."""
         return b"Connected: Universal Robots Dashboard Server\n"
 
     def answer(self, line: str) -> str:
-        """Answer to one command; the first words decide, case does not matter."""
+        """Answer to one command; case is ignored."""
         for pattern, reply in _COMMANDS:
             match = pattern.fullmatch(line)
             if match is not None:

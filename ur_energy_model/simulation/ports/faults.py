@@ -1,7 +1,7 @@
-"""Faults of a controller on request: the one table, their spelling, and when each is active.
+"""Fault injection: table of faults, their syntax, and when each is active.
 
-A fault is written `NAME[@T[+D]][:ARGUMENT]`: T seconds after the controller became ready (0 where
-left out), for D seconds (the fault's own default where left out; `+inf` for ever).
+A fault is written `NAME[@T[+D]][:ARGUMENT]`: it starts T seconds after the controller became ready
+(default 0) and lasts D seconds (default of the fault; `inf` for ever).
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from typing import Any
 import numpy as np
 
 from ur_energy_model.errors import InputError
-from ur_energy_model.simulation.control.inputs import OWN_FIELDS
+from ur_energy_model.simulation.control.rtde_inputs import OWN_FIELDS
 from ur_energy_model.telemetry.fields import FIELDS
 
 
 @dataclass(frozen=True)
 class FaultKind:
-    """A fault that can be asked for.
+    """A kind of fault.
 
     Attributes:
-        name: as it is written.
-        effect: what the controller does while it is active.
-        argument: what the argument means, "" where there is none.
-        default: argument where none is given.
-        duration: seconds it lasts where nothing else is said.
+        name: name in commands and options.
+        effect: behaviour of the controller while it is active.
+        argument: meaning of the argument, "" if there is none.
+        default: default argument.
+        duration: default duration [s].
     """
 
     name: str
@@ -39,24 +39,24 @@ class FaultKind:
 
 
 _TABLE = (
-    FaultKind("stalled_stream", "data packages stop, connections stay open and answer"),
+    FaultKind("stalled_stream", "data packages stop; connections stay open and answer"),
     FaultKind("closed_socket", "RTDE connections are closed, once", duration=0.0),
-    FaultKind("skipped_packets", "data packages are left out, controller time goes on",
-              "packages left out", "10", 0.0),
-    FaultKind("late_ticks", "the controller stops for a while and then catches up",
+    FaultKind("skipped_packets", "data packages are skipped, controller time continues",
+              "number of packages", "10", 0.0),
+    FaultKind("late_ticks", "the controller pauses and then catches up",
               "pause [ms]", "50", 0.0),
     FaultKind("reordered_connect",
-              "a text message comes before the version, data before the reply to start"),
+              "a text message precedes the version, data precede the reply to start"),
     FaultKind("refused_start", "start requests are refused"),
     FaultKind("nan_values", "a field becomes NaN", "field", "actual_current"),
     FaultKind("garbage_values", "a field becomes random numbers of any magnitude",
               "field", "actual_current"),
     FaultKind("frozen_encoder", "a joint's measured position and speed stop changing",
               "joint (0 to 5)", "0"),
-    FaultKind("voltage_dip", "the bus voltage falls", "bus voltage [V]", "30", 0.5),
+    FaultKind("voltage_dip", "the bus voltage drops", "bus voltage [V]", "30", 0.5),
     FaultKind("wrong_version", "newer RTDE protocol versions are refused",
               "newest version accepted (0: none)", "1"),
-    FaultKind("half_open", "connections are accepted and nothing is ever answered or sent"),
+    FaultKind("half_open", "connections are accepted, but nothing is answered or sent"),
 )  # fmt: skip
 
 FAULTS: dict[str, FaultKind] = {kind.name: kind for kind in _TABLE}
@@ -70,13 +70,13 @@ _SPELLING = re.compile(
 
 @dataclass(frozen=True)
 class Fault:
-    """One fault that was asked for.
+    """A requested fault.
 
     Attributes:
-        kind: of the table.
-        start: when it begins [s] after the controller became ready.
-        duration: how long it lasts [s]; 0 for something that happens once.
-        argument: see the table.
+        kind: kind of fault.
+        start: start [s] after the controller became ready.
+        duration: duration [s]; 0 for a single event.
+        argument: see `FaultKind.argument`.
     """
 
     kind: FaultKind
@@ -95,14 +95,14 @@ class Fault:
 
 
 def parse_fault(text: str, now: float = 0.0) -> Fault:
-    """A fault from `NAME[@T[+D]][:ARGUMENT]`.
+    """Parse `NAME[@T[+D]][:ARGUMENT]`.
 
     Args:
-        text: the spelling.
-        now: time that T counts from [s].
+        text: the fault.
+        now: time that T is relative to [s].
 
     Raises:
-        InputError: unknown name, or an argument that the fault cannot use.
+        InputError: unknown name or invalid argument.
     """
     match = _SPELLING.fullmatch(text.strip())
     kind = FAULTS.get(match["name"]) if match else None
@@ -120,8 +120,8 @@ def parse_fault(text: str, now: float = 0.0) -> Fault:
     except ValueError:
         raise InputError(
             f"fault {text!r}",
-            "has a time that is no number",
-            "write it in seconds, as in voltage_dip@10+0.5:30",
+            "has a time that is not a number",
+            "write seconds, for example voltage_dip@10+0.5:30",
         ) from None
     return Fault(kind, now + start, duration, argument)
 
@@ -145,17 +145,17 @@ def _check_argument(text: str, kind: FaultKind, argument: str) -> None:
         raise InputError(
             f"fault {text!r}",
             f"has argument {argument!r}, expected {kind.argument}",
-            f"write for instance {kind.name}:{kind.default}",
+            f"write for example {kind.name}:{kind.default}",
         )
 
 
 @dataclass
 class Faults:
-    """The faults of one controller, and the clock that starts and ends them.
+    """Requested faults of one controller.
 
     Attributes:
-        now: seconds since the controller became ready; the server sets it every tick.
-        faults: those asked for and not over yet.
+        faults: pending and active faults.
+        now: time since the controller became ready [s]; updated by the server every tick.
     """
 
     faults: list[Fault] = field(default_factory=list)
@@ -165,32 +165,32 @@ class Faults:
 
     @classmethod
     def parse(cls, texts: Iterable[str]) -> Faults:
-        """Faults from their spellings.
+        """Parse several faults.
 
         Raises:
-            InputError: one that cannot be understood.
+            InputError: see `parse_fault`.
         """
         return cls([parse_fault(text) for text in texts])
 
-    def add(self, text: str) -> Fault:
-        """Ask for a fault at run time; its T counts from now.
+    def inject(self, text: str) -> Fault:
+        """Request a fault at run time; its start is relative to now.
 
         Raises:
-            InputError: it cannot be understood.
+            InputError: see `parse_fault`.
         """
         fault = parse_fault(text, self.now)
         self.faults.append(fault)
         return fault
 
     def clear(self, name: str | None = None) -> int:
-        """Withdraw the faults of this name, or all; returns how many."""
+        """Remove the faults of this name, or all; returns how many."""
         before = len(self.faults)
         self.faults = [fault for fault in self.faults if name not in (None, fault.kind.name)]
         self._held.clear()
         return before - len(self.faults)
 
     def active(self, name: str) -> Fault | None:
-        """The fault of this name that lasts now, if there is one."""
+        """The active fault of this name, or None."""
         if not self.faults:
             return None
         for fault in self.faults:
@@ -198,29 +198,29 @@ class Faults:
                 return fault
         return None
 
-    def happens(self, name: str) -> Fault | None:
-        """The fault of this name that happens once and is due; it is returned once."""
+    def take_due(self, name: str) -> Fault | None:
+        """Remove and return a due fault of this name (single events), or None."""
         for fault in self.faults:
             if fault.kind.name == name and fault.start <= self.now:
                 self.faults.remove(fault)
                 return fault
         return None
 
-    def falsified(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """The values that faults replace, of those of the present cycle."""
-        false: dict[str, Any] = {}
+    def replaced_values(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Values that active faults replace, from the values of the current cycle."""
+        replaced: dict[str, Any] = {}
         if fault := self.active("nan_values"):
-            false[fault.argument] = np.full(np.shape(values[fault.argument]), np.nan)
+            replaced[fault.argument] = np.full(np.shape(values[fault.argument]), np.nan)
         if fault := self.active("garbage_values"):
             shape = np.shape(values[fault.argument])
             magnitude = 10.0 ** self._random.uniform(-300, 300, shape)
-            false[fault.argument] = magnitude * self._random.choice((-1.0, 1.0), shape)
+            replaced[fault.argument] = magnitude * self._random.choice((-1.0, 1.0), shape)
         if fault := self.active("voltage_dip"):
-            false["actual_robot_voltage"] = fault.number
+            replaced["actual_robot_voltage"] = fault.number
         if fault := self.active("frozen_encoder"):
             joint = int(fault.number)
             held = self._held.setdefault(fault, float(values["actual_q"][joint]))
-            false["actual_q"] = np.array(values["actual_q"])
-            false["actual_qd"] = np.array(values["actual_qd"])
-            false["actual_q"][joint], false["actual_qd"][joint] = held, 0.0
-        return false
+            replaced["actual_q"] = np.array(values["actual_q"])
+            replaced["actual_qd"] = np.array(values["actual_qd"])
+            replaced["actual_q"][joint], replaced["actual_qd"][joint] = held, 0.0
+        return replaced

@@ -1,4 +1,4 @@
-"""Sessions that speak in lines of text."""
+"""Sessions of line-based text protocols."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ MAX_LINE = 4096
 
 
 class LineSession:
-    """One line in, one line out; over-long lines are dropped.
+    """Answers each line with one line; over-long lines are dropped.
 
     Attributes:
-        finished: whether the connection shall be closed.
+        finished: whether to close the connection.
     """
 
     def __init__(self) -> None:
@@ -17,11 +17,11 @@ class LineSession:
         self._buffer = b""
 
     def greeting(self) -> bytes:
-        """Nothing, unless a kind of session says otherwise."""
+        """Bytes to send when the connection opens; none by default."""
         return b""
 
     def receive(self, data: bytes) -> bytes:
-        """Answers to the lines that became complete."""
+        """Answers to the completed lines."""
         *lines, rest = (self._buffer + data).split(b"\n")
         self._buffer = b"" if len(rest) > MAX_LINE else rest
         answers = [self.answer(line.decode(errors="replace").strip()) for line in lines]

@@ -1,7 +1,7 @@
-"""The controller's side of one RTDE connection: packets in, packets out, no I/O.
+"""Controller side of one RTDE connection: packets in, packets out, no I/O.
 
-Source: the RTDE guide, and what public clients rely on beyond it (trailing commas in names, an
-output setup that is repeated after NOT_FOUND, start while started, input without start).
+Source: the RTDE guide, and behaviour that public clients rely on (trailing commas in names,
+repeated output setup after NOT_FOUND, start while started, input without start).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ ERROR_LEVEL = 1
 
 @dataclass
 class _Output:
-    """The one output recipe of a connection, and when it is due."""
+    """Output recipe of a connection, and when it is due."""
 
     recipe: Recipe
     decimation: int
@@ -47,17 +47,17 @@ class _Output:
 
 @dataclass
 class Packer:
-    """Packs each recipe once a tick, however many clients share it."""
+    """Packs each recipe once per tick for all clients that share it."""
 
     _recipes: dict[Recipe, Recipe] = field(default_factory=dict)
     _frames: dict[int, bytes] = field(default_factory=dict)
 
     def share(self, recipe: Recipe) -> Recipe:
-        """The first recipe equal to this one, so that equal ones are one object."""
+        """The first recipe equal to this one; equal recipes share one object."""
         return self._recipes.setdefault(recipe, recipe)
 
     def next_tick(self) -> None:
-        """Forget the packages of the last tick."""
+        """Discard the packages of the last tick."""
         self._frames.clear()
 
     def pack(self, recipe: Recipe, values: dict[str, Any]) -> bytes:
@@ -84,18 +84,18 @@ class RtdeSession:
         self.finished = False
 
     def greeting(self) -> bytes:
-        """A client speaks first."""
+        """Empty: the client starts the conversation."""
         return b""
 
     def disconnected(self) -> None:
-        """Let others write the input fields of this client."""
+        """Release the input fields of this client."""
         self._box.ownership.release(self)
 
     def receive(self, data: bytes) -> bytes:
-        """Replies to the packets that became complete.
+        """Replies to the completed packets.
 
         Raises:
-            ProtocolError: not RTDE.
+            ProtocolError: the bytes are not RTDE.
         """
         if self._faults.active("half_open"):
             return b""
@@ -106,7 +106,7 @@ class RtdeSession:
         return bytes(replies)
 
     def data_package(self) -> bytes:
-        """What to send in this tick: a data package, or nothing."""
+        """Data package of this tick, or empty."""
         output = self._output
         if output is None or not self._started:
             return b""
@@ -120,7 +120,7 @@ class RtdeSession:
         return package
 
     def message(self, message: TextMessage) -> bytes:
-        """A text message for this client."""
+        """Encode a text message for this client."""
         return frame(PacketType.TEXT_MESSAGE, encode_text_message(message, self._version))
 
     def _answer(self, packet: Frame) -> bytes:
@@ -183,7 +183,7 @@ class RtdeSession:
         recipe_id = len(self._inputs) + 1
         try:
             recipe = Recipe(names, cast("tuple[ValueKind, ...]", kinds), recipe_id)
-        except ValueError:  # NOT_FOUND or IN_USE is no type
+        except ValueError:  # NOT_FOUND or IN_USE is not a type
             recipe = None
         if recipe is None or not names or recipe_id > MAX_INPUT_RECIPES:
             return encode_setup_reply(SetupReply(0, kinds))
@@ -195,7 +195,7 @@ class RtdeSession:
         self._started = self._started or accepted
         reply = frame(PacketType.START, encode_flag(accepted))
         if accepted and self._faults.active("reordered_connect"):
-            self._held_reply = reply  # follows the first data package
+            self._held_reply = reply  # sent after the first data package
             return b""
         return reply
 

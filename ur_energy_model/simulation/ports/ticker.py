@@ -1,4 +1,4 @@
-"""Absolute deadlines of a periodic task, and how late each was served."""
+"""Deadlines of a periodic task, and statistics of their lateness."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _BINS: list[float] = [0.0, *np.geomspace(1e-6, 10.0, 281).tolist()]
 
 @dataclass(frozen=True)
 class Punctuality:
-    """How a periodic task kept its deadlines.
+    """Lateness statistics of a periodic task.
 
     Attributes:
-        ticks: number of deadlines served.
+        ticks: number of served deadlines.
         rate: ticks per second between the first and the last [Hz].
-        lateness_p50, lateness_p99, lateness_max: time from deadline to service [s]; the
-            percentiles to 6 %.
+        lateness_p50, lateness_p99, lateness_max: time from deadline to service [s];
+            percentiles within 6 %.
     """
 
     ticks: int
@@ -41,8 +41,7 @@ class Punctuality:
 class Ticker:
     """Deadlines at start + k * period.
 
-    Deadlines do not move when one is served late: the next ones come sooner until the backlog is
-    worked off, so that no tick is dropped and the mean rate is exact.
+    Deadlines do not move when one is served late, so no tick is dropped and the mean rate is exact.
 
     Args:
         period: of the deadlines [s].
@@ -59,11 +58,11 @@ class Ticker:
         self._histogram = [0] * len(_BINS)
 
     def remaining(self) -> float:
-        """Time to the next deadline [s]; zero or less where it is due."""
+        """Time to the next deadline [s]; zero or negative if it is due."""
         return self._start + self._served * self.period - self._clock()
 
     def serve(self) -> None:
-        """Note that the due deadline is being served now."""
+        """Record that the current deadline is served now."""
         now = self._clock()
         lateness = now - (self._start + self._served * self.period)
         if self._served == 0:
@@ -74,7 +73,7 @@ class Ticker:
         self._histogram[max(bisect_left(_BINS, lateness) - 1, 0)] += 1
 
     def punctuality(self) -> Punctuality:
-        """Figures since the start."""
+        """Statistics since the start."""
         counts = np.cumsum(self._histogram)
         p50, p99 = (
             _BINS[min(int(np.searchsorted(counts, part * counts[-1])) + 1, len(_BINS) - 1)]

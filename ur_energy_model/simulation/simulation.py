@@ -1,4 +1,4 @@
-"""A simulated controller from a few words, as the command line and the node start it."""
+"""Options of a simulated controller, and how it is built from them."""
 
 from __future__ import annotations
 
@@ -10,35 +10,36 @@ from pathlib import Path
 from ur_energy_model.errors import ControllerError, InputError
 from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.model.setup import Payload, Setup
-from ur_energy_model.simulation.arm.joint_controller import Kind
+from ur_energy_model.simulation.arm.arm_options import ArmOptions
+from ur_energy_model.simulation.arm.joint_controller import ControllerKind
 from ur_energy_model.simulation.arm.simulated_arm import SimulatedArm
 from ur_energy_model.simulation.control.simulated_identity import SimulatedIdentity
 from ur_energy_model.simulation.ports.faults import Faults
-from ur_energy_model.simulation.ports.server import SimulatedController
+from ur_energy_model.simulation.ports.simulated_controller import SimulatedController
 from ur_energy_model.trajectory.named_motions import named_motion
 
 DEFAULT_VERSION = {"cb3": (3, 15, 8), "e-series": (5, 11, 1)}
-"""Software version of a simulated controller, by generation."""
+"""Default software version by generation."""
 
 
 @dataclass(frozen=True)
 class Simulation:
-    """What to simulate.
+    """Options of a simulated controller.
 
     Attributes:
-        robot: name of the arm, or a robot YAML file.
+        robot: name of a robot model, or a robot YAML file.
         host: address to listen on.
         motion: name of a motion or a trajectory file.
         version: software version; None for the default of the robot's generation.
-        seed: which arm of its type, and the noise.
-        ambient: temperature around the arm [degC].
+        seed: selects the individual arm and its noise.
+        ambient: ambient temperature [degC].
         speed: factor on real time.
-        faults: their spellings.
-        truth: file for the ground truth, None for no file.
-        setup: mounting and payload that the controller was told of.
-        carried: payload that the arm really carries, None for the configured one.
+        faults: injected faults, see `parse_fault`.
+        truth: file for the true energies, None for no file.
+        setup: mounting and payload as configured.
+        carried: payload that is really mounted, None for the configured one.
         controller: kind of joint controller.
-        allow_network: also accept addresses that other machines can reach.
+        allow_network: accept addresses that other machines can reach.
         session: number of the arm's session, 0 for the arm as drawn.
     """
 
@@ -53,21 +54,21 @@ class Simulation:
     truth: Path | None = None
     setup: Setup | None = None
     carried: Payload | None = None
-    controller: Kind = "feedforward"
+    controller: ControllerKind = "feedforward"
     allow_network: bool = False
     session: int = 0
 
     def build(
         self, report: Callable[[str], None] = lambda text: None
     ) -> tuple[SimulatedArm, SimulatedController]:
-        """The arm and the controller around it; close the arm at the end to write the truth.
+        """Build arm and controller; closing the arm at the end writes the true energies.
 
         Args:
-            report: told of every message that the controller has for people.
+            report: called with every message for users.
 
         Raises:
-            InputError: something that cannot be simulated.
-            ControllerError: an address that cannot be had, or that others could reach.
+            InputError: an option cannot be simulated.
+            ControllerError: the address cannot be used, or other machines can reach it.
         """
         robot = load_robot(self.robot)
         version = self.version or DEFAULT_VERSION.get(robot.generation, DEFAULT_VERSION["e-series"])
@@ -77,15 +78,12 @@ class Simulation:
             robot,
             motion=named_motion(self.motion, robot, self.setup),
             seed=self.seed,
-            ambient=self.ambient,
-            controller_version=version,
-            controller=self.controller,
             setup=self.setup,
             carried=self.carried,
             truth=self.truth,
-            session=self.session,
+            options=ArmOptions(self.session, self.ambient, self.controller, version),
         )
-        arm.tick()  # what is compiled or loaded on first use must not delay a tick that counts
+        arm.tick()  # compiles and loads what is used first, before the clock starts
         identity = SimulatedIdentity.of(robot, version, self.seed, Path(self.motion).stem)
         server = SimulatedController(
             arm, self.host, identity, faults=faults, speed=self.speed, report=report
@@ -96,13 +94,13 @@ class Simulation:
         if not self.allow_network and not is_loopback(self.host):
             raise ControllerError(
                 self.host,
-                "is not a loopback address, and others could take it for a robot",
-                "use 127.0.0.1, 127.0.0.2, ... or say --allow-network",
+                "is not a loopback address: other machines could mistake it for a robot",
+                "use 127.0.0.1, 127.0.0.2, ... or add --allow-network",
             )
         if robot.dof != 6:
             raise InputError(
                 robot.name,
-                f"has {robot.dof} joints, and RTDE carries six",
+                f"has {robot.dof} joints, but RTDE has six",
                 "simulate an arm with six joints",
             )
         if (robot.generation == "cb3") != (version[0] < 5):
@@ -114,7 +112,9 @@ class Simulation:
         if not self.speed > 0:
             raise InputError("--speed", f"is {self.speed:g}", "give a positive factor")
         if self.truth is not None and not self.truth.absolute().parent.is_dir():
-            raise InputError(self.truth, "has no folder to be written to", "make the folder first")
+            raise InputError(
+                self.truth, "is in a folder that does not exist", "create the folder first"
+            )
 
 
 def is_loopback(host: str) -> bool:

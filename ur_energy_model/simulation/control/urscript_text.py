@@ -1,6 +1,6 @@
-"""URScript as clients send it: cut into programs, and its plain calls read.
+"""Splits URScript text into programs and parses plain function calls.
 
-Nothing here runs URScript; programs that need an interpreter are recognised and refused by name.
+There is no URScript interpreter: programs that need one are recognised and refused.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _HEADER = re.compile(r"(?:def|sec)\s+(\w+)\s*\(")
 
 
 class Pose(tuple[float, ...]):
-    """A pose p[x, y, z, rx, ry, rz], m and rotation vector in rad."""
+    """A pose p[x, y, z, rx, ry, rz]: position in m, rotation vector in rad."""
 
     __slots__ = ()
 
@@ -26,9 +26,9 @@ class Call:
     """A plain call with literal arguments, such as `movej([0, 0, 0, 0, 0, 0], a=1.2)`.
 
     Attributes:
-        name: of the function.
-        positional: arguments without a name.
-        named: arguments with a name.
+        name: function name.
+        positional: positional arguments.
+        named: named arguments.
     """
 
     name: str
@@ -36,17 +36,16 @@ class Call:
     named: dict[str, Any]
 
     def argument(self, position: int, name: str, default: Any = None) -> Any:
-        """An argument given by position or by name."""
+        """An argument by position or by name."""
         if position < len(self.positional):
             return self.positional[position]
         return self.named.get(name, default)
 
 
 class ScriptReader:
-    """Cuts a stream of script text into programs.
+    """Splits a stream of script text into programs.
 
-    A program is `def name():` ... `end` with both at the start of a line, or a single line that
-    stands alone.
+    A program is `def name():` ... `end`, both at the start of a line, or a single line.
     """
 
     def __init__(self) -> None:
@@ -54,7 +53,7 @@ class ScriptReader:
         self._program: list[str] = []
 
     def feed(self, data: bytes) -> list[str]:
-        """Programs that became complete."""
+        """Append received bytes; returns the completed programs."""
         self._text += data.decode(errors="replace").replace("\r\n", "\n")
         *lines, self._text = self._text.split("\n")
         programs = []
@@ -74,13 +73,13 @@ class ScriptReader:
 
 
 def program_name(program: str) -> str:
-    """Name of a program; a single line is called after its function."""
+    """Name of a program; for a single line the name of its function."""
     match = _HEADER.match(program)
     return match[1] if match else program.split("(", 1)[0].strip()
 
 
 def plain_calls(program: str) -> list[Call] | None:
-    """The calls of a program that consists of nothing else, None for any other program."""
+    """Calls of a program that contains only plain calls, otherwise None."""
     lines = program.split("\n")
     if _HEADER.match(lines[0]):
         lines = lines[1:-1]
@@ -97,7 +96,7 @@ def plain_calls(program: str) -> list[Call] | None:
 
 
 def _plain_call(text: str) -> Call | None:
-    text = _DIGITAL_OUT.sub(r"set_digital_out(\1, \2)", text)  # as old clients write it
+    text = _DIGITAL_OUT.sub(r"set_digital_out(\1, \2)", text)  # old syntax
     try:
         node = ast.parse(text, mode="eval").body
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
@@ -110,7 +109,7 @@ def _plain_call(text: str) -> Call | None:
 
 
 def _literal(node: ast.expr) -> Any:
-    """Value of a literal; `p[...]`, a subscript to Python, becomes a Pose."""
+    """Value of a literal; `p[...]`, a subscript in Python syntax, becomes a Pose."""
     if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name):
         if node.value.id != "p":
             raise ValueError("not a literal")

@@ -1,4 +1,4 @@
-"""What the control box needs of an arm."""
+"""Interface between the control box and an arm."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from ur_energy_model.simulation.arm.commands import Command
 from ur_energy_model.simulation.arm.modes import ProgramState, RobotMode, SafetyMode
 
 
-class Arm(Protocol):
-    """What the control box needs of an arm; simulation.arm.SimulatedArm is one."""
+class ArmInterface(Protocol):
+    """What the control box needs from an arm; `SimulatedArm` implements it."""
 
     @property
     def robot(self) -> RobotDescription:
-        """Its description."""
+        """Robot description."""
         ...
 
     @property
     def outputs(self) -> Mapping[str, Any]:
-        """Values of RTDE fields by name in the present cycle."""
+        """Values of RTDE fields by name in the current cycle."""
         ...
 
     @property
     def busy(self) -> bool:
-        """Whether a commanded move or stop has not come to its end."""
+        """Whether a commanded move or stop is still running."""
         ...
 
     @property
@@ -41,7 +41,7 @@ class Arm(Protocol):
 
     @property
     def program_state(self) -> ProgramState:
-        """State of its own motion."""
+        """State of the built-in motion."""
         ...
 
     def tick(self) -> None:
@@ -49,13 +49,13 @@ class Arm(Protocol):
         ...
 
     def carry(self, payload: Payload) -> None:
-        """Carry this from now on, whatever the controller was told."""
+        """Mount another payload without informing the controller."""
         ...
 
     def command(self, command: Command) -> None:
-        """Take a command.
+        """Accept a command.
 
         Raises:
-            MotionRefusedError: the arm cannot do it now.
+            MotionRefusedError: the arm cannot execute it now.
         """
         ...

@@ -11,7 +11,7 @@ from ur_energy_model.trajectory.motions import Motion
 from ur_energy_model.typing import Array
 
 
-class Runnable(Protocol):
+class PeriodicMotion(Protocol):
     """A joint motion that is repeated; `FourierTrajectory` is one."""
 
     @property
@@ -43,7 +43,7 @@ class Runnable(Protocol):
         """Position, velocity, acceleration [samples, n]; at rest outside 0 to `duration`."""
         ...
 
-    def repeated(self, repetitions: int) -> Runnable:
+    def repeated(self, repetitions: int) -> PeriodicMotion:
         """The same motion with another number of repetitions."""
         ...
 
@@ -96,7 +96,7 @@ class RepeatedMotion:
         return RepeatedMotion(self.robot, self.motion, repetitions)
 
 
-def sample_period(motion: Runnable, rate: float) -> tuple[Array, Array, Array, Array]:
+def sample_period(motion: PeriodicMotion, rate: float) -> tuple[Array, Array, Array, Array]:
     """Time [samples], position, velocity, acceleration [samples, n] over one repetition.
 
     Args:

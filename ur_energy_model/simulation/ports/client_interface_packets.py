@@ -1,4 +1,4 @@
-"""Packets of the primary, secondary and real-time interfaces, encoded.
+"""Encoding of the packets of the primary, secondary and real-time interfaces.
 
 All numbers are big-endian. Source: Universal Robots' description of the client interfaces, and the
 parsers of public clients.
@@ -14,6 +14,7 @@ import numpy as np
 
 from ur_energy_model.simulation.arm.modes import ProgramState, RobotMode, SafetyMode
 from ur_energy_model.simulation.control.control_box import ControlBox
+from ur_energy_model.typing import Array
 
 ROBOT_STATE, ROBOT_MESSAGE = 16, 20
 MODE_DATA, JOINT_DATA, TOOL_DATA, MASTERBOARD_DATA = 0, 1, 2, 3
@@ -36,7 +37,7 @@ def _doubles(*values: Any) -> bytes:
 
 
 def version_message(box: ControlBox) -> bytes:
-    """The message that greets a client of the primary or secondary interface."""
+    """First message to a client of the primary or secondary interface."""
     major, minor, bugfix, build = box.version
     name, date = b"URControl", b"simulated"
     body = struct.pack(">QbB", _microseconds(box.values), FROM_CONTROLLER, VERSION_MESSAGE)
@@ -45,11 +46,11 @@ def version_message(box: ControlBox) -> bytes:
 
 
 def state_message(box: ControlBox, *, configuration: bool = False) -> bytes:
-    """The state of the robot, as both interfaces send it ten times a second.
+    """State of the robot as sent ten times per second on both interfaces.
 
     Args:
-        box: whose state.
-        configuration: add kinematics and limits, which a client gets in its first message.
+        box: control box.
+        configuration: include kinematics and limits, as in the first message to a client.
     """
     parts = [
         _framed(MODE_DATA, _mode_data(box)),
@@ -67,7 +68,7 @@ def state_message(box: ControlBox, *, configuration: bool = False) -> bytes:
 
 
 def realtime_packet(box: ControlBox) -> bytes:
-    """The packet of the real-time interface, in the length that the version has."""
+    """Packet of the real-time interface; its length depends on the version."""
     value = box.values
     zero = np.zeros(6)
     body = _doubles(
@@ -120,7 +121,7 @@ _REALTIME_SIZES = {
     "cb3": {(3, 0): 1044, (3, 2): 1060, (3, 5): 1108, (3, 10): 1116, (3, 14): 1140, (3, 15): 1220},
     "e-series": {(5, 0): 1108, (5, 4): 1116, (5, 9): 1140, (5, 10): 1220},
 }
-"""Length of the real-time packet from each software version on [bytes]."""
+"""Length of the real-time packet by the software version that introduced it [bytes]."""
 
 
 def _realtime_size(version: tuple[int, ...]) -> int:
@@ -197,8 +198,8 @@ def _masterboard_data(box: ControlBox) -> bytes:
     )
 
 
-def _six(values: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """Six values from those of the first six links."""
+def _six(values: Array) -> Array:
+    """The first six values."""
     return np.resize(np.asarray(values, dtype=float)[:6], 6)
 
 

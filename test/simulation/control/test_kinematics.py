@@ -13,10 +13,10 @@ from ur_energy_model.model.robots import available_robots, load_robot
 from ur_energy_model.simulation.arm import commands as cmd
 from ur_energy_model.simulation.arm.modes import ProgramState
 from ur_energy_model.simulation.control.control_box import ControlBox
-from ur_energy_model.simulation.control.control_commands import COMMANDS, Registers
 from ur_energy_model.simulation.control.kinematics import ArmKinematics, compose, matrix_of
-from ur_energy_model.simulation.control.script_text import ScriptReader
-from ur_energy_model.simulation.ports.stream_ports import ScriptSession
+from ur_energy_model.simulation.control.ur_rtde_commands import COMMANDS, Registers
+from ur_energy_model.simulation.control.urscript_text import ScriptReader
+from ur_energy_model.simulation.ports.client_interfaces import ScriptSession
 
 if TYPE_CHECKING:
     from test.simulation.conftest import StandInArm
@@ -88,7 +88,7 @@ def standing(box: ControlBox) -> ControlBox:
 def answer(box: ControlBox, command: int, *doubles: float) -> np.ndarray:
     for i, value in enumerate(doubles):
         box.values[f"input_double_register_{i}"] = value
-    COMMANDS[command](box, Registers(box, 0))
+    COMMANDS[command](Registers(box, 0))
     return np.array([box.values[f"output_double_register_{i}"] for i in range(6)])
 
 

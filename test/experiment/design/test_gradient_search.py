@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from ur_energy_model.errors import MotionRefusedError
-from ur_energy_model.experiment.design import search
-from ur_energy_model.experiment.design.genetic import genetic_search
+from ur_energy_model.experiment.design import gradient_search
+from ur_energy_model.experiment.design.genetic_search import genetic_search
+from ur_energy_model.experiment.design.gradient_search import descend, design_trajectory, minimised
 from ur_energy_model.experiment.design.problem import DesignProblem, DesignRequest
-from ur_energy_model.experiment.design.search import descend, design_trajectory, minimised
 from ur_energy_model.experiment.limits import check
 from ur_energy_model.model.capsules import TABLE, Wall
 from ur_energy_model.model.robots import load_robot
@@ -44,7 +44,7 @@ def test_one_descent_is_well_conditioned_and_safe(found, problem):
 
 def test_a_seed_repeats(monkeypatch):
     """Also where the checks refuse the end, which no test of repetition should depend on."""
-    monkeypatch.setattr(search, "_STAGES", ((3.0, 4.0, 40), (100.0, 8.0, 20)))
+    monkeypatch.setattr(gradient_search, "_STAGES", ((3.0, 4.0, 40), (100.0, 8.0, 20)))
     request = DesignRequest(load_robot("ur3e"), harmonics=3)
     starts, ends = [], []
     for seed in (9, 9, 10):

@@ -62,7 +62,7 @@ def published_results(path: Path | None = None) -> dict[str, dict[str, Any]]:
         InputError: the file is damaged; names its line.
     """
     path = config_file("published_results.yaml") if path is None else path
-    root = YamlTree.read(path, InputError, "mend the line or restore the file")
+    root = YamlTree.read(path, InputError, "correct the line or restore the file")
     with Record(root) as keys:
         keys.schema(SCHEMA)
         keys.expect(_PROTOCOLS)

@@ -1,4 +1,4 @@
-"""SimulatedController: the ports of a UR controller around a simulated arm."""
+"""A simulated UR controller: the network ports around a simulated arm."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from types import TracebackType
 from typing_extensions import Self
 
 from ur_energy_model.errors import UrEnergyError
+from ur_energy_model.simulation.control.arm_interface import ArmInterface
 from ur_energy_model.simulation.control.control_box import ControlBox
-from ur_energy_model.simulation.control.interfaces import Arm
 from ur_energy_model.simulation.control.simulated_identity import SimulatedIdentity
+from ur_energy_model.simulation.ports.client_interface_packets import realtime_packet, state_message
+from ur_energy_model.simulation.ports.client_interfaces import ScriptSession, StateSession
+from ur_energy_model.simulation.ports.control_port import ControlPortSession
 from ur_energy_model.simulation.ports.dashboard import DashboardSession
 from ur_energy_model.simulation.ports.faults import Faults
-from ur_energy_model.simulation.ports.ports import Listener, Ports, PortSession
 from ur_energy_model.simulation.ports.rtde_session import Packer, RtdeSession
-from ur_energy_model.simulation.ports.stream_packets import realtime_packet, state_message
-from ur_energy_model.simulation.ports.stream_ports import ScriptSession, StateSession
+from ur_energy_model.simulation.ports.tcp_server import ClientSession, Listener, TcpServer
 from ur_energy_model.simulation.ports.ticker import Punctuality, Ticker
-from ur_energy_model.simulation.ports.workshop import WorkshopSession
 
 PRIMARY_PORT, SECONDARY_PORT, REALTIME_PORT = 30001, 30002, 30003
-RTDE_PORT, DASHBOARD_PORT, WORKSHOP_PORT = 30004, 29999, 29998
+RTDE_PORT, DASHBOARD_PORT, CONTROL_PORT = 30004, 29999, 29998
 STATE_RATE = 10.0
 """Rate of the primary and secondary streams [Hz]."""
 
@@ -32,25 +32,25 @@ STATE_RATE = 10.0
 class SimulatedController:
     """A UR controller on a network address.
 
-    One thread does everything: it waits for clients until a tick is due, advances the arm by one
-    cycle and sends the packages of that cycle. Nothing is shared between threads, and a slow
-    client cannot hold up a tick.
+    One thread serves clients until a tick is due, advances the arm by one cycle and sends the
+    packages of that cycle. Nothing is shared between threads, and a slow client cannot delay a
+    tick.
 
     Args:
-        arm: what moves.
+        arm: simulated arm.
         host: address to listen on.
         identity: version, serial number and model to report.
-        faults: faults on request.
+        faults: injected faults.
         speed: factor on real time.
-        report: told of every message that the controller has for people.
+        report: called with every message for users.
 
     Raises:
-        ControllerError: a port cannot be had.
+        ControllerError: a port cannot be opened.
     """
 
     def __init__(
         self,
-        arm: Arm,
+        arm: ArmInterface,
         host: str,
         identity: SimulatedIdentity,
         *,
@@ -69,43 +69,43 @@ class SimulatedController:
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self._failure: BaseException | None = None
-        self._ports = Ports()
+        self._server = TcpServer()
         try:
             for port, make in self._sessions().items():
-                self._ports.add(Listener((host, port), make))
+                self._server.listen(Listener((host, port), make))
         except UrEnergyError:
-            self._ports.close()
+            self._server.close()
             raise
 
-    def _sessions(self) -> dict[int, Callable[[], PortSession]]:
+    def _sessions(self) -> dict[int, Callable[[], ClientSession]]:
         return {
             RTDE_PORT: lambda: RtdeSession(self.box, self._packer, self.faults),
             DASHBOARD_PORT: lambda: DashboardSession(self.box),
             PRIMARY_PORT: lambda: StateSession(self.box),
             SECONDARY_PORT: lambda: StateSession(self.box),
             REALTIME_PORT: lambda: ScriptSession(self.box),
-            WORKSHOP_PORT: lambda: WorkshopSession(self.box.arm, self.faults),
+            CONTROL_PORT: lambda: ControlPortSession(self.box.arm, self.faults),
         }
 
     @property
     def punctuality(self) -> Punctuality:
-        """How the ticks kept their deadlines."""
+        """Lateness statistics of the ticks."""
         return self._ticker.punctuality()
 
     @property
     def connections(self) -> int:
-        """How many clients are connected, on all ports."""
-        return len(self._ports.connections)
+        """Number of connected clients on all ports."""
+        return len(self._server.connections)
 
     def run(self, duration: float | None = None, ready: Callable[[], None] | None = None) -> None:
-        """Serve until `stop`, or for this long on the controller's clock [s].
+        """Serve until `stop` is called or the duration has passed.
 
         Args:
-            duration: None for ever.
-            ready: called once clients can connect.
+            duration: controller time to serve [s]; None for ever.
+            ready: called when clients can connect.
         """
         gc.collect()
-        gc.freeze()  # what lives as long as the server is not looked at again within a tick
+        gc.freeze()  # keeps long-lived objects out of collections during ticks
         if ready is not None:
             ready()
         end = None if duration is None else round(duration * self.box.rate)
@@ -116,42 +116,42 @@ class SimulatedController:
                 self._ticker.serve()
                 self._tick()
         finally:
-            self._ports.close()
+            self._server.close()
             gc.unfreeze()
 
     def stop(self) -> None:
-        """Make `run` return soon; may be called from a signal handler or another thread."""
+        """Make `run` return; may be called from a signal handler or another thread."""
         self._stop.set()
 
     def _serve_until_due(self) -> None:
-        """Answer clients until the next tick is due, and once where it is due already."""
+        """Serve clients until the next tick is due, at least once."""
         remaining = self._ticker.remaining()
         while True:
-            self._ports.serve(max(0.0, remaining))
+            self._server.serve(max(0.0, remaining))
             remaining = self._ticker.remaining()
             if remaining <= 0.0:
                 return
 
     def _tick(self) -> None:
-        """One controller cycle, and the packages that belong to it."""
+        """Run one controller cycle and send its packages."""
         self.faults.now = self.box.cycle / self.box.rate
-        if fault := self.faults.happens("late_ticks"):
+        if fault := self.faults.take_due("late_ticks"):
             time.sleep(fault.number / 1000.0)
         self.box.step()
         if self.faults.faults:
-            self.box.falsify(self.faults.falsified(self.box.values))
+            self.box.replace_values(self.faults.replaced_values(self.box.values))
         self._send_data_packages()
         self._stream()
-        self._ports.sweep()
+        self._server.sweep()
 
     def _send_data_packages(self) -> None:
         faults = self.faults
         clients = [
             (connection, connection.session)
-            for connection in self._ports.connections
+            for connection in self._server.connections
             if isinstance(connection.session, RtdeSession)
         ]
-        if faults.happens("closed_socket"):
+        if faults.take_due("closed_socket"):
             for connection, _ in clients:
                 connection.close()
         messages = [*self.box.messages]
@@ -163,7 +163,7 @@ class SimulatedController:
         for message in messages:
             for connection, session in clients:
                 connection.send(session.message(message))
-        if fault := faults.happens("skipped_packets"):
+        if fault := faults.take_due("skipped_packets"):
             self._to_skip = int(fault.number)
         silent = self._to_skip > 0 or faults.active("stalled_stream") is not None
         self._to_skip = max(0, self._to_skip - 1)
@@ -174,10 +174,10 @@ class SimulatedController:
                 connection.send(package)
 
     def _stream(self) -> None:
-        """Stream the state; clients that do not read miss packets, as ur_rtde does on purpose."""
+        """Stream the state; clients that do not read, such as ur_rtde, miss packets."""
         state_due = self.box.cycle % max(1, round(self.box.rate / STATE_RATE)) == 0
         state = packet = b""
-        for connection in self._ports.connections:
+        for connection in self._server.connections:
             session = connection.session
             if not isinstance(session, ScriptSession) or connection.congested:
                 continue
@@ -188,7 +188,7 @@ class SimulatedController:
                 state = state or state_message(self.box)
                 connection.send(state)
 
-    # In a thread of its own, for tests and nodes
+    # Background thread, for tests and nodes
 
     def __enter__(self) -> Self:
         """Serve in a background thread until the end of the block."""
@@ -215,7 +215,7 @@ class SimulatedController:
         """Stop serving.
 
         Raises:
-            BaseException: what the background thread failed with.
+            BaseException: failure of the background thread.
         """
         self.stop()
         if self._thread is not None:

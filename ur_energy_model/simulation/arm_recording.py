@@ -1,4 +1,4 @@
-"""Telemetry of a simulated arm without server and clock: as fast as the arm can be computed."""
+"""Telemetry of a simulated arm without network and clock, as fast as it can be computed."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 def record_arm(
     arm: SimulatedArm, duration: float, fields: Iterable[str] = ENERGY_FIELDS
 ) -> Telemetry:
-    """Advance an arm and keep every cycle.
+    """Advance an arm and record every cycle.
 
     Args:
         arm: advanced by `duration`.
         duration: s, rounded to whole cycles.
-        fields: RTDE names; those that the arm or its controller version lacks are left out.
+        fields: RTDE names; fields that the arm or its version does not have are omitted.
 
     Returns:
-        One sample a cycle, marked as simulated.
+        One sample per cycle, marked as simulated.
     """
     version = arm.controller_version
     names = [

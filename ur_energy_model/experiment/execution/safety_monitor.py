@@ -17,7 +17,7 @@ SILENCE = 1.0
 """Without telemetry for this long the connection counts as lost and the motion is ended [s]."""
 
 
-class Watch:
+class SafetyMonitor:
     """The latest state of the robot, from every sample that is read, and what is wrong with it."""
 
     def __init__(self) -> None:

@@ -13,17 +13,17 @@ import pytest
 from ur_energy_model.errors import ControllerError
 from ur_energy_model.simulation.control.control_box import ControlBox
 from ur_energy_model.simulation.control.simulated_identity import SimulatedIdentity
-from ur_energy_model.simulation.ports.server import (
+from ur_energy_model.simulation.ports.client_interface_packets import (
+    realtime_packet,
+    state_message,
+    version_message,
+)
+from ur_energy_model.simulation.ports.simulated_controller import (
     PRIMARY_PORT,
     REALTIME_PORT,
     RTDE_PORT,
     SECONDARY_PORT,
     SimulatedController,
-)
-from ur_energy_model.simulation.ports.stream_packets import (
-    realtime_packet,
-    state_message,
-    version_message,
 )
 from ur_energy_model.simulation.ports.ticker import Ticker
 from ur_energy_model.telemetry.rtde.protocol import PacketType

@@ -1,4 +1,4 @@
-"""Values of RTDE fields, from whoever knows them."""
+"""Values of RTDE fields: those of the control box, and those of the arm."""
 
 from __future__ import annotations
 
@@ -8,32 +8,32 @@ from typing import Any
 import numpy as np
 
 from ur_energy_model.simulation.arm.parameters import constants
-from ur_energy_model.simulation.control.interfaces import Arm
+from ur_energy_model.simulation.control.arm_interface import ArmInterface
 from ur_energy_model.simulation.control.kinematics import compose
 
 
-class Signals(dict[str, Any]):
-    """Values of RTDE fields by name: those of the control box, and else those of the arm.
+class RtdeValues(dict[str, Any]):
+    """Values of RTDE fields by name.
 
-    The arm's values, and what is derived from them, are looked up only when somebody asks, for
-    some are costly.
+    The dictionary holds the fields of the control box. Fields of the arm, and fields derived from
+    them, are looked up on access because some are expensive to compute.
 
     Attributes:
-        tool: tool centre point in the flange frame [6] (rotation vector), m and rad.
+        tcp_offset: tool centre point in the flange frame [6] (rotation vector), m and rad.
     """
 
-    def __init__(self, arm: Arm) -> None:
+    def __init__(self, arm: ArmInterface) -> None:
         super().__init__()
         self._arm = arm
-        self.tool = np.zeros(6)
+        self.tcp_offset = np.zeros(6)
 
     def __missing__(self, name: str) -> Any:
         derive = _DERIVED.get(name)
         if derive is not None:
             return derive(self._arm.outputs)
         value = self._arm.outputs[name]
-        if name in _POSES and self.tool.any():
-            return compose(value, self.tool)
+        if name in _POSES and self.tcp_offset.any():
+            return compose(value, self.tcp_offset)
         return value
 
     def __contains__(self, name: object) -> bool:
@@ -46,7 +46,7 @@ def _deviation_ratio(outputs: Mapping[str, Any]) -> float:
 
 
 _POSES = ("actual_TCP_pose", "target_TCP_pose")
-"""Fields that an arm gives for its flange, and a controller for the tool centre point."""
+"""Poses that the arm reports for the flange, and the controller for the tool centre point."""
 _DERIVED: dict[str, Callable[[Mapping[str, Any]], float]] = {
     "safety_status": lambda outputs: float(outputs["safety_mode"]),
     "tcp_force_scalar": lambda outputs: float(np.linalg.norm(outputs["actual_TCP_force"][:3])),

@@ -1,32 +1,38 @@
-"""Where the energy of every cycle goes: bus, whole-arm losses, heat of the joints."""
+"""Energy balance of the arm per cycle: bus, whole-arm losses, heating of the joints."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from ur_energy_model.simulation.arm.bus import Bus
+from ur_energy_model.simulation.arm.drive_integration import (
+    ABS_CURRENT,
+    COPPER,
+    FRICTION,
+    GEAR,
+    SHAFT,
+)
 from ur_energy_model.simulation.arm.parameters import ArmParameters
-from ur_energy_model.simulation.arm.plant import ABS_CURRENT, COPPER, FRICTION, GEAR, SHAFT
 from ur_energy_model.simulation.arm.power_supply import PowerSupply
 from ur_energy_model.simulation.arm.thermal import ThermalState
 from ur_energy_model.simulation.arm.truth import Energies
 from ur_energy_model.typing import Array
 
 THERMAL_STEP = 0.1
-"""Time between two steps of the joints' temperatures [s]."""
+"""Time step of the joint temperatures [s]."""
 
 
-class Ledger:
-    """Energies of an arm since its start, told cycle by cycle.
+class EnergyBalance:
+    """Energies of an arm since its start, integrated cycle by cycle.
 
     Args:
         parameters: of the arm, n joints.
         dt: length of a controller cycle [s].
-        ambient: temperature around the arm [degC].
-        warmth: of the joints at the start, see `ThermalState`.
+        ambient: ambient temperature [degC].
+        warmth: initial warmth of the joints, see `ThermalState`.
 
     Attributes:
-        bus: supply, capacitor and braking resistor.
+        bus: supply, capacitance and braking resistor.
         thermal: temperatures of the joints.
     """
 
@@ -42,15 +48,15 @@ class Ledger:
         self._drives = np.zeros((5, len(parameters.gear_ratio)))
         self._heated = np.zeros(len(parameters.gear_ratio))
 
-    def enter(self, drives: Array, supply: PowerSupply) -> bool:
-        """Enter a cycle.
+    def integrate(self, drives: Array, supply: PowerSupply) -> bool:
+        """Integrate one cycle.
 
         Args:
-            drives: what the plant has summed up since the start [5, n] (`Plant.energy`).
+            drives: sums of the plant since the start [5, n] (`Plant.energy`).
             supply: power mode of the arm.
 
         Returns:
-            Whether the joints' temperatures changed.
+            Whether the joint temperatures changed.
         """
         p, dt = self._parameters, self._dt
         spent = drives - self._drives

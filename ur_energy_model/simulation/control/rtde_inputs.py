@@ -1,7 +1,7 @@
-"""The one table of RTDE input fields, and which client owns which.
+"""RTDE input fields, and which client owns them.
 
-Source: the RTDE guide. A field belongs to the first client that puts it into an input recipe,
-until that client disconnects; for others it is in use.
+Source: the RTDE guide. The first client that puts a field into an input recipe owns it until it
+disconnects; other clients get IN_USE.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ INPUTS: dict[str, ValueKind] = {
 """RTDE type of each input field by name."""
 
 OWN_FIELDS = ("output_", "standard_analog", "analog_io", "actual_digital", "io_current", "tool_")
-"""Beginnings of the names of output fields that belong to the control box and not to the arm."""
+"""Prefixes of output fields that belong to the control box, not to the arm."""
 
 
-class Ownership:
-    """Which client may write which input field."""
+class InputOwnership:
+    """Owners of the input fields."""
 
     def __init__(self) -> None:
         self._owners: dict[str, Hashable] = {}
 
     def claim(self, owner: Hashable, names: Sequence[str]) -> tuple[str, ...]:
-        """Try to get fields for a client.
+        """Claim fields for a client; all of them or none.
 
         Returns:
-            Per name its RTDE type, IN_USE or NOT_FOUND. Fields change hands only where every
-            name could be had.
+            Per name its RTDE type, IN_USE or NOT_FOUND. With any IN_USE or NOT_FOUND, nothing
+            is claimed.
         """
         answers = tuple(
             IN_USE if self._owners.get(name, owner) != owner else INPUTS.get(name, NOT_FOUND)
@@ -55,5 +55,5 @@ class Ownership:
         return answers
 
     def release(self, owner: Hashable) -> None:
-        """Free all fields of a client that has gone."""
-        self._owners = {name: who for name, who in self._owners.items() if who != owner}
+        """Release all fields of a client that disconnected."""
+        self._owners = {name: each for name, each in self._owners.items() if each != owner}

@@ -11,9 +11,9 @@ import pytest
 from ur_energy_model.simulation.arm import commands as cmd
 from ur_energy_model.simulation.arm.modes import ProgramState, SafetyMode
 from ur_energy_model.simulation.control.control_box import ControlBox
-from ur_energy_model.simulation.control.control_script import ControlScript
-from ur_energy_model.simulation.control.script_text import Call, Pose, ScriptReader, plain_calls
-from ur_energy_model.simulation.ports.stream_ports import ScriptSession
+from ur_energy_model.simulation.control.ur_rtde_script import UrRtdeScript
+from ur_energy_model.simulation.control.urscript_text import Call, Pose, ScriptReader, plain_calls
+from ur_energy_model.simulation.ports.client_interfaces import ScriptSession
 
 if TYPE_CHECKING:
     from test.simulation.conftest import StandInArm
@@ -131,7 +131,7 @@ def test_an_uploaded_program_replaces_the_motion(
 ) -> None:
     assert box.play()
     session.receive(LOOP.encode())
-    assert isinstance(arm.commands[-1], cmd.Stop)
+    assert arm.commands[-1] is cmd.ProgramCommand.STOP
     assert box.program_state == ProgramState.PLAYING
     box.step()
     assert box.values["runtime_state"] == ProgramState.PLAYING
@@ -143,7 +143,7 @@ class Loop:
 
     def __init__(self, box: ControlBox, offset: int = 0) -> None:
         self.box, self.offset = box, offset
-        box.run(ControlScript(LOOP if offset == 0 else UPPER_LOOP))
+        box.run(UrRtdeScript(box, LOOP if offset == 0 else UPPER_LOOP))
         box.step()
         assert self.state == 1
 

@@ -1,4 +1,4 @@
-"""URScript functions that the simulated controller knows, as actions on the box."""
+"""URScript programs of plain calls: the simulated functions, and the program that runs them."""
 
 from __future__ import annotations
 
@@ -9,57 +9,44 @@ from typing import Any
 
 import numpy as np
 
-from ur_energy_model.simulation.arm.commands import (
-    MoveJ,
-    ProtectiveStop,
-    ServoJ,
-    SetPayload,
-    SpeedJ,
-    StopJ,
-)
+from ur_energy_model.simulation.arm import commands as cmd
 from ur_energy_model.simulation.control.control_box import ControlBox
 from ur_energy_model.simulation.control.program import ScriptError
-from ur_energy_model.simulation.control.script_text import Call, Pose
+from ur_energy_model.simulation.control.urscript_text import Call, Pose
 from ur_energy_model.typing import Array
 
 Action = Callable[[ControlBox, Call], float]
-"""Carries out a call; how long the program then waits [s], ARM for until the arm rests."""
+"""Executes a call; returns how long the program then waits [s] or UNTIL_REST."""
 
-ARM = math.inf
+UNTIL_REST = math.inf
 
 
 def _movej(box: ControlBox, call: Call) -> float:
     target = call.argument(0, "q")
+    q = _six_numbers(target, call)
     if isinstance(target, Pose):
-        found = box.kinematics.inverse(
-            _six(target, call), np.asarray(box.values["target_q"]), box.tcp_offset
-        )
-        if found is None:
-            raise ScriptError(f"{call.name} leads to where the arm cannot reach")
-        q = found
-    else:
-        q = _six(target, call)
+        q = box.joint_positions(q)
     a, v, t = (
         float(call.argument(i, name, default))
         for i, name, default in ((1, "a", 1.4), (2, "v", 1.05), (3, "t", 0.0))
     )
-    if t > 0.0:  # the time given decides: half of it to speed up, half to slow down
-        distance = float(np.abs(q - np.asarray(box.values["target_q"])).max())
+    if t > 0.0:  # the time has priority: half to accelerate, half to decelerate
+        distance = float(np.abs(q - box.target_q).max())
         v, a = 2.0 * distance / t, 4.0 * distance / t**2
-    if not (v > 0.0 and a > 0.0):  # it is there already
+    if not (v > 0.0 and a > 0.0):  # already at the target
         return 0.0
-    box.arm.command(MoveJ(q, v, a))
-    return ARM
+    box.arm.command(cmd.MoveJ(q, v, a))
+    return UNTIL_REST
 
 
 def _movel(box: ControlBox, call: Call) -> float:
     target = call.argument(0, "pose")
-    pose = _six(target, call)
+    pose = _six_numbers(target, call)
     if not isinstance(target, Pose):
         pose = box.kinematics.forward(pose, box.tcp_offset)
     a, v = float(call.argument(1, "a", 1.2)), float(call.argument(2, "v", 0.25))
     box.move_straight(pose, v, a)
-    return ARM
+    return UNTIL_REST
 
 
 def _servoj(box: ControlBox, call: Call) -> float:
@@ -67,19 +54,19 @@ def _servoj(box: ControlBox, call: Call) -> float:
     time = float(call.argument(3, "t", 1.0 / box.rate))
     lookahead = float(call.argument(4, "lookahead_time", 0.1))
     gain = float(call.argument(5, "gain", 300.0))
-    box.arm.command(ServoJ(q, time, lookahead, gain))
+    box.arm.command(cmd.ServoJ(q, time, lookahead, gain))
     return time
 
 
 def _speedj(box: ControlBox, call: Call) -> float:
     qd, a = _joints(call.argument(0, "qd"), call), float(call.argument(1, "a", 1.4))
-    box.arm.command(SpeedJ(qd, a))
+    box.arm.command(cmd.SpeedJ(qd, a))
     return float(call.argument(2, "t", np.abs(qd).max() / a))
 
 
 def _stopj(box: ControlBox, call: Call) -> float:
-    box.arm.command(StopJ(float(call.argument(0, "a", 2.0))))
-    return ARM
+    box.arm.command(cmd.StopJ(float(call.argument(0, "a", 2.0))))
+    return UNTIL_REST
 
 
 def _sleep(box: ControlBox, call: Call) -> float:
@@ -88,7 +75,7 @@ def _sleep(box: ControlBox, call: Call) -> float:
 
 def _set_payload(box: ControlBox, call: Call) -> float:
     cog = np.asarray(call.argument(1, "cog", np.zeros(3)), dtype=float)
-    box.arm.command(SetPayload(float(call.argument(0, "m", 0.0)), cog))
+    box.arm.command(cmd.SetPayload(float(call.argument(0, "m", 0.0)), cog))
     return 0.0
 
 
@@ -118,16 +105,16 @@ def _write_register(kind: str) -> Action:
 
 
 def _protective_stop(box: ControlBox, call: Call) -> float:
-    box.arm.command(ProtectiveStop())
+    box.arm.command(cmd.SafetyCommand.PROTECTIVE_STOP)
     return 0.0
 
 
-def _say(box: ControlBox, call: Call) -> float:
-    box.say("".join(str(value) for value in call.positional))
+def _textmsg(box: ControlBox, call: Call) -> float:
+    box.send_message("".join(str(value) for value in call.positional))
     return 0.0
 
 
-def _nothing(box: ControlBox, call: Call) -> float:
+def _ignore(box: ControlBox, call: Call) -> float:
     return 0.0
 
 
@@ -148,21 +135,21 @@ ACTIONS: dict[str, Action] = {
     "write_output_integer_register": _write_register("int"),
     "write_output_float_register": _write_register("double"),
     "protective_stop": _protective_stop,
-    "textmsg": _say,
-    "popup": _say,
+    "textmsg": _textmsg,
+    "popup": _textmsg,
     "sleep": _sleep,
-    "sync": _nothing,
+    "sync": _ignore,
 }
-"""Known functions by name."""
+"""Simulated functions by name."""
 
 
 def _joints(value: Any, call: Call) -> Array:
     if isinstance(value, Pose):
-        raise ScriptError(f"{call.name} to a pose is not simulated; send joint values")
-    return _six(value, call)
+        raise ScriptError(f"{call.name} to a pose is not simulated; send joint positions")
+    return _six_numbers(value, call)
 
 
-def _six(value: Any, call: Call) -> Array:
+def _six_numbers(value: Any, call: Call) -> Array:
     try:
         numbers = [float(number) for number in value]
     except (TypeError, ValueError):
@@ -172,28 +159,33 @@ def _six(value: Any, call: Call) -> Array:
     return np.array(numbers)
 
 
-class CallProgram:
-    """A program of plain calls, carried out one after the other.
+class UrScriptProgram:
+    """A program of plain calls, executed in sequence; a `Program`.
 
-    Attributes:
-        name: of the program.
-        needs_arm: False, for it may do without; a move that is refused ends it.
+    It also starts while the arm is off; a refused move ends it.
+
+    Args:
+        box: control box that runs it.
+        name: name of the program.
+        calls: calls in order.
     """
 
     needs_arm = False
 
-    def __init__(self, name: str, calls: list[Call]) -> None:
+    def __init__(self, box: ControlBox, name: str, calls: list[Call]) -> None:
+        self._box = box
         self.name = name
         self._calls = deque(calls)
         self._until_rest = False
         self._cycles = 0
 
-    def step(self, box: ControlBox) -> bool:
-        """Carry out calls until one takes time; False after the last one.
+    def step(self) -> bool:
+        """Execute calls until one takes time; returns False after the last one.
 
         Raises:
-            ScriptError: a function that is not simulated, or arguments it cannot take.
+            ScriptError: a function is not simulated, or does not accept the arguments.
         """
+        box = self._box
         if self._until_rest and box.arm.busy:
             return True
         self._until_rest = False
@@ -208,7 +200,7 @@ class CallProgram:
                 wait = ACTIONS[call.name](box, call)
             except (TypeError, ValueError) as error:
                 raise ScriptError(f"{call.name}: {error}") from error
-            self._until_rest = wait == ARM
+            self._until_rest = wait == UNTIL_REST
             self._cycles = 0 if self._until_rest else math.ceil(wait * box.rate)
             if self._until_rest or self._cycles > 0:
                 return True

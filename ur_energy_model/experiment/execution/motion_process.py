@@ -17,9 +17,9 @@ from multiprocessing.connection import Connection
 from typing import Any, Literal
 
 from ur_energy_model.errors import ControllerError
-from ur_energy_model.experiment.child_process import start_deaf
+from ur_energy_model.experiment.child_process import start_ignoring_interrupts
 from ur_energy_model.experiment.export import GAIN, LOOKAHEAD_TIME
-from ur_energy_model.experiment.runnable import Runnable
+from ur_energy_model.experiment.periodic_motion import PeriodicMotion
 from ur_energy_model.typing import Array
 
 State = Literal["connecting", "idle", "moving", "finished", "stopped", "failed", "closed"]
@@ -52,7 +52,7 @@ class MoveTo:
 class FollowTrajectory:
     """Follow a trajectory from its start, `pace` times as fast as it was designed."""
 
-    trajectory: Runnable
+    trajectory: PeriodicMotion
     pace: float = 1.0
 
 
@@ -62,7 +62,7 @@ class StopMoving:
 
 
 @dataclass(frozen=True)
-class MoverReport:
+class MotionReport:
     """What the moving process says: its state, path time [s] and the reason of a failure."""
 
     state: State
@@ -70,7 +70,7 @@ class MoverReport:
     reason: str = ""
 
 
-class Mover:
+class MotionProcess:
     """The parent's end: gives orders, knows the state. A context manager that ends the motion.
 
     Args:
@@ -81,13 +81,13 @@ class Mover:
     def __init__(self, host: str, rate: float) -> None:
         context = multiprocessing.get_context("spawn")
         self.host = host
-        self.report = MoverReport("connecting")
+        self.report = MotionReport("connecting")
         self._pipe, theirs = context.Pipe()
         self._process: Any = context.Process(target=_drive, args=(theirs, host, rate), daemon=True)
-        start_deaf(self._process)
+        start_ignoring_interrupts(self._process)
         theirs.close()
 
-    def __enter__(self) -> Mover:
+    def __enter__(self) -> MotionProcess:
         """Wait for the connection.
 
         Raises:
@@ -113,17 +113,17 @@ class Mover:
 
     def order(self, order: MoveTo | FollowTrajectory) -> None:
         """Begin a motion; the state turns to moving, then finished, stopped or failed."""
-        self.report = MoverReport("moving")
+        self.report = MotionReport("moving")
         self._send(order)
 
-    def update(self) -> MoverReport:
+    def update(self) -> MotionReport:
         """The latest report."""
         try:
             while self._pipe.poll():
                 self.report = self._pipe.recv()
         except (EOFError, OSError):
             if self.report.state not in ("failed", "closed"):
-                self.report = MoverReport(
+                self.report = MotionReport(
                     "failed", self.report.time, "the moving process has ended"
                 )
         return self.report
@@ -188,11 +188,11 @@ def _drive(pipe: Connection, host: str, rate: float) -> None:
         control.setWatchdog(WATCHDOG)
     except Exception as error:
         pipe.send(
-            MoverReport("failed", reason=" ".join(str(error).split()) or type(error).__name__)
+            MotionReport("failed", reason=" ".join(str(error).split()) or type(error).__name__)
         )
         return
     try:
-        pipe.send(MoverReport("idle"))
+        pipe.send(MotionReport("idle"))
         while True:
             while not pipe.poll(_IDLE_SECONDS):
                 control.kickWatchdog()
@@ -207,31 +207,31 @@ def _drive(pipe: Connection, host: str, rate: float) -> None:
         pass
     except Exception as error:
         pipe.send(
-            MoverReport("failed", reason=" ".join(str(error).split()) or type(error).__name__)
+            MotionReport("failed", reason=" ".join(str(error).split()) or type(error).__name__)
         )
     finally:
         control.stopScript()
 
 
-def _move(control: Any, pipe: Connection, order: MoveTo) -> MoverReport:
+def _move(control: Any, pipe: Connection, order: MoveTo) -> MotionReport:
     """A joint move, ended early by any message."""
     if not control.moveJ(order.q.tolist(), order.speed, order.acceleration, True):
-        return MoverReport("failed", reason="the controller refused the move")
+        return MotionReport("failed", reason="the controller refused the move")
     began = time.monotonic()
     while control.getAsyncOperationProgress() >= 0 or time.monotonic() - began < 0.2:
         if _stop_wanted(pipe):
             control.stopJ(JOINT_STOP)
-            return MoverReport("stopped")
+            return MotionReport("stopped")
         if not control.isConnected() or not control.isProgramRunning():
-            return MoverReport("failed", reason="the controller ended the program")
+            return MotionReport("failed", reason="the controller ended the program")
         time.sleep(_IDLE_SECONDS)
         control.kickWatchdog()
-    return MoverReport("finished")
+    return MotionReport("finished")
 
 
 def _follow(
     control: Any, clock: _ControllerClock, pipe: Connection, order: FollowTrajectory, period: float
-) -> MoverReport:
+) -> MotionReport:
     """Stream a trajectory; after a stop it is followed on, slower and slower, to rest.
 
     Each set point answers a cycle of the controller, so that none goes without and none gets two;
@@ -250,17 +250,17 @@ def _follow(
         where = min(where + pace * step, trajectory.duration)
         q = trajectory.sample(where)[0][0].tolist()
         if not control.servoJ(q, 0.0, 0.0, period, LOOKAHEAD_TIME, GAIN):
-            return MoverReport("failed", where, "the controller takes no more set points")
+            return MotionReport("failed", where, "the controller takes no more set points")
         if not stopping:
             stopping = _stop_wanted(pipe)
         if time.monotonic() - reported > _REPORT_SECONDS:
             reported = time.monotonic()
             if not control.isConnected() or not control.isProgramRunning():
-                return MoverReport("failed", where, "the controller ended the program")
+                return MotionReport("failed", where, "the controller ended the program")
             if not stopping:
-                pipe.send(MoverReport("moving", where))
+                pipe.send(MotionReport("moving", where))
     control.servoStop()
-    return MoverReport("stopped" if stopping else "finished", where)
+    return MotionReport("stopped" if stopping else "finished", where)
 
 
 def _stop_wanted(pipe: Connection) -> bool:

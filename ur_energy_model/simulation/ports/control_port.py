@@ -1,4 +1,4 @@
-"""The port on which an outsider acts on the simulation while it runs: one line, one answer."""
+"""Control port of the simulation: faults and payload at run time, one line per command."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from ur_energy_model.errors import InputError
 from ur_energy_model.model.setup import Payload
-from ur_energy_model.simulation.control.interfaces import Arm
+from ur_energy_model.simulation.control.arm_interface import ArmInterface
 from ur_energy_model.simulation.ports.faults import FAULTS, Faults
 from ur_energy_model.simulation.ports.line_session import LineSession
 
@@ -18,16 +18,16 @@ GREETING = (
 )
 
 
-class WorkshopSession(LineSession):
-    """Faults on request, and a payload that the arm carries without the controller being told."""
+class ControlPortSession(LineSession):
+    """Injects faults, and mounts payloads without informing the controller."""
 
-    def __init__(self, arm: Arm, faults: Faults) -> None:
+    def __init__(self, arm: ArmInterface, faults: Faults) -> None:
         super().__init__()
         self._arm = arm
         self._faults = faults
 
     def greeting(self) -> bytes:
-        """Say what this port understands."""
+        """List of the commands."""
         return GREETING.encode()
 
     def answer(self, line: str) -> str:
@@ -36,7 +36,7 @@ class WorkshopSession(LineSession):
         match verb:
             case "fault":
                 try:
-                    return f"ok {self._faults.add(rest)}"
+                    return f"ok {self._faults.inject(rest)}"
                 except InputError as error:
                     return f"refused: {error}"
             case "clear":
@@ -48,7 +48,7 @@ class WorkshopSession(LineSession):
             case "quit":
                 self.finished = True
                 return "ok"
-        return f"refused: not understood; known faults: {', '.join(FAULTS)}"
+        return f"refused: unknown command; known faults: {', '.join(FAULTS)}"
 
     def _carry(self, text: str) -> str:
         try:

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from ur_energy_model.errors import MotionRefusedError
-from ur_energy_model.experiment.child_process import start_deaf
+from ur_energy_model.experiment.child_process import start_ignoring_interrupts
 from ur_energy_model.experiment.design.design import Design, DesignCandidate, design_of
 from ur_energy_model.experiment.design.problem import DesignProblem, DesignRequest
 from ur_energy_model.typing import Array, Progress
@@ -168,7 +168,7 @@ class _Worker:
         self._process = context.Process(
             target=_work, args=(theirs, request, index, deadline, starts), daemon=True
         )
-        start_deaf(self._process)
+        start_ignoring_interrupts(self._process)
         theirs.close()
 
     def end(self) -> None:

@@ -1,4 +1,4 @@
-"""TCP ports and connections of one thread: nothing here blocks, and every buffer is bounded."""
+"""Non-blocking TCP server for one thread; all buffers are bounded."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ RECEIVE_SIZE = 65536
 KERNEL_BUFFER = 1 << 18
 MAX_CONNECTIONS = 64
 SELECTABLE = 1024
-"""Descriptors from here on cannot be waited for with select()."""
+"""select() does not support file descriptors from this number on."""
 
 
-class PortSession(Protocol):
-    """What is spoken on one connection: bytes in, bytes out, no I/O of its own."""
+class ClientSession(Protocol):
+    """Protocol of one connection: bytes in, bytes out, no I/O."""
 
     def greeting(self) -> bytes:
         """Bytes to send when the connection opens."""
@@ -28,7 +28,7 @@ class PortSession(Protocol):
         """Answer to received bytes.
 
         Raises:
-            UrEnergyError: the stream cannot be followed; the connection is closed.
+            ControllerError: invalid data; the connection is closed.
         """
         ...
 
@@ -38,7 +38,7 @@ class PortSession(Protocol):
         ...
 
     def disconnected(self) -> None:
-        """Release what the connection held."""
+        """Release the resources of the connection."""
         ...
 
 
@@ -46,11 +46,11 @@ class Connection:
     """One accepted client.
 
     Attributes:
-        session: what is spoken on it.
-        muted: True where nothing is read or sent any more (a half-open connection).
+        session: protocol of the connection.
+        muted: True if nothing is read or sent any more (a half-open connection).
     """
 
-    def __init__(self, sock: socket.socket, session: PortSession, limit: int) -> None:
+    def __init__(self, sock: socket.socket, session: ClientSession, limit: int) -> None:
         self.session = session
         self.muted = False
         self._socket = sock
@@ -61,21 +61,21 @@ class Connection:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, KERNEL_BUFFER)
 
     def fileno(self) -> int:
-        """Descriptor, for select."""
+        """File descriptor, for select."""
         return self._socket.fileno()
 
     @property
     def open(self) -> bool:
-        """Whether it is not closed yet."""
+        """Whether the connection is open."""
         return self._socket.fileno() >= 0
 
     @property
     def congested(self) -> bool:
-        """Whether bytes wait that the client has not taken."""
+        """Whether bytes are waiting to be sent."""
         return bool(self._pending)
 
     def send(self, data: bytes) -> None:
-        """Send without blocking; a client that lets more than the limit pile up is closed."""
+        """Send without blocking; closes the connection if too many bytes are waiting."""
         if not data or self.muted or not self.open:
             return
         if self._pending:
@@ -94,7 +94,7 @@ class Connection:
             self._pending += data[sent:]
 
     def flush(self) -> None:
-        """Send what waits, as far as the client takes it."""
+        """Send waiting bytes as far as the client accepts them."""
         try:
             sent = self._socket.send(self._pending)
         except BlockingIOError:
@@ -105,7 +105,7 @@ class Connection:
         del self._pending[:sent]
 
     def read(self) -> None:
-        """Pass what has arrived to the session and send its answer."""
+        """Pass received bytes to the session and send its answer."""
         try:
             data = self._socket.recv(RECEIVE_SIZE)
         except BlockingIOError:
@@ -124,7 +124,7 @@ class Connection:
                 self.close()
 
     def close(self) -> None:
-        """Close and let the session release what it holds; closing twice does nothing."""
+        """Close the connection; closing twice does nothing."""
         if self.open:
             self._socket.close()
             self.session.disconnected()
@@ -134,18 +134,18 @@ class Listener:
     """A listening port.
 
     Args:
-        address: host and port; port 0 takes a free one.
+        address: host and port; port 0 selects a free one.
         make_session: called for each client.
-        limit: bytes that may wait for a client before it is closed.
+        limit: bytes that may wait for a client before its connection is closed.
 
     Raises:
-        ControllerError: the port cannot be had.
+        ControllerError: the port cannot be opened.
     """
 
     def __init__(
         self,
         address: tuple[str, int],
-        make_session: Callable[[], PortSession],
+        make_session: Callable[[], ClientSession],
         limit: int = 1 << 18,
     ) -> None:
         self._make_session = make_session
@@ -170,11 +170,11 @@ class Listener:
         return int(self._socket.getsockname()[1])
 
     def fileno(self) -> int:
-        """Descriptor, for select."""
+        """File descriptor, for select."""
         return self._socket.fileno()
 
     def accept(self) -> Connection | None:
-        """A client that waits, if there is one."""
+        """Accept a waiting client; None if there is none."""
         try:
             sock, _ = self._socket.accept()
         except OSError:
@@ -191,28 +191,28 @@ class Listener:
         self._socket.close()
 
 
-class Ports:
-    """All listeners and connections of a server; used by one thread.
+class TcpServer:
+    """Listeners and connections of a server; used by one thread.
 
-    select() is used because its timeout has microseconds, where poll() and epoll() round to
-    whole milliseconds; the number of connections is bounded accordingly.
+    select() is used because its timeout has microsecond resolution; poll() and epoll() round to
+    milliseconds. The number of connections is bounded accordingly.
     """
 
     def __init__(self) -> None:
         self._listeners: list[Listener] = []
         self._connections: list[Connection] = []
 
-    def add(self, listener: Listener) -> None:
+    def listen(self, listener: Listener) -> None:
         """Serve a listener from now on."""
         self._listeners.append(listener)
 
     @property
     def connections(self) -> list[Connection]:
-        """The open connections."""
+        """Open connections."""
         return self._connections
 
     def serve(self, timeout: float) -> None:
-        """Wait for clients at most this long [s] and serve those that came."""
+        """Wait at most `timeout` s for clients, and serve them."""
         live = [connection for connection in self._connections if not connection.muted]
         writing = [connection for connection in live if connection.congested]
         reading: list[Listener | Connection] = [*self._listeners, *live]
@@ -231,7 +231,7 @@ class Ports:
             self.sweep()
 
     def sweep(self) -> None:
-        """Forget closed connections, and refuse clients beyond the bound."""
+        """Remove closed connections, and refuse clients beyond the limit."""
         self._connections = [connection for connection in self._connections if connection.open]
         for connection in self._connections[MAX_CONNECTIONS:]:
             connection.close()
