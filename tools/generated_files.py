@@ -12,7 +12,7 @@ from tools import dashboards
 from ur_energy_model.launching import ARGUMENTS, NODE_TABLE
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.nodes.parameters import NODES, markdown_table, parameter_file
-from ur_energy_model.nodes.surface import SERVICES, TOPICS
+from ur_energy_model.nodes.topics_and_services import SERVICES, TOPICS
 from ur_energy_model.resources import share_directory
 
 PURPOSE: dict[str, str] = {

@@ -26,7 +26,7 @@ from rclpy.task import Future
 from std_srvs.srv import Trigger
 
 from ur_energy_model.launching import node_command
-from ur_energy_model.nodes.managed import ManagedNode
+from ur_energy_model.nodes.managed_node import ManagedNode
 
 PATIENCE = 60.0
 """Longest wait for anything [s]; a bound, not an expectation."""

@@ -14,7 +14,7 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from ur_energy_model.errors import InputError
 from ur_energy_model.nodes import conversions as convert
-from ur_energy_model.nodes.markers import PowerMarkers
+from ur_energy_model.nodes.power_markers import PowerMarkers
 
 NAMES = ("a", "b")
 

@@ -9,8 +9,8 @@ from ur_energy_model.errors import InputError
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.nodes.estimator import EstimatorNode
 from ur_energy_model.nodes.logger import LoggerNode
-from ur_energy_model.nodes.managed import ManagedNode
-from ur_energy_model.nodes.running import run
+from ur_energy_model.nodes.managed_node import ManagedNode
+from ur_energy_model.nodes.node_process import run_nodes
 from ur_energy_model.telemetry.fields import ENERGY_FIELDS
 from ur_energy_model.telemetry.rtde.source import RtdeSource
 from ur_energy_model.telemetry.shared_source import SharedSource
@@ -43,7 +43,7 @@ def nodes() -> list[ManagedNode]:
 
 def main() -> None:
     """Console script."""
-    sys.exit(run(nodes))
+    sys.exit(run_nodes(nodes))
 
 
 if __name__ == "__main__":

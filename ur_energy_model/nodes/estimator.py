@@ -26,11 +26,11 @@ from ur_energy_model.energy.prediction import predict_energy
 from ur_energy_model.errors import InputError, UrEnergyError
 from ur_energy_model.model.urdf import urdf
 from ur_energy_model.nodes import conversions as convert
+from ur_energy_model.nodes.energy_publishers import EnergyPublishers
 from ur_energy_model.nodes.energy_statuses import interval
-from ur_energy_model.nodes.energy_topics import EnergyTopics
 from ur_energy_model.nodes.estimator_health import EstimatorHealth
-from ur_energy_model.nodes.managed import LATCHED, LIVE, ManagedNode
-from ur_energy_model.nodes.running import run
+from ur_energy_model.nodes.managed_node import LATCHED, LIVE, ManagedNode
+from ur_energy_model.nodes.node_process import run_nodes
 from ur_energy_model.nodes.watched_model import WatchedModel
 from ur_energy_model.telemetry.bag.source import BagSource
 from ur_energy_model.telemetry.decimation import Decimator
@@ -80,7 +80,7 @@ class EstimatorNode(ManagedNode):
         self._robot = self._model.robot
         prefix = self.value("tf_prefix")
         self._joints = tuple(prefix + joint for joint in self._robot.joint_names)
-        self._topics = EnergyTopics(self.publish_on, self._joints, f"{prefix}base")
+        self._topics = EnergyPublishers(self.publish_on, self._joints, f"{prefix}base")
         self._diagnostics = self.publish_on(DiagnosticArray, "/diagnostics", LIVE)
         self._health = EstimatorHealth(self.get_fully_qualified_name())
         self._description_topic = self._clock_topic = None
@@ -310,7 +310,7 @@ class EstimatorNode(ManagedNode):
 
 def main() -> None:
     """Console script."""
-    sys.exit(run(lambda: [EstimatorNode()]))
+    sys.exit(run_nodes(lambda: [EstimatorNode()]))
 
 
 if __name__ == "__main__":

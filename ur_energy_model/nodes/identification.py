@@ -13,8 +13,8 @@ from std_srvs.srv import Trigger
 from ur_energy_model.errors import InputError, UrEnergyError
 from ur_energy_model.identification.pipeline import Identification, identify
 from ur_energy_model.nodes import conversions as convert
-from ur_energy_model.nodes.managed import LATCHED, LIVE, ManagedNode
-from ur_energy_model.nodes.running import run
+from ur_energy_model.nodes.managed_node import LATCHED, LIVE, ManagedNode
+from ur_energy_model.nodes.node_process import run_nodes
 
 REPORT_PERIOD = 1.0
 """Of /diagnostics [s]."""
@@ -161,7 +161,7 @@ def bus_figures(result: Identification) -> dict[str, Any]:
 
 def main() -> None:
     """Console script."""
-    sys.exit(run(lambda: [IdentificationNode()], threads=2))
+    sys.exit(run_nodes(lambda: [IdentificationNode()], threads=2))
 
 
 if __name__ == "__main__":

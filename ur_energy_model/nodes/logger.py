@@ -19,8 +19,8 @@ from std_srvs.srv import Trigger
 from ur_energy_model.errors import ControllerError, RecordingError, UrEnergyError
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.nodes import conversions as convert
-from ur_energy_model.nodes.managed import LIVE, ManagedNode
-from ur_energy_model.nodes.running import run
+from ur_energy_model.nodes.managed_node import LIVE, ManagedNode
+from ur_energy_model.nodes.node_process import run_nodes
 from ur_energy_model.telemetry.decimation import Decimator
 from ur_energy_model.telemetry.fields import ENERGY_FIELDS
 from ur_energy_model.telemetry.recording.recorder import Recorder
@@ -275,7 +275,7 @@ class LoggerNode(ManagedNode):
 
 def main() -> None:
     """Console script."""
-    sys.exit(run(lambda: [LoggerNode()]))
+    sys.exit(run_nodes(lambda: [LoggerNode()]))
 
 
 if __name__ == "__main__":

@@ -10,8 +10,8 @@ from typing import Any
 from diagnostic_msgs.msg import DiagnosticArray
 
 from ur_energy_model.nodes import conversions as convert
-from ur_energy_model.nodes.managed import LIVE, ManagedNode
-from ur_energy_model.nodes.running import run
+from ur_energy_model.nodes.managed_node import LIVE, ManagedNode
+from ur_energy_model.nodes.node_process import run_nodes
 from ur_energy_model.simulation.simulator import Simulation
 
 REPORT_PERIOD = 1.0
@@ -87,7 +87,7 @@ class SimulatedRobotNode(ManagedNode):
 
 def main() -> None:
     """Console script."""
-    sys.exit(run(lambda: [SimulatedRobotNode()]))
+    sys.exit(run_nodes(lambda: [SimulatedRobotNode()]))
 
 
 if __name__ == "__main__":

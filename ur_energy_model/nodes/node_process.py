@@ -23,13 +23,13 @@ from rclpy.task import Future
 
 from ur_energy_model import interrupts
 from ur_energy_model.errors import UrEnergyError
-from ur_energy_model.nodes.managed import ManagedNode
+from ur_energy_model.nodes.managed_node import ManagedNode
 
 SHUTDOWN_TIMEOUT = 5.0
 """Longest wait for callbacks that are under way [s]."""
 
 
-def run(make: Callable[[], Sequence[ManagedNode]], *, threads: int = 1) -> int:
+def run_nodes(make: Callable[[], Sequence[ManagedNode]], *, threads: int = 1) -> int:
     """Run nodes in one process until SIGINT or SIGTERM; the exit code.
 
     The process is deaf to SIGINT afterwards.

@@ -17,8 +17,8 @@ from ur_energy_model.energy.meter import MeterReading
 from ur_energy_model.energy.prediction import PlanEnergy
 from ur_energy_model.nodes import conversions as convert
 from ur_energy_model.nodes.energy_statuses import prediction_statuses, summary_statuses
-from ur_energy_model.nodes.managed import LATCHED, LIVE
-from ur_energy_model.nodes.markers import PowerMarkers
+from ur_energy_model.nodes.managed_node import LATCHED, LIVE
+from ur_energy_model.nodes.power_markers import PowerMarkers
 from ur_energy_model.telemetry.decimation import Decimator
 from ur_energy_model.typing import Array
 
@@ -29,7 +29,7 @@ Create = Callable[[Any, str, Any], Any]
 Places = Callable[[Array], Array]
 
 
-class EnergyTopics:
+class EnergyPublishers:
     """Publishes the topics below energy/.
 
     Args:
