@@ -9,9 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tools import dashboards
-from ur_energy_model.launching import ARGUMENTS, NODE_TABLE
+from tools.launch_files import LAUNCH_FILES, declared_arguments
+from tools.parameter_files import markdown_table, parameter_file
 from ur_energy_model.model.robots import load_robot
-from ur_energy_model.nodes.parameters import NODES, markdown_table, parameter_file
+from ur_energy_model.nodes.node_command import EXECUTABLES
+from ur_energy_model.nodes.parameters import NODES
 from ur_energy_model.nodes.topics_and_services import SERVICES, TOPICS
 from ur_energy_model.resources import share_directory
 
@@ -43,9 +45,9 @@ def _document() -> Iterator[str]:
     yield "lifecycle nodes that configure and activate themselves unless `autostart` is false; they"
     yield "end on SIGINT and SIGTERM with exit code 0, and with 1 and a one-line reason where they"
     yield "refuse their input."
-    for node, entry in NODE_TABLE.items():
+    for node, executable in EXECUTABLES.items():
         yield ""
-        yield f"## {entry.executable}"
+        yield f"## {executable}"
         yield ""
         yield f"{PURPOSE[node]} Node name `{node}`; defaults in `config/{node}.yaml`."
         yield ""
@@ -65,14 +67,16 @@ def _document() -> Iterator[str]:
         yield from markdown_table(node)
     yield ""
     yield "## Launch files"
-    for name, arguments in ARGUMENTS.items():
+    for name in LAUNCH_FILES:
         yield ""
         yield f"`ros2 launch ur_energy_model {name}.launch.py [argument:=value ...]`"
         yield ""
         yield "| argument | default | |"
         yield "|---|---|---|"
-        for argument in arguments:
-            default = "required" if argument.default is None else f"`{argument.default}`"
+        for argument in declared_arguments(name):
+            default = (
+                "required" if argument.default_value is None else f"`{argument.default_value}`"
+            )
             choices = f" ({', '.join(argument.choices)})" if argument.choices else ""
             yield f"| `{argument.name}` | {default} | {argument.description}{choices} |"
 

@@ -133,9 +133,9 @@ def estimate(pipe: Connection, folder: Path, domain: int, host: str) -> None:
         "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST",
         "ROS_LOG_DIR": str(folder / "log"),
     }
-    from ur_energy_model.launching import node_command
     from ur_energy_model.nodes.energy_publishers import EnergyPublishers
     from ur_energy_model.nodes.estimator import EstimatorNode
+    from ur_energy_model.nodes.node_command import node_command
     from ur_energy_model.nodes.node_process import run_nodes
 
     published: list[tuple[float, float]] = []

@@ -153,7 +153,7 @@ class _Demo:
         return Stage(motion, bag, truth)
 
     def _start(self, node: str, **parameters: Any) -> None:
-        from ur_energy_model.launching import node_command
+        from ur_energy_model.nodes.node_command import node_command
 
         self.processes.start(node, node_command(node, parameters))
 
