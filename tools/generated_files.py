@@ -62,7 +62,7 @@ def _document() -> Iterator[str]:
             yield "| service (std_srvs/Trigger) | |"
             yield "|---|---|"
             for service in SERVICES[node]:
-                yield f"| `~/{service.name}` | {service.description} |"
+                yield f"| `{service.name}` | {service.description} |"
         yield ""
         yield from markdown_table(node)
     yield ""
@@ -74,9 +74,9 @@ def _document() -> Iterator[str]:
         yield "| argument | default | |"
         yield "|---|---|---|"
         for argument in declared_arguments(name):
-            default = (
-                "required" if argument.default_value is None else f"`{argument.default_value}`"
-            )
+            default = "required"
+            if argument.default_value is not None:
+                default = f"`{argument.default_value}`" if argument.default_value else "empty"
             choices = f" ({', '.join(argument.choices)})" if argument.choices else ""
             yield f"| `{argument.name}` | {default} | {argument.description}{choices} |"
 

@@ -140,7 +140,7 @@ def estimate(pipe: Connection, folder: Path, domain: int, host: str) -> None:
 
     published: list[tuple[float, float]] = []
     newest = [0.0]
-    consume, total = EstimatorNode._consume, EnergyPublishers.total
+    consume, total = EstimatorNode._consume, EnergyPublishers.publish_total
 
     def noting(node: EstimatorNode, batch: Telemetry) -> None:
         newest[0] = float(batch.columns[SENT][-1])
@@ -152,7 +152,7 @@ def estimate(pipe: Connection, folder: Path, domain: int, host: str) -> None:
         total(topics, snapshot)
 
     EstimatorNode._consume = noting  # type: ignore[method-assign]
-    EnergyPublishers.total = telling  # type: ignore[method-assign]
+    EnergyPublishers.publish_total = telling  # type: ignore[method-assign]
     parameters = {
         "robot_ip": host,
         "model_file": str(folder / "model.yaml"),

@@ -49,12 +49,12 @@ def test_a_replaced_file_is_read_once(tmp_path: Path) -> None:
     path = tmp_path / "model.yaml"
     known_model().save(path)
     watched = WatchedModel(path, "", PERIOD)
-    assert watched.replaced() is None
+    assert watched.load_if_changed() is None
     known_model(standby=31.0).save(path)
-    model = watched.replaced()
+    model = watched.load_if_changed()
     assert model is not None
     assert model.bus.standby == 31.0
-    assert watched.replaced() is None
+    assert watched.load_if_changed() is None
 
 
 def test_a_file_that_is_no_longer_of_this_arm_is_told_and_left(own: Path, tmp_path: Path) -> None:
@@ -62,12 +62,12 @@ def test_a_file_that_is_no_longer_of_this_arm_is_told_and_left(own: Path, tmp_pa
     known_model().save(path)
     watched = WatchedModel(path, "", PERIOD)
     replace(known_model(), robot=str(own)).save(path)
-    assert watched.replaced() is None
+    assert watched.load_if_changed() is None
     assert "not of ur5e" in str(watched.problem)
     path.unlink()
-    assert watched.replaced() is None
+    assert watched.load_if_changed() is None
     known_model().save(path)
-    assert watched.replaced() is not None
+    assert watched.load_if_changed() is not None
     assert watched.problem is None
 
 
@@ -76,4 +76,4 @@ def test_a_period_of_zero_never_looks(tmp_path: Path) -> None:
     known_model().save(path)
     watched = WatchedModel(path, "", 0.0)
     known_model(standby=31.0).save(path)
-    assert watched.replaced() is None
+    assert watched.load_if_changed() is None

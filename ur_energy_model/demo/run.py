@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from ur_energy_model.cli.output import ProgressReport, note, progress
 from ur_energy_model.errors import InputError
+from ur_energy_model.nodes.topics_and_services import BUS_POWER, TOTAL_ENERGY, TOTAL_POWER
 
 if TYPE_CHECKING:
     from ur_energy_model.demo.energy_monitor import EnergyMonitor
@@ -178,13 +179,13 @@ class _Demo:
 
 def _line(monitor: EnergyMonitor) -> str:
     latest = monitor.latest
-    if "energy/total/power" not in latest:
+    if TOTAL_POWER.name not in latest:
         return "the estimator starts"
-    bus = latest.get("energy/bus/power")
+    bus = latest.get(BUS_POWER.name)
     beside = "" if bus is None else f" (bus {bus:5.1f} W)"
     return (
-        f"/energy {latest['energy/total/power']:5.1f} W{beside} "
-        f"{latest.get('energy/total/energy', 0.0):6.0f} J"
+        f"/energy {latest[TOTAL_POWER.name]:5.1f} W{beside} "
+        f"{latest.get(TOTAL_ENERGY.name, 0.0):6.0f} J"
     )
 
 

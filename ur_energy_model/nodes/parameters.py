@@ -167,7 +167,7 @@ ESTIMATOR: tuple[Parameter, ...] = (
         unit="W", minimum=0.1, maximum=1000.0, read_only=False,
     ),
     Parameter(
-        "drift_time", 60.0, "time constant of that mean", unit="s", minimum=1.0,
+        "drift_time", 60.0, "time constant of the mean in drift_alarm", unit="s", minimum=1.0,
         maximum=86400.0, read_only=False,
     ),
     Parameter(

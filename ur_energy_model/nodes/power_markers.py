@@ -1,4 +1,4 @@
-"""Coloured balls at the joints and a text above the base, for rviz."""
+"""Markers for rviz: power as coloured spheres at the joints, total power as text."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from visualization_msgs.msg import Marker, MarkerArray
 from ur_energy_model.typing import Array
 
 LIFETIME = Duration(sec=2)
-"""Markers of an estimator that has ended fade after this."""
-SMALLEST, GROWTH = 0.10, 0.08
-"""Diameter of a ball without power, and what full scale adds [m]."""
+"""Markers vanish this long after the estimator has ended."""
+SMALLEST_DIAMETER, DIAMETER_RANGE = 0.10, 0.08
+"""Diameter of a sphere at zero power, and the increase at full scale [m]."""
 
 
 class PowerMarkers:
-    """A ball per joint, coloured by its power, and the total as text above the base.
+    """One sphere per joint, coloured by its power, and the total power as text above the arm.
 
-    The messages are made once and filled anew: making a Marker takes longer than all the rest.
+    The message is made once and updated, since making Marker messages takes most of the time.
 
     Args:
-        frame: the arm's base frame.
-        joints: their number.
-        full_scale: power that is fully red [W].
+        frame: base frame of the arm.
+        joints: number of joints.
+        full_scale: power at which a sphere is red [W].
     """
 
     def __init__(self, frame: str, joints: int, full_scale: float = 100.0) -> None:
         self._full_scale = full_scale
-        self._balls = [
+        self._spheres = [
             Marker(ns="joint_power", id=i, type=Marker.SPHERE, action=Marker.ADD, lifetime=LIFETIME)
             for i in range(joints)
         ]
@@ -39,34 +39,36 @@ class PowerMarkers:
             color=ColorRGBA(r=1.0, g=1.0, b=1.0, a=1.0),
         )
         self._text.scale.z = 0.12
-        self._array = MarkerArray(markers=[*self._balls, self._text])
+        self._array = MarkerArray(markers=[*self._spheres, self._text])
         for marker in self._array.markers:
             marker.header.frame_id = frame
 
-    def filled(self, stamp: Time, places: Array, power: Array, total: float) -> MarkerArray:
-        """The markers of a moment; the next call fills the same message.
+    def message(self, stamp: Time, positions: Array, power: Array, total: float) -> MarkerArray:
+        """The updated message; the next call updates the same object.
 
         Args:
-            stamp: of the sample.
-            places: joint positions in the base frame [n, 3], m.
+            stamp: time of the sample.
+            positions: joint origins in the base frame [n, 3], m.
             power: electrical power of each joint [n], W.
             total: power of the whole arm [W].
         """
-        for ball, (x, y, z), watt in zip(self._balls, places.tolist(), power.tolist(), strict=True):
+        for sphere, (x, y, z), watt in zip(
+            self._spheres, positions.tolist(), power.tolist(), strict=True
+        ):
             level = min(max(watt / self._full_scale, -1.0), 1.0)
-            place, scale = ball.pose.position, ball.scale
-            place.x, place.y, place.z = x, y, z
-            scale.x = scale.y = scale.z = SMALLEST + GROWTH * abs(level)
-            ball.color.r, ball.color.g, ball.color.b, ball.color.a = color(level)
+            position, scale = sphere.pose.position, sphere.scale
+            position.x, position.y, position.z = x, y, z
+            scale.x = scale.y = scale.z = SMALLEST_DIAMETER + DIAMETER_RANGE * abs(level)
+            sphere.color.r, sphere.color.g, sphere.color.b, sphere.color.a = color(level)
         self._text.text = f"{total:.0f} W"
-        self._text.pose.position.z = float(places[:, 2].max()) + 0.25
+        self._text.pose.position.z = float(positions[:, 2].max()) + 0.25
         for marker in self._array.markers:
             marker.header.stamp = stamp
         return self._array
 
 
 def color(level: float) -> tuple[float, float, float, float]:
-    """Blue for regeneration (-1), green for no power, yellow to red for consumption (1)."""
+    """RGBA of a level: -1 (regeneration) blue, 0 green, 0.5 yellow, 1 (full consumption) red."""
     if level < 0:
         return 0.0, 1.0 + level, -level, 0.9
     return min(1.0, 2 * level), min(1.0, 2 - 2 * level), 0.0, 0.9
