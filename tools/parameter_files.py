@@ -22,7 +22,7 @@ def parameter_file(node: str) -> str:
 
 def markdown_table(node: str) -> Iterator[str]:
     """Lines of the parameter table of a node."""
-    yield "| parameter | type | default | | takes effect |"
+    yield "| parameter | type | default | description | takes effect |"
     yield "|---|---|---|---|---|"
     for entry in NODES[node]:
         when = "at configuration" if entry.read_only else "live"
@@ -35,7 +35,7 @@ def _comment(entry: Parameter) -> str:
     if entry.choices:
         notes.append(", ".join(entry.choices))
     if entry.minimum is not None and entry.maximum is not None:
-        notes.append(f"{entry.minimum:g} to {entry.maximum:g}")
+        notes.append(f"{entry.minimum:.12g} to {entry.maximum:.12g}")
     return entry.description + (f" ({'; '.join(notes)})" if notes else "")
 
 

@@ -16,10 +16,9 @@ from std_msgs.msg import String
 from trajectory_msgs.msg import JointTrajectory
 
 from ur_energy_model.energy.live.cycles import Cycle
-from ur_energy_model.energy.live.estimator import LIVE_FIELDS, LiveEstimator, LiveOptions
+from ur_energy_model.energy.live.estimator import LIVE_FIELDS, LiveEstimator
 from ur_energy_model.energy.live.plan_follower import PlanFollower
 from ur_energy_model.energy.live.source_reader import SourceReader
-from ur_energy_model.energy.power_options import PowerOptions
 from ur_energy_model.energy.prediction import predict_energy
 from ur_energy_model.errors import InputError, UrEnergyError
 from ur_energy_model.model.urdf import urdf
@@ -28,6 +27,7 @@ from ur_energy_model.nodes.conversions import plan_of, telemetry_of, time_messag
 from ur_energy_model.nodes.energy_publishers import EnergyPublishers
 from ur_energy_model.nodes.energy_statuses import interval_energies
 from ur_energy_model.nodes.estimator_health import EstimatorHealth
+from ur_energy_model.nodes.estimator_options import live_options
 from ur_energy_model.nodes.managed_node import ManagedNode
 from ur_energy_model.nodes.node_process import run_nodes
 from ur_energy_model.nodes.watched_model import WatchedModel
@@ -96,7 +96,7 @@ class EstimatorNode(ManagedNode):
         self.add_report(self._report)
         # Last, since it locks the state file.
         self._estimator = LiveEstimator(
-            self._model.first, self._robot, self._options(), on_cycle=self._on_cycle
+            self._model.first, self._robot, live_options(self.value), on_cycle=self._on_cycle
         )
 
     def start(self) -> None:
@@ -133,7 +133,7 @@ class EstimatorNode(ManagedNode):
     def on_parameter(self, name: str) -> None:
         """Apply a parameter that may change while the node is configured."""
         with self._lock:
-            self._estimator.retune(self._options())
+            self._estimator.retune(live_options(self.value))
 
     def connect(self, robot_ip: str, robot: str, fields: Sequence[str]) -> RtdeSource:
         """An RTDE connection whose batches cover one publish period."""
@@ -275,24 +275,6 @@ class EstimatorNode(ManagedNode):
         with self._lock:
             self._follower.expect(plan)
         self._energy.publish_prediction(plan, self._now(), None, self._estimator.channels)
-
-    def _options(self) -> LiveOptions:
-        value = self.value
-        return LiveOptions(
-            power=PowerOptions(
-                method=value("method"),
-                track_standby=value("track_standby"),
-                standby_limit=value("standby_limit"),
-                idle_power=value("idle_power") or None,
-                gap_limit=value("gap_limit"),
-            ),
-            drift_alarm=value("drift_alarm"),
-            drift_time=value("drift_time"),
-            cycle_trigger=value("cycle_trigger") if value("source") != "joint_states" else "none",
-            cycle_output=value("cycle_output"),
-            state_file=Path(value("state_file")) if value("state_file") else None,
-            cycle_log=Path(value("cycle_log")) if value("cycle_log") else None,
-        )
 
     def _now(self) -> Time:
         """Stamp of the newest sample, or time of the node's clock if samples have no stamp."""
