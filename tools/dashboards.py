@@ -1,4 +1,4 @@
-"""Layouts of PlotJuggler, Foxglove and rviz for the live topics."""
+"""Layouts of PlotJuggler, Foxglove and rviz for the topics of the estimator."""
 
 from __future__ import annotations
 
@@ -9,26 +9,35 @@ from xml.etree import ElementTree as Xml
 
 import yaml
 
+from ur_energy_model.nodes import topics_and_services as topics
+
 COLORS = ("#1f77b4", "#d62728", "#2ca02c", "#ff7f0e", "#9467bd", "#17becf", "#7f7f7f", "#000000")
 WINDOW = 60.0
-"""Of the live plots [s]."""
+"""Time span of the plots [s]."""
+
+MARKERS = topics.ENERGY_MARKERS.absolute_name
+ROBOT_DESCRIPTION = topics.ROBOT_DESCRIPTION.absolute_name
 
 
 def plots(joints: Sequence[str]) -> dict[str, list[tuple[str, str]]]:
-    """What is plotted together: title -> (topic, legend)."""
+    """Curves of each plot by title, as pairs of topic and legend."""
     return {
         "Whole arm [W]": [
-            ("/energy/total/power", "model"),
-            ("/energy/bus/power", "measured"),
-            ("/energy/standby/power", "standby"),
+            (topics.TOTAL_POWER.absolute_name, "model"),
+            (topics.BUS_POWER.absolute_name, "measured"),
+            (topics.STANDBY_POWER.absolute_name, "standby"),
         ],
-        "Joints [W]": [(f"/energy/{joint}/power", joint) for joint in joints],
+        "Joints [W]": [
+            (topics.JOINT_POWER.for_joint(joint).absolute_name, joint) for joint in joints
+        ],
         "Energy since reset [J]": [
-            ("/energy/total/energy", "model"),
-            ("/energy/bus/energy", "measured"),
+            (topics.TOTAL_ENERGY.absolute_name, "model"),
+            (topics.BUS_ENERGY.absolute_name, "measured"),
         ],
-        "Joint energy since reset [J]": [(f"/energy/{joint}/energy", joint) for joint in joints],
-        "Model minus measured [W]": [("/energy/residual/power", "residual")],
+        "Joint energy since reset [J]": [
+            (topics.JOINT_ENERGY.for_joint(joint).absolute_name, joint) for joint in joints
+        ],
+        "Model minus measured [W]": [(topics.RESIDUAL_POWER.absolute_name, "residual")],
     }
 
 
@@ -92,7 +101,7 @@ def foxglove(joints: Sequence[str]) -> str:
         }
     panels["3D!arm"] = {
         "followTf": "base",
-        "topics": {"/energy/markers": {"visible": True}, "/robot_description": {"visible": True}},
+        "topics": {MARKERS: {"visible": True}, ROBOT_DESCRIPTION: {"visible": True}},
         "layers": {
             "grid": {
                 "visible": True,
@@ -104,8 +113,14 @@ def foxglove(joints: Sequence[str]) -> str:
             },
         },
     }
-    panels["DiagnosticSummary!energy"] = {"topicToRender": "/diagnostics", "minLevel": 0}
-    panels["DiagnosticSummary!summary"] = {"topicToRender": "/energy/summary", "minLevel": 0}
+    panels["DiagnosticSummary!energy"] = {
+        "topicToRender": topics.DIAGNOSTICS.absolute_name,
+        "minLevel": 0,
+    }
+    panels["DiagnosticSummary!summary"] = {
+        "topicToRender": topics.ENERGY_SUMMARY.absolute_name,
+        "minLevel": 0,
+    }
     names = list(panels)
     layout = {
         "configById": panels,
@@ -153,13 +168,13 @@ def rviz() -> str:
                     "Enabled": True,
                     "Description Source": "Topic",
                     "Alpha": 0.6,
-                    "Description Topic": topic("/robot_description", "Transient Local"),
+                    "Description Topic": topic(ROBOT_DESCRIPTION, "Transient Local"),
                 },
                 {
                     "Class": "rviz_default_plugins/MarkerArray",
                     "Name": "Power",
                     "Enabled": True,
-                    "Topic": topic("/energy/markers", "Volatile"),
+                    "Topic": topic(MARKERS, "Volatile"),
                 },
             ],
             "Tools": [{"Class": "rviz_default_plugins/MoveCamera"}],
@@ -179,7 +194,7 @@ def rviz() -> str:
 
 
 def _stacked(names: Sequence[str]) -> Any:
-    """Panels one above the other, as a tree of halves."""
+    """Panels in one column, as a tree of splits."""
     if len(names) == 1:
         return names[0]
     return {

@@ -1,6 +1,8 @@
-"""Files that are written from the tables: `python -m tools.generated_files`.
+"""Generates config/<node>.yaml, the dashboard layouts and docs/nodes.md.
 
-Parameter files, layouts and docs/nodes.md; a test holds the files in the checkout to this.
+    python -m tools.generated_files
+
+A test checks that the files in the checkout are up to date.
 """
 
 from __future__ import annotations
@@ -9,18 +11,36 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tools import dashboards
-from ur_energy_model.launching import ARGUMENTS, NODE_TABLE
+from tools.launch_files import LAUNCH_FILES, declared_arguments
+from tools.parameter_files import markdown_table, parameter_file
 from ur_energy_model.model.robots import load_robot
-from ur_energy_model.nodes.parameters import NODES, markdown_table, parameter_file
-from ur_energy_model.nodes.surface import SERVICES, TOPICS
+from ur_energy_model.nodes.node_command import EXECUTABLES
+from ur_energy_model.nodes.parameters import NODES
+from ur_energy_model.nodes.topics_and_services import SERVICES, TOPICS
 from ur_energy_model.resources import share_directory
 
 PURPOSE: dict[str, str] = {
-    "logger": "Records RTDE into bags without loss; publishes joint_states.",
-    "identification": "Fits a model of the arm to bags.",
-    "estimator": "Publishes live power and energy from an identified model.",
-    "simulated_robot": "A simulated arm behind the ports of a UR controller, to try things out.",
+    "logger": "Records RTDE into bags without loss and publishes joint_states.",
+    "identification": "Identifies a model of an arm from bags.",
+    "estimator": "Publishes live power and energy, computed with an identified model.",
+    "simulated_robot": "Simulates an arm and the network servers of its UR controller.",
 }
+
+INTRODUCTION = """# Nodes, topics, parameters and launch files
+
+Topic names are relative, so that each robot can have a namespace. Live topics are reliable with a
+depth of 10; latched topics are transient local with a depth of 1.
+
+All nodes are lifecycle nodes. They configure and activate themselves unless `autostart` is false.
+On SIGINT and SIGTERM they end with exit code 0; if they cannot use their input, they end with exit
+code 1 and one line that gives the reason. A parameter that takes effect at configuration can only
+be changed while the node is unconfigured."""
+
+LAUNCH_INTRODUCTION = """
+## Launch files
+
+Later sources of parameters win: `config/<node>.yaml`, then `params_file`, then launch arguments
+that differ from their default."""
 
 
 def files() -> dict[str, str]:
@@ -36,20 +56,14 @@ def files() -> dict[str, str]:
 
 
 def _document() -> Iterator[str]:
-    yield "# Nodes, topics, parameters and launch files"
-    yield ""
-    yield "Names are relative, so that a namespace per robot works. Live topics are reliable and"
-    yield "keep the last 10 messages; latched ones keep one for late joiners. All nodes are"
-    yield "lifecycle nodes that configure and activate themselves unless `autostart` is false; they"
-    yield "end on SIGINT and SIGTERM with exit code 0, and with 1 and a one-line reason where they"
-    yield "refuse their input."
-    for node, entry in NODE_TABLE.items():
+    yield INTRODUCTION
+    for node, executable in EXECUTABLES.items():
         yield ""
-        yield f"## {entry.executable}"
+        yield f"## {executable}"
         yield ""
-        yield f"{PURPOSE[node]} Node name `{node}`; defaults in `config/{node}.yaml`."
+        yield f"{PURPOSE[node]} The node name is `{node}`; `config/{node}.yaml` holds the defaults."
         yield ""
-        yield "| topic | type | rate | |"
+        yield "| topic | type | rate | content |"
         yield "|---|---|---|---|"
         for topic in TOPICS[node]:
             rate = "subscribed" if topic.subscribed else topic.rate
@@ -57,22 +71,23 @@ def _document() -> Iterator[str]:
             yield f"| `{topic.name}` | {topic.type} | {rate}{latched} | {topic.description} |"
         if SERVICES[node]:
             yield ""
-            yield "| service (std_srvs/Trigger) | |"
+            yield "| service (std_srvs/Trigger) | effect |"
             yield "|---|---|"
             for service in SERVICES[node]:
-                yield f"| `~/{service.name}` | {service.description} |"
+                yield f"| `{service.name}` | {service.description} |"
         yield ""
         yield from markdown_table(node)
-    yield ""
-    yield "## Launch files"
-    for name, arguments in ARGUMENTS.items():
+    yield LAUNCH_INTRODUCTION
+    for name in LAUNCH_FILES:
         yield ""
         yield f"`ros2 launch ur_energy_model {name}.launch.py [argument:=value ...]`"
         yield ""
-        yield "| argument | default | |"
+        yield "| argument | default | description |"
         yield "|---|---|---|"
-        for argument in arguments:
-            default = "required" if argument.default is None else f"`{argument.default}`"
+        for argument in declared_arguments(name):
+            default = "required"
+            if argument.default_value is not None:
+                default = f"`{argument.default_value}`" if argument.default_value else "empty"
             choices = f" ({', '.join(argument.choices)})" if argument.choices else ""
             yield f"| `{argument.name}` | {default} | {argument.description}{choices} |"
 

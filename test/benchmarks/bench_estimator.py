@@ -134,26 +134,26 @@ def estimate(pipe: Connection, folder: Path, domain: int, host: str) -> None:
         "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST",
         "ROS_LOG_DIR": str(folder / "log"),
     }
-    from ur_energy_model.launching import node_command
-    from ur_energy_model.nodes.energy_topics import EnergyTopics
+    from ur_energy_model.nodes.energy_publishers import EnergyPublishers
     from ur_energy_model.nodes.estimator import EstimatorNode
-    from ur_energy_model.nodes.running import run
+    from ur_energy_model.nodes.node_command import node_command
+    from ur_energy_model.nodes.node_process import run_nodes
 
     published: list[tuple[float, float]] = []
     newest = [0.0]
-    consume, total = EstimatorNode._consume, EnergyTopics.total
+    consume, total = EstimatorNode._consume, EnergyPublishers.publish_total
 
     def noting(node: EstimatorNode, batch: Telemetry) -> None:
         newest[0] = float(batch.columns[SENT][-1])
         consume(node, batch)
 
-    def telling(topics: EnergyTopics, snapshot: Snapshot) -> None:
+    def telling(topics: EnergyPublishers, snapshot: Snapshot) -> None:
         power = float(snapshot.power[snapshot.channels.arm["total"]])
         published.append((power, newest[0]))
         total(topics, snapshot)
 
     EstimatorNode._consume = noting  # type: ignore[method-assign]
-    EnergyTopics.total = telling  # type: ignore[method-assign]
+    EnergyPublishers.publish_total = telling  # type: ignore[method-assign]
     parameters = {
         "robot_ip": host,
         "model_file": str(folder / "model.yaml"),
@@ -182,7 +182,7 @@ def estimate(pipe: Connection, folder: Path, domain: int, host: str) -> None:
         node.create_timer(1.0, look)  # seldom, for it costs what it measures
         return [node]
 
-    run(make)
+    run_nodes(make)
 
 
 def keep_busy() -> None:
@@ -214,7 +214,7 @@ def node(observed: bool, busy: bool) -> None:
     from std_msgs.msg import Float64
 
     from test.nodes.conftest import Observer
-    from ur_energy_model.nodes.surface import live_topics
+    from ur_energy_model.nodes.topics_and_services import live_topics
 
     context = multiprocessing.get_context("spawn")
     domain = random.randrange(1, 101)

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from collections.abc import Iterator
+from pathlib import Path
+from test.energy.known_arm import known_model
+from test.nodes.conftest import Cell
+from tools.launch_files import LAUNCH_FILES
+from tools.launch_files import declared_arguments
+from tools.launch_files import launch_file
+from ur_energy_model.model.file.model_file import save_model
 import os
+import pytest
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from pathlib import Path
 
-import pytest
 
-from test.energy.known_arm import known_model
-from test.nodes.conftest import Cell
-from ur_energy_model.launching import ARGUMENTS
-from ur_energy_model.model.file.model_file import save_model
-from ur_energy_model.resources import share_directory
 
 launch_ros = pytest.importorskip("launch_ros", reason="launch_ros is not installed here")
 
-LAUNCH = share_directory() / "launch"
 _RUN = """
 import sys
 from launch import LaunchDescription, LaunchService
@@ -45,7 +46,7 @@ def cell(tmp_path: Path, fresh_domain: Callable[[], int]) -> Iterator[Cell]:
 def launched(cell: Cell, name: str, **arguments: str) -> subprocess.Popen[str]:
     """Start a launch file, in a session of its own."""
     words = [f"{key}:={value}" for key, value in arguments.items()]
-    command = [sys.executable, "-c", _RUN, str(LAUNCH / f"{name}.launch.py"), *words]
+    command = [sys.executable, "-c", _RUN, str(launch_file(name)), *words]
     return cell.run(command, AMENT_PREFIX_PATH=sys.prefix)
 
 
@@ -59,16 +60,17 @@ def ended(child: subprocess.Popen[str], timeout: float = 90.0) -> str:
     return output
 
 
-@pytest.mark.parametrize("name", ARGUMENTS)
-def test_declared_arguments_are_those_of_the_table(name: str) -> None:
+@pytest.mark.parametrize("name", LAUNCH_FILES)
+def test_declared_arguments_are_those_read_from_the_source(name: str) -> None:
     from launch.launch_description_sources import get_launch_description_from_python_launch_file
 
-    path = str(LAUNCH / f"{name}.launch.py")
-    found = get_launch_description_from_python_launch_file(path).get_launch_arguments()
-    assert [argument.name for argument in found] == [entry.name for entry in ARGUMENTS[name]]
-    for argument, entry in zip(found, ARGUMENTS[name], strict=True):
-        assert (argument.default_value is None) == (entry.default is None)
-        assert argument.description.startswith(entry.description)
+    description = get_launch_description_from_python_launch_file(str(launch_file(name)))
+    found, known = description.get_launch_arguments(), declared_arguments(name)
+    assert [argument.name for argument in found] == [argument.name for argument in known]
+    for argument, expected in zip(found, known, strict=True):
+        assert (argument.default_value is None) == (expected.default_value is None)
+        assert argument.description.startswith(expected.description)
+        assert tuple(argument.choices or ()) == expected.choices
 
 
 def test_the_demo_runs_until_ctrl_c(

@@ -1,244 +1,43 @@
-"""Logger and estimator beside a simulated controller, as a cell runs them."""
+"""Logger and estimator in one process."""
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from xml.etree import ElementTree
-
-import numpy as np
-import pytest
-import yaml
-from std_msgs.msg import String
-
-from test.energy.known_arm import ROBOT, known_model
-from test.nodes.conftest import Cell, message_class
+from test.energy.known_arm import known_model
+from test.nodes.conftest import Cell
 from ur_energy_model.model.file.model_file import save_model
-from ur_energy_model.nodes.conversions import seconds_of
-from ur_energy_model.nodes.surface import SERVICES, live_topics
-from ur_energy_model.resources import config_file
-from ur_energy_model.telemetry.bag.reader import read_bag, read_events
-
-JOINTS = ROBOT.joint_names
+from ur_energy_model.telemetry.bag.reader import read_bag
+from ur_energy_model.telemetry.bag.reader import read_events
+import signal
+import sys
 
 
-@pytest.fixture(scope="module")
-def cell(
-    tmp_path_factory: pytest.TempPathFactory,
-    fresh_host: Callable[[], str],
-    fresh_domain: Callable[[], int],
-) -> Iterator[Cell]:
-    """Simulated controller, logger and estimator, up and publishing."""
-    folder = tmp_path_factory.mktemp("cell")
-    save_model(known_model(), folder / "model.yaml")
-    made, host = Cell(folder, fresh_domain()), fresh_host()
-    try:
-        made.start("simulated_robot", host=host, motion="trajectory_b")
-        made.start("logger", robot_ip=host, bag_directory=str(folder / "bags"))
-        made.start(
-            "estimator",
-            robot_ip=host,
-            model_file=str(folder / "model.yaml"),
-            state_file=str(folder / "state.json"),
-            publish_robot_description=True,
-        )
-        observer = made.observer
-        for topic, kind in live_topics(JOINTS).items():
-            observer.listen(topic, kind)
-        observer.listen("/joint_states", "sensor_msgs/JointState")
-        observer.listen("/robot_description", "std_msgs/String", latched=True)
-        at_events = {"/energy/cycle", "/energy/prediction"}
-        awaited = {*live_topics(JOINTS), "/joint_states"} - at_events
-        observer.wait(lambda: awaited <= set(observer.latest), "all topics")
-        yield made
-    finally:
-        made.close()
 
-
-def figure(cell: Cell, name: str, key: str) -> float:
-    cell.observer.hear("/energy/summary")
-    return float(cell.observer.status("/energy/summary", name)[key])
-
-
-def test_topics_have_the_types_of_the_table(cell: Cell) -> None:
-    found = dict(cell.observer.node.get_topic_names_and_types())
-    for topic, kind in live_topics(JOINTS).items():
-        package, name = kind.split("/")
-        assert found[topic] == [f"{package}/msg/{name}"], topic
-
-
-def test_services_have_the_names_of_the_table(cell: Cell) -> None:
-    found = dict(cell.observer.node.get_service_names_and_types())
-    for node in ("logger", "estimator"):
-        for service in SERVICES[node]:
-            assert found[f"/{node}/{service.name}"] == ["std_srvs/srv/Trigger"]
-
-
-def test_joint_states_come_at_the_publish_rate(cell: Cell) -> None:
-    """By their stamps, for an observer of all topics may be late or miss some."""
-    cell.observer.hear_many("/joint_states", 30)
-    stamps = [seconds_of(m.header.stamp) for m in cell.observer.history["/joint_states"][-30:]]
-    assert np.median(np.diff(stamps)) == pytest.approx(0.02, abs=0.003)
-
-
-def test_total_energy_never_decreases(cell: Cell) -> None:
-    cell.observer.hear_many("/energy/total/energy", 50)
-    energies = [message.data for message in cell.observer.history["/energy/total/energy"]]
-    assert energies == sorted(energies)
-    assert energies[-1] > energies[0]
-
-
-def test_power_is_the_slope_of_energy(cell: Cell) -> None:
-    def figures() -> tuple[float, float, float]:
-        cell.observer.hear("/energy/summary")
-        total = cell.observer.status("/energy/summary", "total")
-        time = cell.observer.status("/energy/summary", "counters")["accounted_ever_s"]
-        return float(time), float(total["energy_ever_J"]), float(total["power_W"])
-
-    (before, low, _), (after, high, power) = figures(), figures()
-    assert power == pytest.approx((high - low) / (after - before), rel=1e-3)
-
-
-def test_summary_names_every_part(cell: Cell) -> None:
-    cell.observer.status("/energy/summary", "counters")
-    names = [s.name for s in cell.observer.latest["/energy/summary"].status]
-    parts = [*JOINTS, "total", "bus", "state", "counters"]
-    assert names == [f"energy: {part}" for part in parts]
-    assert float(cell.observer.status("/energy/summary", "total")["energy_std_J"]) > 0
-    assert cell.observer.status("/energy/summary", "state")["robot_mode"] == "running"
-
-
-def test_diagnostics_tell_rates(cell: Cell) -> None:
-    observer = cell.observer
-    for name in ("estimator: source", "logger: connection"):
-        status = observer.wait(
-            lambda name=name: (s := observer.status("/diagnostics", name))["level"] == "0" and s,
-            f"{name} to be well",
-        )
-        assert 300 < float(status["rate_Hz"]) < 700
-
-
-def test_markers_and_robot_description(cell: Cell) -> None:
-    array = cell.observer.hear("/energy/markers")
-    balls = [m for m in array.markers if m.ns == "joint_power"]
-    assert len(balls) == 6
-    assert {m.header.frame_id for m in array.markers} == {"base"}
-    (text,) = [m.text for m in array.markers if m.ns == "total_power"]
-    assert re.fullmatch(r"-?\d+ W", text)
-    cell.observer.wait(lambda: "/robot_description" in cell.observer.latest, "robot_description")
-    root = ElementTree.fromstring(cell.observer.latest["/robot_description"].data.split("?>")[1])
-    assert "base" in {link.get("name") for link in root.iter("link")}
-
-
-def test_reset_sets_the_counters_since_reset_to_zero(cell: Cell) -> None:
-    ever = figure(cell, "total", "energy_ever_J")
-    answer = cell.observer.call("/estimator/reset_energy")
-    assert answer.success
-    assert figure(cell, "total", "energy_J") < ever
-    assert float(cell.observer.status("/energy/summary", "total")["energy_ever_J"]) > ever
-    assert cell.observer.status("/energy/summary", "counters")["reset_reason"] == "service call"
-
-
-def test_the_interval_service_answers_figures(cell: Cell) -> None:
-    cell.observer.call("/estimator/read_interval")
-    cell.observer.hear_many("/energy/total/energy", 50)
-    interval = json.loads(cell.observer.call("/estimator/read_interval").message)
-    assert set(interval["joints"]) == set(JOINTS)
-    assert 0.2 < interval["accounted_s"] < 20.0
-    assert interval["total_J"] > 0
-
-
-def test_cycles_by_service(cell: Cell) -> None:
-    observer = cell.observer
-    observer.call("/estimator/start_cycle")
-    observer.hear_many("/energy/total/energy", 50)
-    observer.call("/estimator/start_cycle")
-    observer.wait(lambda: "/energy/cycle" in observer.latest, "energy/cycle")
-    cycle = observer.status("/energy/cycle", "cycle")
-    parts = float(cycle["motion_energy"]) + float(cycle["idle_energy"])
-    assert float(cycle["total_energy"]) == pytest.approx(parts, rel=1e-3)
-    assert float(cycle["duration"]) > 0.5
-
-
-def test_recording_by_service(cell: Cell) -> None:
-    observer = cell.observer
+def test_logger_and_estimator_share_a_connection(cell: Cell, fresh_host: Callable[[], str]) -> None:
+    observer, host = cell.observer, fresh_host()
+    save_model(known_model(), cell.folder / "model.yaml")
+    for topic in ("/energy/total/power", "/energy/total/energy"):
+        observer.listen(topic, "std_msgs/Float64")
+    observer.listen("/joint_states", "sensor_msgs/JointState")
+    cell.start("simulated_robot", host=host, motion="hold")
+    command = cell_command(robot_ip=host, model_file="model.yaml", bag_directory="bags")
+    child = cell.run(command)
+    observer.wait(
+        lambda: {"/energy/total/energy", "/joint_states"} <= set(observer.latest), "both nodes"
+    )
+    observer.wait(
+        lambda: {"logger", "estimator"} <= set(observer.node.get_node_names()), "both names"
+    )
     bag = Path(observer.call("/logger/start_recording").message)
-    again = observer.call("/logger/start_recording")
-    assert not again.success
-    assert "still being recorded" in again.message
-    publisher = observer.node.create_publisher(String, "/logger/mark", 10)
-    observer.wait(lambda: publisher.get_subscription_count() > 0, "the logger's ear")
-    publisher.publish(String(data="part 17"))
-    observer.hear_many("/joint_states", 40)
-    assert observer.call("/logger/split_recording").success
-    observer.hear_many("/joint_states", 10)
-    answer = observer.call("/logger/stop_recording")
-    assert answer.success
-    telemetry = read_bag(bag)
-    assert f"{len(telemetry)} samples" in answer.message
-    assert telemetry.info.robot == "ur5e"
-    assert len(telemetry) > 400
-    assert "part 17" in [event.text for event in read_events(bag)]
+    observer.hear_many("/joint_states", 30)
+    assert observer.call("/logger/stop_recording").success
+    code, output = cell.stop(child, signal.SIGINT)
+    assert code == 0, output
+    assert len(read_bag(cell.folder / bag)) > 300
 
 
-def test_joint_states_name_the_joints(cell: Cell) -> None:
-    message = cell.observer.hear("/joint_states")
-    assert tuple(message.name) == JOINTS
-    assert len(message.position) == len(message.velocity) == len(message.effort) == 6
-
-
-def live_paths(cell: Cell) -> set[str]:
-    """Every number that the live topics hold, as /topic/field."""
-    cell.observer.status("/energy/summary", "counters")
-    return {
-        f"{topic}/{field}"
-        for topic, message in cell.observer.latest.items()
-        for field in message.get_fields_and_field_types()
-    }
-
-
-def test_every_curve_of_the_plotjuggler_layout_exists(cell: Cell) -> None:
-    root = ElementTree.parse(config_file("plotjuggler", "energy.xml")).getroot()
-    curves = {curve.get("name") for curve in root.iter("curve")}
-    assert len(curves) >= 2 * len(JOINTS) + 5
-    assert curves <= live_paths(cell)
-    assert {topic.get("name") for topic in root.iter("topic")} <= set(cell.observer.latest)
-
-
-def test_every_path_of_the_foxglove_layout_exists(cell: Cell) -> None:
-    layout = json.loads(config_file("foxglove", "energy.json").read_text())
-    panels = layout["configById"]
-    paths = {path["value"] for panel in panels.values() for path in panel.get("paths", [])}
-    assert len(paths) >= 2 * len(JOINTS) + 5
-    assert {path.replace(".", "/") for path in paths} <= live_paths(cell)
-    topics = {p["topicToRender"] for p in panels.values() if "topicToRender" in p}
-    topics |= {topic for panel in panels.values() for topic in panel.get("topics", {})}
-    assert topics <= set(cell.observer.latest)
-
-    def named(node: object) -> list[str]:
-        return [node] if isinstance(node, str) else named(node["first"]) + named(node["second"])
-
-    assert sorted(named(layout["layout"])) == sorted(panels)
-
-
-def test_every_topic_of_the_rviz_configuration_exists(cell: Cell) -> None:
-    cell.observer.wait(lambda: "/robot_description" in cell.observer.latest, "robot_description")
-    layout = yaml.safe_load(config_file("rviz", "energy.rviz").read_text())
-    manager = layout["Visualization Manager"]
-    topics = {
-        display[key]["Value"]
-        for display in manager["Displays"]
-        for key in ("Topic", "Description Topic")
-        if key in display
-    }
-    assert topics == {"/energy/markers", "/robot_description"}
-    assert topics <= set(cell.observer.latest)
-    frames = {m.header.frame_id for m in cell.observer.latest["/energy/markers"].markers}
-    assert manager["Global Options"]["Fixed Frame"] in frames
-
-
-def test_message_classes_of_the_table_exist() -> None:
-    for kind in set(live_topics(JOINTS).values()):
-        assert message_class(kind) is not None
+def cell_command(**parameters: str) -> list[str]:
+    words = [f"{name}:='{value}'" for name, value in parameters.items()]
+    path = Path(sys.executable).parent / "cell_node"
+    return [str(path), "--ros-args", *(part for word in words for part in ("-p", word))]

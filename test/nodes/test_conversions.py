@@ -1,10 +1,6 @@
-"""Between the package's values and ROS messages."""
+"""Conversions of times, joint states and trajectories."""
 
 from __future__ import annotations
-
-import sys
-from types import ModuleType, SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +10,6 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from ur_energy_model.errors import InputError
 from ur_energy_model.nodes import conversions as convert
-from ur_energy_model.nodes.markers import PowerMarkers
 
 NAMES = ("a", "b")
 
@@ -56,7 +51,7 @@ def test_joint_states_without_efforts_have_no_current() -> None:
         assert set(telemetry.columns) == {"actual_q", "actual_qd"}
 
 
-def test_joint_states_that_do_not_do_are_left_out() -> None:
+def test_incomplete_joint_states_are_ignored() -> None:
     lacking = JointState(name=["a"], position=[0.0], velocity=[0.0])
     slow = JointState(name=["a", "b"], position=[0.0] * 2)
     lacking.header.stamp = slow.header.stamp = STAMP
@@ -85,7 +80,7 @@ def test_a_trajectory_becomes_a_plan() -> None:
     assert plan.qdd is None
 
 
-def test_a_trajectory_that_begins_later_begins_here() -> None:
+def test_a_trajectory_that_begins_later_starts_at_the_present_position() -> None:
     plan = convert.plan_of(trajectory((3, [2.0, 1.0], [])), NAMES, np.array([0.5, 0.6]))
     assert plan.time.tolist() == [0.0, 3.0]
     assert plan.q.tolist() == [[0.5, 0.6], [1.0, 2.0]]
@@ -106,49 +101,3 @@ def test_trajectories_that_cannot_be_used_are_refused(
 ) -> None:
     with pytest.raises(InputError, match=problem):
         convert.plan_of(message, NAMES, None)
-
-
-def test_numbers_as_diagnostics_show_them() -> None:
-    shown = [convert.text_of(v) for v in (None, True, 1234567.8912, np.float64(0.5), 7, "x")]
-    assert shown == ["unknown", "yes", "1234567.891", "0.5", "7", "x"]
-
-
-def test_markers_show_power_by_colour() -> None:
-    places = np.array([[0.0, 0.0, 0.1], [0.0, 0.0, 0.4], [0.3, 0.0, 0.4]])
-    markers = PowerMarkers("base", 3)
-    markers.filled(Time(), places + 1.0, np.array([50.0, 50.0, 50.0]), 1.0)
-    array = markers.filled(STAMP, places, np.array([-80.0, 0.0, 200.0]), 143.6)
-    assert {(m.header.frame_id, m.header.stamp.sec) for m in array.markers} == {("base", 5)}
-    assert len({(m.ns, m.id) for m in array.markers}) == 4
-    back, none, much, text = array.markers
-    assert back.color.b > back.color.r
-    assert none.color.g == 1.0
-    assert (much.color.r, much.color.g) == (1.0, 0.0)
-    assert much.scale.x > none.scale.x
-    assert text.text == "144 W"
-    assert text.pose.position.z == pytest.approx(0.65)
-    assert [much.pose.position.x, much.pose.position.z] == [0.3, 0.4]
-
-
-def test_energy_joints_needs_control_msgs_only_where_it_is_installed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Stand-in classes with the fields of control_msgs: there is no wheel of it to test with."""
-    monkeypatch.setitem(sys.modules, "control_msgs", None)
-    absent = convert.DynamicJointStates()
-    assert absent.message_type is None
-    with pytest.raises(RuntimeError, match="control_msgs"):
-        absent.message(Time(), {})
-
-    module: Any = ModuleType("control_msgs.msg")
-    module.DynamicJointState = lambda **fields: SimpleNamespace(**fields)
-    module.InterfaceValue = lambda **fields: SimpleNamespace(**fields)
-    monkeypatch.setitem(sys.modules, "control_msgs", ModuleType("control_msgs"))
-    monkeypatch.setitem(sys.modules, "control_msgs.msg", module)
-    message = convert.DynamicJointStates().message(
-        Time(sec=3), {"a": {"electrical_power": 1.0}, "total": {"electrical_power": 2.0}}
-    )
-    assert message.header.stamp.sec == 3
-    assert message.joint_names == ["a", "total"]
-    assert message.interface_values[1].interface_names == ["electrical_power"]
-    assert message.interface_values[1].values == [2.0]

@@ -8,7 +8,7 @@ from ur_energy_model.nodes.estimator_health import EstimatorHealth
 
 
 class StoppedClock:
-    """A host clock that stands at a time [ns]."""
+    """A host clock that always returns the same time [ns]."""
 
     def __init__(self, now: int) -> None:
         self._now = now
@@ -18,12 +18,12 @@ class StoppedClock:
 
 
 def test_latency_is_from_the_stamp_to_the_publication(monkeypatch: pytest.MonkeyPatch) -> None:
-    health = EstimatorHealth("/estimator")
+    health = EstimatorHealth("estimator")
     now = 1_700_000_000_000_000_000
     monkeypatch.setattr(health, "_clock", StoppedClock(now))
     for milliseconds in (1, 2, 3, 10):
-        health.published(now - milliseconds * 1_000_000)
-    told = health._latencies()
-    assert told["latency_p50_ms"] == pytest.approx(2.5)
-    assert told["latency_max_ms"] == pytest.approx(10.0)
-    assert health._latencies() == {}  # the next report tells of the next second
+        health.record_publication(now - milliseconds * 1_000_000)
+    reported = health._latencies()
+    assert reported["latency_p50_ms"] == pytest.approx(2.5)
+    assert reported["latency_max_ms"] == pytest.approx(10.0)
+    assert health._latencies() == {}  # each report covers its own interval

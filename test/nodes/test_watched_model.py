@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import replace
 from pathlib import Path
-
-import pytest
-
 from test.energy.known_arm import known_model
 from ur_energy_model.errors import WrongRobotError
 from ur_energy_model.model.file.model_file import save_model
 from ur_energy_model.nodes.watched_model import WatchedModel
 from ur_energy_model.resources import config_file
+import pytest
+import shutil
+
+
 
 PERIOD = 1e-9
 
@@ -50,12 +50,12 @@ def test_a_replaced_file_is_read_once(tmp_path: Path) -> None:
     path = tmp_path / "model.yaml"
     save_model(known_model(), path)
     watched = WatchedModel(path, "", PERIOD)
-    assert watched.replaced() is None
+    assert watched.load_if_changed() is None
     save_model(known_model(standby=31.0), path)
-    model = watched.replaced()
+    model = watched.load_if_changed()
     assert model is not None
     assert model.bus.standby == 31.0
-    assert watched.replaced() is None
+    assert watched.load_if_changed() is None
 
 
 def test_a_file_that_is_no_longer_of_this_arm_is_told_and_left(own: Path, tmp_path: Path) -> None:
@@ -63,12 +63,12 @@ def test_a_file_that_is_no_longer_of_this_arm_is_told_and_left(own: Path, tmp_pa
     save_model(known_model(), path)
     watched = WatchedModel(path, "", PERIOD)
     save_model(replace(known_model(), robot=str(own)), path)
-    assert watched.replaced() is None
+    assert watched.load_if_changed() is None
     assert "not of ur5e" in str(watched.problem)
     path.unlink()
-    assert watched.replaced() is None
+    assert watched.load_if_changed() is None
     save_model(known_model(), path)
-    assert watched.replaced() is not None
+    assert watched.load_if_changed() is not None
     assert watched.problem is None
 
 
@@ -77,4 +77,4 @@ def test_a_period_of_zero_never_looks(tmp_path: Path) -> None:
     save_model(known_model(), path)
     watched = WatchedModel(path, "", 0.0)
     save_model(known_model(standby=31.0), path)
-    assert watched.replaced() is None
+    assert watched.load_if_changed() is None

@@ -1,4 +1,4 @@
-"""The demo's view of the estimator: a subscriber of the whole-arm topics under /energy."""
+"""Subscriber of the estimator's whole-arm topics."""
 
 from __future__ import annotations
 
@@ -9,7 +9,14 @@ from rclpy.qos import QoSProfile
 from std_msgs.msg import Float64
 from typing_extensions import Self
 
-TOPICS = ("energy/total/power", "energy/total/energy", "energy/bus/power", "energy/bus/energy")
+from ur_energy_model.nodes.topics_and_services import (
+    BUS_ENERGY,
+    BUS_POWER,
+    TOTAL_ENERGY,
+    TOTAL_POWER,
+)
+
+TOPICS = tuple(topic.name for topic in (TOTAL_POWER, TOTAL_ENERGY, BUS_POWER, BUS_ENERGY))
 
 
 class EnergyMonitor:

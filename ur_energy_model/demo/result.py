@@ -16,6 +16,7 @@ from ur_energy_model.files import write_text
 from ur_energy_model.identification.evaluation.evaluation import evaluate
 from ur_energy_model.identification.evaluation.metrics import Metrics
 from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.nodes.topics_and_services import BUS_ENERGY, TOTAL_ENERGY
 from ur_energy_model.plain import plain
 from ur_energy_model.report.figures.figures import save_figures
 from ur_energy_model.report.page.html import render
@@ -134,10 +135,11 @@ def print_result(result: DemoResult, live: Mapping[str, float]) -> None:
         "the model was fitted to trajectory A alone; the tables are those of Clochiatti et al. 2024"
     )
     note(f"samples lost by the logger: {result.lost}")
-    if "energy/total/energy" in live:
+    total, bus = TOTAL_ENERGY, BUS_ENERGY
+    if total.name in live:
         note(
-            f"live /energy/total/energy ended at {live['energy/total/energy']:.0f} J, "
-            f"/energy/bus/energy at {live.get('energy/bus/energy', float('nan')):.0f} J "
+            f"live {total.absolute_name} ended at {live[total.name]:.0f} J, "
+            f"{bus.absolute_name} at {live.get(bus.name, float('nan')):.0f} J "
             f"({live['messages']:.0f} messages received)"
         )
 

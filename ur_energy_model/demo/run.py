@@ -6,18 +6,25 @@ while logger and estimator are on; then what the paper tabulates is printed besi
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from typing import TYPE_CHECKING
+from ur_energy_model.cli.output import ProgressReport
+from ur_energy_model.cli.output import note
+from ur_energy_model.cli.output import progress
+from ur_energy_model.errors import InputError
+from ur_energy_model.model.file.model_file import save_model
+from ur_energy_model.nodes.topics_and_services import BUS_POWER
+from ur_energy_model.nodes.topics_and_services import TOTAL_ENERGY
+from ur_energy_model.nodes.topics_and_services import TOTAL_POWER
 import random
 import shutil
 import socket
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
-from ur_energy_model.cli.output import ProgressReport, note, progress
-from ur_energy_model.errors import InputError
-from ur_energy_model.model.file.model_file import save_model
 
 if TYPE_CHECKING:
     from ur_energy_model.demo.energy_monitor import EnergyMonitor
@@ -154,7 +161,7 @@ class _Demo:
         return Stage(motion, bag, truth)
 
     def _start(self, node: str, **parameters: Any) -> None:
-        from ur_energy_model.launching import node_command
+        from ur_energy_model.nodes.node_command import node_command
 
         self.processes.start(node, node_command(node, parameters))
 
@@ -179,13 +186,13 @@ class _Demo:
 
 def _line(monitor: EnergyMonitor) -> str:
     latest = monitor.latest
-    if "energy/total/power" not in latest:
+    if TOTAL_POWER.name not in latest:
         return "the estimator starts"
-    bus = latest.get("energy/bus/power")
+    bus = latest.get(BUS_POWER.name)
     beside = "" if bus is None else f" (bus {bus:5.1f} W)"
     return (
-        f"/energy {latest['energy/total/power']:5.1f} W{beside} "
-        f"{latest.get('energy/total/energy', 0.0):6.0f} J"
+        f"/energy {latest[TOTAL_POWER.name]:5.1f} W{beside} "
+        f"{latest.get(TOTAL_ENERGY.name, 0.0):6.0f} J"
     )
 
 

@@ -1,7 +1,6 @@
-"""The ROS 2 nodes; only this room knows ROS."""
+"""The ROS 2 nodes. Apart from the demo, only this package imports ROS."""
 
 import os
 
-# A node's matrices are small, and threads of OpenBLAS only get in each other's way; this must be
-# set before numpy is imported.
+# Threads of OpenBLAS slow down operations on small matrices. Must be set before numpy is imported.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

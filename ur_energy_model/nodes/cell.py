@@ -1,4 +1,4 @@
-"""cell_node: logger and estimator in one process, on one RTDE connection."""
+"""cell_node: logger and estimator in one process, with one RTDE connection."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from ur_energy_model.errors import InputError
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.nodes.estimator import EstimatorNode
 from ur_energy_model.nodes.logger import LoggerNode
-from ur_energy_model.nodes.managed import ManagedNode
-from ur_energy_model.nodes.running import run
+from ur_energy_model.nodes.managed_node import ManagedNode
+from ur_energy_model.nodes.node_process import run_nodes
 from ur_energy_model.telemetry.fields import ENERGY_FIELDS
 from ur_energy_model.telemetry.rtde.source import RtdeSource
 from ur_energy_model.telemetry.shared_source import SharedSource
 
 
 def nodes() -> list[ManagedNode]:
-    """Both nodes; the connection's address, robot and fields are the logger's.
+    """Logger and estimator; address, robot and fields of the connection are the logger's.
 
     Raises:
-        InputError: the estimator's samples are to come from elsewhere.
+        InputError: the estimator has another source than rtde.
     """
 
     def connect() -> RtdeSource:
@@ -34,8 +34,8 @@ def nodes() -> list[ManagedNode]:
     if estimator.value("source") != "rtde":
         raise InputError(
             "cell_node",
-            f"is {estimator.value('source')}, and both nodes share an RTDE connection",
-            "start estimator_node by itself",
+            f"is {estimator.value('source')}, but both nodes share an RTDE connection",
+            "start estimator_node instead",
             field="source",
         )
     return [logger, estimator]
@@ -43,7 +43,7 @@ def nodes() -> list[ManagedNode]:
 
 def main() -> None:
     """Console script."""
-    sys.exit(run(nodes))
+    sys.exit(run_nodes(nodes))
 
 
 if __name__ == "__main__":

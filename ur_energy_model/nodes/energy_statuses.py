@@ -1,8 +1,6 @@
-"""The estimator's figures for people: energy/summary, energy/prediction, ~/read_interval."""
+"""Content of energy/summary, energy/prediction and the response of ~/read_interval."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticStatus
@@ -12,14 +10,14 @@ from ur_energy_model.energy.channels import Channels
 from ur_energy_model.energy.live.snapshot import Snapshot
 from ur_energy_model.energy.meter import MeterReading, efficiency
 from ur_energy_model.energy.prediction import PlanEnergy
-from ur_energy_model.nodes import conversions as convert
+from ur_energy_model.nodes.diagnostics import OK, WARN, status
 from ur_energy_model.telemetry.modes import ROBOT_MODES, SAFETY_MODES
 
 
 def summary_statuses(
     snapshot: Snapshot, joints: tuple[str, ...], model: str
 ) -> list[DiagnosticStatus]:
-    """Figures for people: one status per joint, then total, bus, counters and setup."""
+    """One status per joint, then total, bus, state and counters."""
     columns, power = snapshot.channels, snapshot.power
     reset, lifetime = snapshot.since_reset, snapshot.lifetime
     joint_std, total_std = columns.deviations(reset.net)
@@ -50,7 +48,7 @@ def summary_statuses(
         }
         if snapshot.temperature is not None:
             values["temperature_degC"] = snapshot.temperature[i]
-        out.append(convert.status(f"energy: {joint}", convert.OK, f"{power[k]:.1f} W", values))
+        out.append(status(f"energy: {joint}", OK, f"{power[k]:.1f} W", values))
     arm = columns.arm
     total = {
         "power_W": power[arm["total"]],
@@ -65,13 +63,13 @@ def summary_statuses(
         "motors_energy_J": electrical.sum(),
         "motors_mechanical_energy_J": mechanical.sum(),
     }
-    out.append(convert.status("energy: total", convert.OK, f"{power[arm['total']]:.1f} W", total))
+    out.append(status("energy: total", OK, f"{power[arm['total']]:.1f} W", total))
     out.append(_bus_status(snapshot))
     out.append(_state_status(snapshot))
     out.append(
-        convert.status(
+        status(
             "energy: counters",
-            convert.OK,
+            OK,
             f"since {snapshot.reset_time}",
             {
                 "reset_time": snapshot.reset_time,
@@ -90,7 +88,7 @@ def summary_statuses(
 def _bus_status(snapshot: Snapshot) -> DiagnosticStatus:
     columns = snapshot.channels.arm
     if not snapshot.bus_measured:
-        return convert.status("energy: bus", convert.OK, "not measured by this source", {})
+        return status("energy: bus", OK, "not measured by this source", {})
     power, energy = snapshot.power, snapshot.since_reset.net
     measured = energy[columns["bus"]]
     values = {
@@ -103,14 +101,14 @@ def _bus_status(snapshot: Snapshot) -> DiagnosticStatus:
         "standby_measured_W": snapshot.standby_measured,
         "controller_energy_J": snapshot.controller_energy,
     }
-    level = convert.WARN if snapshot.drifting else convert.OK
+    level = WARN if snapshot.drifting else OK
     text = "the model drifts away from the measured power" if snapshot.drifting else "as modelled"
-    return convert.status("energy: bus", level, text, values)
+    return status("energy: bus", level, text, values)
 
 
 def _state_status(snapshot: Snapshot) -> DiagnosticStatus:
     columns, net = snapshot.channels, snapshot.since_reset.net
-    values: dict[str, Any] = {
+    values: dict[str, object] = {
         "robot_mode": ROBOT_MODES.get(snapshot.robot_mode or 0, snapshot.robot_mode)
         if snapshot.robot_mode is not None
         else None,
@@ -125,16 +123,16 @@ def _state_status(snapshot: Snapshot) -> DiagnosticStatus:
         values[f"{name}_time_s"] = net[columns.state_time + state]
         values[f"{name}_energy_J"] = net[columns.state_energy + state]
     text = snapshot.state.name.lower().replace("_", " ")
-    return convert.status("energy: state", convert.OK, text, values)
+    return status("energy: state", OK, text, values)
 
 
 def prediction_statuses(
     plan: PlanEnergy, joints: tuple[str, ...], measured: MeterReading | None, channels: Channels
 ) -> list[DiagnosticStatus]:
-    """Predicted energy per joint and in all, beside the measured one where there is one."""
+    """Predicted energy per joint and in total, and the measured energy after the motion."""
     out = []
     for i, joint in enumerate(joints):
-        values: dict[str, Any] = {
+        values: dict[str, object] = {
             "electrical_energy_J": plan.electrical[i],
             "electrical_energy_std_J": plan.electrical_std[i],
             "mechanical_energy_J": plan.mechanical[i],
@@ -143,12 +141,8 @@ def prediction_statuses(
             values["measured_electrical_energy_J"] = measured.net[
                 channels.per_joint["electrical_power"]
             ][i]
-        out.append(
-            convert.status(
-                f"prediction: {joint}", convert.OK, f"{plan.electrical[i]:.1f} J", values
-            )
-        )
-    total: dict[str, Any] = {
+        out.append(status(f"prediction: {joint}", OK, f"{plan.electrical[i]:.1f} J", values))
+    total: dict[str, object] = {
         "energy_J": plan.total,
         "energy_std_J": plan.total_std,
         "duration_s": plan.duration,
@@ -159,12 +153,14 @@ def prediction_statuses(
         total["measured_bus_energy_J"] = measured.net[channels.arm["bus"]]
         total["measured_duration_s"] = measured.accounted + measured.unaccounted
     text = f"{plan.total:.0f} J in {plan.duration:.1f} s"
-    out.append(convert.status("prediction: total", convert.OK, text, total))
+    out.append(status("prediction: total", OK, text, total))
     return out
 
 
-def interval(passed: MeterReading, columns: Channels, joints: tuple[str, ...]) -> dict[str, Any]:
-    """Energies of an interval, as ~/read_interval answers them (JSON)."""
+def interval_energies(
+    passed: MeterReading, columns: Channels, joints: tuple[str, ...]
+) -> dict[str, object]:
+    """Energies of an interval, as ~/read_interval returns them (JSON)."""
     part = columns.per_joint["electrical_power"]
     return {
         "accounted_s": passed.accounted,

@@ -1,4 +1,4 @@
-"""What the estimator says of itself on /diagnostics."""
+"""Health of the estimator on /diagnostics: source, model and counters."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import time
 from collections import deque
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticStatus
@@ -14,28 +13,32 @@ from diagnostic_msgs.msg import DiagnosticStatus
 from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.energy.live.snapshot import Snapshot
 from ur_energy_model.energy.live.source_reader import SourceReader
-from ur_energy_model.nodes import conversions as convert
+from ur_energy_model.nodes.diagnostics import ERROR, OK, WARN, status
 from ur_energy_model.nodes.watched_model import WatchedModel
 from ur_energy_model.telemetry.clock import HostClock
 from ur_energy_model.telemetry.samples import Telemetry
 
 SILENT_AFTER = 1.0
-"""Silence of the source that counts as an error [s]."""
-MOST_LATENCIES = 2000
-"""Kept between two reports."""
+"""Time without samples that is reported as an error [s]."""
+MAX_LATENCIES = 2000
+"""Largest number of latencies kept between two reports."""
 
 
 class EstimatorHealth:
-    """Rates, ages and problems, counted between reports.
+    """Rates, latencies and problems between two reports.
 
     Args:
-        node: fully qualified name of the node.
+        node: full name of the node.
+
+    Attributes:
+        source_problem: why samples cannot be used at the moment; None if they can.
+        disk_problem: why the counters could not be saved; None if they were.
     """
 
     def __init__(self, node: str) -> None:
-        self._node = node.lstrip("/")
+        self._node = node
         self._clock = HostClock()
-        self._latency: deque[float] = deque(maxlen=MOST_LATENCIES)
+        self._latency: deque[float] = deque(maxlen=MAX_LATENCIES)
         self._samples = 0
         self._gaps = 0
         self._last_arrival: float | None = None
@@ -43,16 +46,14 @@ class EstimatorHealth:
         self._hardware = ""
         self._unaccounted = 0.0
         self.source_problem: str | None = None
-        """Why samples cannot be used at the moment."""
         self.disk_problem: str | None = None
-        """Why the counters are not on disk."""
 
-    def published(self, stamp: int) -> None:
-        """The total power whose newest sample has this host stamp [ns] was handed to DDS."""
+    def record_publication(self, stamp: int) -> None:
+        """Note that a total power was published whose newest sample has this host stamp [ns]."""
         self._latency.append((self._clock.now() - stamp) * 1e-9)
 
-    def received(self, batch: Telemetry) -> None:
-        """Samples have been counted."""
+    def record_batch(self, batch: Telemetry) -> None:
+        """Note the arrival of samples."""
         self._samples += len(batch)
         self._gaps += len(batch.gaps)
         self._last_arrival = time.monotonic()
@@ -66,7 +67,7 @@ class EstimatorHealth:
         model_file: WatchedModel,
         log_problem: str | None,
     ) -> list[DiagnosticStatus]:
-        """Source, model and counters."""
+        """Statuses of source, model and counters; starts a new interval."""
         return [
             self._source(snapshot, reader),
             self._model(snapshot, calculator, model_file),
@@ -82,16 +83,16 @@ class EstimatorHealth:
         losing = unaccounted > self._unaccounted and snapshot is not None
         self._unaccounted = unaccounted
         problem = self.source_problem or (None if reader is None else reader.why_silent)
-        level, text = convert.OK, "samples arrive"
+        level, text = OK, "samples arrive"
         if reader is not None and reader.ended:
             text = "the bag has ended"
         elif problem is not None:
-            level, text = convert.ERROR, problem
+            level, text = ERROR, problem
         elif age is None or age > SILENT_AFTER:
-            level, text = convert.ERROR, "no samples; is the controller on and reachable?"
+            level, text = ERROR, "no samples; is the controller on and reachable?"
         elif losing:
-            level, text = convert.WARN, "samples are missing; their energy is unaccounted"
-        values: dict[str, Any] = {
+            level, text = WARN, "samples are missing; their energy is unaccounted"
+        values: dict[str, object] = {
             "rate_Hz": rate,
             **self._latencies(),
             "age_s": age,
@@ -105,12 +106,10 @@ class EstimatorHealth:
                 "controller_restarts": snapshot.controller_restarts,
                 "unaccounted_s": unaccounted,
             }
-        return convert.status(f"{self._node}: source", level, text, values, self._hardware)
+        return status(f"{self._node}: source", level, text, values, self._hardware)
 
     def _latencies(self) -> dict[str, float]:
-        """From the host stamp of the newest sample in a published total power to its publication;
-        live sources alone [ms].
-        """  # noqa: D205
+        """Percentiles [ms] of the time from the newest sample's host stamp to its publication."""
         taken = np.array(self._latency)
         self._latency.clear()
         if not len(taken):
@@ -121,16 +120,16 @@ class EstimatorHealth:
     def _model(
         self, snapshot: Snapshot | None, calculator: EnergyCalculator, model_file: WatchedModel
     ) -> DiagnosticStatus:
-        level, text = convert.OK, "agrees with the bus power"
+        level, text = OK, "agrees with the bus power"
         if snapshot is None or not snapshot.bus_measured:
             text = "not compared: no bus power"
         elif snapshot.drifting:
-            level, text = convert.WARN, "drifts away from the bus power; identify the arm again"
+            level, text = WARN, "drifts away from the bus power; identify the arm again"
         elif calculator.standby.at_limit:
-            level, text = convert.WARN, "standby power is beyond the limit of the model's"
+            level, text = WARN, "standby power is beyond the limit of the model's"
         if model_file.problem is not None:
-            level, text = convert.WARN, model_file.problem
-        values: dict[str, Any] = {
+            level, text = WARN, model_file.problem
+        values: dict[str, object] = {
             "model_file": str(model_file.path),
             "robot": calculator.model.robot,
             "age_days": age_of(model_file.path),
@@ -145,19 +144,17 @@ class EstimatorHealth:
                 "residual_std_W": snapshot.residual_std,
                 "drift_alarm": snapshot.drifting,
             }
-        return convert.status(f"{self._node}: model", level, text, values, self._hardware)
+        return status(f"{self._node}: model", level, text, values, self._hardware)
 
     def _counters(self, snapshot: Snapshot | None, log_problem: str | None) -> DiagnosticStatus:
         problem = self.disk_problem or log_problem
         values = {} if snapshot is None else {"since": snapshot.reset_time}
-        level = convert.OK if problem is None else convert.ERROR
-        return convert.status(
-            f"{self._node}: counters", level, problem or "kept", values, self._hardware
-        )
+        level = OK if problem is None else ERROR
+        return status(f"{self._node}: counters", level, problem or "kept", values, self._hardware)
 
 
 def age_of(path: Path) -> float | None:
-    """Days since a file was written, None where it is gone."""
+    """Days since a file was written; None if it does not exist."""
     try:
         written = datetime.fromtimestamp(path.stat().st_mtime, tz=timezone.utc)
     except OSError:

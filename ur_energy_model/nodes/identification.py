@@ -1,28 +1,33 @@
-"""identification_node: from bags to a model file, on demand."""
+"""identification_node: identifies a model from bags on request."""
 
 from __future__ import annotations
 
-import sys
-import threading
+from diagnostic_msgs.msg import DiagnosticArray
+from diagnostic_msgs.msg import DiagnosticStatus
 from pathlib import Path
 from typing import Any
-
-from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
-from std_srvs.srv import Trigger
-
-from ur_energy_model.errors import InputError, UrEnergyError
-from ur_energy_model.identification.pipeline import Identification, IdentificationOptions, identify
+from ur_energy_model.errors import InputError
+from ur_energy_model.errors import UrEnergyError
+from ur_energy_model.identification.pipeline import Identification
+from ur_energy_model.identification.pipeline import IdentificationOptions
+from ur_energy_model.identification.pipeline import identify
 from ur_energy_model.model.file.model_file import save_model
-from ur_energy_model.nodes import conversions as convert
-from ur_energy_model.nodes.managed_node import LATCHED, LIVE, ManagedNode
-from ur_energy_model.nodes.node_process import run
+from ur_energy_model.nodes.diagnostics import ERROR
+from ur_energy_model.nodes.diagnostics import OK
+from ur_energy_model.nodes.diagnostics import diagnostic_array
+from ur_energy_model.nodes.diagnostics import status
+from ur_energy_model.nodes.managed_node import ManagedNode
+from ur_energy_model.nodes.node_process import run_nodes
+from ur_energy_model.nodes.topics_and_services import IDENTIFICATION_RESULT
+from ur_energy_model.nodes.topics_and_services import IDENTIFY
+import sys
+import threading
 
-REPORT_PERIOD = 1.0
-"""Of /diagnostics [s]."""
+
 
 
 class IdentificationNode(ManagedNode):
-    """Identifies when asked by the service ~/identify, one at a time.
+    """Identifies a model when ~/identify is called; one identification at a time.
 
     Args:
         options: further arguments of rclpy's node.
@@ -36,31 +41,23 @@ class IdentificationNode(ManagedNode):
         """Make topics and services."""
         self._progress = (0.0, "idle")
         self._exit_code: int | None = None
-        self._level = convert.OK
-        self._figures: dict[str, Any] = {}
-        self._diagnostics = self.publish_on(DiagnosticArray, "/diagnostics", LIVE)
-        self._result = self.publish_on(DiagnosticArray, "~/result", LATCHED)
-        self.serve(Trigger, "~/identify", self._on_identify, apart=True)
-        self.every(REPORT_PERIOD, self._report)
+        self._level = OK
+        self._figures: dict[str, object] = {}
+        self._result = self.add_publisher(DiagnosticArray, IDENTIFICATION_RESULT)
+        self.add_service(IDENTIFY, self._identify, concurrent=True)
+        self.add_report(self._report)
 
     def start(self) -> None:
-        """Identify once, where `identify_on_start` says so."""
+        """Identify once if `identify_on_start` is true."""
         if self.value("identify_on_start"):
-            threading.Thread(target=self._identify_alone, name="identification").start()
+            threading.Thread(target=self._identify_on_start, name="identification").start()
 
     def stop(self) -> None:
-        """Wait for an identification that is under way."""
+        """Wait for a running identification."""
         with self._busy:
             pass
 
-    def _on_identify(self, request: Any, response: Any) -> Any:
-        try:
-            response.message, response.success = self._identify(), True
-        except UrEnergyError as error:
-            response.message, response.success = str(error), False
-        return response
-
-    def _identify_alone(self) -> None:
+    def _identify_on_start(self) -> None:
         code = 1
         try:
             self._identify()
@@ -71,13 +68,13 @@ class IdentificationNode(ManagedNode):
             self._exit_code = code
 
     def _identify(self) -> str:
-        """Identify, save the model, publish the result; one line for people.
+        """Identify, save the model and publish the result; returns a line of text.
 
         Raises:
-            UrEnergyError: refused input, or another identification is under way.
+            UrEnergyError: unusable input, or another identification is running.
         """
         if not self._busy.acquire(blocking=False):
-            raise UrEnergyError("an identification is under way; wait for its result")
+            raise UrEnergyError("another identification is running; wait for its result")
         try:
             bags = self.texts("bags")
             if not bags:
@@ -96,61 +93,53 @@ class IdentificationNode(ManagedNode):
             )
             save_model(result.model, output)
         except UrEnergyError as error:
-            self._level, self._progress, self._figures = convert.ERROR, (0.0, str(error)), {}
+            self._level, self._progress, self._figures = ERROR, (0.0, str(error)), {}
             raise
         finally:
             self._busy.release()
         text = f"{output}: identified from {len(bags)} bag{'s' if len(bags) > 1 else ''}"
-        self._level, self._progress = convert.OK, (1.0, text)
+        self._level, self._progress = OK, (1.0, text)
         self._figures = {"model_file": output, **bus_figures(result)}
         self._result.publish(
-            convert.diagnostics(self.get_clock().now().to_msg(), result_statuses(result))
+            diagnostic_array(self.get_clock().now().to_msg(), result_statuses(result))
         )
         self.get_logger().info(text)
         return text
 
     def _on_progress(self, fraction: float, text: str | None = None) -> None:
-        self._level = convert.OK
+        self._level = OK
         self._progress = (fraction, text or self._progress[1])
 
     def _report(self) -> None:
         if self._exit_code is not None and self.value("exit_when_done"):
             self.finish(self._exit_code)
         fraction, text = self._progress
-        name = self.get_fully_qualified_name().lstrip("/")
         values = {"progress": fraction, **self._figures}
-        self._diagnostics.publish(
-            convert.diagnostics(
-                self.get_clock().now().to_msg(),
-                [convert.status(f"{name}: result", self._level, text, values)],
-            )
-        )
+        self.publish_diagnostics([status(f"{self.full_name}: result", self._level, text, values)])
 
 
 def result_statuses(result: Identification) -> list[DiagnosticStatus]:
-    """Identified constants of each joint with deviations, and the whole arm's fit."""
+    """Identified constants of each joint with standard deviations; errors of the whole arm."""
     out = []
     for joint in result.model.joints:
-        values: dict[str, Any] = {}
-        for name in (
-            "reflected_inertia",
-            "torque_constant",
-            "winding_resistance",
-            "back_emf_constant",
-        ):
-            values[name] = getattr(joint, name)
-            values[f"{name}_std"] = joint.std.get(name)
-        values |= {"friction_law": joint.friction.law.name}
-        out.append(
-            convert.status(f"model: {joint.name}", convert.OK, joint.friction_reason, values)
-        )
-    out.append(convert.status("model: arm", convert.OK, result.model.robot, bus_figures(result)))
+        constants = {
+            "reflected_inertia": joint.reflected_inertia,
+            "torque_constant": joint.torque_constant,
+            "winding_resistance": joint.winding_resistance,
+            "back_emf_constant": joint.back_emf_constant,
+        }
+        values: dict[str, object] = {}
+        for name, value in constants.items():
+            values |= {name: value, f"{name}_std": joint.std.get(name)}
+        values["friction_law"] = joint.friction.law.name
+        out.append(status(f"model: {joint.name}", OK, joint.friction_reason, values))
+    out.append(status("model: arm", OK, result.model.robot, bus_figures(result)))
     return out
 
 
-def bus_figures(result: Identification) -> dict[str, Any]:
-    """Standby, and the power metrics of fit and validation."""
-    figures: dict[str, Any] = {"standby_W": result.model.bus.standby}
+def bus_figures(result: Identification) -> dict[str, object]:
+    """Standby power, and the power errors of fit and validation."""
+    figures: dict[str, object] = {"standby_W": result.model.bus.standby}
     for name, entries in (("fit", result.model.fit), ("validation", result.model.validation)):
         for entry in entries:
             power = entry.get("power")
@@ -163,7 +152,7 @@ def bus_figures(result: Identification) -> dict[str, Any]:
 
 def main() -> None:
     """Console script."""
-    sys.exit(run(lambda: [IdentificationNode()], threads=2))
+    sys.exit(run_nodes(lambda: [IdentificationNode()], threads=2))
 
 
 if __name__ == "__main__":

@@ -1,25 +1,26 @@
-"""logger_node: RTDE to bags without loss, joint_states and diagnostics beside it."""
+"""logger_node: records RTDE into bags without loss; publishes joint_states."""
 
 from __future__ import annotations
 
-import math
-import sys
-import threading
-import time
 from collections.abc import Callable
+from diagnostic_msgs.msg import DiagnosticStatus
 from pathlib import Path
-from typing import Any
-
-from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
-from std_srvs.srv import Trigger
-
-from ur_energy_model.errors import ControllerError, RecordingError, UrEnergyError
+from typing import Any
+from ur_energy_model.errors import ControllerError
+from ur_energy_model.errors import RecordingError
+from ur_energy_model.errors import UrEnergyError
 from ur_energy_model.model.robots import load_robot
-from ur_energy_model.nodes import conversions as convert
-from ur_energy_model.nodes.managed import LIVE, ManagedNode
-from ur_energy_model.nodes.running import run
+from ur_energy_model.nodes import topics_and_services as names
+from ur_energy_model.nodes.conversions import joint_state
+from ur_energy_model.nodes.conversions import time_message
+from ur_energy_model.nodes.diagnostics import ERROR
+from ur_energy_model.nodes.diagnostics import OK
+from ur_energy_model.nodes.diagnostics import WARN
+from ur_energy_model.nodes.diagnostics import status
+from ur_energy_model.nodes.managed_node import ManagedNode
+from ur_energy_model.nodes.node_process import run_nodes
 from ur_energy_model.telemetry.bag.file_split import FileSplit
 from ur_energy_model.telemetry.decimation import Decimator
 from ur_energy_model.telemetry.fields import ENERGY_FIELDS
@@ -28,24 +29,29 @@ from ur_energy_model.telemetry.recording.recorder_options import RecorderOptions
 from ur_energy_model.telemetry.rtde.source import RtdeSource
 from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.telemetry.source import TelemetrySource
+import math
+import sys
+import threading
+import time
 
-REPORT_PERIOD = 1.0
-"""Of /diagnostics [s]."""
+
+
 RETRY_PERIOD = 1.0
-"""Pause before a source that failed is replaced [s]."""
+"""Pause before a failed source is replaced [s]."""
 STATE_PERIOD = 0.2
-"""How often the session looks whether its source still lives [s]."""
+"""Period of checks whether the source has failed [s]."""
 LONGEST_BATCH = 0.05
-"""Time span of packets that are read together [s], at low publish rates."""
+"""Longest time span of packets that are read together [s]."""
 SILENT_AFTER = 1.0
-"""Silence of the controller that counts as an error [s]."""
+"""Time without samples that is reported as an error [s]."""
 
 
 class LoggerNode(ManagedNode):
-    """Connects in a thread while active, so that a controller may come up later than the node.
+    """Connects in a thread while active, so that the controller may start later than the node.
 
     Args:
-        source: makes the source of samples in place of the parameters (nodes that share one).
+        source: makes the source of samples, for nodes that share one; None to connect by the
+            parameters.
         options: further arguments of rclpy's node.
     """
 
@@ -63,19 +69,18 @@ class LoggerNode(ManagedNode):
         self._robot = load_robot(self.value("robot_model"))
         prefix = self.value("tf_prefix")
         self._joints = tuple(prefix + joint for joint in self._robot.joint_names)
-        self._diagnostics = self.publish_on(DiagnosticArray, "/diagnostics", LIVE)
         self._joint_states = None
         if self.value("publish_joint_states"):
-            self._joint_states = self.publish_on(JointState, "joint_states", LIVE)
-        self.serve(Trigger, "~/start_recording", self._command(self._start_recording))
-        self.serve(Trigger, "~/stop_recording", self._command(self._stop_recording))
-        self.serve(Trigger, "~/split_recording", self._command(self._split_recording))
-        self.serve(Trigger, "~/mark", self._command(lambda: self._mark("mark")))
-        self.listen(String, "~/mark", self._on_mark)
-        self.every(REPORT_PERIOD, self._report)
+            self._joint_states = self.add_publisher(JointState, names.JOINT_STATES)
+        self.add_service(names.START_RECORDING, self._start_recording)
+        self.add_service(names.STOP_RECORDING, self._stop_recording)
+        self.add_service(names.SPLIT_RECORDING, self._split_recording)
+        self.add_service(names.MARK, lambda: self._mark("mark"))
+        self.add_subscription(String, names.EVENT_MARKS, self._on_mark)
+        self.add_report(self._report)
 
     def start(self) -> None:
-        """Begin to connect."""
+        """Start to connect."""
         self._publishing = Decimator(self.value("publish_rate"))
         self._samples, self._counted_since = 0, time.monotonic()
         self._last_arrival = -math.inf
@@ -87,7 +92,7 @@ class LoggerNode(ManagedNode):
         self._session.start()
 
     def stop(self) -> None:
-        """Finish the bag, disconnect."""
+        """Finish the bag and disconnect."""
         self._stopping.set()
         if self._recorder is None:
             self._source.close()  # it may still be trying to connect
@@ -106,12 +111,12 @@ class LoggerNode(ManagedNode):
         )
 
     def _run_session(self) -> None:
-        """Record from the source, and from a new one where it failed, until the node stops."""
+        """Record until the node stops; replace the source whenever it fails."""
         record = self.value("record")
         while not self._stopping.is_set():
             try:
                 record = self._record(record)
-                self._problem = "the controller's data could not be read; connecting again"
+                self._problem = "the data of the controller could not be read; reconnecting"
             except ControllerError as error:
                 self._problem = str(error)
             except UrEnergyError as error:
@@ -121,7 +126,7 @@ class LoggerNode(ManagedNode):
                 self._source = self._make_source()
 
     def _record(self, record: bool) -> bool:
-        """Until the node stops or the source fails; whether a bag was being recorded then."""
+        """Record until the node stops or the source fails; returns whether a bag was open then."""
         folder = Path(self.value("bag_directory")).expanduser()
         split = self.value("split_duration") or None
         try:
@@ -144,7 +149,7 @@ class LoggerNode(ManagedNode):
             self._recorder = None
 
     def _tap(self, batch: Telemetry) -> None:
-        """Samples have arrived (in the reading thread)."""
+        """Publish joint_states of new samples (called in the reading thread)."""
         now = time.monotonic()
         self._samples += len(batch)
         self._last_arrival = now
@@ -158,11 +163,11 @@ class LoggerNode(ManagedNode):
         stamp = (
             self.get_clock().now().to_msg()
             if batch.stamp is None
-            else convert.time_message(int(batch.stamp[-1]))
+            else time_message(int(batch.stamp[-1]))
         )
         qd, current = columns.get("actual_qd"), columns.get("actual_current")
         self._joint_states.publish(
-            convert.joint_state(
+            joint_state(
                 self._joints,
                 stamp,
                 columns["actual_q"][-1],
@@ -174,7 +179,7 @@ class LoggerNode(ManagedNode):
     def _connected(self) -> Recorder:
         if self._recorder is None:
             raise RecordingError(
-                self.value("robot_ip"), "is not connected yet", "try again when it is"
+                self.value("robot_ip"), "is not connected yet", "try again once it is connected"
             )
         return self._recorder
 
@@ -184,30 +189,18 @@ class LoggerNode(ManagedNode):
         return str(bag)
 
     def _stop_recording(self) -> str:
-        status = self._connected().stop()
-        text = f"{status.bag}: {status.samples} samples, {status.lost} lost"
+        ended = self._connected().stop()
+        text = f"{ended.bag}: {ended.samples} samples, {ended.lost} lost"
         self.get_logger().info(text)
         return text
 
     def _split_recording(self) -> str:
         self._connected().split()
-        return "recording goes on in the next file"
+        return "recording continues in the next file"
 
     def _mark(self, label: str) -> str:
         self._connected().mark(label)
         return label
-
-    def _command(self, action: Callable[[], str]) -> Callable[[Any, Any], Any]:
-        """A Trigger callback: the action's text, or the error's."""
-
-        def callback(request: Any, response: Any) -> Any:
-            try:
-                response.message, response.success = action(), True
-            except UrEnergyError as error:
-                response.message, response.success = str(error), False
-            return response
-
-        return callback
 
     def _on_mark(self, message: String) -> None:
         try:
@@ -219,26 +212,21 @@ class LoggerNode(ManagedNode):
         if self._failure is not None:
             self.finish(1, str(self._failure))
             return
-        name = self.get_fully_qualified_name().lstrip("/")
-        self._diagnostics.publish(
-            convert.diagnostics(
-                self.get_clock().now().to_msg(), [self._link(name), self._recording(name)]
-            )
-        )
+        self.publish_diagnostics([self._link_status(), self._recording_status()])
 
-    def _link(self, name: str) -> DiagnosticStatus:
-        """The connection to the controller."""
+    def _link_status(self) -> DiagnosticStatus:
+        """Status of the connection to the controller."""
         now = time.monotonic()
         rate = self._samples / max(now - self._counted_since, 1e-3)
         self._samples, self._counted_since = 0, now
         age = now - self._last_arrival
         link = self._source.status
         info = None if self._recorder is None else self._source.info
-        level, text = convert.OK, "samples arrive"
+        level, text = OK, "samples arrive"
         if age > SILENT_AFTER:
             error = self._problem or link.last_error
-            level, text = convert.ERROR, error or "no connection to the controller yet"
-        values: dict[str, Any] = {
+            level, text = ERROR, error or "no connection to the controller yet"
+        values: dict[str, object] = {
             "robot_ip": self.value("robot_ip"),
             "rate_Hz": rate,
             "age_s": age if math.isfinite(age) else None,
@@ -247,32 +235,33 @@ class LoggerNode(ManagedNode):
         }
         if info is not None:
             values |= {"serial": info.serial, "controller_version": info.controller_version}
-        return convert.status(f"{name}: connection", level, text, values)
+        return status(f"{self.full_name}: connection", level, text, values)
 
-    def _recording(self, name: str) -> DiagnosticStatus:
-        """The bag."""
+    def _recording_status(self) -> DiagnosticStatus:
+        """Status of the bag."""
+        name = f"{self.full_name}: recording"
         if self._recorder is None:
-            return convert.status(f"{name}: recording", convert.OK, "idle", {})
-        status = self._recorder.status
-        level = {"recording": convert.OK, "idle": convert.OK}.get(status.state, convert.ERROR)
-        if level == convert.OK and status.lost:
-            level = convert.WARN
+            return status(name, OK, "idle", {})
+        recorder = self._recorder.status
+        level = OK if recorder.state in ("recording", "idle") else ERROR
+        if level == OK and recorder.lost:
+            level = WARN
         values = {
-            "bag": status.bag,
-            "samples": status.samples,
-            "lost": status.lost,
-            "gaps": len(status.gaps),
-            "bytes": status.bytes,
-            "seconds": status.seconds,
-            "waiting": status.waiting,
-            "last_error": status.last_error or "none",
+            "bag": recorder.bag,
+            "samples": recorder.samples,
+            "lost": recorder.lost,
+            "gaps": len(recorder.gaps),
+            "bytes": recorder.bytes,
+            "seconds": recorder.seconds,
+            "waiting": recorder.waiting,
+            "last_error": recorder.last_error or "none",
         }
-        return convert.status(f"{name}: recording", level, status.state, values)
+        return status(name, level, recorder.state, values)
 
 
 def main() -> None:
     """Console script."""
-    sys.exit(run(lambda: [LoggerNode()]))
+    sys.exit(run_nodes(lambda: [LoggerNode()]))
 
 
 if __name__ == "__main__":

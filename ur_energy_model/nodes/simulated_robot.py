@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import sys
-import threading
 from pathlib import Path
 from typing import Any
-
-from diagnostic_msgs.msg import DiagnosticArray
-
-from ur_energy_model.nodes import conversions as convert
-from ur_energy_model.nodes.managed import LIVE, ManagedNode
-from ur_energy_model.nodes.running import run
+from ur_energy_model.nodes.diagnostics import OK
+from ur_energy_model.nodes.diagnostics import status
+from ur_energy_model.nodes.managed_node import ManagedNode
+from ur_energy_model.nodes.node_process import run_nodes
 from ur_energy_model.simulation.simulation import Simulation
+import sys
+import threading
 
-REPORT_PERIOD = 1.0
-"""Of /diagnostics [s]."""
 
 
 class SimulatedRobotNode(ManagedNode):
-    """Serves in a thread while active; the truth is written when it is deactivated.
+    """Runs the simulated controller in a thread while active; deactivation writes the truth file.
 
     Args:
         options: further arguments of rclpy's node.
@@ -29,12 +25,11 @@ class SimulatedRobotNode(ManagedNode):
         super().__init__("simulated_robot", **options)
 
     def open(self) -> None:
-        """Make the topics."""
-        self._diagnostics = self.publish_on(DiagnosticArray, "/diagnostics", LIVE)
-        self.every(REPORT_PERIOD, self._report)
+        """Report on /diagnostics."""
+        self.add_report(self._report)
 
     def start(self) -> None:
-        """Build arm and controller, listen."""
+        """Start the simulated arm and its servers."""
         truth = self.value("truth_file")
         self._arm, self._controller = Simulation(
             robot=self.value("robot_model"),
@@ -50,7 +45,7 @@ class SimulatedRobotNode(ManagedNode):
         self._thread.start()
 
     def stop(self) -> None:
-        """Cease to serve, write the truth."""
+        """Stop the servers and write the truth file."""
         self._controller.stop()
         self._thread.join()
         self._arm.close()
@@ -75,19 +70,13 @@ class SimulatedRobotNode(ManagedNode):
             "robot_mode": self._arm.robot_mode.name.lower(),
             "safety_mode": self._arm.safety_mode.name.lower(),
         }
-        name = self.get_fully_qualified_name().lstrip("/")
         text = "serving" if self._thread.is_alive() else "the duration is over"
-        self._diagnostics.publish(
-            convert.diagnostics(
-                self.get_clock().now().to_msg(),
-                [convert.status(f"{name}: controller", convert.OK, text, values)],
-            )
-        )
+        self.publish_diagnostics([status(f"{self.full_name}: controller", OK, text, values)])
 
 
 def main() -> None:
     """Console script."""
-    sys.exit(run(lambda: [SimulatedRobotNode()]))
+    sys.exit(run_nodes(lambda: [SimulatedRobotNode()]))
 
 
 if __name__ == "__main__":

@@ -1,33 +1,35 @@
-"""The model file of a running estimator: read once, and again whenever it was replaced."""
+"""The model file of a running estimator: loaded at start and again after each change."""
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
-
-from ur_energy_model.errors import RobotFileError, UrEnergyError, WrongRobotError
+from ur_energy_model.errors import RobotFileError
+from ur_energy_model.errors import UrEnergyError
+from ur_energy_model.errors import WrongRobotError
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.file.model_file import load_model
-from ur_energy_model.model.robots import RobotDescription, load_robot
+from ur_energy_model.model.robots import load_robot
+import time
+
 
 
 class WatchedModel:
-    """A model file and the arm it is of.
+    """A model file that is checked for changes.
 
     Args:
-        path: of the model file.
-        robot: name or path of the robot description; empty takes the model's.
-        period: how often `replaced` looks at the file [s]; 0 for never.
+        path: path of the model file.
+        robot: name or path of the robot description; empty for the robot of the model.
+        period: shortest time between two checks of the file [s]; 0 for no checks.
 
     Attributes:
-        path: of the model file.
-        first: the model as it was first read.
+        path: path of the model file.
+        first: the model as first loaded.
         robot: description of its arm.
-        problem: why the file as it is now is not in use; None where it is.
+        problem: why the present content of the file is not used; None if it is used.
 
     Raises:
         ModelFileError: the file cannot be used.
-        WrongRobotError: it is of another arm than `robot`.
+        WrongRobotError: the model is of another arm than `robot`.
     """
 
     def __init__(self, path: Path, robot: str, period: float) -> None:
@@ -37,12 +39,13 @@ class WatchedModel:
         self._due = 0.0
         self._modified = self._modification_time()
         self.first = load_model(path)
-        self.robot = self._described(self.first, load_robot(robot or self.first.robot))
+        self.robot = load_robot(robot or self.first.robot)
+        self._check_robot(self.first)
 
-    def replaced(self) -> EnergyModel | None:
-        """The new model where the file was replaced by one of the same arm.
+    def load_if_changed(self) -> EnergyModel | None:
+        """Returns the new model if the file has changed, else None.
 
-        One that cannot be used leaves its reason in `problem`.
+        If the new file cannot be used, returns None and sets `problem`.
         """
         now = time.monotonic()
         if self._period == 0 or now < self._due:
@@ -54,29 +57,28 @@ class WatchedModel:
         self._modified = modified
         try:
             model = load_model(self.path)
-            self._described(model, self.robot)
+            self._check_robot(model)
         except UrEnergyError as error:
             self.problem = str(error)
             return None
         self.problem = None
         return model
 
-    def _described(self, model: EnergyModel, robot: RobotDescription) -> RobotDescription:
-        """The description, once it is sure that the model is of this arm.
+    def _check_robot(self, model: EnergyModel) -> None:
+        """Raises WrongRobotError if the model is of another arm.
 
-        A model names the path where its arm's file was; the same arm may lie elsewhere now.
+        A model may name the path of a robot file that has been moved since.
         """
         try:
-            same = model.robot == robot.name or model.robot_name == robot.name
+            same = model.robot == self.robot.name or model.robot_name == self.robot.name
         except RobotFileError:
-            same = True  # moved: the joints will tell
+            same = True  # the file was moved; the estimator compares the joints
         if not same:
             raise WrongRobotError(
                 self.path,
-                f"is a model of {model.robot}, not of {robot.name}",
+                f"is a model of {model.robot}, not of {self.robot.name}",
                 "give a model of this robot",
             )
-        return robot
 
     def _modification_time(self) -> int | None:
         try:

@@ -1,7 +1,7 @@
-"""Nodes in a process, from start to a clean shutdown.
+"""Runs nodes in this process, from start to a clean shutdown.
 
-SIGINT never raises here: rclpy's own handler shuts ROS down and wakes the executor, and the
-handler under it only takes note. However often Ctrl-C comes, nothing is interrupted half-way.
+SIGINT never raises an exception here: the handler of rclpy shuts ROS down and wakes the executor,
+and then calls our handler, which only sets a flag. Repeated Ctrl-C does not interrupt the clean-up.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from types import FrameType
-from typing import Any
 
 import rclpy
 from rclpy.executors import (
+    Executor,
     ExternalShutdownException,
     MultiThreadedExecutor,
     SingleThreadedExecutor,
@@ -23,36 +23,35 @@ from rclpy.task import Future
 
 from ur_energy_model import interrupts
 from ur_energy_model.errors import UrEnergyError
-from ur_energy_model.nodes.managed import ManagedNode
+from ur_energy_model.nodes.managed_node import ManagedNode
 
 SHUTDOWN_TIMEOUT = 5.0
-"""Longest wait for callbacks that are under way [s]."""
+"""Longest wait for running callbacks [s]."""
 
 
-def run(make: Callable[[], Sequence[ManagedNode]], *, threads: int = 1) -> int:
-    """Run nodes in one process until SIGINT or SIGTERM; the exit code.
+def run_nodes(make: Callable[[], Sequence[ManagedNode]], *, threads: int = 1) -> int:
+    """Run nodes in one process until SIGINT or SIGTERM.
 
-    The process is deaf to SIGINT afterwards.
+    The process ignores SIGINT afterwards.
 
     Args:
-        make: called once ROS is up.
-        threads: that carry out callbacks.
+        make: makes the nodes; called after ROS is initialized.
+        threads: number of threads that run callbacks.
 
     Returns:
-        0 after a signal, 1 where a node refused its input or failed for good, or what a node
-        finished with.
+        Exit code: 0 after a signal, 1 if a node failed to start, or the code of a node's `finish`.
     """
-    asked = threading.Event()
+    interrupted = threading.Event()
 
-    def note(number: int, frame: FrameType | None) -> None:
-        asked.set()
+    def on_interrupt(number: int, frame: FrameType | None) -> None:
+        interrupted.set()
 
-    signal.signal(signal.SIGINT, note)  # before rclpy's handler, which passes signals on to it
+    signal.signal(signal.SIGINT, on_interrupt)  # before rclpy's handler, which calls this one
     rclpy.init()
     nodes: Sequence[ManagedNode] = ()
-    executor: Any = None
+    executor: Executor | None = None
     try:
-        if asked.is_set():  # before rclpy listened
+        if interrupted.is_set():  # before rclpy had its handler
             return 0
         nodes = make()
         executor = (
@@ -73,7 +72,7 @@ def run(make: Callable[[], Sequence[ManagedNode]], *, threads: int = 1) -> int:
         print(error, file=sys.stderr)
         return 1
     except Exception:
-        if rclpy.ok():  # else a signal has shut ROS down under the nodes
+        if rclpy.ok():  # otherwise a signal has shut ROS down during a callback
             raise
     finally:
         if executor is not None:

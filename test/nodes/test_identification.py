@@ -1,22 +1,19 @@
-"""Identification, simulated robot, logger and the composed cell, as processes."""
+"""The identification node, from a simulated robot through the logger to a model."""
 
 from __future__ import annotations
 
-import json
-import signal
-import sys
 from collections.abc import Callable
-from pathlib import Path
-
-import pytest
-
-from test.energy.known_arm import known_model
-from test.nodes.conftest import PATIENCE, Cell
-from ur_energy_model.model.file.model_file import load_model, save_model
+from test.nodes.conftest import Cell
+from test.nodes.conftest import PATIENCE
+from ur_energy_model.model.file.model_file import load_model
+from ur_energy_model.model.file.model_file import save_model
 from ur_energy_model.nodes.identification import IdentificationNode
 from ur_energy_model.nodes.logger import LoggerNode
-from ur_energy_model.nodes.simulated_robot import SimulatedRobotNode
 from ur_energy_model.telemetry.bag.reader import read_bag
+import json
+import pytest
+
+
 
 
 def test_from_a_simulated_robot_to_a_model(cell: Cell, fresh_host: Callable[[], str]) -> None:
@@ -81,39 +78,3 @@ def test_identification_on_start_gives_an_exit_code(cell: Cell) -> None:
     output, _ = child.communicate(timeout=PATIENCE)
     assert child.returncode == 1
     assert "none: no such bag" in output
-
-
-def test_a_simulated_robot_serves_loopback_only(
-    cell: Cell, capfd: pytest.CaptureFixture[str]
-) -> None:
-    assert not cell.make(SimulatedRobotNode, host="192.0.2.1").begin()
-    assert "loopback" in capfd.readouterr().err
-
-
-def test_logger_and_estimator_share_a_connection(cell: Cell, fresh_host: Callable[[], str]) -> None:
-    observer, host = cell.observer, fresh_host()
-    save_model(known_model(), cell.folder / "model.yaml")
-    for topic in ("/energy/total/power", "/energy/total/energy"):
-        observer.listen(topic, "std_msgs/Float64")
-    observer.listen("/joint_states", "sensor_msgs/JointState")
-    cell.start("simulated_robot", host=host, motion="hold")
-    command = cell_command(robot_ip=host, model_file="model.yaml", bag_directory="bags")
-    child = cell.run(command)
-    observer.wait(
-        lambda: {"/energy/total/energy", "/joint_states"} <= set(observer.latest), "both nodes"
-    )
-    observer.wait(
-        lambda: {"logger", "estimator"} <= set(observer.node.get_node_names()), "both names"
-    )
-    bag = Path(observer.call("/logger/start_recording").message)
-    observer.hear_many("/joint_states", 30)
-    assert observer.call("/logger/stop_recording").success
-    code, output = cell.stop(child, signal.SIGINT)
-    assert code == 0, output
-    assert len(read_bag(cell.folder / bag)) > 300
-
-
-def cell_command(**parameters: str) -> list[str]:
-    words = [f"{name}:='{value}'" for name, value in parameters.items()]
-    path = Path(sys.executable).parent / "cell_node"
-    return [str(path), "--ros-args", *(part for word in words for part in ("-p", word))]

@@ -1,11 +1,13 @@
-"""What all nodes share: parameters from the table, lifecycle with autostart."""
+"""Base class of the nodes: parameters, lifecycle with autostart, topics, services, diagnostics."""
 
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from builtin_interfaces.msg import Time
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from rcl_interfaces.msg import (
     FloatingPointRange,
     IntegerRange,
@@ -15,12 +17,21 @@ from rcl_interfaces.msg import (
 from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
 from rclpy.clock import Clock as RosClock
 from rclpy.clock import ClockType
-from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
+from rclpy.lifecycle import (
+    LifecycleNode,
+    LifecyclePublisher,
+    LifecycleState,
+    TransitionCallbackReturn,
+)
+from rclpy.parameter import Parameter as RosParameter
 from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
 from rclpy.task import Future
+from std_srvs.srv import Trigger
 
 from ur_energy_model.errors import UrEnergyError
+from ur_energy_model.nodes.diagnostics import diagnostic_array
 from ur_energy_model.nodes.parameters import NODES, Parameter
+from ur_energy_model.nodes.topics_and_services import DIAGNOSTICS, Service, Topic
 
 LIVE = QoSProfile(reliability=ReliabilityPolicy.RELIABLE, history=HistoryPolicy.KEEP_LAST, depth=10)
 """Quality of service of live topics."""
@@ -30,19 +41,27 @@ LATCHED = QoSProfile(
     depth=1,
     durability=DurabilityPolicy.TRANSIENT_LOCAL,
 )
-"""Quality of service of topics whose last message late joiners get."""
+"""Quality of service of topics whose last message late subscribers get."""
+REPORT_PERIOD = 1.0
+"""Period of /diagnostics [s]."""
 
 
 class ManagedNode(LifecycleNode):
     """A lifecycle node that configures and activates itself unless `autostart` is false.
 
-    A node type says in four methods what its states mean: `open` (configure), `start` (activate),
-    `stop` (deactivate) and `release` (clean up). Errors of the package that `open` and `start`
-    raise are logged as their one line and refuse the transition.
+    Subclasses override `open` (configure), `start` (activate), `stop` (deactivate) and `release`
+    (clean up). If `open` or `start` raises an error of this package, its line is logged and the
+    transition fails.
 
     Args:
-        name: node name, also the key of its parameters in the table.
+        name: node name, also the key of its parameters in NODES.
         options: further arguments of rclpy's node.
+
+    Attributes:
+        outcome: completed by `finish` with the exit code; set by `run_nodes`.
+
+    Raises:
+        UrEnergyError: a parameter has a value that is not allowed.
     """
 
     def __init__(self, name: str, **options: Any) -> None:
@@ -55,78 +74,102 @@ class ManagedNode(LifecycleNode):
         self._check_all()
         self.add_on_set_parameters_callback(self._on_parameters)
         self._opened = self._started = False
-        self._discard: list[Callable[[], Any]] = []
+        self._discard: list[Callable[[], object]] = []
         self.outcome: Future | None = None
-        """Set by `run`; see `finish`."""
+
+    @property
+    def full_name(self) -> str:
+        """Name of the node with its namespace, without the leading slash."""
+        return str(self.get_fully_qualified_name().lstrip("/"))
 
     def open(self) -> None:
-        """Read parameters, make what the node works with."""
+        """Read the parameters; make topics, services and what the node works with."""
 
     def start(self) -> None:
-        """Begin to work."""
+        """Start to work."""
 
     def stop(self) -> None:
-        """Cease to work; `start` may follow."""
+        """Stop to work; `start` may follow."""
 
     def release(self) -> None:
-        """Give back what `open` made."""
+        """Release what `open` has made."""
 
-    def changed(self, name: str) -> None:
-        """A parameter that is not read_only has a new value."""
+    def on_parameter(self, name: str) -> None:
+        """Apply the new value of a parameter that is not read_only."""
 
-    def publish_on(self, kind: Any, topic: str, qos: QoSProfile) -> Any:
-        """A publisher until the node is cleaned up; it speaks while the node is active."""
-        publisher = self.create_lifecycle_publisher(kind, topic, qos)
+    def add_publisher(self, message_type: type, topic: Topic) -> LifecyclePublisher:
+        """A publisher that is destroyed at clean-up; it publishes while the node is active."""
+        qos = LATCHED if topic.latched else LIVE
+        publisher = self.create_lifecycle_publisher(message_type, topic.name, qos)
         self._discard.append(lambda: self.destroy_lifecycle_publisher(publisher))
         return publisher
 
-    def serve(
-        self, kind: Any, name: str, callback: Callable[[Any, Any], Any], *, apart: bool = False
+    def add_service(
+        self, service: Service, action: Callable[[], str], *, concurrent: bool = False
     ) -> None:
-        """A service until the node is cleaned up.
+        """A Trigger service that is destroyed at clean-up.
 
         Args:
-            kind: service type.
-            name: service name.
-            callback: answers.
-            apart: True lets it take long beside the node's other callbacks (`run` with threads).
+            service: its name.
+            action: returns the message of the response. If it raises an error of this package,
+                the response has success=False and the text of the error.
+            concurrent: True if it takes long and must not block the other callbacks (needs
+                `run_nodes` with several threads).
         """
-        group = MutuallyExclusiveCallbackGroup() if apart else None
-        service = self.create_service(kind, name, callback, callback_group=group)
-        self._discard.append(lambda: self.destroy_service(service))
 
-    def listen(self, kind: Any, topic: str, callback: Callable[[Any], None]) -> None:
-        """A subscription of a live topic until the node is cleaned up."""
-        subscription = self.create_subscription(kind, topic, callback, LIVE)
+        def respond(request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+            try:
+                response.message, response.success = action(), True
+            except UrEnergyError as error:
+                response.message, response.success = str(error), False
+            return response
+
+        group = MutuallyExclusiveCallbackGroup() if concurrent else None
+        server = self.create_service(Trigger, service.name, respond, callback_group=group)
+        self._discard.append(lambda: self.destroy_service(server))
+
+    def add_subscription(
+        self, message_type: type, topic: Topic, callback: Callable[[Any], None]
+    ) -> None:
+        """A subscription that is destroyed at clean-up."""
+        subscription = self.create_subscription(message_type, topic.name, callback, LIVE)
         self._discard.append(lambda: self.destroy_subscription(subscription))
 
-    def every(self, period: float, callback: Callable[[], None]) -> None:
-        """Call back each `period` [s] of real time while the node is active."""
+    def add_report(self, report: Callable[[], None]) -> None:
+        """Call `report` every REPORT_PERIOD of real time while the node is active."""
 
         def tick() -> None:
             if self._started:
-                callback()
+                report()
 
-        timer = self.create_timer(period, tick, clock=RosClock(clock_type=ClockType.STEADY_TIME))
+        clock = RosClock(clock_type=ClockType.STEADY_TIME)
+        timer = self.create_timer(REPORT_PERIOD, tick, clock=clock)
         self._discard.append(lambda: self.destroy_timer(timer))
 
+    def publish_diagnostics(
+        self, statuses: Iterable[DiagnosticStatus], stamp: Time | None = None
+    ) -> None:
+        """Publish on /diagnostics, stamped with the present time unless a stamp is given."""
+        stamp = self.get_clock().now().to_msg() if stamp is None else stamp
+        self._diagnostics.publish(diagnostic_array(stamp, statuses))
+
     def value(self, name: str) -> Any:
-        """Value of a parameter of the table (no call into rcl: cheap in hot paths)."""
+        """Value of a parameter; cheap in hot paths, since it does not call rcl."""
         return self._values[name]
 
     def texts(self, name: str) -> list[str]:
-        """A list-of-text parameter without its empty entries (ROS cannot infer an empty list)."""
+        """Value of a list of texts without empty entries (ROS has no type for an empty list)."""
         return [text for text in self.value(name) if text]
 
     def begin(self) -> bool:
-        """Configure and activate, if `autostart` says so; False where the node refused."""
+        """Configure and activate if `autostart` is true; False if a transition failed."""
         return not self.value("autostart") or all(
             trigger() == TransitionCallbackReturn.SUCCESS
             for trigger in (self.trigger_configure, self.trigger_activate)
         )
 
     def end(self) -> None:
-        """Stop and release, whatever the state."""
+        """Stop and release, from any state."""
         if self._started:
             self._started = False
             self.stop()
@@ -136,7 +179,7 @@ class ManagedNode(LifecycleNode):
         self._discard_all()
 
     def finish(self, code: int, reason: str = "") -> None:
-        """End the process with an exit code, and a reason where it is not 0."""
+        """End the process with an exit code, and log the reason if there is one."""
         if reason:
             self.get_logger().error(reason)
         if self.outcome is not None and not self.outcome.done():
@@ -148,6 +191,7 @@ class ManagedNode(LifecycleNode):
         def configure() -> None:
             self._check_all()
             try:
+                self._diagnostics = self.add_publisher(DiagnosticArray, DIAGNOSTICS)
                 self.open()
             except BaseException:
                 self._discard_all()
@@ -196,8 +240,8 @@ class ManagedNode(LifecycleNode):
             self.get_logger().error(str(error))
             return TransitionCallbackReturn.FAILURE
         except Exception:
-            if self.context.ok():  # else a signal has shut ROS down under the transition
-                self.get_logger().error(traceback.format_exc())  # rclpy would swallow it
+            if self.context.ok():  # otherwise a signal has shut ROS down during the transition
+                self.get_logger().error(traceback.format_exc())  # rclpy does not log it
             return TransitionCallbackReturn.ERROR
         return result
 
@@ -211,7 +255,7 @@ class ManagedNode(LifecycleNode):
             if problem is not None:
                 raise UrEnergyError(f"{self.get_name()}: {problem}")
 
-    def _on_parameters(self, changes: Sequence[Any]) -> SetParametersResult:
+    def _on_parameters(self, changes: Sequence[RosParameter]) -> SetParametersResult:
         for change in changes:
             entry = self._table.get(change.name)
             if entry is None:
@@ -225,15 +269,15 @@ class ManagedNode(LifecycleNode):
             if change.name in self._table:
                 self._values[change.name] = change.value
                 if self._opened:
-                    self.changed(change.name)
+                    self.on_parameter(change.name)
         return SetParametersResult(successful=True)
 
 
 def descriptor(entry: Parameter) -> ParameterDescriptor:
-    """ROS descriptor of a parameter of the table.
+    """ROS descriptor of a parameter.
 
-    Ranges of numbers are left to ROS; what takes effect at configuration only is refused by the
-    node while it is configured, so that `read_only` in ROS's sense (never) does not apply.
+    ROS checks the ranges of numbers. The node itself refuses to change read_only parameters while
+    it is configured; `read_only` of ROS would forbid changes in every state.
     """
     text = entry.description + (f" [{entry.unit}]" if entry.unit else "")
     out = ParameterDescriptor(name=entry.name, description=text)

@@ -1,11 +1,11 @@
-"""Files written from the tables are those in the checkout; the tables are consistent."""
+"""The parameters of the nodes, and the files that are generated from them."""
 
 from __future__ import annotations
 
 import pytest
 
 from tools.generated_files import files
-from ur_energy_model.nodes.parameters import NODES, Parameter
+from ur_energy_model.nodes.parameters import NODES, Parameter, Value
 from ur_energy_model.resources import share_directory
 
 
@@ -27,9 +27,33 @@ def test_parameters_are_described_and_accept_their_default(entry: Parameter) -> 
     assert not entry.unit or numeric
 
 
-def test_values_out_of_range_are_told_apart() -> None:
+def test_values_that_are_not_allowed_are_refused() -> None:
     number = Parameter("speed", 1.0, "how fast", minimum=0.0, maximum=2.0)
     assert number.problem(2.0) is None
     assert number.problem(2.1) == "speed must be between 0 and 2, not 2.1"
     word = Parameter("kind", "a", "which", choices=("a", "b"))
     assert word.problem("c") == "kind must be one of a, b, not 'c'"
+
+
+@pytest.mark.parametrize(
+    ("default", "text", "value"),
+    [
+        (True, "false", False),
+        (1, "7", 7),
+        (1.0, "2.5", 2.5),
+        ("a", "b c", "b c"),
+        ([""], "a, b", ["a", "b"]),
+        ([""], "", [""]),
+    ],
+)
+def test_text_is_parsed_as_the_type_of_the_default(default: Value, text: str, value: Value) -> None:
+    parsed = Parameter("any", default, "what").parse(text)
+    assert parsed == value
+    assert type(parsed) is type(value)
+
+
+def test_text_that_is_not_a_number_is_refused() -> None:
+    with pytest.raises(ValueError, match="speed:=fast is not a number"):
+        Parameter("speed", 1.0, "how fast").parse("fast")
+    with pytest.raises(ValueError, match="speed must be between 0 and 2"):
+        Parameter("speed", 1.0, "how fast", minimum=0.0, maximum=2.0).parse("3")

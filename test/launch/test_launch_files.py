@@ -1,0 +1,203 @@
+"""The launch files: their arguments, and the nodes that they start with which parameters."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from test.launch.stand_in import DeclareLaunchArgument, StartedNode, launch_description
+from test.launch.stand_in import started_nodes as started_by
+from tools.launch_files import LAUNCH_FILES, LaunchArgument, declared_arguments, launch_file
+from ur_energy_model.nodes.node_command import EXECUTABLES, default_parameter_file
+from ur_energy_model.nodes.parameters import NODES, parameter
+from ur_energy_model.resources import PACKAGE, config_file, share_directory
+
+NEEDED = {"energy": {"model_file": "m.yaml"}, "demo": {}, "identify": {"bags": "a, b"}}
+NODES_STARTED = {
+    "energy": ("estimator", "logger"),
+    "demo": ("simulated_robot", "logger", "estimator"),
+    "identify": ("identification",),
+}
+OTHER_DEFAULT = {
+    ("energy", "model_file"): None,  # required
+    ("identify", "bags"): None,
+    ("identify", "exit_when_done"): "true",
+}
+"""Launch arguments whose default is not that of the node's parameter."""
+
+
+def started(name: str, **values: str) -> dict[str, StartedNode]:
+    nodes = started_by(launch_file(name), **NEEDED[name] | values)
+    return {node.name: node for node in nodes}
+
+
+def test_all_launch_files_are_listed() -> None:
+    folder = share_directory() / "launch"
+    assert {path.name for path in folder.glob("*.launch.py")} == {
+        f"{name}.launch.py" for name in LAUNCH_FILES
+    }
+
+
+@pytest.mark.parametrize("name", LAUNCH_FILES)
+def test_arguments_are_read_from_the_source_as_launch_declares_them(name: str) -> None:
+    entities = launch_description(launch_file(name)).entities
+    declared = [
+        LaunchArgument(each.name, each.default_value, each.description, tuple(each.choices or ()))
+        for each in entities
+        if isinstance(each, DeclareLaunchArgument)
+    ]
+    assert declared == declared_arguments(name)
+
+
+@pytest.mark.parametrize("name", LAUNCH_FILES)
+def test_arguments_are_documented_and_unique(name: str) -> None:
+    arguments = declared_arguments(name)
+    assert len(arguments) == len({argument.name for argument in arguments})
+    for argument in arguments:
+        assert argument.description
+        assert not argument.description.endswith(".")
+        default, choices = argument.default_value, argument.choices
+        assert default is None or not choices or default in choices
+
+
+@pytest.mark.parametrize("name", LAUNCH_FILES)
+def test_arguments_agree_with_the_parameters_they_set(name: str) -> None:
+    for argument in declared_arguments(name):
+        for node in NODES_STARTED[name]:
+            entry = next((each for each in NODES[node] if each.name == argument.name), None)
+            if entry is None or (node, argument.name) == ("estimator", "robot_model"):
+                continue  # the estimator takes the robot of its model file
+            expected = OTHER_DEFAULT.get((name, argument.name), text_of(entry.default))
+            assert argument.default_value == expected
+            switch = isinstance(entry.default, bool)
+            assert argument.choices == (("true", "false") if switch else entry.choices)
+
+
+def text_of(value: object) -> str:
+    if isinstance(value, list):
+        return ",".join(value)
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+@pytest.mark.parametrize("node", NODES)
+def test_executables_are_installed_where_launch_looks(node: str) -> None:
+    path = Path(sys.prefix) / "lib" / PACKAGE / EXECUTABLES[node]
+    assert os.access(path, os.X_OK)
+
+
+@pytest.mark.parametrize("node", NODES)
+def test_parameter_files_hold_every_parameter_and_its_default(node: str) -> None:
+    content = yaml.safe_load(default_parameter_file(node).read_text())
+    values = content["/**"]["ros__parameters"]
+    assert values == {entry.name: entry.default for entry in NODES[node]}
+    for entry in NODES[node]:
+        assert type(values[entry.name]) is type(entry.default)
+
+
+@pytest.mark.parametrize("name", LAUNCH_FILES)
+def test_nodes_get_parameters_that_they_have(name: str) -> None:
+    given = {"model_file": "m.yaml"} if name == "demo" else {}
+    nodes = started(name, **given)
+    assert tuple(sorted(nodes)) == tuple(sorted(NODES_STARTED[name]))
+    for node in nodes.values():
+        assert node.package == PACKAGE
+        assert node.executable == EXECUTABLES[node.name]
+        assert node.parameter_files == (default_parameter_file(node.name),)
+        assert node.ros_arguments == ("--log-level", f"{node.name}:=info")
+        assert node.output == "screen"
+        for key, value in node.parameters.items():
+            entry = parameter(node.name, key)
+            assert type(value) is type(entry.default)
+            assert entry.problem(value) is None
+
+
+def test_a_cell_has_estimator_and_logger() -> None:
+    nodes = started("energy", robot_ip="10.0.0.7", record="true", tf_prefix="a_", namespace="left")
+    assert list(nodes) == ["estimator", "logger"]
+    assert {node.namespace for node in nodes.values()} == {"left"}
+    assert nodes["estimator"].parameters == {
+        "robot_ip": "10.0.0.7",
+        "model_file": "m.yaml",
+        "tf_prefix": "a_",
+    }
+    assert nodes["logger"].parameters == {"robot_ip": "10.0.0.7", "record": True, "tf_prefix": "a_"}
+
+
+def test_composed_nodes_share_a_process_without_a_name_of_its_own(tmp_path: Path) -> None:
+    (cell,) = started_by(
+        launch_file("energy"),
+        model_file="m.yaml",
+        composed="true",
+        record="true",
+        params_file=str(tmp_path / "mine.yaml"),
+        log_level="debug",
+    )
+    assert (cell.executable, cell.name) == ("cell_node", "")
+    assert cell.parameters == {"model_file": "m.yaml", "record": True}
+    assert cell.parameter_files == (tmp_path / "mine.yaml",)
+    assert cell.ros_arguments == ("--log-level", "estimator:=debug", "--log-level", "logger:=debug")
+
+
+def test_only_rtde_needs_a_logger() -> None:
+    assert set(started("energy", source="bag", bag="b", composed="true")) == {"estimator"}
+    assert set(started("energy", logger="false")) == {"estimator"}
+
+
+def test_simulated_time_is_set_only_where_it_is_wanted() -> None:
+    assert "use_sim_time" not in started("energy")["logger"].parameters
+    for node in started("energy", use_sim_time="true").values():
+        assert node.parameters["use_sim_time"] is True
+
+
+def test_arguments_at_their_default_leave_a_parameter_to_params_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    node = started("energy", params_file="~/mine.yaml")["estimator"]
+    assert "robot_ip" not in node.parameters
+    assert node.parameter_files == (default_parameter_file("estimator"), tmp_path / "mine.yaml")
+
+
+def test_viewers_get_the_robot_model_with_the_prefix() -> None:
+    nodes = started("energy", robot_description="true", tf_prefix="a_", rviz="true")
+    assert list(nodes) == ["estimator", "logger", "robot_state_publisher", "rviz2"]
+    assert 'name="a_elbow_joint"' in nodes["robot_state_publisher"].parameters["robot_description"]
+    assert nodes["rviz2"].arguments == ("-d", str(config_file("rviz", "energy.rviz")))
+    assert "rviz2" not in started("energy")
+
+
+def test_the_demo_starts_an_estimator_where_there_is_a_model() -> None:
+    assert list(started("demo")) == ["simulated_robot", "logger"]
+    nodes = started("demo", model_file="m.yaml", host="127.0.0.9", rviz="true")
+    assert nodes["simulated_robot"].parameters == {"host": "127.0.0.9"}
+    assert nodes["estimator"].parameters == {"robot_ip": "127.0.0.9", "model_file": "m.yaml"}
+    assert nodes["logger"].parameters["robot_ip"] == "127.0.0.9"
+    assert {"robot_state_publisher", "rviz2"} <= set(nodes)
+
+
+def test_identification_gets_lists_of_bags() -> None:
+    values = started("identify", validation_bags="c")["identification"].parameters
+    assert values == {
+        "identify_on_start": True,
+        "bags": ["a", "b"],
+        "validation_bags": ["c"],
+        "exit_when_done": True,
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("energy", {"source": "serial"}),
+        ("energy", {"record": "maybe"}),
+        ("demo", {"seed": "x"}),
+        ("demo", {"seed": "-1"}),
+    ],
+)
+def test_wrong_arguments_are_refused(name: str, values: dict[str, str]) -> None:
+    with pytest.raises(ValueError, match=next(iter(values))):
+        started(name, **values)

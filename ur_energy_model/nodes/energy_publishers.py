@@ -1,0 +1,151 @@
+"""Publishers of the estimator's topics below energy/."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from builtin_interfaces.msg import Time
+from diagnostic_msgs.msg import DiagnosticArray
+from rclpy.lifecycle import LifecyclePublisher
+from std_msgs.msg import Float64
+from visualization_msgs.msg import MarkerArray
+
+from ur_energy_model.energy.channels import Channels
+from ur_energy_model.energy.live.cycles import Cycle
+from ur_energy_model.energy.live.snapshot import Snapshot
+from ur_energy_model.energy.meter import MeterReading
+from ur_energy_model.energy.prediction import PlanEnergy
+from ur_energy_model.nodes import topics_and_services as topics
+from ur_energy_model.nodes.diagnostics import OK, diagnostic_array, status
+from ur_energy_model.nodes.dynamic_joint_states import DynamicJointStates
+from ur_energy_model.nodes.energy_statuses import prediction_statuses, summary_statuses
+from ur_energy_model.nodes.power_markers import PowerMarkers
+from ur_energy_model.telemetry.decimation import Decimator
+from ur_energy_model.typing import Array
+
+MARKER_RATE = 10.0
+"""Rate of energy/markers [Hz]."""
+
+AddPublisher: TypeAlias = Callable[[type, topics.Topic], LifecyclePublisher]
+
+
+class EnergyPublishers:
+    """Publishes the topics below energy/.
+
+    Args:
+        add_publisher: makes the publisher of a message type and a topic.
+        joints: joint names, prefix included.
+        frame: base frame of the arm.
+    """
+
+    def __init__(self, add_publisher: AddPublisher, joints: tuple[str, ...], frame: str) -> None:
+        self._joints = joints
+        self._power_markers = PowerMarkers(frame, len(joints))
+        self._joint_power, self._joint_energy = (
+            [add_publisher(Float64, topic.for_joint(joint)) for joint in joints]
+            for topic in (topics.JOINT_POWER, topics.JOINT_ENERGY)
+        )
+        self._total_power = add_publisher(Float64, topics.TOTAL_POWER)
+        self._total_energy = add_publisher(Float64, topics.TOTAL_ENERGY)
+        self._bus_power = add_publisher(Float64, topics.BUS_POWER)
+        self._bus_energy = add_publisher(Float64, topics.BUS_ENERGY)
+        self._standby_power = add_publisher(Float64, topics.STANDBY_POWER)
+        self._residual_power = add_publisher(Float64, topics.RESIDUAL_POWER)
+        self._summary = add_publisher(DiagnosticArray, topics.ENERGY_SUMMARY)
+        self._cycle = add_publisher(DiagnosticArray, topics.ENERGY_CYCLE)
+        self._prediction = add_publisher(DiagnosticArray, topics.ENERGY_PREDICTION)
+        self._markers = add_publisher(MarkerArray, topics.ENERGY_MARKERS)
+        self._dynamic = DynamicJointStates()
+        self._all_joints: LifecyclePublisher | None = None
+        if self._dynamic.message_type is not None:
+            self._all_joints = add_publisher(self._dynamic.message_type, topics.ENERGY_JOINTS)
+        self._message = Float64()
+        self._markers_due = Decimator(MARKER_RATE)
+
+    def publish_total(self, snapshot: Snapshot) -> None:
+        """Publish power and energy of the whole arm; called first, to keep their latency low."""
+        total = snapshot.channels.arm["total"]
+        self._publish_number(self._total_power, float(snapshot.power[total]))
+        self._publish_number(self._total_energy, float(snapshot.since_reset.net[total]))
+
+    def publish_live(
+        self, snapshot: Snapshot, stamp: Time, joint_positions: Callable[[Array], Array]
+    ) -> None:
+        """Publish the other topics at publish_rate (markers at MARKER_RATE).
+
+        Topics without subscribers are skipped.
+
+        Args:
+            snapshot: present state of the estimator.
+            stamp: time of its newest sample.
+            joint_positions: joint origins [n, 3], m, of joint angles [n], rad.
+        """
+        columns = snapshot.channels
+        power, energy = snapshot.power, snapshot.since_reset.net
+        electrical = columns.per_joint["electrical_power"]
+        total, bus = columns.arm["total"], columns.arm["bus"]
+        if snapshot.bus_measured:
+            self._publish_number(self._bus_power, float(power[bus]))
+            self._publish_number(self._bus_energy, float(energy[bus]))
+            self._publish_number(self._residual_power, float(power[total] - power[bus]))
+        for publishers, values in (
+            (self._joint_power, power[electrical]),
+            (self._joint_energy, energy[electrical]),
+        ):
+            for publisher, value in zip(publishers, values.tolist(), strict=True):
+                self._publish_number(publisher, value)
+        self._publish_number(self._standby_power, snapshot.standby)
+        if self._all_joints is not None and self._all_joints.get_subscription_count():
+            self._all_joints.publish(self._dynamic.message(stamp, self._interfaces(snapshot)))
+        if (
+            snapshot.q is not None
+            and self._markers_due.due(snapshot.time)
+            and self._markers.get_subscription_count()
+        ):
+            markers = self._power_markers.message(
+                stamp, joint_positions(snapshot.q), power[electrical], float(power[total])
+            )
+            self._markers.publish(markers)
+
+    def publish_summary(self, snapshot: Snapshot, stamp: Time, model: str) -> None:
+        """Publish energy/summary; `model` is the path of the model file."""
+        statuses = summary_statuses(snapshot, self._joints, model)
+        self._summary.publish(diagnostic_array(stamp, statuses))
+
+    def publish_cycle(self, cycle: Cycle, channels: Channels, stamp: Time) -> None:
+        """Publish energy/cycle of a finished cycle."""
+        values = {"cycle": cycle.number, **cycle.summary(channels)}
+        cycle_status = status("energy: cycle", OK, f"cycle {cycle.number}", values)
+        self._cycle.publish(diagnostic_array(stamp, [cycle_status]))
+
+    def publish_prediction(
+        self, plan: PlanEnergy, stamp: Time, measured: MeterReading | None, channels: Channels
+    ) -> None:
+        """Publish energy/prediction; `measured` is None before the motion."""
+        statuses = prediction_statuses(plan, self._joints, measured, channels)
+        self._prediction.publish(diagnostic_array(stamp, statuses))
+
+    def _publish_number(self, publisher: LifecyclePublisher, value: float) -> None:
+        if publisher.get_subscription_count():
+            self._message.data = value
+            publisher.publish(self._message)
+
+    def _interfaces(self, snapshot: Snapshot) -> dict[str, dict[str, float]]:
+        """Values of energy/joints by joint name (and "total") and interface name."""
+        columns, power = snapshot.channels, snapshot.power
+        energy = snapshot.since_reset.net[columns.per_joint["electrical_power"]]
+        values = {name: power[part] for name, part in columns.per_joint.items()}
+        out = {
+            joint: {
+                **{name: float(each[i]) for name, each in values.items()},
+                "electrical_energy": float(energy[i]),
+            }
+            for i, joint in enumerate(self._joints)
+        }
+        out["total"] = {
+            **{name: float(each.sum()) for name, each in values.items()},
+            "electrical_power": float(power[columns.arm["total"]]),
+            "electrical_energy": float(snapshot.since_reset.net[columns.arm["total"]]),
+        }
+        return out

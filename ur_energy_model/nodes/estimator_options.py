@@ -1,0 +1,34 @@
+"""Options of the live estimator from the parameters of its node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from ur_energy_model.energy.live.estimator import LiveOptions
+from ur_energy_model.energy.power_options import PowerOptions
+
+
+def live_options(value: Callable[[str], Any]) -> LiveOptions:
+    """Options of the live estimator.
+
+    Args:
+        value: returns the value of a parameter by its name.
+    """
+    return LiveOptions(
+        power=PowerOptions(
+            method=value("method"),
+            track_standby=value("track_standby"),
+            standby_limit=value("standby_limit"),
+            idle_power=value("idle_power") or None,
+            gap_limit=value("gap_limit"),
+        ),
+        drift_alarm=value("drift_alarm"),
+        drift_time=value("drift_time"),
+        # A driver's joint_states carry neither program state nor outputs.
+        cycle_trigger="none" if value("source") == "joint_states" else value("cycle_trigger"),
+        cycle_output=value("cycle_output"),
+        state_file=Path(value("state_file")) if value("state_file") else None,
+        cycle_log=Path(value("cycle_log")) if value("cycle_log") else None,
+    )

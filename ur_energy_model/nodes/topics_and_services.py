@@ -1,0 +1,206 @@
+"""Topics and services of the nodes: the only place that spells their names.
+
+Nodes, dashboards and docs/nodes.md use these constants. The module does not import ROS.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+JOINT = "<joint>"
+"""In a topic name: stands for the name of each joint, prefix included."""
+
+
+@dataclass(frozen=True)
+class Topic:
+    """One topic.
+
+    Attributes:
+        name: relative to the namespace; absolute if it begins with /, private if with ~/.
+        type: package/Type.
+        rate: of publication, in words; "publish_rate" stands for that parameter.
+        description: content of the messages, with units.
+        subscribed: True if the node subscribes to it.
+        latched: True if late subscribers get the last message.
+    """
+
+    name: str
+    type: str
+    rate: str
+    description: str
+    subscribed: bool = False
+    latched: bool = False
+
+    @property
+    def absolute_name(self) -> str:
+        """The name outside of any namespace."""
+        return "/" + self.name.lstrip("/")
+
+    def for_joint(self, joint: str) -> Topic:
+        """The topic of one joint, if the name has a place for it."""
+        return replace(self, name=self.name.replace(JOINT, joint))
+
+
+@dataclass(frozen=True)
+class Service:
+    """One service; all are std_srvs/Trigger.
+
+    Attributes:
+        name: private name, beginning with ~/.
+        description: what it does and what it returns.
+    """
+
+    name: str
+    description: str
+
+
+_LIVE = "publish_rate"
+_ARRAY = "diagnostic_msgs/DiagnosticArray"
+_NUMBER = "std_msgs/Float64"
+
+DIAGNOSTICS = Topic("/diagnostics", _ARRAY, "1 Hz", "health of the node")
+
+JOINT_STATES = Topic(
+    "joint_states",
+    "sensor_msgs/JointState",
+    _LIVE,
+    "measured position [rad], velocity [rad/s] and motor current as effort [A]",
+)
+EVENT_MARKS = Topic(
+    "~/mark", "std_msgs/String", "", "label of an event for the bag", subscribed=True
+)
+
+IDENTIFICATION_RESULT = Topic(
+    "~/result",
+    _ARRAY,
+    "after each identification",
+    "identified constants with standard deviations, and errors of the fit",
+    latched=True,
+)
+
+JOINT_POWER = Topic(f"energy/{JOINT}/power", _NUMBER, _LIVE, "electrical power of the joint [W]")
+JOINT_ENERGY = Topic(
+    f"energy/{JOINT}/energy",
+    _NUMBER,
+    _LIVE,
+    "electrical energy of the joint since reset [J], regeneration subtracted",
+)
+TOTAL_POWER = Topic(
+    "energy/total/power",
+    _NUMBER,
+    _LIVE,
+    "power of the whole arm, standby and drivers included [W]",
+)
+TOTAL_ENERGY = Topic(
+    "energy/total/energy",
+    _NUMBER,
+    _LIVE,
+    "energy of the whole arm since reset [J]; never decreases",
+)
+BUS_POWER = Topic("energy/bus/power", _NUMBER, _LIVE, "measured bus voltage times current [W]")
+BUS_ENERGY = Topic("energy/bus/energy", _NUMBER, _LIVE, "integral of the bus power since reset [J]")
+STANDBY_POWER = Topic("energy/standby/power", _NUMBER, _LIVE, "standby power in use [W]")
+RESIDUAL_POWER = Topic(
+    "energy/residual/power", _NUMBER, _LIVE, "model minus measured bus power [W]"
+)
+ENERGY_JOINTS = Topic(
+    "energy/joints",
+    "control_msgs/DynamicJointState",
+    _LIVE,
+    "all powers and energies of one instant, per joint and for `total`; only if control_msgs is "
+    "installed",
+)
+ENERGY_SUMMARY = Topic(
+    "energy/summary",
+    _ARRAY,
+    "1 Hz",
+    "powers, energies, uncertainties, counters, states and residual as readable text",
+)
+ENERGY_CYCLE = Topic(
+    "energy/cycle",
+    _ARRAY,
+    "at the end of a cycle",
+    "energy, duration, peak power, idle and motion of the cycle",
+    latched=True,
+)
+ENERGY_PREDICTION = Topic(
+    "energy/prediction",
+    _ARRAY,
+    "after a plan, and after its motion",
+    "predicted energy of the plan, and then its measured energy",
+    latched=True,
+)
+ENERGY_MARKERS = Topic(
+    "energy/markers",
+    "visualization_msgs/MarkerArray",
+    "10 Hz",
+    "power as a colour at each joint, total power as text, in frame `base`",
+)
+PLANNED_TRAJECTORY = Topic(
+    "energy/planned_trajectory",
+    "trajectory_msgs/JointTrajectory",
+    "",
+    "plan whose energy is to be predicted",
+    subscribed=True,
+)
+DRIVER_JOINT_STATES = replace(
+    JOINT_STATES, rate="", description="samples (source: joint_states)", subscribed=True
+)
+ROBOT_DESCRIPTION = Topic(
+    "robot_description",
+    "std_msgs/String",
+    "on activation",
+    "URDF of the arm (publish_robot_description)",
+    latched=True,
+)
+CLOCK = Topic(
+    "/clock", "rosgraph_msgs/Clock", _LIVE, "time of the bag's samples (source: bag, use_sim_time)"
+)
+
+TOPICS: dict[str, tuple[Topic, ...]] = {
+    "logger": (JOINT_STATES, DIAGNOSTICS, EVENT_MARKS),
+    "identification": (IDENTIFICATION_RESULT, DIAGNOSTICS),
+    "estimator": (
+        JOINT_POWER, JOINT_ENERGY, TOTAL_POWER, TOTAL_ENERGY, BUS_POWER, BUS_ENERGY, STANDBY_POWER,
+        RESIDUAL_POWER, ENERGY_JOINTS, ENERGY_SUMMARY, ENERGY_CYCLE, ENERGY_PREDICTION,
+        ENERGY_MARKERS, PLANNED_TRAJECTORY, DRIVER_JOINT_STATES, ROBOT_DESCRIPTION, CLOCK,
+        DIAGNOSTICS,
+    ),
+    "simulated_robot": (DIAGNOSTICS,),
+}  # fmt: skip
+"""Topics of every node, by node name."""
+
+START_RECORDING = Service("~/start_recording", "starts a bag; returns its path")
+STOP_RECORDING = Service(
+    "~/stop_recording", "finishes the bag; returns its number of samples and of lost samples"
+)
+SPLIT_RECORDING = Service("~/split_recording", "continues in a new file of the bag")
+MARK = Service("~/mark", "writes an event into the bag")
+IDENTIFY = Service(
+    "~/identify", "identifies a model from the parameter `bags` and writes the model file"
+)
+RESET_ENERGY = Service(
+    "~/reset_energy", "sets the counters since reset to zero; the lifetime counters continue"
+)
+READ_INTERVAL = Service("~/read_interval", "returns the energies since the last call, as JSON")
+START_CYCLE = Service("~/start_cycle", "ends the cycle; the next sample starts a new one")
+
+SERVICES: dict[str, tuple[Service, ...]] = {
+    "logger": (START_RECORDING, STOP_RECORDING, SPLIT_RECORDING, MARK),
+    "identification": (IDENTIFY,),
+    "estimator": (RESET_ENERGY, READ_INTERVAL, START_CYCLE),
+    "simulated_robot": (),
+}
+"""Services of every node, by node name."""
+
+
+def live_topics(joints: Sequence[str]) -> dict[str, str]:
+    """Types of the topics that the estimator always publishes, by absolute name."""
+    optional = (ENERGY_JOINTS, ROBOT_DESCRIPTION, CLOCK)
+    return {
+        topic.for_joint(joint).absolute_name: topic.type
+        for topic in TOPICS["estimator"]
+        if not topic.subscribed and topic not in optional
+        for joint in (joints if JOINT in topic.name else ("",))
+    }
