@@ -1,8 +1,8 @@
 """What pyproject.toml cannot say: the files below share/ and lib/, where ROS 2 looks for them.
 
-colcon runs this file in a ROS 2 workspace, pip through pyproject.toml anywhere else. The setuptools
-of Ubuntu 22.04 (59.6) does not read [project], so name, version and scripts are given here too, taken
-from where they are defined.
+colcon runs this file in a ROS 2 workspace, pip through pyproject.toml anywhere else. Setuptools
+before 61 (Ubuntu 22.04 has 59.6) does not read [project], so name, version and scripts are passed
+here too, read from where they are defined.
 """
 
 import re
