@@ -1,6 +1,7 @@
 # Everything a fresh machine needs: Python 3.10+, pip and make.
-#   make demo    the whole job once, with the simulated controller
-#   make test    lint, types, tests (one process a core; WORKERS=0 for one alone, TEST=a/file.py)
+#   make demo      everything once, with the simulated controller
+#   make test      lint, types, tests (one process per core; WORKERS=0 for a single one, TEST=a/file.py)
+#   make coverage  the tests again, with the lines and branches that they run
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -9,7 +10,7 @@ STAMP := $(VENV)/.ready
 TEST ?= test
 WORKERS ?= auto
 
-.PHONY: setup demo test lint types tests bench docs clean
+.PHONY: setup demo test lint types tests coverage bench docs clean
 
 setup: $(STAMP)
 
@@ -39,12 +40,22 @@ test: lint types tests
 lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/codespell
+	$(BIN)/yamllint --strict .
 
 types: setup
 	$(BIN)/mypy
 
 tests: setup
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(TEST)
+
+# Processes that tests start are measured too. Fails below the floor in pyproject.toml.
+coverage: setup
+	rm -rf build/coverage && mkdir -p build/coverage
+	$(BIN)/coverage run -m pytest -n $(WORKERS) --dist worksteal $(TEST)
+	$(BIN)/coverage combine -q
+	$(BIN)/coverage html -q -d build/coverage/html
+	$(BIN)/coverage report
 
 bench: setup
 	$(BIN)/python -m test.benchmarks

@@ -1,5 +1,11 @@
-"""ament_python package: `colcon build` in a ROS 2 workspace, `pip install .` anywhere else."""
+"""What pyproject.toml cannot say: the files below share/ and lib/, where ROS 2 looks for them.
 
+colcon runs this file in a ROS 2 workspace, pip through pyproject.toml anywhere else. Setuptools
+before 61 (Ubuntu 22.04 has 59.6) does not read [project], so name, version and scripts are passed
+here too, read from where they are defined.
+"""
+
+import re
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
@@ -7,17 +13,19 @@ from pathlib import Path
 from setuptools import Command, find_packages, setup
 
 PACKAGE = "ur_energy_model"
-SCRIPTS = {
-    name: f"ur_energy_model.scripts:{name}"
-    for name in (
-        "ur_energy",
-        "logger_node",
-        "cell_node",
-        "identification_node",
-        "estimator_node",
-        "simulated_robot_node",
-    )
-}
+ASSETS = f"{PACKAGE}.report.assets"
+
+
+def version() -> str:
+    """`__version__` of the package, without importing it."""
+    text = Path(PACKAGE, "__init__.py").read_text(encoding="utf-8")
+    return re.findall(r'^__version__ = "(.+)"$', text, re.M)[0]
+
+
+def scripts() -> dict[str, str]:
+    """Entry points by name, from [project.scripts]."""
+    text = Path("pyproject.toml").read_text(encoding="utf-8")
+    return dict(re.findall(rf'^(\w+) = "({PACKAGE}\.scripts:\w+)"$', text, re.M))
 
 
 def shared_files() -> list[tuple[str, list[str]]]:
@@ -48,21 +56,20 @@ def with_node_executables(command: type[Command]) -> type[Command]:
         def run(self) -> None:
             build = Path("build") / "node_executables"
             build.mkdir(parents=True, exist_ok=True)
-            for name in SCRIPTS:
+            for name in scripts():
                 forwarder = build / name
                 forwarder.write_text(f'#!/bin/sh\nexec "$(dirname "$0")/../../bin/{name}" "$@"\n')
                 forwarder.chmod(0o755)
-            files = [str(build / name) for name in SCRIPTS]
+            files = [str(build / name) for name in scripts()]
             self.distribution.data_files.append((f"lib/{PACKAGE}", files))
-            self.distribution.has_data = lambda: True  # asked by editable_wheel, never set
+            self.distribution.has_data = lambda: True  # editable_wheel asks for it
             super().run()
 
     return WithNodeExecutables
 
 
 def wheel_commands() -> dict[str, type[Command]]:
-    """The commands by which pip installs; the setuptools of older ROS systems lack them, but
-    there colcon installs."""
+    """The commands that pip installs with, where setuptools has them (bdist_wheel since 70.1)."""
     commands = {}
     for name in ("bdist_wheel", "editable_wheel"):
         with suppress(ImportError):
@@ -73,29 +80,11 @@ def wheel_commands() -> dict[str, type[Command]]:
 
 setup(
     name=PACKAGE,
-    version="0.1.0",
-    description="Electro-mechanical identification and live energy of Universal Robots arms",
-    license="Apache-2.0",
-    packages=find_packages(include=[PACKAGE, f"{PACKAGE}.*"]),
-    package_data={PACKAGE: ["py.typed"], f"{PACKAGE}.report": ["assets/*"]},
+    version=version(),
+    packages=[*find_packages(include=[PACKAGE, f"{PACKAGE}.*"]), ASSETS],
+    package_data={PACKAGE: ["py.typed"], ASSETS: ["*"]},
     data_files=shared_files(),
-    python_requires=">=3.10",
-    install_requires=["setuptools"],
-    extras_require={
-        "all": [
-            "matplotlib",
-            "numba",
-            "numpy",
-            "pin",
-            "pyyaml",
-            "rich",
-            "rosbags",
-            "scipy",
-            "ur-rtde",
-            "zstandard",
-        ],
-    },
-    entry_points={"console_scripts": [f"{name} = {target}" for name, target in SCRIPTS.items()]},
+    entry_points={"console_scripts": [f"{name} = {target}" for name, target in scripts().items()]},
     cmdclass=wheel_commands(),
     zip_safe=False,
 )

@@ -76,8 +76,9 @@ def launch_setup(context):
 
 
 def robot_state_publisher(robot_model):
-    from ur_energy_model.model.robots import load_robot
     from ur_energy_model.model.urdf import urdf
+
+    from ur_energy_model.model.robots import load_robot
 
     return Node(
         package="robot_state_publisher",

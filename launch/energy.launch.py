@@ -82,8 +82,9 @@ def launch_setup(context):
 
 
 def robot_state_publisher(robot_model, tf_prefix):
-    from ur_energy_model.model.robots import load_robot
     from ur_energy_model.model.urdf import urdf
+
+    from ur_energy_model.model.robots import load_robot
 
     return Node(
         package="robot_state_publisher",

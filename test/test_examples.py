@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import importlib
+import os
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
+
+import pytest
+
 from test.energy.known_arm import known_model
 from test.report.conftest import explained_recording
 from ur_energy_model.model.file.model_file import save_model
 from ur_energy_model.telemetry.bag.writer import BagWriter
-import importlib
-import os
-import pytest
-import subprocess
-import sys
-import time
-
-
 
 ROOT = Path(__file__).resolve().parents[1]
 

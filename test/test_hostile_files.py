@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import cache
-from hypothesis import HealthCheck
-from hypothesis import given
-from hypothesis import settings
-from hypothesis import strategies as st
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from test.model.test_energy_model import with_tensors
 from typing import Any
-from ur_energy_model.errors import InputError
-from ur_energy_model.errors import UrEnergyError
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from test.model.test_energy_model import with_tensors
+from ur_energy_model.errors import InputError, UrEnergyError
 from ur_energy_model.experiment.protocols.published_results import published_results
 from ur_energy_model.model.capsules import read_capsules
-from ur_energy_model.model.file.model_file import load_model
-from ur_energy_model.model.file.model_file import save_model
+from ur_energy_model.model.file.model_file import load_model, save_model
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.resources import config_file
 from ur_energy_model.simulation.arm.constants_file import read_constants
 from ur_energy_model.trajectory.fourier import load_trajectory
-import pytest
-import re
-
-
 
 READERS: dict[str, Callable[[Path], Any]] = {
     "robot": load_robot,

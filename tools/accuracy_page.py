@@ -5,13 +5,18 @@ FOLDER holds the CSV recordings that the page names; they are not part of the re
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+
 from ur_energy_model.identification.evaluation.evaluation import evaluate
-from ur_energy_model.identification.pipeline import Identification
-from ur_energy_model.identification.pipeline import identify
+from ur_energy_model.identification.pipeline import Identification, identify
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.report.analysis import analyse
 from ur_energy_model.report.charts.power import bus_chart
@@ -19,12 +24,6 @@ from ur_energy_model.report.charts.torque_and_current import current_chart
 from ur_energy_model.report.figures.figures import save_chart
 from ur_energy_model.telemetry.bag.writer import BagWriter
 from ur_energy_model.telemetry.csv.reader import read_csv
-import numpy as np
-import subprocess
-import sys
-import tempfile
-
-
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 

@@ -5,21 +5,19 @@ python -m tools.documentation_images
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
+
 from ur_energy_model.identification.pipeline import identify
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.report.analysis import analyse
-from ur_energy_model.report.charts.power import energy_split_chart
-from ur_energy_model.report.charts.power import stack_chart
-from ur_energy_model.report.charts.torque_and_current import current_chart
-from ur_energy_model.report.charts.torque_and_current import friction_chart
+from ur_energy_model.report.charts.power import energy_split_chart, stack_chart
+from ur_energy_model.report.charts.torque_and_current import current_chart, friction_chart
 from ur_energy_model.report.figures.figures import save_chart
 from ur_energy_model.simulation.arm.simulated_arm import SimulatedArm
 from ur_energy_model.simulation.arm_recording import record_arm
 from ur_energy_model.telemetry.bag.writer import BagWriter
 from ur_energy_model.trajectory.named_motions import named_motion
-import tempfile
-
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "images"
 SEED = 7

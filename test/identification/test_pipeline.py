@@ -4,30 +4,27 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from test.identification.exact_arm import ExactArm
-from test.identification.exact_arm import TORQUE_CONSTANT
-from test.identification.exact_arm import write_bag
-from ur_energy_model.energy.gaps import bridged_steps
-from ur_energy_model.energy.powers.bus_capacitor import BusCapacitor
-from ur_energy_model.energy.recording_energy import estimate_energy
-from ur_energy_model.errors import InputError
-from ur_energy_model.errors import MissingFieldError
-from ur_energy_model.errors import RecordingError
-from ur_energy_model.errors import UrEnergyError
-from ur_energy_model.errors import WrongRobotError
-from ur_energy_model.identification.evaluation.evaluation import evaluate
-from ur_energy_model.identification.identification_json import identification_json
-from ur_energy_model.identification.pipeline import Identification
-from ur_energy_model.identification.pipeline import IdentificationOptions
-from ur_energy_model.identification.pipeline import identify
-from ur_energy_model.model.file.model_file import load_model
-from ur_energy_model.model.file.model_file import save_model
-from ur_energy_model.model.friction.law import LAWS
-from ur_energy_model.telemetry.csv.reader import read_csv
+
 import numpy as np
 import pytest
 
-
+from test.identification.exact_arm import TORQUE_CONSTANT, ExactArm, write_bag
+from ur_energy_model.energy.gaps import bridged_steps
+from ur_energy_model.energy.powers.bus_capacitor import BusCapacitor
+from ur_energy_model.energy.recording_energy import estimate_energy
+from ur_energy_model.errors import (
+    InputError,
+    MissingFieldError,
+    RecordingError,
+    UrEnergyError,
+    WrongRobotError,
+)
+from ur_energy_model.identification.evaluation.evaluation import evaluate
+from ur_energy_model.identification.identification_json import identification_json
+from ur_energy_model.identification.pipeline import Identification, IdentificationOptions, identify
+from ur_energy_model.model.file.model_file import load_model, save_model
+from ur_energy_model.model.friction.law import LAWS
+from ur_energy_model.telemetry.csv.reader import read_csv
 
 
 @pytest.fixture(scope="module")

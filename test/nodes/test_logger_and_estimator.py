@@ -15,10 +15,11 @@ from std_msgs.msg import String
 
 from test.energy.known_arm import ROBOT, known_model
 from test.nodes.conftest import Cell, message_class
+from ur_energy_model.model.file.model_file import save_model
 from ur_energy_model.nodes.conversions import seconds_of
 from ur_energy_model.nodes.topics_and_services import SERVICES, live_topics
 from ur_energy_model.resources import config_file
-from ur_energy_model.telemetry.bag.source import read_bag, read_events
+from ur_energy_model.telemetry.bag.reader import read_bag, read_events
 
 JOINTS = ROBOT.joint_names
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
+
+import pytest
+
 from test.energy.known_arm import known_model
 from ur_energy_model.errors import WrongRobotError
 from ur_energy_model.model.file.model_file import save_model
 from ur_energy_model.nodes.watched_model import WatchedModel
 from ur_energy_model.resources import config_file
-import pytest
-import shutil
-
-
 
 PERIOD = 1e-9
 

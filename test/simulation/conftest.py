@@ -27,15 +27,9 @@ from ur_energy_model.simulation.control.simulated_identity import SimulatedIdent
 from ur_energy_model.simulation.ports.faults import Faults
 from ur_energy_model.simulation.ports.simulated_controller import RTDE_PORT, SimulatedController
 from ur_energy_model.telemetry.fields import FIELDS
-from ur_energy_model.telemetry.rtde.protocol import (
-    Frame,
-    FrameReader,
-    PacketType,
-    Recipe,
-    encode_output_setup,
-    encode_version_request,
-    frame,
-)
+from ur_energy_model.telemetry.rtde.frames import Frame, FrameReader, PacketType, frame
+from ur_energy_model.telemetry.rtde.messages import encode_output_setup, encode_version_request
+from ur_energy_model.telemetry.rtde.recipe import Recipe
 from ur_energy_model.typing import Array
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ur_energy_model.telemetry.runs import run_starts, equal_runs, slices_between
+from ur_energy_model.telemetry.runs import equal_runs, run_starts, slices_between
 
 
 @pytest.mark.parametrize(

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from ur_energy_model.cli.output import note
-from ur_energy_model.cli.output import print_table
-from ur_energy_model.demo.true_energy import TrueEnergy
-from ur_energy_model.demo.true_energy import true_energy
+
+import numpy as np
+
+from ur_energy_model.cli.output import note, print_table
+from ur_energy_model.demo.true_energy import TrueEnergy, true_energy
 from ur_energy_model.energy.energy_summary import EnergySummary
 from ur_energy_model.energy.recording_energy import estimate_energy
 from ur_energy_model.files import write_text
@@ -23,10 +25,6 @@ from ur_energy_model.report.page.html import render
 from ur_energy_model.report.page.layout import report_page
 from ur_energy_model.report.report import make_report
 from ur_energy_model.telemetry.bag.reader import read_bag
-import json
-import numpy as np
-
-
 
 
 @dataclass(frozen=True)

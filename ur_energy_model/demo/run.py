@@ -6,25 +6,19 @@ while logger and estimator are on; then what the paper tabulates is printed besi
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
-from typing import TYPE_CHECKING
-from ur_energy_model.cli.output import ProgressReport
-from ur_energy_model.cli.output import note
-from ur_energy_model.cli.output import progress
-from ur_energy_model.errors import InputError
-from ur_energy_model.model.file.model_file import save_model
-from ur_energy_model.nodes.topics_and_services import BUS_POWER
-from ur_energy_model.nodes.topics_and_services import TOTAL_ENERGY
-from ur_energy_model.nodes.topics_and_services import TOTAL_POWER
 import random
 import shutil
 import socket
 import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from ur_energy_model.cli.output import ProgressReport, note, progress
+from ur_energy_model.errors import InputError
+from ur_energy_model.model.file.model_file import save_model
+from ur_energy_model.nodes.topics_and_services import BUS_POWER, TOTAL_ENERGY, TOTAL_POWER
 
 if TYPE_CHECKING:
     from ur_energy_model.demo.energy_monitor import EnergyMonitor

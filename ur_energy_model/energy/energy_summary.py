@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
-from ur_energy_model.energy.arm_state import ArmState
-from ur_energy_model.energy.calculator import EnergyCalculator
-from ur_energy_model.energy.meter import EnergyMeter
-from ur_energy_model.energy.meter import efficiency
-from ur_energy_model.telemetry.bag.reader import iterate_bag
-from ur_energy_model.typing import Array
+
 import numpy as np
 
-
+from ur_energy_model.energy.arm_state import ArmState
+from ur_energy_model.energy.calculator import EnergyCalculator
+from ur_energy_model.energy.meter import EnergyMeter, efficiency
+from ur_energy_model.typing import Array
 
 
 @dataclass(frozen=True)

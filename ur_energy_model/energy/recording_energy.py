@@ -21,7 +21,7 @@ from ur_energy_model.energy.recording_checks import check_robot, check_width
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import load_robot
-from ur_energy_model.telemetry.bag.source import iterate_bag
+from ur_energy_model.telemetry.bag.reader import iterate_bag
 from ur_energy_model.telemetry.offline_simulator import REASON, REMEDY, OfflineSimulatorCheck
 from ur_energy_model.typing import Progress
 
@@ -92,7 +92,7 @@ def estimate_energy(
         fields = (*FIELDS, "target_current")
         check = OfflineSimulatorCheck()
         for table in recording_powers(calculator, bag, fields=fields, progress=progress):
-            check.add(table.samples)
+            check.update(table.samples)
             meter.integrate_table(table)
             counted += len(table.samples)
             bus_complete &= table.bus_measured

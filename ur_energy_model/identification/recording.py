@@ -7,21 +7,17 @@ pass needs (filtered motion at a reduced rate, the controller's torque, bus powe
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
+
+import numpy as np
+
 from ur_energy_model.identification.power.power_fit import PowerFit
 from ur_energy_model.identification.quality.recording_quality import Quality
 from ur_energy_model.identification.regression.filtered_motion import FilteredMotion
 from ur_energy_model.identification.row_buffer import RowBuffer
-from ur_energy_model.telemetry.bag.reader import iterate_bag
-from ur_energy_model.telemetry.samples import RecordingInfo
-from ur_energy_model.telemetry.samples import Telemetry
-from ur_energy_model.telemetry.samples import find_gaps
+from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, find_gaps
 from ur_energy_model.typing import Array
-import numpy as np
-
-
 
 _ENOUGH_TARGETS = 3000
 """Noise-free samples of target_moment beyond which more of them add nothing."""

@@ -21,7 +21,7 @@ from ur_energy_model.identification.regression.motion_stream import MotionStream
 from ur_energy_model.identification.regression.usable_samples import usable_samples
 from ur_energy_model.identification.row_buffer import RowBuffer
 from ur_energy_model.model.robots import RobotDescription
-from ur_energy_model.telemetry.bag.source import iterate_bag
+from ur_energy_model.telemetry.bag.reader import iterate_bag
 from ur_energy_model.telemetry.modes import BRAKES_RELEASED
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, concatenate
 from ur_energy_model.typing import Progress

@@ -11,7 +11,8 @@ from ur_energy_model.energy.live.snapshot import Snapshot
 from ur_energy_model.energy.meter import MeterReading, efficiency
 from ur_energy_model.energy.prediction import PlanEnergy
 from ur_energy_model.nodes.diagnostics import OK, WARN, status
-from ur_energy_model.telemetry.modes import ROBOT_MODES, SAFETY_MODES
+from ur_energy_model.robot_modes import ROBOT_MODES
+from ur_energy_model.telemetry.modes import SAFETY_MODES
 
 
 def summary_statuses(

@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-from builtin_interfaces.msg import Time
-from collections.abc import Callable
-from collections.abc import Sequence
+import json
+import sys
+import threading
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
+
+from builtin_interfaces.msg import Time
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from trajectory_msgs.msg import JointTrajectory
-from typing import Any
+
 from ur_energy_model.energy.live.cycles import Cycle
 from ur_energy_model.energy.live.estimator import LiveEstimator
 from ur_energy_model.energy.live.options import LIVE_FIELDS
-from ur_energy_model.energy.live.options import LiveOptions
 from ur_energy_model.energy.live.plan_follower import PlanFollower
 from ur_energy_model.energy.live.source_reader import SourceReader
 from ur_energy_model.energy.prediction import predict_energy
-from ur_energy_model.errors import InputError
-from ur_energy_model.errors import UrEnergyError
+from ur_energy_model.errors import InputError, UrEnergyError
 from ur_energy_model.model.urdf_export import urdf
 from ur_energy_model.nodes import topics_and_services as names
-from ur_energy_model.nodes.conversions import plan_of
-from ur_energy_model.nodes.conversions import telemetry_of
-from ur_energy_model.nodes.conversions import time_message
+from ur_energy_model.nodes.conversions import plan_of, telemetry_of, time_message
 from ur_energy_model.nodes.energy_publishers import EnergyPublishers
 from ur_energy_model.nodes.energy_statuses import interval_energies
 from ur_energy_model.nodes.estimator_health import EstimatorHealth
@@ -37,11 +37,6 @@ from ur_energy_model.telemetry.decimation import Decimator
 from ur_energy_model.telemetry.rtde.source import RtdeSource
 from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.telemetry.source import TelemetrySource
-import json
-import sys
-import threading
-
-
 
 LONGEST_BATCH = 0.05
 """Longest time span of packets that are decoded together [s]."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ur_energy_model.energy.live.estimator import LiveOptions
+from ur_energy_model.energy.live.options import LiveOptions
 from ur_energy_model.energy.power_options import PowerOptions
 
 

@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-from diagnostic_msgs.msg import DiagnosticArray
-from diagnostic_msgs.msg import DiagnosticStatus
-from pathlib import Path
-from typing import Any
-from ur_energy_model.errors import InputError
-from ur_energy_model.errors import UrEnergyError
-from ur_energy_model.identification.pipeline import Identification
-from ur_energy_model.identification.pipeline import IdentificationOptions
-from ur_energy_model.identification.pipeline import identify
-from ur_energy_model.model.file.model_file import save_model
-from ur_energy_model.nodes.diagnostics import ERROR
-from ur_energy_model.nodes.diagnostics import OK
-from ur_energy_model.nodes.diagnostics import diagnostic_array
-from ur_energy_model.nodes.diagnostics import status
-from ur_energy_model.nodes.managed_node import ManagedNode
-from ur_energy_model.nodes.node_process import run_nodes
-from ur_energy_model.nodes.topics_and_services import IDENTIFICATION_RESULT
-from ur_energy_model.nodes.topics_and_services import IDENTIFY
 import sys
 import threading
+from pathlib import Path
+from typing import Any
 
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 
+from ur_energy_model.errors import InputError, UrEnergyError
+from ur_energy_model.identification.pipeline import Identification, IdentificationOptions, identify
+from ur_energy_model.model.file.model_file import save_model
+from ur_energy_model.nodes.diagnostics import ERROR, OK, diagnostic_array, status
+from ur_energy_model.nodes.managed_node import ManagedNode
+from ur_energy_model.nodes.node_process import run_nodes
+from ur_energy_model.nodes.topics_and_services import IDENTIFICATION_RESULT, IDENTIFY
 
 
 class IdentificationNode(ManagedNode):

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
+import math
+import sys
+import threading
+import time
 from collections.abc import Callable
-from diagnostic_msgs.msg import DiagnosticStatus
 from pathlib import Path
+from typing import Any
+
+from diagnostic_msgs.msg import DiagnosticStatus
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
-from typing import Any
-from ur_energy_model.errors import ControllerError
-from ur_energy_model.errors import RecordingError
-from ur_energy_model.errors import UrEnergyError
+
+from ur_energy_model.errors import ControllerError, RecordingError, UrEnergyError
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.nodes import topics_and_services as names
-from ur_energy_model.nodes.conversions import joint_state
-from ur_energy_model.nodes.conversions import time_message
-from ur_energy_model.nodes.diagnostics import ERROR
-from ur_energy_model.nodes.diagnostics import OK
-from ur_energy_model.nodes.diagnostics import WARN
-from ur_energy_model.nodes.diagnostics import status
+from ur_energy_model.nodes.conversions import joint_state, time_message
+from ur_energy_model.nodes.diagnostics import ERROR, OK, WARN, status
 from ur_energy_model.nodes.managed_node import ManagedNode
 from ur_energy_model.nodes.node_process import run_nodes
 from ur_energy_model.telemetry.bag.file_split import FileSplit
@@ -29,12 +29,6 @@ from ur_energy_model.telemetry.recording.recorder_options import RecorderOptions
 from ur_energy_model.telemetry.rtde.source import RtdeSource
 from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.telemetry.source import TelemetrySource
-import math
-import sys
-import threading
-import time
-
-
 
 RETRY_PERIOD = 1.0
 """Pause before a failed source is replaced [s]."""

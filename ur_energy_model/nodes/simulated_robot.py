@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+import threading
 from pathlib import Path
 from typing import Any
-from ur_energy_model.nodes.diagnostics import OK
-from ur_energy_model.nodes.diagnostics import status
+
+from ur_energy_model.nodes.diagnostics import OK, status
 from ur_energy_model.nodes.managed_node import ManagedNode
 from ur_energy_model.nodes.node_process import run_nodes
 from ur_energy_model.simulation.simulation import Simulation
-import sys
-import threading
-
 
 
 class SimulatedRobotNode(ManagedNode):

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
-from ur_energy_model.errors import RobotFileError
-from ur_energy_model.errors import UrEnergyError
-from ur_energy_model.errors import WrongRobotError
+
+from ur_energy_model.errors import RobotFileError, UrEnergyError, WrongRobotError
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.file.model_file import load_model
 from ur_energy_model.model.robots import load_robot
-import time
-
 
 
 class WatchedModel:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 from collections.abc import Iterator
-from dataclasses import dataclass
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import permutations
 from pathlib import Path
+
+import numpy as np
+
 from test.identification.exact_arm import write_bag
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.setup import Payload
@@ -18,11 +22,6 @@ from ur_energy_model.telemetry.csv.reader import read_csv
 from ur_energy_model.telemetry.samples import concatenate
 from ur_energy_model.trajectory.named_motions import named_motion
 from ur_energy_model.typing import Array
-import gzip
-import json
-import numpy as np
-
-
 
 FRICTION_SPEED = 0.5
 """Joint speed at which frictions are compared [rad/s]."""

@@ -169,7 +169,8 @@ _KILLED = """
 import sys
 from pathlib import Path
 from test.energy.known_arm import ROBOT, known_model, motion, packets
-from ur_energy_model.energy.live.estimator import LiveEstimator, LiveOptions
+from ur_energy_model.energy.live.estimator import LiveEstimator
+from ur_energy_model.energy.live.options import LiveOptions
 estimator = LiveEstimator(known_model(), ROBOT, LiveOptions(state_file=Path(sys.argv[1])))
 for batch in packets(motion(600.0), 10):
     estimator.update(batch)

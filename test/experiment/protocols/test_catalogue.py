@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from dataclasses import field
-from dataclasses import replace
+import json
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+
+import numpy as np
+import pytest
+
 from test.identification.exact_arm import write_bag
 from ur_energy_model.experiment.design.design import Design
-from ur_energy_model.experiment.design.problem import DesignProblem
-from ur_energy_model.experiment.design.problem import DesignRequest
+from ur_energy_model.experiment.design.problem import DesignProblem, DesignRequest
 from ur_energy_model.experiment.execution.execution_plan import ExecutionPlan
 from ur_energy_model.experiment.limits import check
-from ur_energy_model.experiment.protocols.catalogue import PAYLOAD
-from ur_energy_model.experiment.protocols.catalogue import PROTOCOLS
-from ur_energy_model.experiment.protocols.catalogue import identify_known_payload
-from ur_energy_model.experiment.protocols.catalogue import run_protocol
+from ur_energy_model.experiment.protocols.catalogue import (
+    PAYLOAD,
+    PROTOCOLS,
+    identify_known_payload,
+    run_protocol,
+)
 from ur_energy_model.experiment.protocols.outcome import Outcome
 from ur_energy_model.experiment.protocols.protocol_run import ProtocolRun
 from ur_energy_model.model.robots import load_robot
@@ -23,19 +27,12 @@ from ur_energy_model.model.setup import Payload
 from ur_energy_model.plain import plain
 from ur_energy_model.resources import config_file
 from ur_energy_model.simulation.arm.arm_options import ArmOptions
-from ur_energy_model.simulation.arm.commands import Follow
-from ur_energy_model.simulation.arm.commands import MoveJ
+from ur_energy_model.simulation.arm.commands import Follow, MoveJ
 from ur_energy_model.simulation.arm.simulated_arm import SimulatedArm
 from ur_energy_model.simulation.arm_recording import record_arm
-from ur_energy_model.trajectory.fourier import FourierTrajectory
-from ur_energy_model.trajectory.fourier import load_trajectory
+from ur_energy_model.trajectory.fourier import FourierTrajectory, load_trajectory
 from ur_energy_model.trajectory.motions import Hold
 from ur_energy_model.trajectory.planner import home_position
-import json
-import numpy as np
-import pytest
-
-
 
 ROBOT = load_robot("ur5")
 """Its controller has the fewest cycles a second, which makes these tests quick."""

@@ -11,11 +11,8 @@ from ur_energy_model.simulation.control.control_box import ControlBox
 from ur_energy_model.simulation.ports.faults import Faults
 from ur_energy_model.simulation.ports.rtde_session import Packer, RtdeSession
 from ur_energy_model.telemetry.fields import FIELDS, ValueKind
-from ur_energy_model.telemetry.rtde.protocol import (
-    Frame,
-    FrameReader,
-    PacketType,
-    Recipe,
+from ur_energy_model.telemetry.rtde.frames import Frame, FrameReader, PacketType, frame
+from ur_energy_model.telemetry.rtde.messages import (
     TextMessage,
     decode_controller_version,
     decode_flag,
@@ -25,8 +22,8 @@ from ur_energy_model.telemetry.rtde.protocol import (
     encode_output_setup,
     encode_text_message,
     encode_version_request,
-    frame,
 )
+from ur_energy_model.telemetry.rtde.recipe import Recipe
 
 
 class Client:

@@ -26,7 +26,7 @@ from ur_energy_model.simulation.ports.simulated_controller import (
     SimulatedController,
 )
 from ur_energy_model.simulation.ports.ticker import Ticker
-from ur_energy_model.telemetry.rtde.protocol import PacketType
+from ur_energy_model.telemetry.rtde.frames import PacketType
 
 if TYPE_CHECKING:
     from test.simulation.conftest import Connect, Serve, StandInArm

@@ -13,8 +13,9 @@ from unittest import mock
 
 from ur_energy_model.errors import UrEnergyError
 from ur_energy_model.telemetry.rtde import protocol
+from ur_energy_model.telemetry.rtde.frames import PacketType, frame
+from ur_energy_model.telemetry.rtde.messages import SetupReply
 from ur_energy_model.telemetry.rtde.negotiation import LinkOptions
-from ur_energy_model.telemetry.rtde.protocol import PacketType, SetupReply, frame
 from ur_energy_model.telemetry.rtde.source import RtdeSource
 
 FIELDS = ("timestamp", "actual_q", "payload", "robot_mode")

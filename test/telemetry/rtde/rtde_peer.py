@@ -16,7 +16,9 @@ import numpy as np
 
 from ur_energy_model.telemetry.fields import FIELDS, WIDTH
 from ur_energy_model.telemetry.rtde import protocol
-from ur_energy_model.telemetry.rtde.protocol import FrameReader, PacketType, Recipe, SetupReply
+from ur_energy_model.telemetry.rtde.frames import FrameReader, PacketType
+from ur_energy_model.telemetry.rtde.messages import SetupReply
+from ur_energy_model.telemetry.rtde.recipe import Recipe
 
 START_TIME = 1000.0
 

@@ -11,7 +11,8 @@ from ur_energy_model.errors import ControllerError, ProtocolError
 from ur_energy_model.telemetry.rtde import connection as client
 from ur_energy_model.telemetry.rtde import protocol
 from ur_energy_model.telemetry.rtde.connection import RtdeConnection
-from ur_energy_model.telemetry.rtde.protocol import PacketType, TextMessage
+from ur_energy_model.telemetry.rtde.frames import PacketType
+from ur_energy_model.telemetry.rtde.messages import TextMessage
 from ur_energy_model.telemetry.rtde.subscription import effective_rate
 
 FIELDS = ("timestamp", "actual_q", "actual_robot_voltage", "robot_mode", "joint_mode")

@@ -11,14 +11,9 @@ from hypothesis import strategies as st
 from ur_energy_model.errors import ProtocolError
 from ur_energy_model.telemetry.fields import FIELDS, WIDTH
 from ur_energy_model.telemetry.rtde import protocol
-from ur_energy_model.telemetry.rtde.protocol import (
-    Frame,
-    FrameReader,
-    PacketType,
-    Recipe,
-    SetupReply,
-    TextMessage,
-)
+from ur_energy_model.telemetry.rtde.frames import Frame, FrameReader, PacketType
+from ur_energy_model.telemetry.rtde.messages import SetupReply, TextMessage
+from ur_energy_model.telemetry.rtde.recipe import Recipe
 
 NAMES = st.lists(st.sampled_from(sorted(FIELDS)), min_size=1, max_size=12)
 INTEGERS = {

@@ -11,14 +11,10 @@ from test.telemetry.rtde.rtde_peer import START_TIME, PeerBehaviour, RtdePeer, v
 from ur_energy_model.errors import ControllerError, InputError, WrongRobotError
 from ur_energy_model.telemetry.rtde import connection as client
 from ur_energy_model.telemetry.rtde import source as rtde
+from ur_energy_model.telemetry.rtde.frames import PacketType, frame
+from ur_energy_model.telemetry.rtde.messages import TextMessage, encode_text_message
 from ur_energy_model.telemetry.rtde.negotiation import LinkOptions
-from ur_energy_model.telemetry.rtde.protocol import (
-    SIMULATED_SERIAL_PREFIX,
-    PacketType,
-    TextMessage,
-    encode_text_message,
-    frame,
-)
+from ur_energy_model.telemetry.rtde.protocol import SIMULATED_SERIAL_PREFIX
 from ur_energy_model.telemetry.rtde.source import RtdeSource
 
 FIELDS = ("actual_q", "payload", "payload_cog", "robot_mode")

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
+
+import numpy as np
+
 from ur_energy_model.energy.arm_state import ArmState
 from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.energy.channels import Channels
 from ur_energy_model.energy.live.controller_counter import ControllerCounter
-from ur_energy_model.energy.live.counters import EnergyCounters
-from ur_energy_model.energy.live.counters import utc_now
-from ur_energy_model.energy.live.cycles import Cycle
-from ur_energy_model.energy.live.cycles import CycleCounter
-from ur_energy_model.energy.live.cycles import CycleLog
-from ur_energy_model.energy.live.cycles import CycleStarts
+from ur_energy_model.energy.live.counters import EnergyCounters, utc_now
+from ur_energy_model.energy.live.cycles import Cycle, CycleCounter, CycleLog, CycleStarts
 from ur_energy_model.energy.live.options import LiveOptions
 from ur_energy_model.energy.live.residual_monitor import ResidualMonitor
 from ur_energy_model.energy.live.snapshot import Snapshot
@@ -22,11 +21,7 @@ from ur_energy_model.energy.meter import MeterReading
 from ur_energy_model.energy.power_table import PowerTable
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription
-from ur_energy_model.telemetry.samples import Telemetry
-from ur_energy_model.telemetry.samples import concatenate
-import numpy as np
-
-
+from ur_energy_model.telemetry.samples import Telemetry, concatenate
 
 KEPT_CYCLES = 1000
 SETTLE_AFTER = 0.1

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from ur_energy_model.telemetry.modes import POWER_OFF, ROBOT_MODES
+from ur_energy_model.robot_modes import ROBOT_MODES
+from ur_energy_model.telemetry.modes import POWER_OFF
 from ur_energy_model.typing import Array
 
 

@@ -6,35 +6,29 @@ x is. Motions, and gradients back from motions, are one matrix product each.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
-from ur_energy_model.experiment.design.objectives import ConditionNumber
-from ur_energy_model.experiment.design.objectives import EnergyAccuracy
-from ur_energy_model.experiment.design.objectives import LogDeterminant
-from ur_energy_model.experiment.design.objectives import Objective
-from ur_energy_model.experiment.design.objectives import ObjectiveName
-from ur_energy_model.experiment.design.objectives import condition_number
-from ur_energy_model.experiment.design.regressor import MotionRegressor
-from ur_energy_model.experiment.design.regressor import base_choices
-from ur_energy_model.experiment.limits import SafetyLimits
-from ur_energy_model.experiment.limits import TrajectoryVerdict
-from ur_energy_model.experiment.limits import check
+
+import numpy as np
+
+from ur_energy_model.experiment.design.objectives import (
+    ConditionNumber,
+    EnergyAccuracy,
+    LogDeterminant,
+    Objective,
+    ObjectiveName,
+    condition_number,
+)
+from ur_energy_model.experiment.design.regressor import MotionRegressor, base_choices
+from ur_energy_model.experiment.limits import SafetyLimits, TrajectoryVerdict, check
 from ur_energy_model.experiment.periodic_motion import sample_period
-from ur_energy_model.model.capsules import Capsule
-from ur_energy_model.model.capsules import TABLE
-from ur_energy_model.model.capsules import Wall
+from ur_energy_model.model.capsules import TABLE, Capsule, Wall
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.geometry import ArmGeometry
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import Setup
-from ur_energy_model.trajectory.fourier import FourierTrajectory
-from ur_energy_model.trajectory.fourier import rest_basis
-from ur_energy_model.trajectory.fourier import series
+from ur_energy_model.trajectory.fourier import FourierTrajectory, rest_basis, series
 from ur_energy_model.typing import Array
-import numpy as np
-
-
 
 SAMPLES_PER_HARMONIC = 12
 """Instants per period and harmonic that a search looks at."""

@@ -29,13 +29,8 @@ from ur_energy_model.experiment.execution.safety_monitor import SafetyMonitor
 from ur_energy_model.experiment.export import APPROACH_ACCELERATION, APPROACH_SPEED
 from ur_energy_model.experiment.limits import TrajectoryVerdict, check
 from ur_energy_model.experiment.periodic_motion import PeriodicMotion, sample_period
-from ur_energy_model.telemetry.modes import (
-    BRAKES_RELEASED,
-    NORMAL_SAFETY,
-    PLAYING,
-    ROBOT_MODES,
-    SAFETY_MODES,
-)
+from ur_energy_model.robot_modes import ROBOT_MODES
+from ur_energy_model.telemetry.modes import BRAKES_RELEASED, NORMAL_SAFETY, PLAYING, SAFETY_MODES
 from ur_energy_model.telemetry.recording.recorder import Recorder
 from ur_energy_model.telemetry.rtde.source import RtdeSource
 from ur_energy_model.typing import Array, Progress

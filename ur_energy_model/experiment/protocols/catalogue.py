@@ -8,29 +8,24 @@ s4: Machines 2024, 12(9), 595 - self and general verification, known payload.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+
 from ur_energy_model.energy.recording_energy import estimate_energy
-from ur_energy_model.experiment.periodic_motion import PeriodicMotion
-from ur_energy_model.experiment.periodic_motion import RepeatedMotion
-from ur_energy_model.experiment.protocols.outcome import Outcome
-from ur_energy_model.experiment.protocols.outcome import Row
+from ur_energy_model.experiment.periodic_motion import PeriodicMotion, RepeatedMotion
+from ur_energy_model.experiment.protocols.outcome import Outcome, Row
 from ur_energy_model.experiment.protocols.protocol_run import ProtocolRun
 from ur_energy_model.experiment.protocols.published_results import published_results
 from ur_energy_model.identification.dynamics.base_parameter_bags import identify_base_parameters
 from ur_energy_model.identification.payload.payload_identification import payload_difference
-from ur_energy_model.identification.pipeline import Identification
-from ur_energy_model.identification.pipeline import IdentificationOptions
-from ur_energy_model.identification.pipeline import identify
+from ur_energy_model.identification.pipeline import Identification, IdentificationOptions, identify
 from ur_energy_model.model.file.model_file import save_model
 from ur_energy_model.trajectory.motions import Sinusoids
 from ur_energy_model.trajectory.planner import Planner
 from ur_energy_model.typing import Array
-import numpy as np
-
-
 
 LARGE, WRISTS = slice(0, 3), slice(3, 6)
 """Joints of the larger and the smaller size."""

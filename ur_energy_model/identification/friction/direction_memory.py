@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ur_energy_model.identification.regression.filtered_motion import FilteredMotion
-from ur_energy_model.model.friction.bank import presliding
+from ur_energy_model.model.friction.presliding import presliding
 from ur_energy_model.model.friction.terms import SMOOTHING
 from ur_energy_model.typing import Array
 

@@ -23,7 +23,8 @@ from ur_energy_model.identification.regression.blocked_gram import BlockedGram
 from ur_energy_model.identification.regression.least_squares import cross_validate, solve
 from ur_energy_model.model.bus_model import BusModel
 from ur_energy_model.model.robots import RobotDescription
-from ur_energy_model.telemetry.modes import BRAKES_RELEASED, ROBOT_MODES
+from ur_energy_model.robot_modes import ROBOT_MODES
+from ur_energy_model.telemetry.modes import BRAKES_RELEASED
 from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.typing import Array, Mask
 

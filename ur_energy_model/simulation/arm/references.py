@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from typing import Protocol
-from ur_energy_model.trajectory.motions import Motion
-from ur_energy_model.trajectory.motions import repeats
-from ur_energy_model.typing import Array
+
 import numpy as np
 
-
+from ur_energy_model.trajectory.motions import Motion, repeats
+from ur_energy_model.typing import Array
 
 State = tuple[Array, Array, Array]
 """Position, velocity, acceleration [n]."""

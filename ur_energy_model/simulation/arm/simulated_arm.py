@@ -4,41 +4,32 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+
+import numpy as np
+
 from ur_energy_model.errors import MotionRefusedError
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.robots import RobotDescription
-from ur_energy_model.model.setup import Payload
-from ur_energy_model.model.setup import Setup
+from ur_energy_model.model.setup import Payload, Setup
 from ur_energy_model.simulation.arm import commands as cmd
 from ur_energy_model.simulation.arm.arm_options import ArmOptions
-from ur_energy_model.simulation.arm.drive_integration import CURRENT
-from ur_energy_model.simulation.arm.drive_integration import Q
-from ur_energy_model.simulation.arm.drive_integration import QD
+from ur_energy_model.simulation.arm.drive_integration import CURRENT, QD, Q
 from ur_energy_model.simulation.arm.energy_balance import EnergyBalance
 from ur_energy_model.simulation.arm.harmonic_drive import gear_twist
-from ur_energy_model.simulation.arm.joint_controller import JointController
-from ur_energy_model.simulation.arm.joint_controller import Targets
-from ur_energy_model.simulation.arm.modes import ProgramState
-from ur_energy_model.simulation.arm.modes import RobotMode
-from ur_energy_model.simulation.arm.modes import SafetyMode
+from ur_energy_model.simulation.arm.joint_controller import JointController, Targets
+from ur_energy_model.simulation.arm.modes import ProgramState, RobotMode, SafetyMode
 from ur_energy_model.simulation.arm.parameters import draw_parameters
 from ur_energy_model.simulation.arm.plant import Plant
 from ur_energy_model.simulation.arm.power_supply import PowerSupply
-from ur_energy_model.simulation.arm.rtde_outputs import RtdeOutputs
-from ur_energy_model.simulation.arm.rtde_outputs import RtdeValue
-from ur_energy_model.simulation.arm.sensors import ArmState
-from ur_energy_model.simulation.arm.sensors import Sensors
+from ur_energy_model.simulation.arm.rtde_outputs import RtdeOutputs, RtdeValue
+from ur_energy_model.simulation.arm.sensors import ArmState, Sensors
 from ur_energy_model.simulation.arm.sessions import draw_session
 from ur_energy_model.simulation.arm.supervisor import Supervisor
 from ur_energy_model.simulation.arm.tool import Tool
-from ur_energy_model.simulation.arm.truth import Energies
-from ur_energy_model.simulation.arm.truth import TruthLog
+from ur_energy_model.simulation.arm.truth import Energies, TruthLog
 from ur_energy_model.trajectory.motions import Motion
 from ur_energy_model.trajectory.planner import Planner
 from ur_energy_model.typing import Array
-import numpy as np
-
-
 
 START_TIME = 60.0
 """Controller timestamp at the start [s]; clients read less than 40 s as a fresh boot."""

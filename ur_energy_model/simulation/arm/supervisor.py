@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from ur_energy_model.errors import MotionRefusedError
-from ur_energy_model.simulation.arm import commands as cmd
-from ur_energy_model.simulation.arm.modes import ProgramState
-from ur_energy_model.simulation.arm.modes import SafetyMode
-from ur_energy_model.simulation.arm.parameters import constants
-from ur_energy_model.simulation.arm.references import MotionReference
-from ur_energy_model.simulation.arm.references import Reference
-from ur_energy_model.simulation.arm.references import Rest
-from ur_energy_model.simulation.arm.references import ServoReference
-from ur_energy_model.simulation.arm.references import SpeedReference
-from ur_energy_model.simulation.arm.references import State
-from ur_energy_model.trajectory.motions import Hold
-from ur_energy_model.trajectory.motions import Motion
-from ur_energy_model.trajectory.planner import Planner
-from ur_energy_model.typing import Array
-from ur_energy_model.typing import Mask
+
 import numpy as np
 
-
+from ur_energy_model.errors import MotionRefusedError
+from ur_energy_model.simulation.arm import commands as cmd
+from ur_energy_model.simulation.arm.modes import ProgramState, SafetyMode
+from ur_energy_model.simulation.arm.parameters import constants
+from ur_energy_model.simulation.arm.references import (
+    MotionReference,
+    Reference,
+    Rest,
+    ServoReference,
+    SpeedReference,
+    State,
+)
+from ur_energy_model.trajectory.motions import Hold, Motion
+from ur_energy_model.trajectory.planner import Planner
+from ur_energy_model.typing import Array, Mask
 
 MotionCommand = cmd.Move | cmd.SpeedSlider | cmd.ProgramCommand | cmd.SafetyCommand
 

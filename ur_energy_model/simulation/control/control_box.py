@@ -20,7 +20,7 @@ from ur_energy_model.simulation.control.rtde_values import RtdeValues
 from ur_energy_model.simulation.control.simulated_identity import SimulatedIdentity, Version
 from ur_energy_model.simulation.control.straight_line import LinePlanner
 from ur_energy_model.telemetry.fields import FIELDS, WIDTH
-from ur_energy_model.telemetry.rtde.protocol import TextMessage
+from ur_energy_model.telemetry.rtde.messages import TextMessage
 from ur_energy_model.typing import Array
 
 CONSTANT_VALUES = {"tool_mode": 253, "tool_temperature": 30.0}

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+import math
+
+import numpy as np
+import pinocchio as pin
 from scipy.interpolate import CubicSpline
+
 from ur_energy_model.simulation.arm.tool import pose_vector
-from ur_energy_model.simulation.control.kinematics import ArmKinematics
-from ur_energy_model.simulation.control.kinematics import matrix_of
+from ur_energy_model.simulation.control.kinematics import ArmKinematics, matrix_of
 from ur_energy_model.simulation.control.program import ScriptError
 from ur_energy_model.trajectory.profiles import Trapezoid
 from ur_energy_model.typing import Array
-import math
-import numpy as np
-import pinocchio as pin
-
-
 
 SPACING, TURN = 0.01, 0.1
 """Largest distance and angle between two solved points of the path [m, rad]."""
@@ -45,10 +44,10 @@ class StraightLine:
         """Duration of the move [s]."""
         return self._profile.duration
 
-    def at(self, time: Array) -> tuple[Array, Array, Array]:
-        """As `Motion.at`."""
+    def sample(self, time: Array) -> tuple[Array, Array, Array]:
+        """As `Motion.sample`."""
         position, speed, acceleration = (
-            values[:, None] / self._length for values in self._profile.at(np.asarray(time))
+            values[:, None] / self._length for values in self._profile.sample(np.asarray(time))
         )
         q, slope, curvature = (self._path(position[:, 0], order) for order in range(3))
         return q, slope * speed, curvature * speed**2 + slope * acceleration

@@ -13,13 +13,8 @@ from typing import Any, cast
 from ur_energy_model.simulation.control.control_box import ControlBox
 from ur_energy_model.simulation.ports.faults import Faults
 from ur_energy_model.telemetry.fields import FIELDS, ValueKind
-from ur_energy_model.telemetry.rtde.protocol import (
-    NOT_FOUND,
-    PROTOCOL_VERSIONS,
-    Frame,
-    FrameReader,
-    PacketType,
-    Recipe,
+from ur_energy_model.telemetry.rtde.frames import Frame, FrameReader, PacketType, frame
+from ur_energy_model.telemetry.rtde.messages import (
     SetupReply,
     TextMessage,
     decode_names,
@@ -29,8 +24,9 @@ from ur_energy_model.telemetry.rtde.protocol import (
     encode_flag,
     encode_setup_reply,
     encode_text_message,
-    frame,
 )
+from ur_energy_model.telemetry.rtde.protocol import NOT_FOUND, PROTOCOL_VERSIONS
+from ur_energy_model.telemetry.rtde.recipe import Recipe
 
 MAX_INPUT_RECIPES = 255
 ERROR_LEVEL = 1

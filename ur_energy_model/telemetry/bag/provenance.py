@@ -10,7 +10,7 @@ from typing import Any
 
 from ur_energy_model import __version__
 from ur_energy_model.errors import RecordingError
-from ur_energy_model.reading.tree import shown
+from ur_energy_model.reading.yaml_tree import excerpt
 from ur_energy_model.telemetry.samples import Gap, RecordingInfo
 
 RECORD_NAME = "ur_energy_model"
@@ -73,7 +73,7 @@ def info_of_custom(custom: Mapping[str, str], source: str) -> RecordingInfo:
     except (ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise RecordingError(
             source,
-            f"its recording information is malformed ({shown(str(error))})",
+            f"its recording information is malformed ({excerpt(str(error))})",
             "record again, or import the CSV again",
         ) from None
 

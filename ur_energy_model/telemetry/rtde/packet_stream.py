@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ur_energy_model.errors import ProtocolError
 from ur_energy_model.telemetry.clock import RESTART_ERROR, ClockMap
-from ur_energy_model.telemetry.rtde.protocol import Recipe
+from ur_energy_model.telemetry.rtde.recipe import Recipe
 from ur_energy_model.telemetry.samples import Gap, RecordingInfo, Telemetry, find_gaps
 from ur_energy_model.typing import Array
 
