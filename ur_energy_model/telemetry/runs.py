@@ -16,7 +16,9 @@ def run_starts(values: ArrayLike) -> Indices:
     rows = np.asarray(values)
     if not len(rows):
         return np.zeros(0, dtype=np.intp)
-    changes = (rows[1:] != rows[:-1]).reshape(len(rows) - 1, -1).any(axis=1)
+    changes = rows[1:] != rows[:-1]
+    if rows.ndim > 1:
+        changes = changes.any(axis=1)
     return np.concatenate([[0], np.flatnonzero(changes) + 1])
 
 
