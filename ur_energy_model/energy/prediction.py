@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from ur_energy_model.energy.energy_json import energy_json
 from ur_energy_model.energy.gaps import bridged_steps
 from ur_energy_model.energy.meter import efficiency, integrate
 from ur_energy_model.energy.powers.supply import SupplyStore
@@ -43,6 +45,21 @@ class PlanEnergy:
     def efficiency(self) -> Array:
         """Mechanical over electrical energy [n], NaN where no electrical energy is taken."""
         return efficiency(self.mechanical, self.electrical)
+
+    def as_json(self) -> dict[str, Any]:
+        """`ur_energy predict --json`: the keys of `EnergySummary.as_json`, as far as they apply."""
+        joints = {
+            "mechanical_energy": self.mechanical,
+            "electrical_energy": self.electrical,
+            "electrical_energy_std": self.electrical_std,
+            "efficiency": self.efficiency,
+        }
+        total = {"supply_energy": self.total, "supply_energy_std": self.total_std}
+        return {
+            "duration": self.duration,
+            **energy_json(self.names, joints, total),
+            "peak_power": self.peak_power,
+        }
 
 
 def predict_energy(

@@ -13,11 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.energy.channels import ArmState
 from ur_energy_model.energy.checks import check_robot, check_width
+from ur_energy_model.energy.energy_json import energy_json
 from ur_energy_model.energy.meter import EnergyMeter, efficiency
 from ur_energy_model.energy.power_options import FIELDS, PowerOptions
 from ur_energy_model.energy.power_series import power_series
@@ -90,34 +89,27 @@ class EnergySummary:
 
     def as_json(self) -> dict[str, Any]:
         """`ur_energy estimate --json`."""
-        total, spent = self.mechanical.sum(), self.electrical.sum()
+        joints = {
+            "mechanical_energy": self.mechanical,
+            "electrical_energy": self.electrical,
+            "electrical_energy_std": self.electrical_std,
+            "efficiency": self.efficiency,
+            "copper_energy": self.copper,
+            "friction_energy": self.friction,
+            "regenerated_energy": self.regenerated,
+        }
+        total = {
+            "electrical_energy_std": self.electrical_total_std,
+            "driver_energy": self.driver,
+            "standby_energy": self.standby,
+            "supply_energy": self.supply,
+            "supply_energy_std": self.supply_std,
+        }
         return {
             "duration": self.duration,
             "unaccounted_time": self.unaccounted,
             "refused_samples": self.refused,
-            "joints": [
-                {
-                    "name": name,
-                    "mechanical_energy": self.mechanical[j],
-                    "electrical_energy": self.electrical[j],
-                    "electrical_energy_std": self.electrical_std[j],
-                    "efficiency": self.efficiency[j],
-                    "copper_energy": self.copper[j],
-                    "friction_energy": self.friction[j],
-                    "regenerated_energy": self.regenerated[j],
-                }
-                for j, name in enumerate(self.names)
-            ],
-            "total": {
-                "mechanical_energy": total,
-                "electrical_energy": spent,
-                "electrical_energy_std": self.electrical_total_std,
-                "efficiency": float(efficiency(np.array([total]), np.array([spent]))[0]),
-                "driver_energy": self.driver,
-                "standby_energy": self.standby,
-                "supply_energy": self.supply,
-                "supply_energy_std": self.supply_std,
-            },
+            **energy_json(self.names, joints, total),
             "bus_energy": self.bus,
             "states": {
                 state.name.lower(): {
