@@ -91,6 +91,7 @@ setup(
             "rich",
             "rosbags",
             "scipy",
+            "shtab",
             "ur-rtde",
             "zstandard",
         ],
