@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
@@ -64,26 +64,26 @@ def definition_list(title: str, entries: Mapping[str, str]) -> str:
     return "\n".join((f"{title}:", *lines))
 
 
-def add_model_argument(parser: argparse.ArgumentParser) -> None:
+def add_model(parser: argparse.ArgumentParser) -> None:
     """MODEL.yaml."""
     parser.add_argument("model", type=Path, metavar="MODEL.yaml", help="identified model")
 
 
-def add_bag_argument(parser: argparse.ArgumentParser, description: str = "recording") -> None:
+def add_bag(parser: argparse.ArgumentParser, description: str = "recording") -> None:
     """One BAG."""
     parser.add_argument(
         "bag", type=Path, metavar="BAG", help=f"{description} (a rosbag2 directory)"
     )
 
 
-def add_bags_argument(parser: argparse.ArgumentParser, description: str) -> None:
+def add_bags(parser: argparse.ArgumentParser, description: str) -> None:
     """One BAG or more."""
     parser.add_argument(
         "bags", nargs="+", type=Path, metavar="BAG", help=f"{description} (rosbag2 directories)"
     )
 
 
-def add_validate_option(parser: argparse.ArgumentParser) -> None:
+def add_validate(parser: argparse.ArgumentParser) -> None:
     """`--validate`, for held-out recordings."""
     parser.add_argument(
         "--validate",
@@ -95,7 +95,7 @@ def add_validate_option(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_robot_option(parser: argparse.ArgumentParser, default: str | None = None) -> None:
+def add_robot(parser: argparse.ArgumentParser, default: str | None = None) -> None:
     """`--robot`.
 
     Args:
@@ -111,27 +111,49 @@ def add_robot_option(parser: argparse.ArgumentParser, default: str | None = None
     )
 
 
-def add_output_option(parser: argparse.ArgumentParser, metavar: str, description: str) -> None:
+def add_output(parser: argparse.ArgumentParser, metavar: str, description: str) -> None:
     """`-o`/`--output`, required."""
     parser.add_argument(
         "-o", "--output", required=True, type=Path, metavar=metavar, help=description
     )
 
 
-def add_controller_option(parser: argparse._ActionsContainer, *, required: bool = True) -> None:
+def add_controller(parser: argparse._ActionsContainer, *, required: bool = True) -> None:
     """`--host`, the address of a controller."""
     parser.add_argument(
         "--host", required=required, metavar="ADDRESS", help="address of the robot controller"
     )
 
 
-def add_yes_option(parser: argparse._ActionsContainer) -> None:
+def add_yes(parser: argparse._ActionsContainer) -> None:
     """`--yes`, on subcommands that move a robot."""
     parser.add_argument("--yes", action="store_true", help="move the robot without asking")
 
 
-def add_json_option(parser: argparse.ArgumentParser) -> None:
+def add_json(parser: argparse.ArgumentParser) -> None:
     """`--json`, on subcommands that print figures."""
     parser.add_argument(
         "--json", action="store_true", help="print one JSON object on stdout and nothing else"
+    )
+
+
+def add_number(
+    parser: argparse._ActionsContainer, flag: str, default: float, metavar: str, description: str
+) -> None:
+    """An option for a number of the type of its default."""
+    parser.add_argument(
+        flag,
+        type=type(default),
+        default=default,
+        metavar=metavar,
+        help=f"{description} (default: %(default)s)",
+    )
+
+
+def add_choice(
+    parser: argparse._ActionsContainer, flag: str, choices: Sequence[str], description: str
+) -> None:
+    """An option for one of a few words, the first by default."""
+    parser.add_argument(
+        flag, choices=choices, default=choices[0], help=f"{description} (default: %(default)s)"
     )

@@ -6,14 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ur_energy_model.cli.arguments import (
-    Subparsers,
-    add_bags_argument,
-    add_command,
-    add_json_option,
-    add_robot_option,
-    add_validate_option,
-)
+from ur_energy_model.cli import arguments
 from ur_energy_model.cli.output import note, print_json, print_table, progress
 
 if TYPE_CHECKING:
@@ -22,9 +15,9 @@ if TYPE_CHECKING:
     from ur_energy_model.typing import Array
 
 
-def register(subparsers: Subparsers) -> None:
+def register(subparsers: arguments.Subparsers) -> None:
     """Add the subcommand."""
-    parser = add_command(
+    parser = arguments.add_command(
         subparsers,
         "base-parameters",
         run,
@@ -36,9 +29,9 @@ def register(subparsers: Subparsers) -> None:
         "the joint side.",
         examples="ur_energy base-parameters excitation --robot ur5e --validate other_motion",
     )
-    add_bags_argument(parser, "recordings to fit, all together")
-    add_robot_option(parser)
-    add_validate_option(parser)
+    arguments.add_bags(parser, "recordings to fit, all together")
+    arguments.add_robot(parser)
+    arguments.add_validate(parser)
     parser.add_argument(
         "--from",
         dest="torque",
@@ -52,7 +45,7 @@ def register(subparsers: Subparsers) -> None:
         metavar="MODEL.yaml",
         help="use the torque constants of this model (default: those of the robot file)",
     )
-    add_json_option(parser)
+    arguments.add_json(parser)
 
 
 def run(options: argparse.Namespace) -> None:

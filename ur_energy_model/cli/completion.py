@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from ur_energy_model.cli.arguments import Subparsers, add_command
+from ur_energy_model.cli import arguments
 
 _EXAMPLES = """\
 ur_energy completion bash > ~/.local/share/bash-completion/completions/ur_energy
@@ -14,9 +14,9 @@ ur_energy completion fish > ~/.config/fish/completions/ur_energy.fish
 """
 
 
-def register(subparsers: Subparsers) -> None:
+def register(subparsers: arguments.Subparsers) -> None:
     """Add the subcommand."""
-    parser = add_command(
+    parser = arguments.add_command(
         subparsers,
         "completion",
         run,

@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from ur_energy_model.cli.arguments import Subparsers, add_command
+from ur_energy_model.cli import arguments
 
 
-def register(subparsers: Subparsers) -> None:
+def register(subparsers: arguments.Subparsers) -> None:
     """Add the subcommand."""
-    parser = add_command(
+    parser = arguments.add_command(
         subparsers,
         "demo",
         run,
@@ -37,13 +37,7 @@ def register(subparsers: Subparsers) -> None:
         metavar="ADDRESS",
         help="loopback address of the simulated arm (default: %(default)s)",
     )
-    parser.add_argument(
-        "--seconds",
-        type=float,
-        default=40.0,
-        metavar="S",
-        help="length of each trajectory (default: %(default)s)",
-    )
+    arguments.add_number(parser, "--seconds", 40.0, "S", "length of each trajectory")
     parser.add_argument(
         "--seed",
         type=int,

@@ -6,13 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ur_energy_model.cli.arguments import (
-    Subparsers,
-    add_bag_argument,
-    add_command,
-    add_json_option,
-    add_model_argument,
-)
+from ur_energy_model.cli import arguments
 from ur_energy_model.cli.output import note, print_json, print_table, progress
 from ur_energy_model.cli.payload_option import add_payload_option, model_with_payload
 
@@ -20,9 +14,9 @@ if TYPE_CHECKING:
     from ur_energy_model.energy.recorded import EnergySummary
 
 
-def register(subparsers: Subparsers) -> None:
+def register(subparsers: arguments.Subparsers) -> None:
     """Add the subcommand."""
-    parser = add_command(
+    parser = arguments.add_command(
         subparsers,
         "estimate",
         run,
@@ -31,13 +25,13 @@ def register(subparsers: Subparsers) -> None:
         "recording with a model, per joint and in total.",
         examples="ur_energy estimate model.yaml task --csv power.csv",
     )
-    add_model_argument(parser)
-    add_bag_argument(parser)
+    arguments.add_model(parser)
+    arguments.add_bag(parser)
     parser.add_argument(
         "--csv", type=Path, metavar="FILE", help="also write the powers over time to this file"
     )
     add_payload_option(parser, "the model's")
-    add_json_option(parser)
+    arguments.add_json(parser)
 
 
 def run(options: argparse.Namespace) -> None:

@@ -6,20 +6,14 @@ import argparse
 from collections.abc import Mapping
 from typing import Any
 
-from ur_energy_model.cli.arguments import (
-    Subparsers,
-    add_bags_argument,
-    add_command,
-    add_json_option,
-    add_model_argument,
-)
+from ur_energy_model.cli import arguments
 from ur_energy_model.cli.output import note, print_json, print_table, progress
 from ur_energy_model.cli.payload_option import add_payload_option, payload_given
 
 
-def register(subparsers: Subparsers) -> None:
+def register(subparsers: arguments.Subparsers) -> None:
     """Add the subcommand."""
-    parser = add_command(
+    parser = arguments.add_command(
         subparsers,
         "evaluate",
         run,
@@ -27,8 +21,8 @@ def register(subparsers: Subparsers) -> None:
         description="Compare the torque, current and power of a model with recordings.",
         examples="ur_energy evaluate model.yaml task --json",
     )
-    add_model_argument(parser)
-    add_bags_argument(parser, "recordings to compare with")
+    arguments.add_model(parser)
+    arguments.add_bags(parser, "recordings to compare with")
     parser.add_argument(
         "--no-anchor",
         action="store_true",
@@ -36,7 +30,7 @@ def register(subparsers: Subparsers) -> None:
         "recording's standstill and first seconds of motion",
     )
     add_payload_option(parser, "the controller's setting, from target_moment")
-    add_json_option(parser)
+    arguments.add_json(parser)
 
 
 def run(options: argparse.Namespace) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from ur_energy_model.cli.arguments import Subparsers, add_command, add_json_option
+from ur_energy_model.cli import arguments
 from ur_energy_model.cli.excite_options import (
     add_design_options,
     add_execution_options,
@@ -17,6 +17,7 @@ from ur_energy_model.cli.output import note, print_json, print_table, progress
 
 if TYPE_CHECKING:
     from ur_energy_model.experiment.design.design import Design
+    from ur_energy_model.experiment.limits import TrajectoryVerdict
     from ur_energy_model.trajectory.fourier import FourierTrajectory
 
 _EXAMPLES = """\
@@ -31,9 +32,9 @@ Walls are given in the base frame: --wall NX NY NZ OFFSET keeps the arm where
 NX x + NY y + NZ z > OFFSET, so --wall -1 0 0 -0.6 is a wall at x = 0.6 m."""
 
 
-def register(subparsers: Subparsers) -> None:
+def register(subparsers: arguments.Subparsers) -> None:
     """Add the subcommand."""
-    parser = add_command(
+    parser = arguments.add_command(
         subparsers,
         "excite",
         run,
@@ -64,7 +65,7 @@ def register(subparsers: Subparsers) -> None:
     add_design_options(parser.add_argument_group("design"))
     add_surroundings(parser.add_argument_group("surroundings"))
     add_execution_options(parser.add_argument_group("execution"))
-    add_json_option(parser)
+    arguments.add_json(parser)
     parser.set_defaults(parser=parser)
 
 
@@ -118,7 +119,7 @@ def _check(options: argparse.Namespace) -> None:
     if options.json:
         print_json({"condition_number": condition, "passed": verdict.passed, **verdict.as_dict()})
     else:
-        rows = [["condition number", condition], *_rows(verdict.as_dict())]
+        rows: list[list[str | float]] = [["condition number", condition], *_rows(verdict)]
         print_table(f"{options.check} ({trajectory.robot})", ["check", "value"], rows)
     if not verdict.passed:
         raise MotionRefusedError(f"{options.check}: {'; '.join(verdict.problems)}")
@@ -165,21 +166,23 @@ def _trajectory(name: str) -> FourierTrajectory:
 
 
 def _print_design(design: Design) -> None:
-    rows = [["condition number of the base regressor", design.condition_number]]
+    rows: list[list[str | float]] = [
+        ["condition number of the base regressor", design.condition_number]
+    ]
     if design.objective != "condition":
         rows.append([f"objective ({design.objective})", design.value])
-    rows += _rows(design.verdict.as_dict())
+    rows += _rows(design.verdict)
     rows += [["descents tried", design.starts], ["seconds", design.seconds]]
     print_table(f"Exciting trajectory for {design.trajectory.robot}", ["figure", "value"], rows)
 
 
-def _rows(verdict: dict[str, Any]) -> list[list[Any]]:
+def _rows(verdict: TrajectoryVerdict) -> list[list[str | float]]:
     """Rows of a table from a verdict."""
     return [
-        ["maximum share of the joint position limits", verdict["max_position_ratio"]],
-        ["maximum share of the joint velocity limits", verdict["max_velocity_ratio"]],
-        ["maximum share of the joint acceleration limits", verdict["max_acceleration_ratio"]],
-        ["maximum share of the joint torque limits, no friction", verdict["max_torque_ratio"]],
-        ["maximum speed of flange and elbow, m/s", verdict["max_tool_speed"]],
-        [f"clearance, m: {' to '.join(verdict['closest'])}", verdict["clearance"]],
+        ["maximum share of the joint position limits", verdict.max_position_ratio],
+        ["maximum share of the joint velocity limits", verdict.max_velocity_ratio],
+        ["maximum share of the joint acceleration limits", verdict.max_acceleration_ratio],
+        ["maximum share of the joint torque limits, no friction", verdict.max_torque_ratio],
+        ["maximum speed of flange and elbow, m/s", verdict.max_tool_speed],
+        [f"clearance, m: {' to '.join(verdict.closest)}", verdict.clearance],
     ]

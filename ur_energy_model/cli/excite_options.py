@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from ur_energy_model.cli.arguments import add_controller_option, add_yes_option
+from ur_energy_model.cli import arguments
 from ur_energy_model.cli.payload_option import add_payload_option, payload_given
 
 if TYPE_CHECKING:
@@ -14,35 +14,34 @@ if TYPE_CHECKING:
 
 def add_design_options(group: argparse._ArgumentGroup) -> None:
     """The trajectory to design, and the search for it."""
-    _add_number(group, "--harmonics", 5, "N", "harmonics of the Fourier series")
-    _add_number(group, "--period", 10.0, "S", "period of the trajectory [s]")
-    _add_number(group, "--repetitions", 3, "N", "periods per run")
-    group.add_argument(
+    arguments.add_number(group, "--harmonics", 5, "N", "harmonics of the Fourier series")
+    arguments.add_number(group, "--period", 10.0, "S", "period of the trajectory [s]")
+    arguments.add_number(group, "--repetitions", 3, "N", "periods per run")
+    arguments.add_choice(
+        group,
         "--objective",
-        choices=("condition", "logdet", "energy"),
-        default="condition",
-        help="condition number of the base regressor, its log-determinant, or the accuracy of the "
-        "energy model's own parameters (default: %(default)s)",
+        ("condition", "logdet", "energy"),
+        "condition number of the base regressor, its log-determinant, or the accuracy of the "
+        "energy model's own parameters",
     )
-    _add_number(group, "--seed", 0, "N", "seed of the random starts")
-    _add_number(group, "--time-limit", 55.0, "S", "maximum time for the search [s]")
-    group.add_argument(
+    arguments.add_number(group, "--seed", 0, "N", "seed of the random starts")
+    arguments.add_number(group, "--time-limit", 55.0, "S", "maximum time for the search [s]")
+    arguments.add_choice(
+        group,
         "--optimizer",
-        choices=("gradient", "genetic"),
-        default="gradient",
-        help="search method; genetic is that of Raviola et al. 2021, for comparison "
-        "(default: %(default)s)",
+        ("gradient", "genetic"),
+        "search method; genetic is that of Raviola et al. 2021, for comparison",
     )
-    _add_number(group, "--population", 300, "N", "individuals of the genetic search")
-    _add_number(group, "--generations", 5, "N", "generations of the genetic search")
+    arguments.add_number(group, "--population", 300, "N", "individuals of the genetic search")
+    arguments.add_number(group, "--generations", 5, "N", "generations of the genetic search")
     add_payload_option(group, "none")
 
 
 def add_surroundings(group: argparse._ArgumentGroup) -> None:
     """Obstacles to keep clear of."""
-    _add_number(group, "--clearance", 0.03, "M", "minimum distance to obstacles [m]")
-    _add_number(group, "--tool-speed", 1.5, "M/S", "maximum speed of flange and elbow [m/s]")
-    _add_number(group, "--table", 0.0, "M", "height of the table above the base flange [m]")
+    arguments.add_number(group, "--clearance", 0.03, "M", "minimum distance to obstacles [m]")
+    arguments.add_number(group, "--tool-speed", 1.5, "M/S", "speed limit of flange and elbow [m/s]")
+    arguments.add_number(group, "--table", 0.0, "M", "height of the table above the base [m]")
     group.add_argument(
         "--wall",
         type=float,
@@ -63,23 +62,10 @@ def add_surroundings(group: argparse._ArgumentGroup) -> None:
 
 def add_execution_options(group: argparse._ArgumentGroup) -> None:
     """How a trajectory is run."""
-    add_controller_option(group, required=False)
-    add_yes_option(group)
-    _add_number(group, "--warm-up", 0.0, "MIN", "motion before recording, to warm the joints [min]")
-    _add_number(group, "--speed-fraction", 1.0, "F", "share of the designed speed, for a first run")
-
-
-def _add_number(
-    group: argparse._ArgumentGroup, flag: str, default: float, metavar: str, description: str
-) -> None:
-    """A number of the type of its default."""
-    group.add_argument(
-        flag,
-        type=type(default),
-        default=default,
-        metavar=metavar,
-        help=f"{description} (default: %(default)s)",
-    )
+    arguments.add_controller(group, required=False)
+    arguments.add_yes(group)
+    arguments.add_number(group, "--warm-up", 0.0, "MIN", "warm-up motion before recording [min]")
+    arguments.add_number(group, "--speed-fraction", 1.0, "F", "share of the designed speed")
 
 
 def request_of(options: argparse.Namespace, robot: str) -> DesignRequest:

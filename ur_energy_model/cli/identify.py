@@ -5,16 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from ur_energy_model.cli.arguments import (
-    Subparsers,
-    add_bags_argument,
-    add_command,
-    add_json_option,
-    add_output_option,
-    add_robot_option,
-    add_validate_option,
-    definition_list,
-)
+from ur_energy_model.cli import arguments
 from ur_energy_model.cli.output import note, print_json, print_table, progress
 from ur_energy_model.cli.payload_option import add_payload_option, is_identified, payload_given
 from ur_energy_model.model.friction.law import LAWS
@@ -25,9 +16,9 @@ if TYPE_CHECKING:
     from ur_energy_model.model.setup import Payload, Setup
 
 
-def register(subparsers: Subparsers) -> None:
+def register(subparsers: arguments.Subparsers) -> None:
     """Add the subcommand."""
-    parser = add_command(
+    parser = arguments.add_command(
         subparsers,
         "identify",
         run,
@@ -35,14 +26,14 @@ def register(subparsers: Subparsers) -> None:
         description="Identify the inertia, torque constants, friction and power of an arm from "
         "bags, and write them to a model file.",
         examples="ur_energy identify excitation --robot ur5e --validate task -o model.yaml",
-        notes=definition_list(
+        notes=arguments.definition_list(
             "friction laws", {name: law.description for name, law in LAWS.items()}
         ),
     )
-    add_bags_argument(parser, "recordings to fit, all together")
-    add_robot_option(parser)
-    add_validate_option(parser)
-    add_output_option(parser, "MODEL.yaml", "model file to write")
+    arguments.add_bags(parser, "recordings to fit, all together")
+    arguments.add_robot(parser)
+    arguments.add_validate(parser)
+    arguments.add_output(parser, "MODEL.yaml", "model file to write")
     parser.add_argument(
         "--friction",
         default="auto",
@@ -50,19 +41,18 @@ def register(subparsers: Subparsers) -> None:
         help="friction law (listed below), or auto to select one per joint by cross-validation "
         "(default: %(default)s)",
     )
-    parser.add_argument(
+    arguments.add_choice(
+        parser,
         "--power-model",
-        default="physical",
-        choices=("physical", "ecbot"),
-        help="physical structure with priors, or the 4n+1 free coefficients of EcBot "
-        "(default: %(default)s)",
+        ("physical", "ecbot"),
+        "physical structure with priors, or the 4n+1 free coefficients of EcBot",
     )
-    parser.add_argument(
+    arguments.add_choice(
+        parser,
         "--link-tensors",
-        default="file",
-        choices=("file", "identify"),
-        help="inertia tensors of the links: from the robot file, or identified from target_moment "
-        "where the file has none or wrong ones (default: %(default)s)",
+        ("file", "identify"),
+        "inertia tensors of the links: from the robot file, or identified from target_moment "
+        "where the file has none or wrong ones",
     )
     parser.add_argument(
         "--gravity",
@@ -72,7 +62,7 @@ def register(subparsers: Subparsers) -> None:
         help="gravity in the base frame [m/s^2], if the mounting is known (default: estimated)",
     )
     add_payload_option(parser, "the controller's setting, from target_moment", identifiable=True)
-    add_json_option(parser)
+    arguments.add_json(parser)
 
 
 def run(options: argparse.Namespace) -> None:

@@ -5,14 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from ur_energy_model.cli.arguments import (
-    Subparsers,
-    add_command,
-    add_json_option,
-    add_output_option,
-    add_robot_option,
-    definition_list,
-)
+from ur_energy_model.cli import arguments
 from ur_energy_model.cli.output import note, print_json, print_table, progress
 from ur_energy_model.telemetry.csv.layouts import LAYOUTS
 
@@ -23,9 +16,9 @@ ur_energy import log.txt --robot ur5e -o log \\
 """
 
 
-def register(subparsers: Subparsers) -> None:
+def register(subparsers: arguments.Subparsers) -> None:
     """Add the subcommand."""
-    parser = add_command(
+    parser = arguments.add_command(
         subparsers,
         "import",
         run,
@@ -37,13 +30,15 @@ def register(subparsers: Subparsers) -> None:
         "Rows that cannot be samples of this arm are reported and left out; a file with more than "
         "1 % of them is refused. See docs/importing.md.",
         examples=_EXAMPLES,
-        notes=definition_list("layouts", {name: layout.source for name, layout in LAYOUTS.items()}),
+        notes=arguments.definition_list(
+            "layouts", {name: layout.source for name, layout in LAYOUTS.items()}
+        ),
     )
     parser.add_argument(
         "csv", nargs="+", type=Path, metavar="CSV", help="recordings, in order of time"
     )
-    add_robot_option(parser)
-    add_output_option(parser, "BAG", "directory to create")
+    arguments.add_robot(parser)
+    arguments.add_output(parser, "BAG", "directory to create")
     parser.add_argument(
         "--columns",
         metavar="NAMES",
@@ -54,7 +49,7 @@ def register(subparsers: Subparsers) -> None:
         "--layout", metavar="LAYOUT", help="column order of a known kind of file (listed below)"
     )
     parser.add_argument("--overwrite", action="store_true", help="replace an existing bag")
-    add_json_option(parser)
+    arguments.add_json(parser)
 
 
 def run(options: argparse.Namespace) -> None:

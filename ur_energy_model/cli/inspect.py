@@ -6,22 +6,16 @@ import argparse
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from ur_energy_model.cli.arguments import (
-    Subparsers,
-    add_bag_argument,
-    add_command,
-    add_json_option,
-    add_robot_option,
-)
+from ur_energy_model.cli import arguments
 from ur_energy_model.cli.output import print_json, print_line, print_table
 
 if TYPE_CHECKING:
     from ur_energy_model.identification.quality.quality import Quality
 
 
-def register(subparsers: Subparsers) -> None:
+def register(subparsers: arguments.Subparsers) -> None:
     """Add the subcommand."""
-    parser = add_command(
+    parser = arguments.add_command(
         subparsers,
         "inspect",
         run,
@@ -31,9 +25,9 @@ def register(subparsers: Subparsers) -> None:
         "The exit code is 0 even if the verdict is bad; identify refuses such a bag.",
         examples="ur_energy inspect night_shift",
     )
-    add_bag_argument(parser)
-    add_robot_option(parser, "the one named in the bag; needed for the condition number")
-    add_json_option(parser)
+    arguments.add_bag(parser)
+    arguments.add_robot(parser, "the one named in the bag; needed for the condition number")
+    arguments.add_json(parser)
 
 
 def run(options: argparse.Namespace) -> None:

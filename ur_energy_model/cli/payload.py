@@ -6,14 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ur_energy_model.cli.arguments import (
-    Subparsers,
-    add_bag_argument,
-    add_command,
-    add_json_option,
-    add_model_argument,
-    add_robot_option,
-)
+from ur_energy_model.cli import arguments
 from ur_energy_model.cli.output import note, print_json, print_table, progress
 
 if TYPE_CHECKING:
@@ -28,9 +21,9 @@ ur_energy payload model.yaml loaded_motion --known-payload 2.805 \\
 """
 
 
-def register(subparsers: Subparsers) -> None:
+def register(subparsers: arguments.Subparsers) -> None:
     """Add the subcommand."""
-    parser = add_command(
+    parser = arguments.add_command(
         subparsers,
         "payload",
         run,
@@ -41,8 +34,8 @@ def register(subparsers: Subparsers) -> None:
         "empty arm; the calibrated model then identifies other payloads more accurately.",
         examples=_EXAMPLES,
     )
-    add_model_argument(parser)
-    add_bag_argument(parser, "recording with the payload")
+    arguments.add_model(parser)
+    arguments.add_bag(parser, "recording with the payload")
     parser.add_argument(
         "--known-payload", type=float, metavar="KG", help="actual mass, to calibrate with"
     )
@@ -59,8 +52,8 @@ def register(subparsers: Subparsers) -> None:
         metavar="MODEL.yaml",
         help="calibrated model to write (needs --known-payload)",
     )
-    add_robot_option(parser, "the one named in the model")
-    add_json_option(parser)
+    arguments.add_robot(parser, "the one named in the model")
+    arguments.add_json(parser)
 
 
 def run(options: argparse.Namespace) -> None:

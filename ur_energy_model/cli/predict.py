@@ -5,19 +5,14 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from ur_energy_model.cli.arguments import (
-    Subparsers,
-    add_command,
-    add_json_option,
-    add_model_argument,
-)
+from ur_energy_model.cli import arguments
 from ur_energy_model.cli.output import note, print_json, print_table
 from ur_energy_model.cli.payload_option import add_payload_option, model_with_payload
 
 
-def register(subparsers: Subparsers) -> None:
+def register(subparsers: arguments.Subparsers) -> None:
     """Add the subcommand."""
-    parser = add_command(
+    parser = arguments.add_command(
         subparsers,
         "predict",
         run,
@@ -28,7 +23,7 @@ def register(subparsers: Subparsers) -> None:
         "warning.",
         examples="ur_energy predict model.yaml trajectory.csv",
     )
-    add_model_argument(parser)
+    arguments.add_model(parser)
     parser.add_argument(
         "trajectory", type=Path, metavar="TRAJECTORY.csv", help="planned motion of the joints"
     )
@@ -41,7 +36,7 @@ def register(subparsers: Subparsers) -> None:
         "(from the first seconds of motion) from; without it the interval is wider, to cover "
         "their spread between sessions",
     )
-    add_json_option(parser)
+    arguments.add_json(parser)
 
 
 def run(options: argparse.Namespace) -> None:

@@ -8,16 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ur_energy_model.cli.arguments import (
-    Subparsers,
-    add_command,
-    add_controller_option,
-    add_json_option,
-    add_output_option,
-    add_robot_option,
-    add_yes_option,
-    definition_list,
-)
+from ur_energy_model.cli import arguments
 from ur_energy_model.cli.output import ask, note, print_json, print_table, progress
 
 if TYPE_CHECKING:
@@ -37,9 +28,9 @@ _PROTOCOLS = {
 }
 
 
-def register(subparsers: Subparsers) -> None:
+def register(subparsers: arguments.Subparsers) -> None:
     """Add the subcommand."""
-    parser = add_command(
+    parser = arguments.add_command(
         subparsers,
         "protocol",
         run,
@@ -47,28 +38,16 @@ def register(subparsers: Subparsers) -> None:
         description="Design, run, record, identify and evaluate as in a paper, and compare the "
         "results with the published ones. This moves the robot.",
         examples=_EXAMPLES,
-        notes=definition_list("experiments", _PROTOCOLS),
+        notes=arguments.definition_list("experiments", _PROTOCOLS),
     )
     parser.add_argument("protocol", choices=tuple(_PROTOCOLS), help="experiment (listed below)")
-    add_controller_option(parser)
-    add_output_option(parser, "DIR", "new folder for all results")
-    add_robot_option(parser, "the one that the controller reports")
-    add_yes_option(parser)
-    parser.add_argument(
-        "--seed",
-        type=int,
-        default=0,
-        metavar="N",
-        help="seed of the random choices (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--design-time",
-        type=float,
-        default=25.0,
-        metavar="S",
-        help="time to design each trajectory [s] (default: %(default)s)",
-    )
-    add_json_option(parser)
+    arguments.add_controller(parser)
+    arguments.add_output(parser, "DIR", "new folder for all results")
+    arguments.add_robot(parser, "the one that the controller reports")
+    arguments.add_yes(parser)
+    arguments.add_number(parser, "--seed", 0, "N", "seed of the random choices")
+    arguments.add_number(parser, "--design-time", 25.0, "S", "time to design each trajectory [s]")
+    arguments.add_json(parser)
 
 
 def run(options: argparse.Namespace) -> None:

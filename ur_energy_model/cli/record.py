@@ -10,14 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ur_energy_model.cli.arguments import (
-    Subparsers,
-    add_command,
-    add_controller_option,
-    add_json_option,
-    add_output_option,
-    add_robot_option,
-)
+from ur_energy_model.cli import arguments
 from ur_energy_model.cli.output import note, print_json, print_table, progress
 from ur_energy_model.cli.stop_signals import on_stop_signal
 
@@ -30,9 +23,9 @@ WATCH_SECONDS = 0.2
 """Period of the progress display."""
 
 
-def register(subparsers: Subparsers) -> None:
+def register(subparsers: arguments.Subparsers) -> None:
     """Add the subcommand."""
-    parser = add_command(
+    parser = arguments.add_command(
         subparsers,
         "record",
         run,
@@ -42,9 +35,9 @@ def register(subparsers: Subparsers) -> None:
         examples="ur_energy record --host 192.168.0.10 --robot ur5e --duration 60 -o monday",
         notes="Ctrl-C finishes the bag. The robot is only read, never commanded.",
     )
-    add_controller_option(parser)
-    add_robot_option(parser)
-    add_output_option(parser, "BAG", "directory to create")
+    arguments.add_controller(parser)
+    arguments.add_robot(parser)
+    arguments.add_output(parser, "BAG", "directory to create")
     parser.add_argument(
         "--duration", type=_positive, metavar="S", help="stop after S seconds (default: on Ctrl-C)"
     )
@@ -73,7 +66,7 @@ def register(subparsers: Subparsers) -> None:
         metavar="S",
         help="retry the connection for up to S seconds (default: try once)",
     )
-    add_json_option(parser)
+    arguments.add_json(parser)
 
 
 def run(options: argparse.Namespace) -> None:

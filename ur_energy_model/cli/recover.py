@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import argparse
 
-from ur_energy_model.cli.arguments import (
-    Subparsers,
-    add_bag_argument,
-    add_command,
-    add_json_option,
-)
+from ur_energy_model.cli import arguments
 from ur_energy_model.cli.output import note, print_json, progress
 
 
-def register(subparsers: Subparsers) -> None:
+def register(subparsers: arguments.Subparsers) -> None:
     """Add the subcommand."""
-    parser = add_command(
+    parser = arguments.add_command(
         subparsers,
         "recover",
         run,
@@ -24,8 +19,8 @@ def register(subparsers: Subparsers) -> None:
         "recording was killed. Everything intact is kept; what is lost is reported.",
         examples="ur_energy recover night_shift",
     )
-    add_bag_argument(parser, "recording to repair in place")
-    add_json_option(parser)
+    arguments.add_bag(parser, "recording to repair in place")
+    arguments.add_json(parser)
 
 
 def run(options: argparse.Namespace) -> None:

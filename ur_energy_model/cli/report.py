@@ -6,14 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ur_energy_model.cli.arguments import (
-    Subparsers,
-    add_bags_argument,
-    add_command,
-    add_json_option,
-    add_model_argument,
-    add_output_option,
-)
+from ur_energy_model.cli import arguments
 from ur_energy_model.cli.output import note, print_json, print_line, progress
 from ur_energy_model.cli.payload_option import add_payload_option, model_with_payload, payload_given
 
@@ -27,9 +20,9 @@ ur_energy report model.yaml monday_shift -o shift.html \\
 """
 
 
-def register(subparsers: Subparsers) -> None:
+def register(subparsers: arguments.Subparsers) -> None:
     """Add the subcommand."""
-    parser = add_command(
+    parser = arguments.add_command(
         subparsers,
         "report",
         run,
@@ -39,9 +32,9 @@ def register(subparsers: Subparsers) -> None:
         "parameters with their intervals, and the energy of a shift with its cost.",
         examples=_EXAMPLES,
     )
-    add_model_argument(parser)
-    add_bags_argument(parser, "recordings of the arm")
-    add_output_option(parser, "REPORT.html", "report to write")
+    arguments.add_model(parser)
+    arguments.add_bags(parser, "recordings of the arm")
+    arguments.add_output(parser, "REPORT.html", "report to write")
     parser.add_argument(
         "--figures", type=Path, metavar="FOLDER", help="also write the figures to this folder"
     )
@@ -62,28 +55,24 @@ def register(subparsers: Subparsers) -> None:
     energy.add_argument(
         "--co2", type=float, metavar="KG", help="kg of CO2 per kWh (default: no emission)"
     )
-    energy.add_argument(
+    arguments.add_number(
+        energy,
         "--supply-efficiency",
-        type=float,
-        default=1.0,
-        metavar="SHARE",
-        help="share of the wall power that reaches the robot bus (default: %(default)s)",
+        1.0,
+        "SHARE",
+        "share of the wall power that reaches the robot bus",
     )
-    energy.add_argument(
+    arguments.add_choice(
+        energy,
         "--cycle",
-        choices=("none", "program", "digital_output", "int_register"),
-        default="none",
-        help="event that starts a cycle: program start, edge of a digital output, or change of "
-        "output_int_register_0 (default: %(default)s)",
+        ("none", "program", "digital_output", "int_register"),
+        "event that starts a cycle: program start, edge of a digital output, or change of "
+        "output_int_register_0",
     )
-    energy.add_argument(
-        "--cycle-output",
-        type=int,
-        default=0,
-        metavar="N",
-        help="number of the digital output for --cycle digital_output (default: %(default)s)",
+    arguments.add_number(
+        energy, "--cycle-output", 0, "N", "number of the digital output for --cycle digital_output"
     )
-    add_json_option(parser)
+    arguments.add_json(parser)
 
 
 def run(options: argparse.Namespace) -> None:

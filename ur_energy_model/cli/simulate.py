@@ -12,12 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ur_energy_model.cli.arguments import (
-    Subparsers,
-    add_command,
-    add_robot_option,
-    definition_list,
-)
+from ur_energy_model.cli import arguments
 from ur_energy_model.cli.output import note
 from ur_energy_model.cli.stop_signals import on_stop_signal
 from ur_energy_model.simulation.ports.faults import FAULTS
@@ -43,18 +38,18 @@ seconds.
 """
 
 
-def register(subparsers: Subparsers) -> None:
+def register(subparsers: arguments.Subparsers) -> None:
     """Add the subcommand."""
-    parser = add_command(
+    parser = arguments.add_command(
         subparsers,
         "simulate",
         run,
         summary="run a simulated arm for RTDE clients",
         description="Run a simulated UR controller with a moving arm in real time.",
         examples=_EXAMPLES,
-        notes=_NOTES + definition_list("faults", _faults()),
+        notes=_NOTES + arguments.definition_list("faults", _faults()),
     )
-    add_robot_option(parser)
+    arguments.add_robot(parser)
     parser.add_argument(
         "--host",
         default="127.0.0.1",
@@ -83,35 +78,19 @@ def register(subparsers: Subparsers) -> None:
     parser.add_argument(
         "--duration", type=float, metavar="S", help="end after S seconds (default: on Ctrl-C)"
     )
-    parser.add_argument(
-        "--seed",
-        type=int,
-        default=0,
-        metavar="N",
-        help="number of the arm of its type, and seed of its noise (default: %(default)s)",
+    arguments.add_number(
+        parser, "--seed", 0, "N", "number of the arm of its type, and seed of its noise"
     )
-    parser.add_argument(
+    arguments.add_number(
+        parser,
         "--session",
-        type=int,
-        default=0,
-        metavar="N",
-        help="number of the arm's session: standby power, friction and temperatures differ between "
-        "sessions; 0 is the arm without these differences (default: %(default)s)",
+        0,
+        "N",
+        "number of the arm's session: standby power, friction and temperatures differ between "
+        "sessions; 0 is the arm without these differences",
     )
-    parser.add_argument(
-        "--ambient",
-        type=float,
-        default=25.0,
-        metavar="C",
-        help="ambient temperature [degC] (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--speed",
-        type=float,
-        default=1.0,
-        metavar="X",
-        help="speed relative to real time (default: %(default)s)",
-    )
+    arguments.add_number(parser, "--ambient", 25.0, "C", "ambient temperature [degC]")
+    arguments.add_number(parser, "--speed", 1.0, "X", "speed relative to real time")
     parser.add_argument(
         "--payload",
         type=_payload,
@@ -130,11 +109,11 @@ def register(subparsers: Subparsers) -> None:
         metavar="TILT[,ROTATION]",
         help="orientation of the base in degrees; 90 is a wall (default: upright)",
     )
-    parser.add_argument(
+    arguments.add_choice(
+        parser,
         "--controller",
-        choices=("feedforward", "pd"),
-        default="feedforward",
-        help="type of the joint controller (default: %(default)s)",
+        ("feedforward", "pd"),
+        "type of the joint controller",
     )
     parser.add_argument(
         "--fault",

@@ -16,8 +16,8 @@ from typing import Any
 from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.energy.channels import ArmState
 from ur_energy_model.energy.checks import check_robot, check_width
-from ur_energy_model.energy.energy_json import energy_json
-from ur_energy_model.energy.meter import EnergyMeter, efficiency
+from ur_energy_model.energy.joint_energies import JointEnergies
+from ur_energy_model.energy.meter import EnergyMeter
 from ur_energy_model.energy.power_options import FIELDS, PowerOptions
 from ur_energy_model.energy.power_series import power_series
 from ur_energy_model.energy.power_table import PowerTable
@@ -46,18 +46,15 @@ class SessionStandby:
 
 
 @dataclass(frozen=True)
-class EnergySummary:
+class EnergySummary(JointEnergies):
     """Energies of a recording.
 
     Attributes:
         duration: time integrated over, gaps left out [s].
         unaccounted: time in gaps [s].
         refused: number of samples left out for values that are not finite or impossible.
-        names: joint names, n.
-        mechanical, electrical, electrical_std: per joint [n], J.
         electrical_total_std: of all joints' electrical energy, whose errors go together [J].
         copper, friction: losses per joint [n], J.
-        efficiency: mechanical over electrical [n], NaN where no electrical energy was taken.
         regenerated: electrical energy that flowed back, per joint [n], J.
         driver, standby: of the whole arm [J].
         supply, supply_std: modelled energy at the supply: joints, drivers and standby [J].
@@ -69,14 +66,9 @@ class EnergySummary:
     duration: float
     unaccounted: float
     refused: int
-    names: tuple[str, ...]
-    mechanical: Array
-    electrical: Array
-    electrical_std: Array
     electrical_total_std: float
     copper: Array
     friction: Array
-    efficiency: Array
     regenerated: Array
     driver: float
     standby: float
@@ -90,10 +82,6 @@ class EnergySummary:
     def as_json(self) -> dict[str, Any]:
         """`ur_energy estimate --json`."""
         joints = {
-            "mechanical_energy": self.mechanical,
-            "electrical_energy": self.electrical,
-            "electrical_energy_std": self.electrical_std,
-            "efficiency": self.efficiency,
             "copper_energy": self.copper,
             "friction_energy": self.friction,
             "regenerated_energy": self.regenerated,
@@ -109,7 +97,7 @@ class EnergySummary:
             "duration": self.duration,
             "unaccounted_time": self.unaccounted,
             "refused_samples": self.refused,
-            **energy_json(self.names, joints, total),
+            **self.energy_json(joints, total),
             "bus_energy": self.bus,
             "states": {
                 state.name.lower(): {
@@ -211,7 +199,6 @@ def estimate(
 def _summary(calculator: EnergyCalculator, meter: EnergyMeter, bus_complete: bool) -> EnergySummary:
     channels, reading = calculator.channels, meter.reading
     net, joint, arm = reading.net, channels.per_joint, channels.arm
-    electrical, mechanical = net[joint["electrical_power"]], net[joint["mechanical_power"]]
     joint_std, supply_std = channels.deviations(net)
     standby = calculator.standby
     return EnergySummary(
@@ -219,13 +206,12 @@ def _summary(calculator: EnergyCalculator, meter: EnergyMeter, bus_complete: boo
         unaccounted=reading.unaccounted,
         refused=calculator.refused,
         names=channels.joints,
-        mechanical=mechanical,
-        electrical=electrical,
+        mechanical=net[joint["mechanical_power"]],
+        electrical=net[joint["electrical_power"]],
         electrical_std=joint_std,
         electrical_total_std=channels.deviation_of_joints(net),
         copper=net[joint["copper_loss"]],
         friction=net[joint["friction_loss"]],
-        efficiency=efficiency(mechanical, electrical),
         regenerated=reading.regenerated[joint["electrical_power"]],
         driver=float(net[arm["driver"]]),
         standby=float(net[arm["standby"]]),
