@@ -42,7 +42,7 @@ def test_unusable_input_is_refused(bag: Path, model: Path, tmp_path: Path, capsy
     refused(["estimate", str(model), str(foreign)], capsys, "ur10e")
 
 
-def test_samples_that_are_not_finite_are_left_out_and_told(
+def test_samples_that_are_not_finite_are_left_out_and_reported(
     model: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     recording = ExactArm().record(20.0)

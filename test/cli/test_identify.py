@@ -26,7 +26,7 @@ def test_identify_prints_json_alone(bag: Path, tmp_path: Path, capsys: Capture) 
     assert path.is_file()
 
 
-def test_identify_for_people(bag: Path, tmp_path: Path, capsys: Capture) -> None:
+def test_identify_prints_tables(bag: Path, tmp_path: Path, capsys: Capture) -> None:
     path = tmp_path / "model.yaml"
     assert main(["identify", str(bag), "--robot", "ur5e", "-o", str(path)]) == DONE
     out, err = capsys.readouterr()

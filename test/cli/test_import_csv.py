@@ -53,7 +53,7 @@ def test_refused_input_leaves_nothing_behind(tmp_path, capsys, monkeypatch, argu
     assert not (tmp_path / "bag").exists()
 
 
-def test_an_existing_bag_is_kept_unless_asked_for(tmp_path, capsys):
+def test_an_existing_bag_is_kept_without_overwrite(tmp_path, capsys):
     csv = write(tmp_path / "x.csv", table())
     bag = write_bag(tmp_path / "bag", make_telemetry(10, fields=("actual_q",)))
     before = contents(bag)

@@ -48,7 +48,7 @@ def test_table_ends_with_the_verdict(made, tmp_path, capsys) -> None:
     assert max(map(len, lines[:-1])) <= 90
 
 
-def test_a_fake_recording_is_named_as_such(made, tmp_path, capsys) -> None:
+def test_a_recording_of_the_offline_simulator_is_not_usable(made, tmp_path, capsys) -> None:
     columns = {
         **made.columns,
         "target_current": made["actual_current"] / 1.1,
@@ -59,7 +59,7 @@ def test_a_fake_recording_is_named_as_such(made, tmp_path, capsys) -> None:
     assert "not usable: comes from the maker's offline simulator" in capsys.readouterr().out
 
 
-def test_no_bag_is_one_line_and_exit_code_1(tmp_path, capsys) -> None:
+def test_a_missing_bag_is_one_line(tmp_path, capsys) -> None:
     assert main(["inspect", str(tmp_path / "nothing")]) == 1
     captured = capsys.readouterr()
     assert captured.out == ""

@@ -21,7 +21,7 @@ from ur_energy_model.model.setup import Setup
 
 @pytest.fixture(scope="module")
 def paths(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """A model, and a bag of an arm that carries 2.5 kg nobody told the controller of."""
+    """A model, and a bag of an arm that carries 2.5 kg unknown to the controller."""
     folder = tmp_path_factory.mktemp("payload")
     robot = load_robot("ur5e")
     made = made_up_recording(
@@ -46,7 +46,7 @@ def test_json_contract(paths, capsys) -> None:
     assert out["told_mass"] == pytest.approx(0.0, abs=0.01)
 
 
-def test_tells_that_the_controller_knows_another_payload(paths, capsys) -> None:
+def test_reports_that_the_controller_has_another_payload(paths, capsys) -> None:
     assert main(["payload", *map(str, paths)]) == 0
     captured = capsys.readouterr()
     assert "set_payload" in captured.err
@@ -85,7 +85,7 @@ def test_a_bag_of_another_arm_is_refused_with_a_remedy_that_the_command_has(
     assert "was recorded on a ur10e, not a ur5e; use a model of a ur10e" in line
 
 
-def test_says_that_the_model_is_of_another_arm(paths, tmp_path, capsys) -> None:
+def test_reports_that_the_model_is_of_another_arm(paths, tmp_path, capsys) -> None:
     model = EnergyModel.load(paths[0])
     own = tuple(replace(joint, current_residual=0.02) for joint in model.joints)
     other = tuple(
@@ -102,7 +102,7 @@ def test_says_that_the_model_is_of_another_arm(paths, tmp_path, capsys) -> None:
 
 
 def test_a_real_arm_with_2805_grams(recordings: Path, tmp_path, capsys) -> None:
-    """Model from the unloaded run of the same UR10e; the controller was told of no payload."""
+    """Model from the unloaded run of the same UR10e; the controller has no payload set."""
     for name, bag in (("unloaded", "empty"), ("loaded_2.805kg", "loaded")):
         csv = recordings / f"ur10e_excitation_{name}_56s.csv.gz"
         assert main(["import", str(csv), "--robot", "ur10e", "-o", str(tmp_path / bag)]) == 0

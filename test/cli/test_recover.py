@@ -22,6 +22,6 @@ def test_recover_rebuilds_a_bag(tmp_path, capsys):
     assert len(result["problems"]) == 2
 
 
-def test_recover_refuses_what_is_no_bag(tmp_path, capsys):
+def test_a_missing_bag_is_refused(tmp_path, capsys):
     assert main(["recover", str(tmp_path / "none")]) == 1
     assert "no such bag" in capsys.readouterr().err

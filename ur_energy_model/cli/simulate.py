@@ -110,10 +110,7 @@ def register(subparsers: arguments.Subparsers) -> None:
         help="orientation of the base in degrees; 90 is a wall (default: upright)",
     )
     arguments.add_choice(
-        parser,
-        "--controller",
-        ("feedforward", "pd"),
-        "type of the joint controller",
+        parser, "--controller", ("feedforward", "pd"), "type of the joint controller"
     )
     parser.add_argument(
         "--fault",
@@ -129,10 +126,6 @@ def register(subparsers: arguments.Subparsers) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Simulate until Ctrl-C, SIGTERM or the end of the duration."""
-    from ur_energy_model.model.setup import Payload, Setup, gravity_of_mounting
-    from ur_energy_model.simulation.ports.server import RTDE_PORT
-    from ur_energy_model.simulation.simulator import Simulation
-
     server: SimulatedController | None = None
 
     def stop() -> None:
@@ -140,7 +133,11 @@ def run(options: argparse.Namespace) -> None:
             raise SystemExit(0)
         server.stop()
 
-    with on_stop_signal(stop):
+    with on_stop_signal(stop):  # the imports take seconds
+        from ur_energy_model.model.setup import Payload, Setup, gravity_of_mounting
+        from ur_energy_model.simulation.ports.server import RTDE_PORT
+        from ur_energy_model.simulation.simulator import Simulation
+
         setup = Setup(payload=options.payload or Payload())
         if options.mounting is not None:
             setup = replace(setup, gravity=gravity_of_mounting(*np.radians(options.mounting)))
