@@ -1,25 +1,29 @@
-"""Completion scripts are valid in their shells and offer what the grammar has."""
+"""Completion scripts are valid in their shells and offer subcommands, options, words and files."""
 
 from __future__ import annotations
 
+import argparse
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from ur_energy_model.cli.completion import commands
-from ur_energy_model.cli.main import build_parser, main
+from ur_energy_model.cli.main import DONE, REFUSED, build_parser, main
+
+shtab = pytest.importorskip("shtab", reason="run make setup")
+SHELLS = ("bash", "zsh", "fish")
 
 
 @pytest.fixture
 def script(request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]) -> str:
-    assert main(["completion", request.param]) == 0
+    assert main(["completion", request.param]) == DONE
     return capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
-    ("script", "shell"), [(s, s) for s in ("bash", "zsh", "fish")], indirect=["script"]
+    ("script", "shell"), [(shell, shell) for shell in SHELLS], indirect=["script"]
 )
 def test_shell_accepts_the_script(script: str, shell: str, tmp_path: Path) -> None:
     program = shutil.which(shell)
@@ -41,6 +45,11 @@ def test_shell_accepts_the_script(script: str, shell: str, tmp_path: Path) -> No
         (["ur_energy", "import", "--robot", "ur5"], {"ur5", "ur5e"}),
         (["ur_energy", "identify", "--friction", "cou"], {"coulomb_viscous"}),
         (["ur_energy", "report", "mod"], {"model.yaml"}),
+        (["ur_energy", "report", "model.yaml", "oth"], {"other.txt"}),
+        (["ur_energy", "identify", "other.txt", "-o", "mod"], {"model.yaml"}),
+        (["ur_energy", "excite", "--check", "mod"], {"model.yaml"}),
+        (["ur_energy", "simulate", "--motion", "mod"], {"model.yaml"}),
+        (["ur_energy", "report", "--tariff", "mod"], set()),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
@@ -49,7 +58,9 @@ def test_bash_offers(script: str, typed: list[str], offered: set[str], tmp_path:
     (tmp_path / "other.txt").touch()
     words = " ".join(f'"{word}"' for word in typed)
     trial = (
-        f"{script}\nCOMP_WORDS=({words}); COMP_CWORD={len(typed) - 1}; _ur_energy\n"
+        f"{script}\nCOMP_WORDS=({words}); COMP_CWORD={len(typed) - 1}\n"
+        "set -- $(complete -p ur_energy)\n"  # complete ... -F FUNCTION ur_energy
+        '"${@: -2:1}"\n'
         'printf "%s\\n" "${COMPREPLY[@]}"'
     )
     done = subprocess.run(
@@ -58,10 +69,28 @@ def test_bash_offers(script: str, typed: list[str], offered: set[str], tmp_path:
     assert set(done.stdout.split()) == offered
 
 
-def test_every_subcommand_has_help_and_an_example() -> None:
-    for command in commands(build_parser()):
-        assert command.text, f"{command.name} has no line in --help"
-    parser = build_parser()
-    (subparsers,) = (a for a in parser._actions if a.dest == "command")
-    for name, subparser in subparsers.choices.items():
-        assert "example" in (subparser.epilog or "").lower(), f"{name} --help has no example"
+@pytest.mark.parametrize("shell", SHELLS)
+def test_scripts_describe_every_subcommand(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["completion", shell]) == DONE
+    script = capsys.readouterr().out
+    for name in subcommands():
+        assert name in script
+
+
+def test_missing_or_old_shtab_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(shtab, "SUPPORTED_SHELLS", ["bash", "zsh", "tcsh"])
+    assert main(["completion", "fish"]) == REFUSED
+    assert "pip install --upgrade shtab" in capsys.readouterr().err
+    monkeypatch.setitem(sys.modules, "shtab", None)
+    assert main(["completion", "bash"]) == REFUSED
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+    assert "pip install shtab" in err
+
+
+def subcommands() -> dict[str, argparse.ArgumentParser]:
+    (action,) = (action for action in build_parser()._actions if action.dest == "command")
+    return dict(action.choices or {})

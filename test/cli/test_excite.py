@@ -12,7 +12,7 @@ import pytest
 from ur_energy_model.cli.main import main
 from ur_energy_model.trajectory.fourier import load_trajectory
 
-# The genetic search needs no time limit, so it finds the same on every machine.
+# The genetic search has no time limit, so its result is the same on every machine.
 QUICK = (
     "--optimizer", "genetic", "--population", "30", "--generations", "1", "--clearance", "0",
     "--seed", "2", "--period", "12", "--harmonics", "4",
@@ -38,9 +38,9 @@ def designed(tmp_path_factory) -> tuple[Path, dict[str, object]]:
     return path, json.loads(out)
 
 
-def test_json_is_the_contract(designed):
+def test_json_contract(designed):
     path, result = designed
-    contract = {
+    keys = {
         "condition_number",
         "objective",
         "max_velocity_ratio",
@@ -48,7 +48,7 @@ def test_json_is_the_contract(designed):
         "clearance",
         "seconds",
     }
-    assert contract <= set(result)
+    assert keys <= set(result)
     assert result["objective"] == "condition"
     assert 0 < result["max_velocity_ratio"] <= 1
     assert 0 < result["max_acceleration_ratio"] <= 1
@@ -75,7 +75,7 @@ def test_check_of_a_crowded_cell_is_refused(designed):
     assert "wall 1" in err
 
 
-def test_shipped_trajectories_go_by_the_name_of_their_arm():
+def test_included_trajectories_are_found_by_robot_name():
     code, out, _ = call("--check", "ur5e", "--json")
     assert code == 0
     assert json.loads(out)["condition_number"] < 60

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from test.identification.conftest import made_up_recording
+from test.telemetry.conftest import make_telemetry
 from ur_energy_model.cli.main import main
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.telemetry.bag.writer import BagWriter
@@ -46,7 +48,7 @@ def test_table_ends_with_the_verdict(made, tmp_path, capsys) -> None:
     assert max(map(len, lines[:-1])) <= 90
 
 
-def test_a_fake_recording_is_named_as_such(made, tmp_path, capsys) -> None:
+def test_a_recording_of_the_offline_simulator_is_not_usable(made, tmp_path, capsys) -> None:
     columns = {
         **made.columns,
         "target_current": made["actual_current"] / 1.1,
@@ -57,9 +59,22 @@ def test_a_fake_recording_is_named_as_such(made, tmp_path, capsys) -> None:
     assert "not usable: comes from the maker's offline simulator" in capsys.readouterr().out
 
 
-def test_no_bag_is_one_line_and_exit_code_1(tmp_path, capsys) -> None:
+def test_a_missing_bag_is_one_line(tmp_path, capsys) -> None:
     assert main(["inspect", str(tmp_path / "nothing")]) == 1
     captured = capsys.readouterr()
     assert captured.out == ""
     assert len(captured.err.strip().splitlines()) == 1
     assert "nothing" in captured.err
+
+
+def test_an_impossible_value_is_named(tmp_path, capsys) -> None:
+    telemetry = make_telemetry(3000, fields=("actual_q", "actual_qd", "actual_current"))
+    current = telemetry["actual_current"].copy()
+    current[1000, 2] = 1e160
+    telemetry = replace(telemetry, columns={**telemetry.columns, "actual_current": current})
+    bag = write_bag(tmp_path / "bag", telemetry)
+    assert main(["inspect", str(bag), "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert any("actual_current_2 = 1e+160" in line for line in result["warnings"])
+    assert main(["identify", str(bag), "--robot", "ur5e", "-o", str(tmp_path / "m.yaml")]) == 1
+    assert "impossible for any arm" in capsys.readouterr().err

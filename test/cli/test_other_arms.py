@@ -1,4 +1,4 @@
-"""The whole way for arms of another maker: CSV columns of seven joints to a model."""
+"""From CSV to model for arms of other manufacturers with seven joints."""
 
 from __future__ import annotations
 

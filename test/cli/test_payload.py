@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
-
+from test.cli.test_inspect import write_bag
+from test.identification.conftest import made_up_recording
+from test.identification.payload.test_payload_fit import COULOMB
+from test.identification.payload.test_payload_fit import LOAD
+from test.identification.payload.test_payload_fit import UPRIGHT
+from test.identification.payload.test_payload_fit import VISCOUS
+from test.identification.payload.test_payload_fit import true_model
+from ur_energy_model.cli.main import main
+from ur_energy_model.identification.payload.payload_identification import payload_difference
+from ur_energy_model.model.file.model_file import load_model
+from ur_energy_model.model.file.model_file import save_model
+from ur_energy_model.model.robots import load_robot
+from ur_energy_model.model.setup import Setup
+import json
 import numpy as np
 import pytest
 
-from test.cli.test_inspect import write_bag
-from test.identification.conftest import made_up_recording
-from test.identification.payload.test_payload_fit import COULOMB, LOAD, UPRIGHT, VISCOUS, true_model
-from ur_energy_model.cli.main import main
-from ur_energy_model.identification.payload.payload_identification import payload_difference
-from ur_energy_model.model.file.model_file import load_model, save_model
-from ur_energy_model.model.robots import load_robot
-from ur_energy_model.model.setup import Setup
+
 
 
 @pytest.fixture(scope="module")
 def paths(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """A model, and a bag of an arm that carries 2.5 kg nobody told the controller of."""
+    """A model, and a bag of an arm that carries 2.5 kg unknown to the controller."""
     folder = tmp_path_factory.mktemp("payload")
     robot = load_robot("ur5e")
     made = made_up_recording(
@@ -46,7 +51,7 @@ def test_json_contract(paths, capsys) -> None:
     assert out["told_mass"] == pytest.approx(0.0, abs=0.01)
 
 
-def test_tells_that_the_controller_knows_another_payload(paths, capsys) -> None:
+def test_reports_that_the_controller_has_another_payload(paths, capsys) -> None:
     assert main(["payload", *map(str, paths)]) == 0
     captured = capsys.readouterr()
     assert "set_payload" in captured.err
@@ -85,7 +90,7 @@ def test_a_bag_of_another_arm_is_refused_with_a_remedy_that_the_command_has(
     assert "was recorded on a ur10e, not a ur5e; use a model of a ur10e" in line
 
 
-def test_says_that_the_model_is_of_another_arm(paths, tmp_path, capsys) -> None:
+def test_reports_that_the_model_is_of_another_arm(paths, tmp_path, capsys) -> None:
     model = load_model(paths[0])
     own = tuple(replace(joint, current_residual=0.02) for joint in model.joints)
     other = tuple(
@@ -102,7 +107,7 @@ def test_says_that_the_model_is_of_another_arm(paths, tmp_path, capsys) -> None:
 
 
 def test_a_real_arm_with_2805_grams(recordings: Path, tmp_path, capsys) -> None:
-    """Model from the unloaded run of the same UR10e; the controller was told of no payload."""
+    """Model from the unloaded run of the same UR10e; the controller has no payload set."""
     for name, bag in (("unloaded", "empty"), ("loaded_2.805kg", "loaded")):
         csv = recordings / f"ur10e_excitation_{name}_56s.csv.gz"
         assert main(["import", str(csv), "--robot", "ur10e", "-o", str(tmp_path / bag)]) == 0

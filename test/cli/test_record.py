@@ -46,7 +46,7 @@ class PacedPeer(RtdePeer):
 
 @pytest.fixture
 def host(fresh_host):
-    """An address of its own: `record` knows no port option, as controllers all use the same."""
+    """An own address: `record` has no port option, since all controllers use the same port."""
     return fresh_host()
 
 
@@ -63,7 +63,7 @@ def record(host):
     )
 
 
-def test_every_sample_of_the_time_asked_for_is_recorded(tmp_path, capsys, peer, record):
+def test_every_sample_of_the_duration_is_recorded(tmp_path, capsys, peer, record):
     assert record("--duration", "1", "-o", str(tmp_path / "bag"), "--json") == 0
     out = capsys.readouterr().out
     result = json.loads(out.splitlines()[-1])
@@ -78,7 +78,7 @@ def test_every_sample_of_the_time_asked_for_is_recorded(tmp_path, capsys, peer, 
     assert np.array_equal(telemetry["actual_q"], [value_of("actual_q", tick) for tick in ticks])
 
 
-def test_another_rate_than_asked_for_is_said(tmp_path, capsys, peer, record):
+def test_a_rate_other_than_requested_is_reported(tmp_path, capsys, peer, record):
     assert record("--duration", "0.2", "--rate", "200", "-o", str(tmp_path / "bag")) == 0
     assert "recording at 500 Hz, not 200" in capsys.readouterr().err
 
@@ -122,7 +122,7 @@ def test_interrupting_finishes_the_bag(tmp_path, peer, number):
     assert result["samples"] == len(read_bag(bag)) > 0
 
 
-def test_no_robot_is_said_in_one_line(tmp_path, capsys, host, record):
+def test_an_unreachable_robot_is_one_line(tmp_path, capsys, host, record):
     assert record("-o", str(tmp_path / "bag")) == 1
     out, err = capsys.readouterr()
     assert out == ""
@@ -132,18 +132,18 @@ def test_no_robot_is_said_in_one_line(tmp_path, capsys, host, record):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "text"),
     [
         (["--fields", "actual_q,no_such_field"], "no_such_field: is not an RTDE field"),
         (["--robot", "ur99"], "ur99"),
         (["--rate", "9999"], "rate"),
     ],
 )
-def test_wishes_that_cannot_be_met_are_refused(tmp_path, capsys, record, arguments, said):
+def test_unavailable_requests_are_refused(tmp_path, capsys, record, arguments, text):
     assert record(*arguments, "-o", str(tmp_path / "bag")) == 1
     err = capsys.readouterr().err
     assert len(err.splitlines()) == 1
-    assert said in err
+    assert text in err
     assert not (tmp_path / "bag").exists()
 
 
@@ -155,7 +155,7 @@ def test_an_existing_bag_is_not_touched(tmp_path, capsys, record):
 
 
 @pytest.mark.parametrize("arguments", [["--duration", "0"], ["--duration", "x"], ["--rate", "-1"]])
-def test_nonsense_is_a_usage_error(tmp_path, record, arguments):
+def test_invalid_numbers_are_usage_errors(tmp_path, record, arguments):
     with pytest.raises(SystemExit) as end:
         record(*arguments, "-o", str(tmp_path / "bag"))
     assert end.value.code == 2

@@ -1,4 +1,4 @@
-"""`ur_energy report` from a model file and bags to a page, and what it refuses."""
+"""`ur_energy report` from a model file and bags to a page, and its refusals."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ur_energy_model.telemetry.bag.writer import BagWriter
 
 @pytest.fixture(scope="module")
 def inputs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """A model file of an arm by the user's own robot file, and a bag that it explains."""
+    """A model with the user's own robot file, and a bag that the model explains."""
     folder = tmp_path_factory.mktemp("report")
     shutil.copy(config_file("robots", "ur5e.yaml"), folder / "mine.yaml")
     model = known_model()
@@ -30,7 +30,7 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     return folder / "model.yaml", folder / "bag"
 
 
-def test_json_is_all_that_goes_to_stdout(
+def test_only_json_is_printed_on_stdout(
     inputs: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     model, bag = inputs

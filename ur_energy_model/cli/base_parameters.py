@@ -2,75 +2,64 @@
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 from typing import Any
+from typing import TYPE_CHECKING
+from ur_energy_model.cli import arguments
+from ur_energy_model.cli.output import note
+from ur_energy_model.cli.output import print_json
+from ur_energy_model.cli.output import print_table
+from ur_energy_model.cli.output import progress
+import argparse
 
-from ur_energy_model.cli.output import add_json_option, note, print_json, print_table, progress
 
-_EXAMPLE = """example:
-  ur_energy base-parameters excitation --robot ur5e --validate other_motion
-"""
+if TYPE_CHECKING:
+    from ur_energy_model.identification.dynamics.base_parameter_bags import BagBaseParameters
+    from ur_energy_model.model.robots import RobotDescription
+    from ur_energy_model.typing import Array
 
 
-def register(subparsers: Any) -> None:
+def register(subparsers: arguments.Subparsers) -> None:
     """Add the subcommand."""
-    parser = subparsers.add_parser(
+    parser = arguments.add_command(
+        subparsers,
         "base-parameters",
-        help="identify the arm's base parameters",
-        description="Identify the combinations of inertial and drive parameters that an arm's "
-        "motion can show: rank, regrouping, weighted least squares with standard deviations, and "
-        "the physically consistent parameters nearest to them. Torque is measured current times "
-        "torque constant and gear ratio; --from target_moment takes the controller's own torque "
-        "instead (no friction). Units: kg, m, N m; friction joint side.",
-        epilog=_EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        run,
+        summary="identify an arm's base parameters",
+        description="Identify the base parameters of an arm: rank, regrouping, weighted least "
+        "squares with standard deviations, and the nearest physically consistent parameters. "
+        "Torque is measured current times torque constant and gear ratio; --from target_moment "
+        "uses the controller's torque instead (without friction). Units: kg, m, N m; friction on "
+        "the joint side.",
+        examples="ur_energy base-parameters excitation --robot ur5e --validate other_motion",
     )
-    parser.add_argument("bags", nargs="+", type=Path, metavar="BAG", help="bags to fit")
-    parser.add_argument("--robot", required=True, metavar="NAME", help="such as ur5e")
-    parser.add_argument(
-        "--validate",
-        action="append",
-        default=[],
-        type=Path,
-        metavar="BAG",
-        help="bag to predict, not to fit (may be repeated)",
-    )
+    arguments.add_bags(parser, "recordings to fit, all together")
+    arguments.add_robot(parser)
+    arguments.add_validate(parser)
     parser.add_argument(
         "--from",
         dest="torque",
         choices=("current", "target_moment"),
         default="current",
-        help="where the torque comes from (default: current)",
+        help="source of the torque (default: %(default)s)",
     )
     parser.add_argument(
         "--model",
         type=Path,
         metavar="MODEL.yaml",
-        help="take the torque constants of this model, not the robot file's",
+        help="use the torque constants of this model (default: those of the robot file)",
     )
-    add_json_option(parser)
-    parser.set_defaults(run=run)
+    arguments.add_json(parser)
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> None:
     """Identify and print."""
-    import numpy as np
-
-    from ur_energy_model.errors import WrongRobotError
     from ur_energy_model.identification.dynamics.base_parameter_bags import identify_base_parameters
     from ur_energy_model.model.file.model_file import load_model
     from ur_energy_model.model.robots import load_robot
 
     robot = load_robot(options.robot)
-    constants = None
-    if options.model is not None:
-        model = load_model(options.model)
-        if model.robot_name != robot.name:
-            raise WrongRobotError(
-                options.model, f"is of a {model.robot_name}", f"use a model of a {robot.name}"
-            )
-        constants = np.array([joint.torque_constant for joint in model.joints])
+    constants = None if options.model is None else _torque_constants(options.model, robot)
     with progress("identifying base parameters") as report:
         result = identify_base_parameters(
             options.bags,
@@ -82,10 +71,33 @@ def run(options: argparse.Namespace) -> int:
         )
     for warning in result.warnings:
         note(f"warning: {warning}")
-    found = result.parameters
     if options.json:
         print_json(_as_json(result))
-        return 0
+    else:
+        _print(result, robot)
+
+
+def _torque_constants(path: Path, robot: RobotDescription) -> Array:
+    """Torque constants of a model of this robot [n], N m/A, motor side.
+
+    Raises:
+        WrongRobotError: a model of another robot.
+    """
+    import numpy as np
+
+    from ur_energy_model.errors import WrongRobotError
+    from ur_energy_model.model.energy_model import EnergyModel
+
+    model = load_model(path)
+    if model.robot_name != robot.name:
+        raise WrongRobotError(
+            path, f"is a model of a {model.robot_name}", f"use a model of a {robot.name}"
+        )
+    return np.array([joint.torque_constant for joint in model.joints])
+
+
+def _print(result: BagBaseParameters, robot: RobotDescription) -> None:
+    found, verification = result.parameters, result.verification
     rows = zip(found.regrouping.expressions, found.values, found.std, strict=True)
     print_table(
         f"{found.regrouping.rank} base parameters of {robot.name}, condition number "
@@ -93,23 +105,21 @@ def run(options: argparse.Namespace) -> int:
         ("expression", "value", "std"),
         list(rows),
     )
-    verification = result.verification
     checks = [("fit", found.torque_rms, found.torque_r2)]
     if verification is not None:
         checks.append(("held-out", verification.torque_rms, verification.torque_r2))
     print_table(
         f"torque [N m], normalised error {result.normalised_error:.4g} N m "
         f"({'validation bags' if verification else 'cross-validated'})",
-        ("joint", *(f"{name} {what}" for name, *_ in checks for what in ("RMS", "R2"))),
+        ("joint", *(f"{name} {figure}" for name, *_ in checks for figure in ("RMS", "R2"))),
         [
             (name, *(value for _, rms, r2 in checks for value in (rms[j], r2[j])))
             for j, name in enumerate(robot.joint_names)
         ],
     )
-    return 0
 
 
-def _as_json(result: Any) -> dict[str, Any]:
+def _as_json(result: BagBaseParameters) -> dict[str, Any]:
     found = result.parameters
     regrouping = found.regrouping
     columns = (regrouping.expressions, found.values, found.std, found.ordinary)

@@ -1,34 +1,55 @@
-"""`ur_energy demo`: the whole way once, with the simulated controller and the ROS nodes."""
+"""`ur_energy demo`: the complete workflow with the simulated controller and the ROS nodes."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
 
+from ur_energy_model.cli import arguments
 
-def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add `demo`."""
-    parser = subparsers.add_parser(
+
+def register(subparsers: arguments.Subparsers) -> None:
+    """Add the subcommand."""
+    parser = arguments.add_command(
+        subparsers,
         "demo",
-        help="the whole way once, with a simulated arm",
-        description="A simulated UR5e runs trajectory A while the logger records; identification\n"
-        "fits; trajectory B runs while logger and estimator are on; then what the paper\n"
-        "tabulates is printed beside the truth.",
-        epilog="example: ur_energy demo -o demo_output",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        run,
+        summary="run the complete workflow with a simulated arm",
+        description="Record a simulated arm on trajectory A, identify its model, run trajectory B "
+        "with logger and live estimator, and print the tables of the paper beside the simulated "
+        "truth.",
+        examples="ur_energy demo -o demo_output",
     )
-    parser.add_argument("-o", "--output", type=Path, default=Path("demo_output"), metavar="FOLDER")
-    parser.add_argument("--robot", default="ur5e", help="robot description (default ur5e)")
-    parser.add_argument("--host", default="127.0.0.2", help="loopback address of the simulated arm")
-    parser.add_argument("--seconds", type=float, default=40.0, help="length of each trajectory")
-    parser.add_argument("--seed", type=int, default=None, help="which arm; another one every time")
-    parser.set_defaults(run=run)
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        default=Path("demo_output"),
+        metavar="FOLDER",
+        help="folder for all results (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--robot", default="ur5e", metavar="NAME", help="robot to simulate (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--host",
+        default="127.0.0.2",
+        metavar="ADDRESS",
+        help="loopback address of the simulated arm (default: %(default)s)",
+    )
+    arguments.add_number(parser, "--seconds", 40.0, "S", "length of each trajectory")
+    parser.add_argument(
+        "--seed",
+        type=int,
+        metavar="N",
+        help="number of the simulated arm (default: another one each time)",
+    )
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> None:
     """Run the demo."""
     from ur_energy_model.demo.run import DemoOptions, run_demo
 
-    return run_demo(
+    run_demo(
         DemoOptions(options.output, options.robot, options.host, options.seconds, options.seed)
     )

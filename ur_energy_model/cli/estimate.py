@@ -1,108 +1,96 @@
-"""`ur_energy estimate`."""
+"""`ur_energy estimate`: energy of a recording."""
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import TYPE_CHECKING
+from ur_energy_model.cli import arguments
+from ur_energy_model.cli.output import note
+from ur_energy_model.cli.output import print_json
+from ur_energy_model.cli.output import print_table
+from ur_energy_model.cli.output import progress
+from ur_energy_model.cli.payload_option import add_payload_option
+from ur_energy_model.cli.payload_option import model_with_payload
 import argparse
-import math
-from typing import TYPE_CHECKING, Any
 
-from ur_energy_model.cli import output
-from ur_energy_model.cli.payload_option import add_payload_option, payload_given
 
 if TYPE_CHECKING:
     from ur_energy_model.energy.energy_summary import EnergySummary
 
 
-def register(subparsers: Any) -> None:
+def register(subparsers: arguments.Subparsers) -> None:
     """Add the subcommand."""
-    command = subparsers.add_parser(
+    parser = arguments.add_command(
+        subparsers,
         "estimate",
-        help="energy of a recording, per joint and whole arm",
-        description="Mechanical and electrical energy and efficiency of a recording under a model.",
-        epilog="example: ur_energy estimate model.yaml task --csv power.csv",
+        run,
+        summary="compute the energy of a recording, per joint and in total",
+        description="Compute the mechanical and electrical energy and the efficiency of a "
+        "recording with a model, per joint and in total.",
+        examples="ur_energy estimate model.yaml task --csv power.csv",
     )
-    command.add_argument("model", metavar="MODEL.yaml")
-    command.add_argument("bag", metavar="BAG")
-    command.add_argument("--csv", metavar="FILE", help="also write the powers over time")
-    add_payload_option(command, purpose="by default the model's")
-    output.add_json_option(command)
-    command.set_defaults(run=run_estimate)
+    arguments.add_model(parser)
+    arguments.add_bag(parser)
+    parser.add_argument(
+        "--csv", type=Path, metavar="FILE", help="also write the powers over time to this file"
+    )
+    add_payload_option(parser, "the model's")
+    arguments.add_json(parser)
 
 
-def run_estimate(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> None:
     """Integrate and print."""
     from ur_energy_model.energy.recording_energy import estimate_energy
     from ur_energy_model.model.file.model_file import load_model
 
-    model, payload = load_model(options.model), payload_given(options.payload)
-    if payload is not None:
-        model = model.with_payload(payload)
-    with output.progress("estimating") as report:
-        summary = estimate_energy(
-            model,
-            options.bag,
-            series=options.csv,
-            progress=lambda f, text: report(0.0 if math.isnan(f) else f, text),
-        )
+    model = model_with_payload(options)
+    with progress("estimating") as report:
+        summary = estimate_energy(model, options.bag, series=options.csv, progress=report)
     if options.json:
-        output.print_json(summary.as_json())
+        print_json(summary.as_json())
     else:
-        _print_summary(summary)
+        _print(summary)
     if options.csv:
-        output.note(f"powers over time written to {options.csv}")
-    return 0
+        note(f"powers over time written to {options.csv}")
 
 
-def _print_summary(summary: EnergySummary) -> None:
+def _print(summary: EnergySummary) -> None:
     from ur_energy_model.energy.meter import CONFIDENCE
 
     content = summary.as_json()
-    rows = [
-        [
-            row["name"],
-            row["mechanical_energy"],
-            row["electrical_energy"],
-            CONFIDENCE * row["electrical_energy_std"],
-            row["efficiency"],
-            row["regenerated_energy"],
-        ]
-        for row in content["joints"]
-    ]
-    total = content["total"]
-    rows.append(
-        [
-            "joints together",
-            total["mechanical_energy"],
-            total["electrical_energy"],
-            CONFIDENCE * total["electrical_energy_std"],
-            total["efficiency"],
-            None,
-        ]
-    )
-    output.print_table(
+    print_table(
         f"energy over {summary.duration:.1f} s [J]",
         ["joint", "mechanical", "electrical", "± 95 %", "efficiency", "regenerated"],
-        rows,
+        [
+            [
+                row["name"],
+                row["mechanical_energy"],
+                row["electrical_energy"],
+                CONFIDENCE * row["electrical_energy_std"],
+                row["efficiency"],
+                row.get("regenerated_energy"),
+            ]
+            for row in (*content["joints"], {"name": "all joints", **content["total"]})
+        ],
     )
-    measured = "not recorded" if summary.bus is None else f"{summary.bus:.1f} J measured"
-    half = CONFIDENCE * summary.supply_std
-    output.note(
-        f"at the supply: {summary.supply:.1f} ± {half:.1f} J modelled (standby "
-        f"{summary.standby:.1f} J, drivers {summary.driver:.1f} J), {measured}"
+    measured = "not recorded" if summary.bus is None else f"{summary.bus:.1f} J"
+    note(
+        f"at the supply: {summary.supply:.1f} ± {CONFIDENCE * summary.supply_std:.1f} J modelled "
+        f"(standby {summary.standby:.1f} J, drivers {summary.driver:.1f} J), measured: {measured}"
     )
     session = summary.session
+    power = f"{session.power:.1f} ± {CONFIDENCE * session.std:.1f} W"
     if session.anchored:
-        output.note(
-            f"standby power of this session: {session.power:.1f} ± "
-            f"{CONFIDENCE * session.std:.1f} W, from {session.still_seconds:.1f} s of standstill"
+        note(
+            f"standby power of this session: {power}, measured over {session.still_seconds:.1f} s "
+            "of standstill"
         )
     else:
-        output.note(
-            f"standby power is the model's, {session.power:.1f} ± "
-            f"{CONFIDENCE * session.std:.1f} W: no standstill with bus power shows that of "
-            "this session (a second of it would do)"
+        note(
+            f"standby power is the model's, {power}: this recording has no standstill with "
+            "measured bus power (one second is enough)"
         )
     if summary.refused:
-        output.note(f"{summary.refused} samples are left out: values not finite or impossible")
+        note(f"{summary.refused} samples with values not finite or impossible are left out")
     if summary.unaccounted:
-        output.note(f"gaps of {summary.unaccounted:.2f} s in all are not in these energies")
+        note(f"gaps of {summary.unaccounted:.2f} s in total are not included in these energies")

@@ -2,86 +2,89 @@
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+from ur_energy_model.cli import arguments
+from ur_energy_model.cli.excite_options import add_design_options
+from ur_energy_model.cli.excite_options import add_execution_options
+from ur_energy_model.cli.excite_options import add_surroundings
+from ur_energy_model.cli.excite_options import request_of
+from ur_energy_model.cli.output import note
+from ur_energy_model.cli.output import print_json
+from ur_energy_model.cli.output import print_table
+from ur_energy_model.cli.output import progress
+import argparse
 
-from ur_energy_model.cli.excite_options import (
-    add_design_options,
-    add_execution_options,
-    add_surroundings,
-    request_of,
-)
-from ur_energy_model.cli.output import (
-    add_json_option,
-    note,
-    print_json,
-    print_table,
-    progress,
-)
 
 if TYPE_CHECKING:
     from ur_energy_model.experiment.design.design import Design
-    from ur_energy_model.experiment.design.problem import DesignRequest
-    from ur_energy_model.experiment.limits import SafetyLimits
+    from ur_energy_model.experiment.limits import TrajectoryVerdict
     from ur_energy_model.trajectory.fourier import FourierTrajectory
 
-EXAMPLE = """\
-examples:
-  ur_energy excite --robot ur5e -o trajectory.yaml
-  ur_energy excite --check trajectory.yaml
-  ur_energy excite --execute trajectory.yaml --host 192.168.56.101 -o cell_3
-  ur_energy excite --export trajectory.yaml -o trajectory.script
-
-Checked trajectories for the arms come with the package: --execute ur5e runs that of the UR5e.
-Walls are given in the base frame: --wall NX NY NZ OFFSET keeps the arm where
-NX x + NY y + NZ z > OFFSET, so --wall -1 0 0 -0.6 is a wall at x = 0.6 m.
+_EXAMPLES = """\
+ur_energy excite --robot ur5e -o trajectory.yaml
+ur_energy excite --check trajectory.yaml
+ur_energy excite --execute trajectory.yaml --host 192.168.56.101 -o cell_3
+ur_energy excite --export trajectory.yaml -o trajectory.script
 """
+_NOTES = """\
+The package includes checked trajectories: --execute ur5e runs the UR5e's.
+Walls are given in the base frame: --wall NX NY NZ OFFSET keeps the arm where
+NX x + NY y + NZ z > OFFSET, so --wall -1 0 0 -0.6 is a wall at x = 0.6 m."""
 
 
-def register(subparsers: Any) -> None:
+def register(subparsers: arguments.Subparsers) -> None:
     """Add the subcommand."""
-    parser = subparsers.add_parser(
+    parser = arguments.add_command(
+        subparsers,
         "excite",
-        help="design and run a trajectory that excites all parameters",
-        description="Design a Fourier trajectory that makes the parameters of the arm "
-        "identifiable, check it, and on request run and record it. Only --execute moves a robot.",
-        epilog=EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        run,
+        summary="design and run a trajectory that excites all parameters",
+        description="Design a Fourier trajectory that makes the parameters of an arm identifiable, "
+        "check it, export it, or run and record it. Only --execute moves a robot.",
+        examples=_EXAMPLES,
+        notes=_NOTES,
     )
-    what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("--robot", metavar="NAME", help="design a trajectory for this arm")
-    what.add_argument(
+    action = parser.add_mutually_exclusive_group(required=True)
+    action.add_argument("--robot", metavar="NAME", help="design a trajectory for this robot")
+    action.add_argument(
         "--execute",
         metavar="TRAJECTORY",
-        help="run this trajectory file (or arm's name) and record",
+        help="run a trajectory (a file, or the included one of a robot) and record it",
     )
-    what.add_argument("--check", metavar="TRAJECTORY", help="judge a trajectory, move nothing")
-    what.add_argument(
-        "--export", metavar="TRAJECTORY", help="write it as URScript (.script) or table (.csv)"
+    action.add_argument(
+        "--check", metavar="TRAJECTORY", help="check a trajectory without moving a robot"
+    )
+    action.add_argument(
+        "--export",
+        metavar="TRAJECTORY",
+        help="write a trajectory as URScript (.script) or as a table (.csv)",
     )
     parser.add_argument(
-        "-o", "--output", type=Path, metavar="PATH", help="trajectory file, bag or export to write"
+        "-o", "--output", type=Path, metavar="PATH", help="trajectory, bag or export to write"
     )
     add_design_options(parser.add_argument_group("design"))
     add_surroundings(parser.add_argument_group("surroundings"))
     add_execution_options(parser.add_argument_group("execution"))
-    add_json_option(parser)
-    parser.set_defaults(run=run, parser=parser)
+    arguments.add_json(parser)
+    parser.set_defaults(parser=parser)
 
 
-def run(options: argparse.Namespace) -> int:
-    """Do what was asked for."""
+def run(options: argparse.Namespace) -> None:
+    """Design, check, export or execute."""
     if options.execute:
-        return _execute(options)
-    if options.check:
-        return _check(options)
-    if options.output is None:
-        options.parser.error("-o PATH is needed")
-    return _export(options) if options.export else _design(options)
+        _execute(options)
+    elif options.check:
+        _check(options)
+    elif options.output is None:
+        options.parser.error("-o PATH is required")
+    elif options.export:
+        _export(options)
+    else:
+        _design(options)
 
 
-def _design(options: argparse.Namespace) -> int:
+def _design(options: argparse.Namespace) -> None:
     from ur_energy_model.experiment.design.genetic_search import genetic_search
     from ur_energy_model.experiment.design.gradient_search import design_trajectory
     from ur_energy_model.trajectory.fourier import save_trajectory
@@ -100,15 +103,12 @@ def _design(options: argparse.Namespace) -> int:
     save_trajectory(options.output, design.trajectory)
     if options.json:
         print_json(design.figures())
-        return 0
-    _print_design(design)
-    note(
-        f"wrote {options.output}; look at it again with: ur_energy excite --check {options.output}"
-    )
-    return 0
+    else:
+        _print_design(design)
+        note(f"wrote {options.output}; check it with: ur_energy excite --check {options.output}")
 
 
-def _check(options: argparse.Namespace) -> int:
+def _check(options: argparse.Namespace) -> None:
     from ur_energy_model.errors import MotionRefusedError
     from ur_energy_model.experiment.design.problem import DesignProblem
     from ur_energy_model.experiment.limits import check
@@ -120,14 +120,13 @@ def _check(options: argparse.Namespace) -> int:
     if options.json:
         print_json({"condition_number": condition, "passed": verdict.passed, **verdict.as_dict()})
     else:
-        rows = [["condition number", condition], *_rows(verdict.as_dict())]
+        rows: list[list[str | float]] = [["condition number", condition], *_rows(verdict)]
         print_table(f"{options.check} ({trajectory.robot})", ["check", "value"], rows)
     if not verdict.passed:
         raise MotionRefusedError(f"{options.check}: {'; '.join(verdict.problems)}")
-    return 0
 
 
-def _export(options: argparse.Namespace) -> int:
+def _export(options: argparse.Namespace) -> None:
     from ur_energy_model.experiment.export import export_trajectory
     from ur_energy_model.model.robots import load_robot
 
@@ -137,11 +136,11 @@ def _export(options: argparse.Namespace) -> int:
         print_json({"output": str(options.output), "duration": trajectory.duration})
     else:
         note(f"wrote {options.output}")
-    return 0
 
 
-def _execute(options: argparse.Namespace) -> int:
-    from ur_energy_model.cli.motion import run_and_report
+def _execute(options: argparse.Namespace) -> None:
+    from ur_energy_model.cli.run_trajectory import run_and_report
+    from ur_energy_model.experiment.design.problem import limits_of
     from ur_energy_model.experiment.execution.execution_plan import ExecutionPlan
 
     if options.host is None or options.output is None:
@@ -151,46 +150,40 @@ def _execute(options: argparse.Namespace) -> int:
     trajectory = _trajectory(options.execute)
     plan = ExecutionPlan(
         trajectory=trajectory,
-        limits=_limits(request_of(options, trajectory.robot)),
+        limits=limits_of(request_of(options, trajectory.robot)),
         warm_up=60.0 * options.warm_up,
         speed_fraction=options.speed_fraction,
     )
-    return run_and_report(
-        plan, options.host, options.output, assume_yes=options.yes, as_json=options.json
-    )
+    run_and_report(plan, options.host, options.output, assume_yes=options.yes, as_json=options.json)
 
 
 def _trajectory(name: str) -> FourierTrajectory:
-    """A trajectory file, or the one that comes with the package for an arm."""
+    """A trajectory file, or the trajectory that the package includes for a robot."""
     from ur_energy_model.resources import config_file
     from ur_energy_model.trajectory.fourier import load_trajectory
 
-    shipped = config_file("excitation", f"{name.lower()}.yaml")
-    return load_trajectory(shipped if shipped.is_file() and not Path(name).is_file() else name)
-
-
-def _limits(request: DesignRequest) -> SafetyLimits:
-    from ur_energy_model.experiment.design.problem import limits_of
-
-    return limits_of(request)
+    included = config_file("excitation", f"{name.lower()}.yaml")
+    return load_trajectory(included if included.is_file() and not Path(name).is_file() else name)
 
 
 def _print_design(design: Design) -> None:
-    rows = [["condition number of the base regressor", design.condition_number]]
+    rows: list[list[str | float]] = [
+        ["condition number of the base regressor", design.condition_number]
+    ]
     if design.objective != "condition":
         rows.append([f"objective ({design.objective})", design.value])
-    rows += _rows(design.verdict.as_dict())
+    rows += _rows(design.verdict)
     rows += [["descents tried", design.starts], ["seconds", design.seconds]]
     print_table(f"Exciting trajectory for {design.trajectory.robot}", ["figure", "value"], rows)
 
 
-def _rows(verdict: dict[str, Any]) -> list[list[Any]]:
+def _rows(verdict: TrajectoryVerdict) -> list[list[str | float]]:
     """Rows of a table from a verdict."""
     return [
-        ["largest use of joint position limits", verdict["max_position_ratio"]],
-        ["largest use of joint velocity limits", verdict["max_velocity_ratio"]],
-        ["largest use of joint acceleration limits", verdict["max_acceleration_ratio"]],
-        ["largest use of joint torque limits, no friction", verdict["max_torque_ratio"]],
-        ["largest speed of flange and elbow, m/s", verdict["max_tool_speed"]],
-        [f"clearance, m: {' to '.join(verdict['closest'])}", verdict["clearance"]],
+        ["maximum share of the joint position limits", verdict.max_position_ratio],
+        ["maximum share of the joint velocity limits", verdict.max_velocity_ratio],
+        ["maximum share of the joint acceleration limits", verdict.max_acceleration_ratio],
+        ["maximum share of the joint torque limits, no friction", verdict.max_torque_ratio],
+        ["maximum speed of flange and elbow, m/s", verdict.max_tool_speed],
+        [f"clearance, m: {' to '.join(verdict.closest)}", verdict.clearance],
     ]

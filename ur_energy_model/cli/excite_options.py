@@ -1,78 +1,47 @@
-"""Options of `ur_energy excite`: the trajectory, the arm's surroundings and the run."""
+"""Options of `ur_energy excite`: the trajectory, the arm's surroundings and its execution."""
 
 from __future__ import annotations
 
 import argparse
 from typing import TYPE_CHECKING
 
+from ur_energy_model.cli import arguments
+from ur_energy_model.cli.payload_option import add_payload_option, payload_given
+
 if TYPE_CHECKING:
     from ur_energy_model.experiment.design.problem import DesignRequest
 
 
 def add_design_options(group: argparse._ArgumentGroup) -> None:
-    """What the trajectory shall be, and how it is searched for."""
-    group.add_argument("--harmonics", type=int, default=5, metavar="N", help="default %(default)s")
-    group.add_argument(
-        "--period", type=float, default=10.0, metavar="S", help="default %(default)s s"
-    )
-    group.add_argument(
-        "--repetitions", type=int, default=3, metavar="N", help="periods a run, default %(default)s"
-    )
-    group.add_argument(
+    """The trajectory to design, and the search for it."""
+    arguments.add_number(group, "--harmonics", 5, "N", "harmonics of the Fourier series")
+    arguments.add_number(group, "--period", 10.0, "S", "period of the trajectory [s]")
+    arguments.add_number(group, "--repetitions", 3, "N", "periods per run")
+    arguments.add_choice(
+        group,
         "--objective",
-        choices=("condition", "logdet", "energy"),
-        default="condition",
-        help="condition number of the base regressor, its log-determinant, or the accuracy of the "
-        "energy model's own parameters (default %(default)s)",
+        ("condition", "logdet", "energy"),
+        "condition number of the base regressor, its log-determinant, or the accuracy of the "
+        "energy model's own parameters",
     )
-    group.add_argument("--seed", type=int, default=0, metavar="N", help="default %(default)s")
-    group.add_argument(
-        "--time-limit", type=float, default=55.0, metavar="S", help="default %(default)s s"
-    )
-    group.add_argument(
+    arguments.add_number(group, "--seed", 0, "N", "seed of the random starts")
+    arguments.add_number(group, "--time-limit", 55.0, "S", "maximum time for the search [s]")
+    arguments.add_choice(
+        group,
         "--optimizer",
-        choices=("gradient", "genetic"),
-        default="gradient",
-        help="genetic is that of Raviola et al. 2021, for comparison (default %(default)s)",
+        ("gradient", "genetic"),
+        "search method; genetic is that of Raviola et al. 2021, for comparison",
     )
-    group.add_argument(
-        "--population", type=int, default=300, metavar="N", help="genetic, default %(default)s"
-    )
-    group.add_argument(
-        "--generations", type=int, default=5, metavar="N", help="genetic, default %(default)s"
-    )
-    group.add_argument(
-        "--payload",
-        type=float,
-        nargs=4,
-        metavar=("KG", "X", "Y", "Z"),
-        help="mass on the flange and its centre [m]",
-    )
+    arguments.add_number(group, "--population", 300, "N", "individuals of the genetic search")
+    arguments.add_number(group, "--generations", 5, "N", "generations of the genetic search")
+    add_payload_option(group, "none")
 
 
 def add_surroundings(group: argparse._ArgumentGroup) -> None:
-    """What the arm must keep clear of."""
-    group.add_argument(
-        "--clearance",
-        type=float,
-        default=0.03,
-        metavar="M",
-        help="distance to keep, default %(default)s m",
-    )
-    group.add_argument(
-        "--tool-speed",
-        type=float,
-        default=1.5,
-        metavar="M/S",
-        help="largest speed of flange and elbow, default %(default)s m/s",
-    )
-    group.add_argument(
-        "--table",
-        type=float,
-        default=0.0,
-        metavar="M",
-        help="height of the table above the base flange, default %(default)s m",
-    )
+    """Obstacles to keep clear of."""
+    arguments.add_number(group, "--clearance", 0.03, "M", "minimum distance to obstacles [m]")
+    arguments.add_number(group, "--tool-speed", 1.5, "M/S", "speed limit of flange and elbow [m/s]")
+    arguments.add_number(group, "--table", 0.0, "M", "height of the table above the base [m]")
     group.add_argument(
         "--wall",
         type=float,
@@ -80,46 +49,34 @@ def add_surroundings(group: argparse._ArgumentGroup) -> None:
         action="append",
         default=[],
         metavar=("NX", "NY", "NZ", "OFFSET"),
-        help="half-space to keep out of; may be repeated",
+        help="half-space to stay out of (may be repeated)",
     )
     group.add_argument(
         "--tool",
         type=float,
         nargs=2,
         metavar=("LENGTH", "RADIUS"),
-        help="tool that sticks out of the flange [m]",
+        help="size of the tool on the flange [m] (default: no tool)",
     )
 
 
 def add_execution_options(group: argparse._ArgumentGroup) -> None:
-    """How it is run."""
-    group.add_argument("--host", metavar="ADDRESS", help="controller that runs the trajectory")
-    group.add_argument("--yes", action="store_true", help="move without asking")
-    group.add_argument(
-        "--warm-up",
-        type=float,
-        default=0.0,
-        metavar="MIN",
-        help="move for this long before recording, so that the joints are warm",
-    )
-    group.add_argument(
-        "--speed-fraction",
-        type=float,
-        default=1.0,
-        metavar="F",
-        help="run slower by this factor, for a first try",
-    )
+    """How a trajectory is run."""
+    arguments.add_controller(group, required=False)
+    arguments.add_yes(group)
+    arguments.add_number(group, "--warm-up", 0.0, "MIN", "warm-up motion before recording [min]")
+    arguments.add_number(group, "--speed-fraction", 1.0, "F", "share of the designed speed")
 
 
 def request_of(options: argparse.Namespace, robot: str) -> DesignRequest:
-    """What the options ask for.
+    """The request that the options describe.
 
     Args:
         options: as parsed.
         robot: name or file of the arm.
 
     Raises:
-        InputError: a value that cannot be.
+        InputError: a value out of range.
     """
     import numpy as np
 
@@ -127,12 +84,18 @@ def request_of(options: argparse.Namespace, robot: str) -> DesignRequest:
     from ur_energy_model.experiment.design.problem import DesignRequest
     from ur_energy_model.model.capsules import Capsule, Wall
     from ur_energy_model.model.robots import load_robot
-    from ur_energy_model.model.setup import Payload, Setup
+    from ur_energy_model.model.setup import Setup
 
-    positive = ("period", "time_limit", "tool_speed", "repetitions", "population", "generations")
-    for name in positive:
-        if not getattr(options, name) > 0:
-            raise InputError(f"--{name.replace('_', '-')}", "must be positive", "give more")
+    for flag, value in (
+        ("--period", options.period),
+        ("--time-limit", options.time_limit),
+        ("--tool-speed", options.tool_speed),
+        ("--repetitions", options.repetitions),
+        ("--population", options.population),
+        ("--generations", options.generations),
+    ):
+        if not value > 0:
+            raise InputError(flag, "must be positive", "increase it")
     if options.harmonics < 2:
         raise InputError(
             "--harmonics", "one harmonic cannot start and end at rest", "give 2 or more"
@@ -149,12 +112,10 @@ def request_of(options: argparse.Namespace, robot: str) -> DesignRequest:
         reach, radius = options.tool
         end = np.array([0.0, 0.0, max(reach - radius, 0.0)])
         tool = (Capsule(description.dof, np.zeros(3), end, radius),)
-    setup = Setup()
-    if options.payload:
-        setup = Setup(payload=Payload(options.payload[0], np.array(options.payload[1:])))
+    payload = payload_given(options.payload)
     return DesignRequest(
         robot=description,
-        setup=setup,
+        setup=Setup() if payload is None else Setup(payload=payload),
         harmonics=options.harmonics,
         period=options.period,
         repetitions=options.repetitions,

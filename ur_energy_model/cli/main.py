@@ -1,4 +1,4 @@
-"""The `ur_energy` command: the table of its subcommands, and how errors become exit codes."""
+"""The `ur_energy` command: its subcommands, and how errors become exit codes."""
 
 from __future__ import annotations
 
@@ -14,35 +14,35 @@ from ur_energy_model.interrupts import raised_once
 from ur_energy_model.plain import printable
 from ur_energy_model.scripts import INTERRUPTED
 
-# Many small matrices: threads of the linear algebra would only wait for each other (ten times
-# slower beside other work). Set before anything imports numpy.
+# With many small matrices, linear algebra threads only wait for each other (ten times slower on a
+# busy machine). Must be set before numpy is imported.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 DONE, REFUSED, USAGE = 0, 1, 2
 
-GROUPS: tuple[str, ...] = (
-    "bags", "record", "identify", "estimate", "predict", "inspect", "payload",
-    "base_parameters", "excite", "protocol", "simulate", "report", "demo", "completion",
+COMMANDS: tuple[str, ...] = (
+    "import_csv", "recover", "record", "identify", "evaluate", "estimate", "predict", "inspect",
+    "payload", "base_parameters", "excite", "protocol", "simulate", "report", "demo", "completion",
 )  # fmt: skip
-"""Modules of this room; each adds its subcommands with `register(subparsers)`."""
+"""Modules of the subcommands, in the order of the help; each has `register(subparsers)`."""
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """The whole command-line grammar."""
+    """The parser of the whole command line."""
     parser = argparse.ArgumentParser(
         prog="ur_energy",
-        description="Energy of Universal Robots arms: record, identify, estimate. "
-        "Read-only unless a motion is asked for by name.",
+        description="Record, identify and estimate the energy of Universal Robots arms. Only "
+        "'excite --execute' and 'protocol' move a robot.",
     )
     parser.add_argument("--version", action="version", version=f"ur_energy {__version__}")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for group in GROUPS:
-        importlib.import_module(f"ur_energy_model.cli.{group}").register(subparsers)
+    for command in COMMANDS:
+        importlib.import_module(f"ur_energy_model.cli.{command}").register(subparsers)
     return parser
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a subcommand; the exit code is 0 done, 1 refused input, 2 usage, 130 Ctrl-C."""
+    """Run a subcommand and return the exit code: 0 done, 1 refused, 2 usage error, 130 Ctrl-C."""
     name = "ur_energy"
     try:
         options = build_parser().parse_args(arguments)
@@ -55,15 +55,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _outcome(options: argparse.Namespace) -> int:
-    """Run a subcommand; what it refuses becomes one line."""
+    """Run a subcommand; an error of this package becomes one line on stderr."""
     try:
-        code: int = options.run(options)
+        options.run(options)
         sys.stdout.flush()
-        return code
+        return DONE
     except UrEnergyError as error:
         print(printable(f"ur_energy {options.command}: {error}"), file=sys.stderr)
         return REFUSED
-    except BrokenPipeError:  # the reader of a pipe has left, as `| head` does
+    except BrokenPipeError:  # the reading end of the pipe is closed, as by `| head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE
 

@@ -1,10 +1,10 @@
-"""What the subcommands print: JSON, tables of 80 columns, progress on stderr."""
+"""Printing: JSON and tables on stdout, notes and progress on stderr."""
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -19,32 +19,32 @@ from rich.table import Table
 from ur_energy_model.plain import plain, printable
 
 WIDTH = 80
-
-
-def add_json_option(parser: argparse.ArgumentParser) -> None:
-    """`--json`, on every subcommand that prints figures."""
-    parser.add_argument(
-        "--json", action="store_true", help="print one JSON object on stdout and nothing else"
-    )
+"""Columns of tables outside a terminal, and of descriptions in help texts."""
 
 
 def print_json(value: Any) -> None:
-    """One JSON document on stdout; arrays become lists, NaN and infinity null."""
+    """Print one JSON document on stdout; arrays become lists, NaN and infinity null."""
     print(json.dumps(plain(value), allow_nan=False))
 
 
-def say(text: str) -> None:
-    """A line of the result on stdout."""
+def print_line(text: str) -> None:
+    """Print a line of the result on stdout."""
     print(printable(text))
 
 
 def note(text: str) -> None:
-    """A line for the user on stderr: what happened, what to do next."""
+    """Print a line for the user on stderr: what happened, what to do next."""
     Console(stderr=True, highlight=False, soft_wrap=True).print(printable(text), markup=False)
 
 
+def ask(question: str) -> str:
+    """Ask the user at the terminal; the question is on stderr, the answer without line end."""
+    print(question, end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip()
+
+
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """A table on stdout, numbers to four significant digits, first column to the left."""
+    """Print a table on stdout: numbers with four significant digits, first column left-aligned."""
     console = Console(highlight=False, markup=False)  # units in [brackets] are not markup
     if not console.is_terminal:
         console = Console(highlight=False, markup=False, width=WIDTH)
@@ -59,10 +59,10 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]
 
 
 class ProgressReport:
-    """Progress of one piece of work: a bar in a terminal, elsewhere a line for long work."""
+    """Progress of a task: a bar in a terminal; elsewhere one line if the task takes long."""
 
     QUIET = 1.0
-    """Shorter work than this says nothing where stderr is not a terminal [s]."""
+    """Time after which that line is printed [s]."""
 
     def __init__(self, bar: Progress, text: str) -> None:
         self._bar, self._task = bar, bar.add_task(printable(text), total=1.0)
@@ -70,7 +70,7 @@ class ProgressReport:
         self._start: float | None = time.monotonic() if bar.disable else None
 
     def __call__(self, fraction: float, text: str | None = None) -> None:
-        """Report a fraction done (0 to 1, NaN where nobody knows), and what is being done."""
+        """Report the fraction done (0 to 1, NaN if unknown) and what is being done."""
         known = math.isfinite(fraction)
         self._bar.update(
             self._task, total=1.0 if known else None, completed=fraction if known else 0.0
@@ -84,7 +84,7 @@ class ProgressReport:
 
 @contextmanager
 def progress(text: str) -> Iterator[ProgressReport]:
-    """A progress bar on stderr."""
+    """Show a progress bar on stderr within the block."""
     console = Console(stderr=True)
     bar = Progress(
         TextColumn("{task.description}"),

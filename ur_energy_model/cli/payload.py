@@ -1,59 +1,66 @@
-"""`ur_energy payload`: what the arm really carries, from its motor currents."""
+"""`ur_energy payload`: the payload that an arm carries, from its motor currents."""
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 from typing import Any
+from typing import TYPE_CHECKING
+from ur_energy_model.cli import arguments
+from ur_energy_model.cli.output import note
+from ur_energy_model.cli.output import print_json
+from ur_energy_model.cli.output import print_table
+from ur_energy_model.cli.output import progress
+import argparse
 
-from ur_energy_model.cli.output import add_json_option, note, print_json, print_table, progress
 
-_EXAMPLE = """examples:
-  ur_energy payload model.yaml loaded_motion
-  ur_energy payload model.yaml loaded_motion --empty empty_motion
-  ur_energy payload model.yaml loaded_motion --known-payload 2.805 --empty empty_motion \\
-    -o calibrated.yaml
+if TYPE_CHECKING:
+    from ur_energy_model.identification.payload.payload_identification import BagPayload
+    from ur_energy_model.model.energy_model import EnergyModel
+
+_EXAMPLES = """\
+ur_energy payload model.yaml loaded_motion
+ur_energy payload model.yaml loaded_motion --empty empty_motion
+ur_energy payload model.yaml loaded_motion --known-payload 2.805 \\
+    --empty empty_motion -o calibrated.yaml
 """
 
 
-def register(subparsers: Any) -> None:
+def register(subparsers: arguments.Subparsers) -> None:
     """Add the subcommand."""
-    parser = subparsers.add_parser(
+    parser = arguments.add_command(
+        subparsers,
         "payload",
-        help="identify the payload from motor currents",
-        description="Estimate mass and centre of mass (flange frame, m) of the payload in a bag "
-        "from the motor currents, whatever the controller was told. With a known payload, best "
-        "together with a recording of the empty arm, the drives are calibrated instead; the model "
-        "written then identifies other payloads more exactly.",
-        epilog=_EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        run,
+        summary="identify the payload from motor currents",
+        description="Identify the mass and the centre of mass (flange frame, m) of the payload in "
+        "a bag from the motor currents, independent of the controller's payload setting. With a "
+        "known payload, calibrate the drives instead, preferably together with a recording of the "
+        "empty arm; the calibrated model then identifies other payloads more accurately.",
+        examples=_EXAMPLES,
     )
-    parser.add_argument("model", type=Path, metavar="MODEL.yaml", help="model of this arm")
-    parser.add_argument("bag", type=Path, metavar="BAG", help="recording with the payload")
+    arguments.add_model(parser)
+    arguments.add_bag(parser, "recording with the payload")
     parser.add_argument(
-        "--known-payload", type=float, metavar="KG", help="true mass, to calibrate with"
+        "--known-payload", type=float, metavar="KG", help="actual mass, to calibrate with"
     )
     parser.add_argument(
         "--empty",
         type=Path,
         metavar="BAG",
-        help="recording of the same arm with an empty flange; the payload is what comes on top",
+        help="recording of the same arm with an empty flange; the payload is the difference",
     )
     parser.add_argument(
         "-o",
         "--output",
         type=Path,
         metavar="MODEL.yaml",
-        help="write the calibrated model (needs --known-payload)",
+        help="calibrated model to write (needs --known-payload)",
     )
-    parser.add_argument(
-        "--robot", metavar="NAME", help="name or file of the robot, by default as the model says"
-    )
-    add_json_option(parser)
-    parser.set_defaults(run=run)
+    arguments.add_robot(parser, "the one named in the model")
+    arguments.add_json(parser)
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> None:
     """Identify the payload and print it."""
     from ur_energy_model.errors import InputError
     from ur_energy_model.identification.payload.drive_calibration import with_torque_constants
@@ -61,8 +68,11 @@ def run(options: argparse.Namespace) -> int:
     from ur_energy_model.model.file.model_file import load_model, save_model
     from ur_energy_model.model.robots import load_robot
 
-    if options.output is not None and options.known_payload is None:
-        raise InputError("-o", "nothing was calibrated", "give the true mass with --known-payload")
+    calibrated = options.known_payload is not None
+    if options.output is not None and not calibrated:
+        raise InputError(
+            "-o", "there is no calibration to write", "give the actual mass with --known-payload"
+        )
     model = load_model(options.model)
     robot = None if options.robot is None else load_robot(options.robot)
     with progress("identifying the payload") as report:
@@ -79,19 +89,31 @@ def run(options: argparse.Namespace) -> int:
     if options.output is not None:
         save_model(with_torque_constants(model, found.estimate), options.output)
         note(f"calibrated model written to {options.output}")
+    constants = _torque_constants(model, found) if calibrated else None
     if options.json:
-        print_json(_as_json(model, found, options.known_payload))
+        print_json(_as_json(found, constants))
     else:
-        _print(model, found, options.known_payload)
-    return 0
+        _print(found, constants)
 
 
-def _as_json(model: Any, found: Any, known: float | None) -> dict[str, Any]:
+def _torque_constants(model: EnergyModel, found: BagPayload) -> list[dict[str, Any]]:
+    """The torque constants of a calibration beside the model's [N m/A]."""
     estimate = found.estimate
-    out: dict[str, Any] = {
+    return [
+        {"name": joint.name, "model": joint.torque_constant, "calibrated": value, "std": std}
+        for joint, value, std in zip(
+            model.joints, estimate.torque_constants, estimate.torque_constants_std, strict=True
+        )
+    ]
+
+
+def _as_json(found: BagPayload, constants: list[dict[str, Any]] | None) -> dict[str, Any]:
+    """JSON of the result; a calibration has no uncertainty of its known mass."""
+    estimate = found.estimate
+    return {
         "mass": estimate.shown_mass,
-        "std": None if known is not None else estimate.mass_std,
-        "interval": None if known is not None else estimate.interval,
+        "std": estimate.mass_std if constants is None else None,
+        "interval": estimate.interval if constants is None else None,
         "shown_mass": estimate.shown_mass,
         "center_of_mass": estimate.payload.center_of_mass,
         "center_of_mass_std": estimate.center_std,
@@ -101,44 +123,29 @@ def _as_json(model: Any, found: Any, known: float | None) -> dict[str, Any]:
         "torque_rms": estimate.torque_rms,
         "misfit": estimate.misfit,
         "samples": estimate.samples,
+        **({} if constants is None else {"torque_constants": constants}),
     }
-    if known is not None:
-        out["torque_constants"] = [
-            {"name": joint.name, "model": joint.torque_constant, "calibrated": value, "std": std}
-            for joint, value, std in zip(
-                model.joints, estimate.torque_constants, estimate.torque_constants_std, strict=True
-            )
-        ]
-    return out
 
 
-def _print(model: Any, found: Any, known: float | None) -> None:
+def _print(found: BagPayload, constants: list[dict[str, Any]] | None) -> None:
     import numpy as np
 
     from ur_energy_model.energy.meter import CONFIDENCE
 
     estimate = found.estimate
-    payload = estimate.payload
-    half = None if known is not None else CONFIDENCE * estimate.mass_std
-    rows: list[tuple[Any, ...]] = [("mass [kg]", estimate.shown_mass, half)]
+    half = CONFIDENCE * estimate.mass_std if constants is None else None
+    rows: list[tuple[str, float, float | None]] = [("mass [kg]", estimate.shown_mass, half)]
+    center = zip("xyz", estimate.payload.center_of_mass, estimate.center_std, strict=True)
     rows += [
-        (
-            f"centre of mass {axis} [m]",
-            payload.center_of_mass[k],
-            CONFIDENCE * estimate.center_std[k],
-        )
-        for k, axis in enumerate("xyz")
-        if np.isfinite(estimate.center_std[k])
+        (f"centre of mass {axis} [m]", value, CONFIDENCE * std)
+        for axis, value, std in center
+        if np.isfinite(std)
     ]
-    rows.append(("told to the controller [kg]", found.told_mass, None))
+    rows.append(("set in the controller [kg]", found.told_mass, None))
     print_table("payload", ("", "value", "± 95 %"), rows)
-    if known is None:
-        return
-    constants = zip(
-        model.joints, estimate.torque_constants, estimate.torque_constants_std, strict=True
-    )
-    print_table(
-        "torque constants [N m/A]",
-        ("joint", "model", "calibrated", "std"),
-        [(joint.name, joint.torque_constant, value, std) for joint, value, std in constants],
-    )
+    if constants is not None:
+        print_table(
+            "torque constants [N m/A]",
+            ("joint", "model", "calibrated", "std"),
+            [tuple(entry.values()) for entry in constants],
+        )

@@ -1,4 +1,4 @@
-"""`--payload`: what hangs on the flange, as several commands take it."""
+"""`--payload`: the payload on the flange, as several subcommands take it."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from ur_energy_model.errors import InputError
 
 if TYPE_CHECKING:
+    from ur_energy_model.model.energy_model import EnergyModel
     from ur_energy_model.model.setup import Payload
 
 IDENTIFY = "identify"
@@ -17,22 +18,22 @@ IDENTIFY = "identify"
 
 
 def add_payload_option(
-    parser: argparse.ArgumentParser, *, identified: bool = False, purpose: str
+    parser: argparse._ActionsContainer, default: str, *, identifiable: bool = False
 ) -> None:
     """Add --payload.
 
     Args:
-        parser: of the command.
-        identified: whether the command can identify the payload itself.
-        purpose: what the payload is for, the end of the help text.
+        parser: of the subcommand, or a group of its options.
+        default: what applies without the option.
+        identifiable: whether the subcommand can identify the payload itself.
     """
-    word = f", or '{IDENTIFY}' to find it from the currents" if identified else ""
+    word = f", or '{IDENTIFY}' to identify it from the currents" if identifiable else ""
     parser.add_argument(
         "--payload",
         nargs="+",
         metavar="KG",
-        help="true payload: mass [kg], and optionally its centre in the flange frame, x y z [m] "
-        f"(or in one word: KG,X,Y,Z){word}; {purpose}",
+        help="actual payload: mass [kg], optionally followed by its centre of mass X Y Z in the "
+        f"flange frame [m], also in one word as KG,X,Y,Z{word} (default: {default})",
     )
 
 
@@ -53,9 +54,9 @@ def payload_given(words: Sequence[str] | None) -> Payload | None:
         numbers = [float(number) for word in words for number in word.split(",")]
     except ValueError:
         numbers = []
-    far = max(map(abs, numbers[1:]), default=0.0)
-    right = len(numbers) in (1, 4) and all(map(math.isfinite, numbers))
-    if not right or not 0 <= numbers[0] <= PAYLOAD_MASS.high or far > LENGTH.high:
+    farthest = max(map(abs, numbers[1:]), default=0.0)
+    valid = len(numbers) in (1, 4) and all(map(math.isfinite, numbers))
+    if not valid or not 0 <= numbers[0] <= PAYLOAD_MASS.high or farthest > LENGTH.high:
         raise InputError(
             "--payload",
             f"'{' '.join(words)}' is not a mass",
@@ -67,3 +68,15 @@ def payload_given(words: Sequence[str] | None) -> Payload | None:
 def is_identified(words: Sequence[str] | None) -> bool:
     """Whether --payload asks to identify the payload."""
     return words is not None and list(words) == [IDENTIFY]
+
+
+def model_with_payload(options: argparse.Namespace) -> EnergyModel:
+    """The model file of a subcommand, with the payload of --payload in place of the model's.
+
+    Raises:
+        InputError: the model file or the payload is not valid.
+    """
+    from ur_energy_model.model.energy_model import EnergyModel
+
+    model, payload = EnergyModel.load(options.model), payload_given(options.payload)
+    return model if payload is None else model.with_payload(payload)

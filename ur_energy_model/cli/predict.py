@@ -1,41 +1,48 @@
-"""`ur_energy predict`."""
+"""`ur_energy predict`: energy of a planned trajectory."""
 
 from __future__ import annotations
 
+from pathlib import Path
+from ur_energy_model.cli import arguments
+from ur_energy_model.cli.output import note
+from ur_energy_model.cli.output import print_json
+from ur_energy_model.cli.output import print_table
+from ur_energy_model.cli.payload_option import add_payload_option
+from ur_energy_model.cli.payload_option import model_with_payload
 import argparse
-from typing import TYPE_CHECKING, Any
-
-from ur_energy_model.cli import output
-from ur_energy_model.cli.payload_option import add_payload_option, payload_given
-
-if TYPE_CHECKING:
-    from ur_energy_model.energy.prediction import PlanEnergy
 
 
-def register(subparsers: Any) -> None:
+
+def register(subparsers: arguments.Subparsers) -> None:
     """Add the subcommand."""
-    predict = subparsers.add_parser(
+    parser = arguments.add_command(
+        subparsers,
         "predict",
-        help="energy of a trajectory before the robot moves",
-        description="Energy that a planned trajectory will take, per joint and in all. The CSV has "
-        "a header line: time [s], q_0 ... [rad] and, where known, qd_0 ... and qdd_0 ... "
-        "Measured positions (actual_q_0 ...) are smoothed first, and a warning says so.",
-        epilog="example: ur_energy predict model.yaml trajectory.csv",
+        run,
+        summary="predict the energy of a trajectory before the robot moves",
+        description="Predict the energy of a planned trajectory, per joint and in total. The CSV "
+        "file has a header line with the columns time [s], q_0 ... [rad] and, where known, "
+        "qd_0 ... and qdd_0 ... Measured positions (actual_q_0 ...) are smoothed first, with a "
+        "warning.",
+        examples="ur_energy predict model.yaml trajectory.csv",
     )
-    predict.add_argument("model", metavar="MODEL.yaml")
-    predict.add_argument("trajectory", metavar="TRAJECTORY.csv")
-    add_payload_option(predict, purpose="by default the model's")
-    predict.add_argument(
+    arguments.add_model(parser)
+    parser.add_argument(
+        "trajectory", type=Path, metavar="TRAJECTORY.csv", help="planned motion of the joints"
+    )
+    add_payload_option(parser, "the model's")
+    parser.add_argument(
         "--session",
+        type=Path,
         metavar="BAG",
-        help="recording of the same day: its standstill shows the standby power, its first seconds "
-        "of motion the friction; without, the interval carries their spread between sessions",
+        help="recording of the same day, to take standby power (from standstill) and friction "
+        "(from the first seconds of motion) from; without it the interval is wider, to cover "
+        "their spread between sessions",
     )
-    output.add_json_option(predict)
-    predict.set_defaults(run=run_predict)
+    arguments.add_json(parser)
 
 
-def run_predict(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> None:
     """Predict and print."""
     from ur_energy_model.energy.meter import CONFIDENCE
     from ur_energy_model.energy.prediction import predict_energy
@@ -44,9 +51,7 @@ def run_predict(options: argparse.Namespace) -> int:
     from ur_energy_model.trajectory.plan_csv import read_plan
     from ur_energy_model.trajectory.smoothing import smooth_plan
 
-    model, payload = load_model(options.model), payload_given(options.payload)
-    if payload is not None:
-        model = model.with_payload(payload)
+    model = model_with_payload(options)
     if options.session is not None:
         from ur_energy_model.identification.evaluation.evaluation import identify_session
 
@@ -54,62 +59,29 @@ def run_predict(options: argparse.Namespace) -> int:
     plan = read_plan(options.trajectory, [joint.name for joint in model.joints])
     plan, warning = smooth_plan(plan, model.description().max_acceleration)
     if warning is not None:
-        output.note(f"warning: {plan.source}: {warning}")
+        note(f"warning: {plan.source}: {warning}")
     energy = predict_energy(model, plan)
     if options.json:
-        output.print_json(
-            {
-                **as_json(energy),
-                "session": session_json(model.session),
-                "warnings": [] if warning is None else [warning],
-            }
+        warnings = [] if warning is None else [warning]
+        print_json(
+            {**energy.as_json(), "session": session_json(model.session), "warnings": warnings}
         )
-    else:
-        output.print_table(
-            f"energy of {options.trajectory}, {energy.duration:.1f} s [J]",
-            ["joint", "mechanical", "electrical", "± 95 %", "efficiency"],
-            [
-                list(row)
-                for row in zip(
-                    energy.names,
-                    energy.mechanical,
-                    energy.electrical,
-                    CONFIDENCE * energy.electrical_std,
-                    energy.efficiency,
-                    strict=True,
-                )
-            ],
-        )
-        output.note(
-            f"at the supply: {energy.total:.1f} ± {CONFIDENCE * energy.total_std:.1f} J, "
-            f"peak {energy.peak_power:.1f} W"
-        )
-        if options.session is None:
-            output.note("for any session; --session BAG of the same day narrows the interval")
-    return 0
-
-
-def as_json(energy: PlanEnergy) -> dict[str, Any]:
-    """The same keys as `ur_energy estimate --json`, without what only a recording has."""
-    mechanical, electrical = float(energy.mechanical.sum()), float(energy.electrical.sum())
-    return {
-        "duration": energy.duration,
-        "joints": [
-            {
-                "name": name,
-                "mechanical_energy": energy.mechanical[j],
-                "electrical_energy": energy.electrical[j],
-                "electrical_energy_std": energy.electrical_std[j],
-                "efficiency": energy.efficiency[j],
-            }
-            for j, name in enumerate(energy.names)
-        ],
-        "total": {
-            "mechanical_energy": mechanical,
-            "electrical_energy": electrical,
-            "efficiency": mechanical / electrical if electrical > 0 else None,
-            "supply_energy": energy.total,
-            "supply_energy_std": energy.total_std,
-        },
-        "peak_power": energy.peak_power,
-    }
+        return
+    columns = (
+        energy.names,
+        energy.mechanical,
+        energy.electrical,
+        CONFIDENCE * energy.electrical_std,
+        energy.efficiency,
+    )
+    print_table(
+        f"energy of {options.trajectory}, {energy.duration:.1f} s [J]",
+        ["joint", "mechanical", "electrical", "± 95 %", "efficiency"],
+        list(zip(*columns, strict=True)),
+    )
+    note(
+        f"at the supply: {energy.total:.1f} ± {CONFIDENCE * energy.total_std:.1f} J, "
+        f"peak {energy.peak_power:.1f} W"
+    )
+    if options.session is None:
+        note("this holds for any session; --session BAG of the same day narrows the interval")

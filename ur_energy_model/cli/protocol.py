@@ -6,62 +6,53 @@ import argparse
 import socket
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from ur_energy_model.cli.output import add_json_option, note, print_json, print_table, progress
+from ur_energy_model.cli import arguments
+from ur_energy_model.cli.output import ask, note, print_json, print_table, progress
 
 if TYPE_CHECKING:
     from ur_energy_model.experiment.execution.execution_plan import ExecutionPlan, ExecutionResult
     from ur_energy_model.experiment.protocols.protocol_run import Mount
     from ur_energy_model.telemetry.samples import RecordingInfo
 
-EXAMPLE = """\
-examples:
-  ur_energy protocol s1 --host 192.168.56.101 -o cell_3_s1
-  ur_energy protocol s0 --host 127.0.0.2 -o try_s0 --yes      (a simulated arm)
-
-s0  test motions A and B through random points: torque, current, energy (Robotica 2024)
-s1  exciting trajectory, base parameters, validation (RAAD 2021)
-s2  sinusoids, power model with all terms free (EcBot)
-s4  self and general verification, known payload (Machines 2024)
+_EXAMPLES = """\
+ur_energy protocol s1 --host 192.168.56.101 -o cell_3_s1
+ur_energy protocol s0 --host 127.0.0.2 -o try_s0 --yes      (a simulated arm)
 """
-_WORKSHOP_PORT = 29998
+_PROTOCOLS = {
+    "s0": "test motions A and B through random points: torque, current, energy (Robotica 2024)",
+    "s1": "exciting trajectory, base parameters, validation (RAAD 2021)",
+    "s2": "sinusoids, power model with all terms free (EcBot)",
+    "s4": "self and general verification, known payload (Machines 2024)",
+}
 
 
-def register(subparsers: Any) -> None:
+def register(subparsers: arguments.Subparsers) -> None:
     """Add the subcommand."""
-    parser = subparsers.add_parser(
+    parser = arguments.add_command(
+        subparsers,
         "protocol",
-        help="run the experiment of a paper and compare with its figures",
-        description="Design, run, record, identify and judge as a paper did, and write the figures "
-        "beside those it reports. This moves the robot.",
-        epilog=EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        run,
+        summary="repeat the experiment of a paper and compare the results",
+        description="Design, run, record, identify and evaluate as in a paper, and compare the "
+        "results with the published ones. This moves the robot.",
+        examples=_EXAMPLES,
+        notes=arguments.definition_list("experiments", _PROTOCOLS),
     )
-    parser.add_argument("protocol", choices=("s0", "s1", "s2", "s4"), help="see below")
-    parser.add_argument("--host", required=True, metavar="ADDRESS", help="controller of the arm")
-    parser.add_argument(
-        "-o", "--output", required=True, type=Path, metavar="DIR", help="new folder for everything"
-    )
-    parser.add_argument(
-        "--robot", metavar="NAME", help="such as ur5e; the controller is asked by default"
-    )
-    parser.add_argument("--yes", action="store_true", help="move without asking")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="default %(default)s")
-    parser.add_argument(
-        "--design-time",
-        type=float,
-        default=25.0,
-        metavar="S",
-        help="time for the design of each trajectory, default %(default)s s",
-    )
-    add_json_option(parser)
-    parser.set_defaults(run=run)
+    parser.add_argument("protocol", choices=tuple(_PROTOCOLS), help="experiment (listed below)")
+    arguments.add_controller(parser)
+    arguments.add_output(parser, "DIR", "new folder for all results")
+    arguments.add_robot(parser, "the one that the controller reports")
+    arguments.add_yes(parser)
+    arguments.add_number(parser, "--seed", 0, "N", "seed of the random choices")
+    arguments.add_number(parser, "--design-time", 25.0, "S", "time to design each trajectory [s]")
+    arguments.add_json(parser)
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> None:
     """Run a protocol."""
-    from ur_energy_model.cli.motion import run_recorded
+    from ur_energy_model.cli.run_trajectory import run_recorded
     from ur_energy_model.errors import InputError
     from ur_energy_model.experiment.protocols.catalogue import run_protocol
     from ur_energy_model.experiment.protocols.outcome import cell
@@ -71,7 +62,7 @@ def run(options: argparse.Namespace) -> int:
 
     folder: Path = options.output
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise InputError(folder, "exists and is not an empty folder", "name another output")
+        raise InputError(folder, "exists and is not an empty folder", "choose another folder")
     with RtdeSource(options.host, fields=("timestamp",)) as source:
         info = source.info
     name = options.robot or _robot_at(options.host, info)
@@ -95,7 +86,7 @@ def run(options: argparse.Namespace) -> int:
         outcome = run_protocol(options.protocol, session)
     if options.json:
         print_json(outcome.as_dict())
-        return 0
+        return
     rows = [[row.figure, cell(row.published), cell(row.here)] for row in outcome.rows]
     print_table(
         f"Protocol {outcome.protocol} on {outcome.robot}", ["figure", "published", "here"], rows
@@ -103,15 +94,14 @@ def run(options: argparse.Namespace) -> int:
     note(f"published: {outcome.source}")
     for warning in outcome.warnings:
         note(f"warning: {warning}")
-    note(f"everything is in {folder}; the table is {folder / 'verdict.md'}")
-    return 0
+    note(f"results are in {folder}; the table is in {folder / 'verdict.md'}")
 
 
 def _robot_at(host: str, info: RecordingInfo) -> str:
     """Name of the robot description for a controller.
 
     Raises:
-        InputError: it does not say what it is.
+        InputError: the controller does not report a known robot.
     """
     from ur_energy_model.errors import InputError
     from ur_energy_model.model.robots import available_robots
@@ -125,36 +115,38 @@ def _robot_at(host: str, info: RecordingInfo) -> str:
         for candidate in candidates:
             if candidate in available_robots():
                 return candidate
-    raise InputError(host, "does not say which robot it has", "name it with --robot, such as ur5e")
+    raise InputError(host, "does not report its robot", "name the robot with --robot, such as ur5e")
 
 
 def _mount(host: str, *, simulated: bool, assume_yes: bool) -> Mount | None:
-    """How a payload gets onto the flange: a simulated arm is told, a person is asked."""
+    """How to mount a payload: by a command to a simulated arm, or by asking the user.
+
+    None without a user to ask.
+    """
     if simulated:
         return lambda mass: _carry(host, mass)
     if assume_yes or not sys.stdin.isatty():
         return None
 
-    def ask(mass: float) -> None:
+    def mount(mass: float) -> None:
         what = f"Mount {mass:g} kg on the flange" if mass else "Take the payload off"
-        print(f"{what}, leave the payload setting as it is, press Enter: ", end="", file=sys.stderr)
-        sys.stderr.flush()
-        sys.stdin.readline()
+        ask(f"{what}, do not change the payload setting, then press Enter: ")
 
-    return ask
+    return mount
 
 
 def _carry(host: str, mass: float) -> None:
     """Mount a payload on a simulated arm.
 
     Raises:
-        ControllerError: the simulation refuses.
+        ControllerError: the simulation refuses or does not answer.
     """
     from ur_energy_model.errors import ControllerError
+    from ur_energy_model.simulation.ports.server import WORKSHOP_PORT
 
     try:
         with (
-            socket.create_connection((host, _WORKSHOP_PORT), timeout=5.0) as connection,
+            socket.create_connection((host, WORKSHOP_PORT), timeout=5.0) as connection,
             connection.makefile("rw", newline="\n") as lines,
         ):
             lines.readline()

@@ -1,71 +1,87 @@
-"""`ur_energy report`: the HTML report, and static figures."""
+"""`ur_energy report`: the HTML report, and its figures as files."""
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
+from ur_energy_model.cli import arguments
+from ur_energy_model.cli.output import note
+from ur_energy_model.cli.output import print_json
+from ur_energy_model.cli.output import print_line
+from ur_energy_model.cli.output import progress
+from ur_energy_model.cli.payload_option import add_payload_option
+from ur_energy_model.cli.payload_option import model_with_payload
+from ur_energy_model.cli.payload_option import payload_given
+import argparse
 
-from ur_energy_model.cli.output import add_json_option, note, print_json, progress, say
-from ur_energy_model.cli.payload_option import add_payload_option, payload_given
 
-_EXAMPLE = """example:
-  ur_energy report model.yaml my_bag another_bag -o report.html
-  ur_energy report model.yaml monday_shift -o shift.html \\
-      --tariff 0.28 --co2 0.38 --cycle program
+if TYPE_CHECKING:
+    from ur_energy_model.report.report import Report
+
+_EXAMPLES = """\
+ur_energy report model.yaml my_bag another_bag -o report.html
+ur_energy report model.yaml monday_shift -o shift.html \\
+    --tariff 0.28 --co2 0.38 --cycle program
 """
 
 
-def register(subparsers: Any) -> None:
+def register(subparsers: arguments.Subparsers) -> None:
     """Add the subcommand."""
-    parser = subparsers.add_parser(
+    parser = arguments.add_command(
+        subparsers,
         "report",
-        help="an HTML report of a model and recordings: figures, tables, energy and its cost",
-        description="Make one HTML file that opens anywhere, offline: a verdict in plain words, "
-        "then measurement beside model for torque, current, power and energy, the identified "
-        "parameters with their intervals, and the energy of the shift.",
-        epilog=_EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        run,
+        summary="write an HTML report of a model and recordings",
+        description="Write one HTML file that opens offline in any browser: a verdict in plain "
+        "words, measured and modelled torque, current, power and energy, the identified "
+        "parameters with their intervals, and the energy of a shift with its cost.",
+        examples=_EXAMPLES,
     )
-    parser.add_argument("model", type=Path, metavar="MODEL.yaml", help="identified model")
-    parser.add_argument("bags", nargs="+", type=Path, metavar="BAG", help="recordings of the arm")
+    arguments.add_model(parser)
+    arguments.add_bags(parser, "recordings of the arm")
+    arguments.add_output(parser, "REPORT.html", "report to write")
     parser.add_argument(
-        "-o", "--output", required=True, type=Path, metavar="REPORT.html", help="file to write"
-    )
-    parser.add_argument(
-        "--figures", type=Path, metavar="FOLDER", help="also write the figures as files there"
+        "--figures", type=Path, metavar="FOLDER", help="also write the figures to this folder"
     )
     parser.add_argument(
-        "--format", action="append", choices=("png", "svg"), help="of --figures (default png)"
+        "--format",
+        action="append",
+        choices=("png", "svg"),
+        help="file format of --figures (default: png; may be repeated)",
     )
-    add_payload_option(parser, purpose="by default the model's")
+    add_payload_option(parser, "the model's")
     energy = parser.add_argument_group("energy of a shift")
-    energy.add_argument("--tariff", type=float, metavar="PRICE", help="price of a kWh")
-    energy.add_argument("--currency", default="EUR", metavar="NAME", help="of the price")
-    energy.add_argument("--co2", type=float, metavar="KG", help="kg of CO2 a kWh")
     energy.add_argument(
-        "--supply-efficiency",
-        type=float,
-        default=1.0,
-        metavar="SHARE",
-        help="share of the power at the wall that reaches the robot bus (default 1)",
+        "--tariff", type=float, metavar="PRICE", help="price per kWh (default: no cost)"
     )
     energy.add_argument(
+        "--currency", default="EUR", metavar="NAME", help="of the price (default: %(default)s)"
+    )
+    energy.add_argument(
+        "--co2", type=float, metavar="KG", help="kg of CO2 per kWh (default: no emission)"
+    )
+    arguments.add_number(
+        energy,
+        "--supply-efficiency",
+        1.0,
+        "SHARE",
+        "share of the wall power that reaches the robot bus",
+    )
+    arguments.add_choice(
+        energy,
         "--cycle",
-        choices=("none", "program", "digital_output", "int_register"),
-        default="none",
-        help="what starts a cycle: a program start, an edge of a digital output, or a change of "
+        ("none", "program", "digital_output", "int_register"),
+        "event that starts a cycle: program start, edge of a digital output, or change of "
         "output_int_register_0",
     )
-    energy.add_argument(
-        "--cycle-output", type=int, default=0, metavar="N", help="number of that digital output"
+    arguments.add_number(
+        energy, "--cycle-output", 0, "N", "number of the digital output for --cycle digital_output"
     )
-    add_json_option(parser)
-    parser.set_defaults(run=run)
+    arguments.add_json(parser)
 
 
-def run(options: argparse.Namespace) -> int:
-    """Make the report."""
+def run(options: argparse.Namespace) -> None:
+    """Write the report."""
     from ur_energy_model.files import write_text
     from ur_energy_model.model.file.model_file import load_model
     from ur_energy_model.report.page.html import render
@@ -74,15 +90,13 @@ def run(options: argparse.Namespace) -> int:
     from ur_energy_model.report.tariff import Tariff
 
     tariff = Tariff(options.tariff, options.currency, options.co2, options.supply_efficiency)
-    model, payload = load_model(options.model), payload_given(options.payload)
-    if payload is not None:
-        model = model.with_payload(payload)
+    model = model_with_payload(options)
     figures: list[Path] = []
     with progress("report") as show:
         report = make_report(
             model,
             options.bags,
-            payload=payload,
+            payload=payload_given(options.payload),
             tariff=tariff,
             trigger=options.cycle,
             output=options.cycle_output,
@@ -115,17 +129,17 @@ def run(options: argparse.Namespace) -> int:
                 "cycles": len(report.shift.cycles),
             }
         )
-        return 0
-    say(report.verdict.headline)
+        return
+    print_line(report.verdict.headline)
     for item in report.verdict.statements:
-        say(f"- {item.text}")
+        print_line(f"- {item.text}")
     note(f"report written to {options.output}; open it in a browser")
-    return 0
 
 
-def _figures(report: Any, options: argparse.Namespace) -> list[Path]:
-    from ur_energy_model.report.charts.recording import recording_charts
-    from ur_energy_model.report.figures.figures import save_chart
+def _figures(report: Report, options: argparse.Namespace) -> list[Path]:
+    """Write the figures, a folder per recording if there are several, and return their paths."""
+    from ur_energy_model.report.figures.figures import save
+    from ur_energy_model.report.gallery import recording_charts
 
     out: list[Path] = []
     for bag in report.bags:

@@ -1,211 +1,177 @@
-"""`ur_energy simulate`: an arm on the desk, behind the ports of a UR controller."""
+"""`ur_energy simulate`: a simulated arm behind the ports of a UR controller."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+from ur_energy_model.cli import arguments
+from ur_energy_model.cli.output import note
+from ur_energy_model.cli.stop_signals import on_stop_signal
+from ur_energy_model.simulation.ports.faults import FAULTS
 import argparse
 import contextlib
 import math
-import os
-import signal
-from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
 import numpy as np
-from typing_extensions import Self
+import os
 
-from ur_energy_model.cli.output import note
-from ur_energy_model.simulation.ports.faults import FAULTS
+
 
 if TYPE_CHECKING:
+    from ur_energy_model.model.setup import Payload
     from ur_energy_model.simulation.ports.simulated_controller import SimulatedController
 
-EXAMPLE = """\
-example:
-  ur_energy simulate --robot ur5e --host 127.0.0.2 --motion trajectory_a --truth truth.json
-  ur_energy simulate --robot ur10 --host 127.0.0.3 --motion hold --fault voltage_dip@10:30
+_EXAMPLES = """\
+ur_energy simulate --robot ur5e --host 127.0.0.2 --truth truth.json
+ur_energy simulate --robot ur10 --host 127.0.0.3 --motion hold \\
+    --fault voltage_dip@10:30
+"""
+_NOTES = """\
+The simulation is ready when it prints `ready ADDRESS:30004`; Ctrl-C ends it.
+RTDE is on port 30004, the dashboard on 29999, scripts and state on 30001 to
+30003. Port 29998 takes faults at run time, one per line, such as
+`fault stalled_stream@0+2`.
 
-It is ready when it prints `ready ADDRESS:30004`; Ctrl-C ends it. Clients find RTDE on port 30004,
-the dashboard on 29999, scripts and state on 30001 to 30003, and faults at run time on 29998 (one
-a line, such as `fault stalled_stream@0+2`).
+Faults are written NAME[@T[+D]][:ARGUMENT], T seconds after the start for D
+seconds.
 
-faults, NAME[@T[+D]][:ARGUMENT], T seconds after the start for D seconds:
 """
 
 
-def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def register(subparsers: arguments.Subparsers) -> None:
     """Add the subcommand."""
-    parser = subparsers.add_parser(
+    parser = arguments.add_command(
+        subparsers,
         "simulate",
-        help="run a simulated arm that RTDE clients connect to",
-        description="Run a simulated UR controller with a moving arm, in real time.",
-        epilog=EXAMPLE + _fault_table(),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        run,
+        summary="run a simulated arm for RTDE clients",
+        description="Run a simulated UR controller with a moving arm in real time.",
+        examples=_EXAMPLES,
+        notes=_NOTES + arguments.definition_list("faults", _faults()),
     )
-    parser.add_argument("--robot", required=True, metavar="NAME", help="such as ur5e")
+    arguments.add_robot(parser)
     parser.add_argument(
         "--host",
         default="127.0.0.1",
         metavar="ADDRESS",
-        help="loopback address to listen on (default %(default)s)",
+        help="loopback address to listen on (default: %(default)s)",
     )
     parser.add_argument(
-        "--allow-network", action="store_true", help="accept a --host that other machines can reach"
+        "--allow-network",
+        action="store_true",
+        help="allow a --host that other machines can reach",
     )
     parser.add_argument(
         "--controller-version",
         type=_version,
         metavar="X.Y.Z",
-        help="software version to claim; RTDE fields follow it",
+        help="software version to report, which also determines the RTDE fields (default: a recent "
+        "one of the robot's generation)",
     )
     parser.add_argument(
         "--motion",
         default="trajectory_a",
         metavar="NAME|FILE",
         help="trajectory_a, trajectory_b, hold, sinusoids, pick_and_place, warm_up "
-        "or a trajectory file (default %(default)s)",
-    )
-    parser.add_argument("--duration", type=float, metavar="S", help="end after this time")
-    parser.add_argument(
-        "--seed",
-        type=int,
-        default=0,
-        metavar="N",
-        help="which arm of its type, and its noise (default %(default)s)",
+        "or a trajectory file (default: %(default)s)",
     )
     parser.add_argument(
+        "--duration", type=float, metavar="S", help="end after S seconds (default: on Ctrl-C)"
+    )
+    arguments.add_number(
+        parser, "--seed", 0, "N", "number of the arm of its type, and seed of its noise"
+    )
+    arguments.add_number(
+        parser,
         "--session",
-        type=int,
-        default=0,
-        metavar="N",
-        help="which day of that arm: standby power, friction and temperatures differ from session "
-        "to session; 0 for the arm as drawn (default %(default)s)",
+        0,
+        "N",
+        "number of the arm's session: standby power, friction and temperatures differ between "
+        "sessions; 0 is the arm without these differences",
     )
-    parser.add_argument(
-        "--ambient",
-        type=float,
-        default=25.0,
-        metavar="C",
-        help="temperature around the arm (default %(default)s)",
-    )
-    parser.add_argument(
-        "--speed",
-        type=float,
-        default=1.0,
-        metavar="X",
-        help="factor on real time (default %(default)s)",
-    )
+    arguments.add_number(parser, "--ambient", 25.0, "C", "ambient temperature [degC]")
+    arguments.add_number(parser, "--speed", 1.0, "X", "speed relative to real time")
     parser.add_argument(
         "--payload",
         type=_payload,
         metavar="KG[,X,Y,Z]",
-        help="payload that the controller was told of, centre of mass in m",
+        help="payload set in the controller, with its centre of mass [m] (default: none)",
     )
     parser.add_argument(
         "--carried",
         type=_payload,
         metavar="KG[,X,Y,Z]",
-        help="payload that the arm really carries, where it is another",
+        help="payload that the arm actually carries (default: as set in the controller)",
     )
     parser.add_argument(
         "--mounting",
         type=_mounting,
         metavar="TILT[,ROTATION]",
-        help="of the base, degrees; 90 is a wall",
+        help="orientation of the base in degrees; 90 is a wall (default: upright)",
     )
-    parser.add_argument(
-        "--controller",
-        choices=("feedforward", "pd"),
-        default="feedforward",
-        help="kind of joint controller (default %(default)s)",
+    arguments.add_choice(
+        parser, "--controller", ("feedforward", "pd"), "type of the joint controller"
     )
     parser.add_argument(
         "--fault",
         action="append",
         default=[],
         metavar="SPEC",
-        help="a fault on request, see below; may be repeated",
+        help="fault to simulate (listed below; may be repeated)",
     )
     parser.add_argument(
-        "--truth", type=Path, metavar="FILE", help="write the ground truth here at the end (JSON)"
+        "--truth", type=Path, metavar="FILE", help="write the ground truth (JSON) here at the end"
     )
-    parser.set_defaults(run=run)
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> None:
     """Simulate until Ctrl-C, SIGTERM or the end of the duration."""
-    with _End() as end:
-        return _simulate(options, end)
+    server: SimulatedController | None = None
 
-
-def _simulate(options: argparse.Namespace, end: _End) -> int:
-    from ur_energy_model.model.setup import Payload, Setup, gravity_of_mounting
-    from ur_energy_model.simulation.ports.simulated_controller import RTDE_PORT
-    from ur_energy_model.simulation.simulation import Simulation
-
-    def payload(numbers: tuple[float, ...] | None) -> Payload | None:
-        return None if numbers is None else Payload(numbers[0], np.array(numbers[1:]))
-
-    setup = Setup(payload=payload(options.payload) or Payload())
-    if options.mounting is not None:
-        setup = replace(setup, gravity=gravity_of_mounting(*np.radians(options.mounting)))
-    arm, server = Simulation(
-        robot=options.robot,
-        host=options.host,
-        motion=options.motion,
-        version=options.controller_version,
-        seed=options.seed,
-        ambient=options.ambient,
-        speed=options.speed,
-        faults=options.fault,
-        truth=options.truth,
-        setup=setup,
-        carried=payload(options.carried),
-        controller=options.controller,
-        allow_network=options.allow_network,
-        session=options.session,
-    ).build(report=note)
-    end.of(server)
-    with contextlib.suppress(OSError):  # a controller comes before other work, where it may
-        os.nice(-10)
-    server.run(options.duration, lambda: print(f"ready {options.host}:{RTDE_PORT}", flush=True))
-    arm.close()
-    note(f"simulated {options.robot}: {server.punctuality}")
-    return 0
-
-
-class _End:
-    """Within its block SIGINT and SIGTERM end the simulation, also while it is being set up."""
-
-    def __init__(self) -> None:
-        self._server: SimulatedController | None = None
-        self._before: dict[int, Any] = {}
-
-    def of(self, server: SimulatedController) -> None:
-        """From now on let this server come to its end and the truth be written."""
-        self._server = server
-
-    def __enter__(self) -> Self:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            self._before[number] = signal.signal(number, self._asked)
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
-
-    def _asked(self, number: int, frame: object) -> None:
-        if self._server is None:
+    def stop() -> None:
+        if server is None:  # still being set up
             raise SystemExit(0)
-        self._server.stop()
+        server.stop()
+
+    with on_stop_signal(stop):  # the imports take seconds
+        from ur_energy_model.model.setup import Payload, Setup, gravity_of_mounting
+        from ur_energy_model.simulation.ports.simulated_controller import RTDE_PORT
+        from ur_energy_model.simulation.simulation import Simulation
+
+        setup = Setup(payload=options.payload or Payload())
+        if options.mounting is not None:
+            setup = replace(setup, gravity=gravity_of_mounting(*np.radians(options.mounting)))
+        arm, server = Simulation(
+            robot=options.robot,
+            host=options.host,
+            motion=options.motion,
+            version=options.controller_version,
+            seed=options.seed,
+            ambient=options.ambient,
+            speed=options.speed,
+            faults=options.fault,
+            truth=options.truth,
+            setup=setup,
+            carried=options.carried,
+            controller=options.controller,
+            allow_network=options.allow_network,
+            session=options.session,
+        ).build(report=note)
+        with contextlib.suppress(OSError):  # a higher priority, if permitted
+            os.nice(-10)
+        server.run(options.duration, lambda: print(f"ready {options.host}:{RTDE_PORT}", flush=True))
+        arm.close()
+        note(f"simulated {options.robot}: {server.punctuality}")
 
 
-def _fault_table() -> str:
-    lines = []
-    for kind in FAULTS.values():
-        argument = f" (:{kind.argument}, {kind.default} unless said)" if kind.argument else ""
-        lines.append(f"  {kind.name:18s} {kind.effect}{argument}")
-    return "\n".join(lines)
+def _faults() -> dict[str, str]:
+    """Faults and their effects."""
+    return {
+        kind.name: f"{kind.effect} (:{kind.argument}, {kind.default} by default)"
+        if kind.argument
+        else kind.effect
+        for kind in FAULTS.values()
+    }
 
 
 def _version(text: str) -> tuple[int, ...]:
@@ -216,7 +182,7 @@ def _version(text: str) -> tuple[int, ...]:
 
 
 def _numbers(text: str, names: str, counts: tuple[int, int]) -> tuple[float, ...]:
-    """Between counts[0] and counts[1] numbers; those left out are 0."""
+    """Between counts[0] and counts[1] numbers, padded with zeros to counts[1]."""
     try:
         numbers = tuple(float(part) for part in text.split(","))
     except ValueError:
@@ -226,11 +192,13 @@ def _numbers(text: str, names: str, counts: tuple[int, int]) -> tuple[float, ...
     return numbers + (0.0,) * (counts[1] - len(numbers))
 
 
-def _payload(text: str) -> tuple[float, ...]:
-    numbers = _numbers(text, "KG or KG,X,Y,Z", (1, 4))
-    if numbers[0] < 0:
-        raise argparse.ArgumentTypeError("a payload is not lighter than nothing")
-    return numbers
+def _payload(text: str) -> Payload:
+    from ur_energy_model.model.setup import Payload
+
+    mass, *center = _numbers(text, "KG or KG,X,Y,Z", (1, 4))
+    if mass < 0:
+        raise argparse.ArgumentTypeError("the mass must not be negative")
+    return Payload(mass, np.array(center))
 
 
 def _mounting(text: str) -> tuple[float, ...]:

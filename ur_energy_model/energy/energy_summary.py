@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
-
-import numpy as np
-
 from ur_energy_model.energy.arm_state import ArmState
 from ur_energy_model.energy.calculator import EnergyCalculator
-from ur_energy_model.energy.meter import EnergyMeter, efficiency
+from ur_energy_model.energy.joint_energies import JointEnergies
+from ur_energy_model.energy.meter import EnergyMeter
 from ur_energy_model.typing import Array
+
 
 
 @dataclass(frozen=True)
@@ -30,18 +29,15 @@ class SessionStandby:
 
 
 @dataclass(frozen=True)
-class EnergySummary:
+class EnergySummary(JointEnergies):
     """Energies of a recording.
 
     Attributes:
         duration: time integrated over, gaps left out [s].
         unaccounted: time in gaps [s].
         refused: number of samples left out for values that are not finite or impossible.
-        names: joint names, n.
-        mechanical, electrical, electrical_std: per joint [n], J.
         electrical_total_std: of all joints' electrical energy, whose errors go together [J].
         copper, friction: losses per joint [n], J.
-        efficiency: mechanical over electrical [n], NaN where no electrical energy was taken.
         regenerated: electrical energy that flowed back, per joint [n], J.
         driver, standby: of the whole arm [J].
         supply, supply_std: modelled energy at the supply: joints, drivers and standby [J].
@@ -53,14 +49,9 @@ class EnergySummary:
     duration: float
     unaccounted: float
     refused: int
-    names: tuple[str, ...]
-    mechanical: Array
-    electrical: Array
-    electrical_std: Array
     electrical_total_std: float
     copper: Array
     friction: Array
-    efficiency: Array
     regenerated: Array
     driver: float
     standby: float
@@ -73,34 +64,23 @@ class EnergySummary:
 
     def as_json(self) -> dict[str, Any]:
         """`ur_energy estimate --json`."""
-        total, spent = self.mechanical.sum(), self.electrical.sum()
+        joints = {
+            "copper_energy": self.copper,
+            "friction_energy": self.friction,
+            "regenerated_energy": self.regenerated,
+        }
+        total = {
+            "electrical_energy_std": self.electrical_total_std,
+            "driver_energy": self.driver,
+            "standby_energy": self.standby,
+            "supply_energy": self.supply,
+            "supply_energy_std": self.supply_std,
+        }
         return {
             "duration": self.duration,
             "unaccounted_time": self.unaccounted,
             "refused_samples": self.refused,
-            "joints": [
-                {
-                    "name": name,
-                    "mechanical_energy": self.mechanical[j],
-                    "electrical_energy": self.electrical[j],
-                    "electrical_energy_std": self.electrical_std[j],
-                    "efficiency": self.efficiency[j],
-                    "copper_energy": self.copper[j],
-                    "friction_energy": self.friction[j],
-                    "regenerated_energy": self.regenerated[j],
-                }
-                for j, name in enumerate(self.names)
-            ],
-            "total": {
-                "mechanical_energy": total,
-                "electrical_energy": spent,
-                "electrical_energy_std": self.electrical_total_std,
-                "efficiency": float(efficiency(np.array([total]), np.array([spent]))[0]),
-                "driver_energy": self.driver,
-                "standby_energy": self.standby,
-                "supply_energy": self.supply,
-                "supply_energy_std": self.supply_std,
-            },
+            **self.energy_json(joints, total),
             "bus_energy": self.bus,
             "states": {
                 state.name.lower(): {
@@ -130,7 +110,6 @@ def summarise(
     """
     channels, reading = calculator.channels, meter.reading
     net, joint, arm = reading.net, channels.per_joint, channels.arm
-    electrical, mechanical = net[joint["electrical_power"]], net[joint["mechanical_power"]]
     joint_std, supply_std = channels.deviations(net)
     standby = calculator.standby
     return EnergySummary(
@@ -138,13 +117,12 @@ def summarise(
         unaccounted=reading.unaccounted,
         refused=calculator.refused,
         names=channels.joints,
-        mechanical=mechanical,
-        electrical=electrical,
+        mechanical=net[joint["mechanical_power"]],
+        electrical=net[joint["electrical_power"]],
         electrical_std=joint_std,
         electrical_total_std=channels.deviation_of_joints(net),
         copper=net[joint["copper_loss"]],
         friction=net[joint["friction_loss"]],
-        efficiency=efficiency(mechanical, electrical),
         regenerated=reading.regenerated[joint["electrical_power"]],
         driver=float(net[arm["driver"]]),
         standby=float(net[arm["standby"]]),

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-
-import numpy as np
-
+from typing import Any
 from ur_energy_model.energy.gaps import bridged_steps
-from ur_energy_model.energy.meter import efficiency, integrate
+from ur_energy_model.energy.joint_energies import JointEnergies
+from ur_energy_model.energy.meter import integrate
 from ur_energy_model.energy.powers.bus_capacitor import BusCapacitor
 from ur_energy_model.errors import InputError
 from ur_energy_model.model.dynamics import ArmDynamics
@@ -15,34 +14,34 @@ from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.trajectory.plan import Plan
 from ur_energy_model.typing import Array
+import numpy as np
+
+
 
 
 @dataclass(frozen=True)
-class PlanEnergy:
-    """What a planned trajectory will take; joint quantities [n].
+class PlanEnergy(JointEnergies):
+    """Energies that a planned trajectory will take.
 
     Attributes:
-        names: joint names.
         duration: of the motion [s].
-        mechanical, electrical: energies [J].
-        electrical_std: standard deviations from the model's parameters [J].
         total, total_std: whole arm, standby and drivers included [J].
         peak_power: largest total power [W].
     """
 
-    names: tuple[str, ...]
     duration: float
-    mechanical: Array
-    electrical: Array
-    electrical_std: Array
     total: float
     total_std: float
     peak_power: float
 
-    @property
-    def efficiency(self) -> Array:
-        """Mechanical over electrical energy [n], NaN where no electrical energy is taken."""
-        return efficiency(self.mechanical, self.electrical)
+    def as_json(self) -> dict[str, Any]:
+        """`ur_energy predict --json`: the keys of `EnergySummary.as_json`, as far as they apply."""
+        total = {"supply_energy": self.total, "supply_energy_std": self.total_std}
+        return {
+            "duration": self.duration,
+            **self.energy_json({}, total),
+            "peak_power": self.peak_power,
+        }
 
 
 def predict_energy(

@@ -22,7 +22,7 @@ from ur_energy_model.telemetry.source import LinkStatus
 
 def test_the_motion_after_a_plan_is_measured() -> None:
     zero = np.zeros(6)
-    plan = PlanEnergy(ROBOT.joint_names, 4.0, zero, zero, zero, 0.0, 0.0, 0.0)
+    plan = PlanEnergy(ROBOT.joint_names, zero, zero, zero, 4.0, 0.0, 0.0, 0.0)
     estimator, follower = LiveEstimator(known_model(), ROBOT), PlanFollower()
     follower.expect(plan)
     parts = [

@@ -1,15 +1,15 @@
-"""Asking before a robot moves, and telling what became of it."""
+"""Running a trajectory on a robot: confirmation, recording and the printed result."""
 
 from __future__ import annotations
 
 import sys
-from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ur_energy_model.cli.output import note, print_json, print_table, progress
+from ur_energy_model.cli.output import ask, note, print_json, print_table, progress
+from ur_energy_model.cli.record import recording_json
 from ur_energy_model.errors import MotionRefusedError
 
 if TYPE_CHECKING:
@@ -24,13 +24,13 @@ def run_recorded(plan: ExecutionPlan, host: str, bag: Path, *, assume_yes: bool)
     """Run a trajectory and record it, with confirmation and progress.
 
     Raises:
-        MotionRefusedError: it did not run to its end; the bag is kept.
+        MotionRefusedError: it was not confirmed or stopped before its end; the bag is kept.
     """
     from ur_energy_model.experiment.execution.execution import execute
 
     def approve(summary: MotionSummary) -> bool:
         describe(summary)
-        return assume_yes or _asked()
+        return assume_yes or _confirmed()
 
     with progress(f"running on {host}") as bar:
         result = execute(plan, host, bag, approve=approve, progress=bar)
@@ -43,51 +43,47 @@ def run_recorded(plan: ExecutionPlan, host: str, bag: Path, *, assume_yes: bool)
 
 def run_and_report(
     plan: ExecutionPlan, host: str, bag: Path, *, assume_yes: bool, as_json: bool
-) -> int:
+) -> None:
     """Run, record and print what was recorded."""
     result = run_recorded(plan, host, bag, assume_yes=assume_yes)
     status = result.status
     if as_json:
         print_json(
             {
-                "bag": str(bag),
+                **recording_json(bag, status),
                 "completed": result.completed,
-                "samples": status.samples,
-                "lost": status.lost,
-                "duplicates": status.duplicates,
-                "gaps": [asdict(gap) for gap in status.gaps],
-                "seconds": status.seconds,
                 "max_following_error": result.following_error,
                 "joint_temperatures": result.temperatures,
             }
         )
-        return 0
-    rows: list[list[Any]] = [
-        ["samples", status.samples],
-        ["lost", status.lost],
-        ["largest following error, rad", result.following_error],
+        return
+    hottest = " ".join(f"{value:.1f}" for value in result.temperatures.max(axis=1))
+    print_table(
+        f"Recorded {bag}",
+        ["figure", "value"],
         [
-            "hottest joint before and after, degC",
-            " ".join(f"{value:.1f}" for value in result.temperatures.max(axis=1)),
+            ["samples", status.samples],
+            ["lost", status.lost],
+            ["maximum following error, rad", result.following_error],
+            ["hottest joint before and after, degC", hottest],
         ],
-    ]
-    print_table(f"Recorded {bag}", ["figure", "value"], rows)
+    )
     note(f"next: ur_energy identify {bag} --robot {plan.trajectory.robot} -o model.yaml")
-    return 0
 
 
 def describe(summary: MotionSummary) -> None:
-    """Say on stderr what will move, how far and how fast."""
+    """Describe on stderr what will move, how far and how fast."""
     travel, speed = np.rad2deg(summary.travel), np.rad2deg(summary.joint_speed)
-    way = np.rad2deg(np.abs(summary.start - summary.here).max())
+    approach = np.rad2deg(np.abs(summary.start - summary.here).max())
     serial = "" if summary.serial is None else f", serial {summary.serial}"
     note(f"The {summary.robot} at {summary.host}{serial} is going to move:")
     if summary.program_running:
-        note("  the program that runs on it is replaced")
-    note(f"  first slowly to the start, a joint by up to {way:.0f} degrees")
+        note("  the program now running on it is replaced")
+    note(f"  first slowly to the start, by up to {approach:.0f} degrees per joint")
     if summary.warm_up > 0:
         note(
-            f"  then along the trajectory for {summary.warm_up / 60:.3g} min to warm up, unrecorded"
+            f"  then along the trajectory for {summary.warm_up / 60:.3g} min to warm up, "
+            "without recording"
         )
     note(
         f"  then for {summary.duration:.0f} s: joints by "
@@ -95,21 +91,21 @@ def describe(summary: MotionSummary) -> None:
         f"{', '.join(f'{value:.0f}' for value in speed)} degrees/s"
     )
     note(
-        f"  tool and elbow at up to {summary.tool_speed:.2f} m/s, clear of itself and of table "
-        f"and walls as described by {1000 * summary.clearance:.0f} mm"
+        f"  tool and elbow at up to {summary.tool_speed:.2f} m/s, at least "
+        f"{1000 * summary.clearance:.0f} mm from itself and from the table and walls described"
     )
 
 
-def _asked() -> bool:
-    """Whether the person at the terminal says yes.
+def _confirmed() -> bool:
+    """Whether the user at the terminal confirms the motion.
 
     Raises:
-        MotionRefusedError: there is nobody to ask.
+        MotionRefusedError: there is no terminal to ask at.
     """
     if not sys.stdin.isatty():
         raise MotionRefusedError(
-            "nobody is there to confirm the motion; add --yes where a script may move the robot"
+            "the motion cannot be confirmed without a terminal; add --yes if a script may move "
+            "the robot"
         )
-    print("Is the space around the robot free? Type yes to move it: ", end="", file=sys.stderr)
-    sys.stderr.flush()
-    return sys.stdin.readline().strip().lower() in {"y", "yes"}
+    answer = ask("Is the space around the robot free? Type yes to move it: ")
+    return answer.lower() in {"y", "yes"}

@@ -1,0 +1,159 @@
+"""Subcommands, and the arguments that several of them take: each is described once."""
+
+from __future__ import annotations
+
+import argparse
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+from ur_energy_model.cli.output import WIDTH
+
+Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+"""Where a command registers its subcommands."""
+
+Run: TypeAlias = Callable[[argparse.Namespace], None]
+"""Runs a subcommand with its parsed arguments."""
+
+
+def add_command(
+    subparsers: Subparsers,
+    name: str,
+    run: Run,
+    summary: str,
+    description: str,
+    examples: str,
+    notes: str = "",
+) -> argparse.ArgumentParser:
+    """Add a subcommand and return its parser.
+
+    Args:
+        subparsers: of `ur_energy`.
+        name: as the user types it.
+        run: called with the parsed arguments.
+        summary: one line of `ur_energy --help`.
+        description: one paragraph; it is wrapped here.
+        examples: command lines.
+        notes: shown below the examples, laid out by the caller.
+    """
+    epilog = "examples:\n" + textwrap.indent(examples.strip(), "  ")
+    parser = subparsers.add_parser(
+        name,
+        help=summary,
+        description=textwrap.fill(" ".join(description.split()), WIDTH),
+        epilog=f"{epilog}\n\n{notes}" if notes else epilog,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.set_defaults(run=run)
+    return parser
+
+
+def definition_list(title: str, entries: Mapping[str, str]) -> str:
+    """Terms and their descriptions side by side, for the notes of a subcommand."""
+    column = 4 + max(map(len, entries))
+    lines = (
+        textwrap.fill(
+            f"  {term}".ljust(column) + description,
+            WIDTH,
+            subsequent_indent=" " * column,
+            break_on_hyphens=False,
+        )
+        for term, description in entries.items()
+    )
+    return "\n".join((f"{title}:", *lines))
+
+
+def add_model(parser: argparse.ArgumentParser) -> None:
+    """MODEL.yaml."""
+    parser.add_argument("model", type=Path, metavar="MODEL.yaml", help="identified model")
+
+
+def add_bag(parser: argparse.ArgumentParser, description: str = "recording") -> None:
+    """One BAG."""
+    parser.add_argument(
+        "bag", type=Path, metavar="BAG", help=f"{description} (a rosbag2 directory)"
+    )
+
+
+def add_bags(parser: argparse.ArgumentParser, description: str) -> None:
+    """One BAG or more."""
+    parser.add_argument(
+        "bags", nargs="+", type=Path, metavar="BAG", help=f"{description} (rosbag2 directories)"
+    )
+
+
+def add_validate(parser: argparse.ArgumentParser) -> None:
+    """`--validate`, for held-out recordings."""
+    parser.add_argument(
+        "--validate",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="BAG",
+        help="held-out recording: predicted, not fitted (may be repeated)",
+    )
+
+
+def add_robot(parser: argparse.ArgumentParser, default: str | None = None) -> None:
+    """`--robot`.
+
+    Args:
+        parser: of the subcommand.
+        default: what applies without the option; None makes the option required.
+    """
+    help_ = "name of the robot, such as ur5e, or its YAML file"
+    parser.add_argument(
+        "--robot",
+        required=default is None,
+        metavar="NAME",
+        help=help_ if default is None else f"{help_} (default: {default})",
+    )
+
+
+def add_output(parser: argparse.ArgumentParser, metavar: str, description: str) -> None:
+    """`-o`/`--output`, required."""
+    parser.add_argument(
+        "-o", "--output", required=True, type=Path, metavar=metavar, help=description
+    )
+
+
+def add_controller(parser: argparse._ActionsContainer, *, required: bool = True) -> None:
+    """`--host`, the address of a controller."""
+    parser.add_argument(
+        "--host", required=required, metavar="ADDRESS", help="address of the robot controller"
+    )
+
+
+def add_yes(parser: argparse._ActionsContainer) -> None:
+    """`--yes`, on subcommands that move a robot."""
+    parser.add_argument("--yes", action="store_true", help="move the robot without asking")
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """`--json`, on subcommands that print figures."""
+    parser.add_argument(
+        "--json", action="store_true", help="print one JSON object on stdout and nothing else"
+    )
+
+
+def add_number(
+    parser: argparse._ActionsContainer, flag: str, default: float, metavar: str, description: str
+) -> None:
+    """An option for a number of the type of its default."""
+    parser.add_argument(
+        flag,
+        type=type(default),
+        default=default,
+        metavar=metavar,
+        help=f"{description} (default: %(default)s)",
+    )
+
+
+def add_choice(
+    parser: argparse._ActionsContainer, flag: str, choices: Sequence[str], description: str
+) -> None:
+    """An option for one of a few words, the first by default."""
+    parser.add_argument(
+        flag, choices=choices, default=choices[0], help=f"{description} (default: %(default)s)"
+    )
