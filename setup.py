@@ -5,14 +5,12 @@ before 61 (Ubuntu 22.04 has 59.6) does not read [project], so name, version and 
 here too, read from where they are defined.
 """
 
+import re
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
-from setuptools import Command
-from setuptools import find_packages
-from setuptools import setup
-import re
 
+from setuptools import Command, find_packages, setup
 
 PACKAGE = "ur_energy_model"
 ASSETS = f"{PACKAGE}.report.assets"

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
-from test.cli.test_inspect import write_bag
-from test.identification.conftest import made_up_recording
-from test.identification.payload.test_payload_fit import COULOMB
-from test.identification.payload.test_payload_fit import LOAD
-from test.identification.payload.test_payload_fit import UPRIGHT
-from test.identification.payload.test_payload_fit import VISCOUS
-from test.identification.payload.test_payload_fit import true_model
-from ur_energy_model.cli.main import main
-from ur_energy_model.identification.payload.payload_identification import payload_difference
-from ur_energy_model.model.file.model_file import load_model
-from ur_energy_model.model.file.model_file import save_model
-from ur_energy_model.model.robots import load_robot
-from ur_energy_model.model.setup import Setup
-import json
+
 import numpy as np
 import pytest
 
-
+from test.cli.test_inspect import write_bag
+from test.identification.conftest import made_up_recording
+from test.identification.payload.test_payload_fit import COULOMB, LOAD, UPRIGHT, VISCOUS, true_model
+from ur_energy_model.cli.main import main
+from ur_energy_model.identification.payload.payload_identification import payload_difference
+from ur_energy_model.model.file.model_file import load_model, save_model
+from ur_energy_model.model.robots import load_robot
+from ur_energy_model.model.setup import Setup
 
 
 @pytest.fixture(scope="module")

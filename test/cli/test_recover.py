@@ -5,7 +5,7 @@ import json
 from test.telemetry.bag.test_bags import write_bag
 from test.telemetry.conftest import make_telemetry
 from ur_energy_model.cli.main import main
-from ur_energy_model.telemetry.bag.source import read_bag
+from ur_energy_model.telemetry.bag.reader import read_bag
 
 
 def test_recover_rebuilds_a_bag(tmp_path, capsys):

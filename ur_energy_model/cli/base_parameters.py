@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
-from typing import TYPE_CHECKING
-from ur_energy_model.cli import arguments
-from ur_energy_model.cli.output import note
-from ur_energy_model.cli.output import print_json
-from ur_energy_model.cli.output import print_table
-from ur_energy_model.cli.output import progress
 import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from ur_energy_model.cli import arguments
+from ur_energy_model.cli.output import note, print_json, print_table, progress
 
 if TYPE_CHECKING:
     from ur_energy_model.identification.dynamics.base_parameter_bags import BagBaseParameters
@@ -55,7 +51,6 @@ def register(subparsers: arguments.Subparsers) -> None:
 def run(options: argparse.Namespace) -> None:
     """Identify and print."""
     from ur_energy_model.identification.dynamics.base_parameter_bags import identify_base_parameters
-    from ur_energy_model.model.file.model_file import load_model
     from ur_energy_model.model.robots import load_robot
 
     robot = load_robot(options.robot)
@@ -86,7 +81,7 @@ def _torque_constants(path: Path, robot: RobotDescription) -> Array:
     import numpy as np
 
     from ur_energy_model.errors import WrongRobotError
-    from ur_energy_model.model.energy_model import EnergyModel
+    from ur_energy_model.model.file.model_file import load_model
 
     model = load_model(path)
     if model.robot_name != robot.name:

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
+import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
-from ur_energy_model.cli import arguments
-from ur_energy_model.cli.output import note
-from ur_energy_model.cli.output import print_json
-from ur_energy_model.cli.output import print_table
-from ur_energy_model.cli.output import progress
-from ur_energy_model.cli.payload_option import add_payload_option
-from ur_energy_model.cli.payload_option import model_with_payload
-import argparse
 
+from ur_energy_model.cli import arguments
+from ur_energy_model.cli.output import note, print_json, print_table, progress
+from ur_energy_model.cli.payload_option import add_payload_option, model_with_payload
 
 if TYPE_CHECKING:
     from ur_energy_model.energy.energy_summary import EnergySummary
@@ -41,7 +37,6 @@ def register(subparsers: arguments.Subparsers) -> None:
 def run(options: argparse.Namespace) -> None:
     """Integrate and print."""
     from ur_energy_model.energy.recording_energy import estimate_energy
-    from ur_energy_model.model.file.model_file import load_model
 
     model = model_with_payload(options)
     with progress("estimating") as report:

@@ -36,9 +36,9 @@ def register(subparsers: arguments.Subparsers) -> None:
 def run(options: argparse.Namespace) -> None:
     """Compare and print."""
     from ur_energy_model.identification.evaluation.evaluation import evaluate
-    from ur_energy_model.model.energy_model import EnergyModel
+    from ur_energy_model.model.file.model_file import load_model
 
-    model, payload = EnergyModel.load(options.model), payload_given(options.payload)
+    model, payload = load_model(options.model), payload_given(options.payload)
     anchor = not options.no_anchor
     with progress("evaluating") as report:
         results = [

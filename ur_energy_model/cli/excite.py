@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
-from ur_energy_model.cli import arguments
-from ur_energy_model.cli.excite_options import add_design_options
-from ur_energy_model.cli.excite_options import add_execution_options
-from ur_energy_model.cli.excite_options import add_surroundings
-from ur_energy_model.cli.excite_options import request_of
-from ur_energy_model.cli.output import note
-from ur_energy_model.cli.output import print_json
-from ur_energy_model.cli.output import print_table
-from ur_energy_model.cli.output import progress
-import argparse
 
+from ur_energy_model.cli import arguments
+from ur_energy_model.cli.excite_options import (
+    add_design_options,
+    add_execution_options,
+    add_surroundings,
+    request_of,
+)
+from ur_energy_model.cli.output import note, print_json, print_table, progress
 
 if TYPE_CHECKING:
     from ur_energy_model.experiment.design.design import Design

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-from ur_energy_model.cli import arguments
-from ur_energy_model.cli.output import note
-from ur_energy_model.cli.output import print_json
-from ur_energy_model.cli.output import print_table
-from ur_energy_model.cli.output import progress
-from ur_energy_model.cli.payload_option import add_payload_option
-from ur_energy_model.cli.payload_option import is_identified
-from ur_energy_model.cli.payload_option import payload_given
-from ur_energy_model.model.friction.law import LAWS
 import argparse
+from typing import TYPE_CHECKING
 
+from ur_energy_model.cli import arguments
+from ur_energy_model.cli.output import note, print_json, print_table, progress
+from ur_energy_model.cli.payload_option import add_payload_option, is_identified, payload_given
+from ur_energy_model.model.friction.law import LAWS
 
 if TYPE_CHECKING:
     from ur_energy_model.identification.pipeline import Identification
@@ -93,11 +88,6 @@ def run(options: argparse.Namespace) -> None:
                 identify_tensors=options.link_tensors == "identify",
             ),
             validate=options.validate,
-            friction=options.friction,
-            power_model=options.power_model,
-            setup=_given_setup(options, robot, payload),
-            payload=IDENTIFIED if is_identified(options.payload) else payload,
-            identify_tensors=options.link_tensors == "identify",
             progress=report,
         )
     save_model(result.model, options.output)
@@ -123,7 +113,7 @@ def _given_setup(
     import numpy as np
 
     from ur_energy_model.errors import InputError
-    from ur_energy_model.reading.ranges import GRAVITY
+    from ur_energy_model.model.ranges import GRAVITY
     from ur_energy_model.model.setup import Payload, Setup
 
     if options.gravity is None and payload is None:

@@ -57,14 +57,15 @@ def run(options: argparse.Namespace) -> None:
     from ur_energy_model.energy.rated_limits import rated_limits
     from ur_energy_model.model.robots import load_robot
     from ur_energy_model.telemetry.bag.files import new_bag
-    from ur_energy_model.telemetry.bag.source import BagWriter
-    from ur_energy_model.telemetry.csv.importing import CsvImport, CsvOptions
+    from ur_energy_model.telemetry.bag.writer import BagWriter
+    from ur_energy_model.telemetry.csv.options import CsvOptions
+    from ur_energy_model.telemetry.csv.reader import CsvReader
 
     robot = load_robot(options.robot)
     with new_bag(options.output, overwrite=options.overwrite) as folder:
         reading = CsvOptions(robot.dof, options.columns, options.layout, rated_limits(robot))
         with progress("reading") as report:
-            telemetry = CsvImport(options.csv, robot.name, reading, note)
+            telemetry = CsvReader(options.csv, robot.name, reading, note)
             name = options.output.resolve().name
             with BagWriter(
                 folder, telemetry.info, telemetry.fields, name=name, joint_names=robot.joint_names

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+import argparse
 from itertools import chain
 from typing import TYPE_CHECKING
-from ur_energy_model.cli import arguments
-from ur_energy_model.cli.output import print_json
-from ur_energy_model.cli.output import print_line
-from ur_energy_model.cli.output import print_table
-import argparse
 
+from ur_energy_model.cli import arguments
+from ur_energy_model.cli.output import print_json, print_line, print_table
 
 if TYPE_CHECKING:
     from ur_energy_model.identification.quality.recording_quality import Quality
@@ -34,7 +32,7 @@ def register(subparsers: arguments.Subparsers) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Assess and print."""
-    from ur_energy_model.identification.quality.inspector import assess
+    from ur_energy_model.identification.quality.verdict import assess
     from ur_energy_model.model.robots import available_robots, load_robot
     from ur_energy_model.telemetry.bag.reader import iterate_bag
 

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
-from typing import TYPE_CHECKING
-from ur_energy_model.cli import arguments
-from ur_energy_model.cli.output import note
-from ur_energy_model.cli.output import print_json
-from ur_energy_model.cli.output import print_table
-from ur_energy_model.cli.output import progress
 import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from ur_energy_model.cli import arguments
+from ur_energy_model.cli.output import note, print_json, print_table, progress
 
 if TYPE_CHECKING:
-    from ur_energy_model.identification.payload.payload_identification import BagPayload
+    from ur_energy_model.identification.payload.payload_identification import IdentifiedPayload
     from ur_energy_model.model.energy_model import EnergyModel
 
 _EXAMPLES = """\
@@ -96,7 +92,7 @@ def run(options: argparse.Namespace) -> None:
         _print(found, constants)
 
 
-def _torque_constants(model: EnergyModel, found: BagPayload) -> list[dict[str, Any]]:
+def _torque_constants(model: EnergyModel, found: IdentifiedPayload) -> list[dict[str, Any]]:
     """The torque constants of a calibration beside the model's [N m/A]."""
     estimate = found.estimate
     return [
@@ -107,7 +103,7 @@ def _torque_constants(model: EnergyModel, found: BagPayload) -> list[dict[str, A
     ]
 
 
-def _as_json(found: BagPayload, constants: list[dict[str, Any]] | None) -> dict[str, Any]:
+def _as_json(found: IdentifiedPayload, constants: list[dict[str, Any]] | None) -> dict[str, Any]:
     """JSON of the result; a calibration has no uncertainty of its known mass."""
     estimate = found.estimate
     return {
@@ -127,7 +123,7 @@ def _as_json(found: BagPayload, constants: list[dict[str, Any]] | None) -> dict[
     }
 
 
-def _print(found: BagPayload, constants: list[dict[str, Any]] | None) -> None:
+def _print(found: IdentifiedPayload, constants: list[dict[str, Any]] | None) -> None:
     import numpy as np
 
     from ur_energy_model.energy.meter import CONFIDENCE

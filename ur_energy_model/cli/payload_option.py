@@ -76,7 +76,7 @@ def model_with_payload(options: argparse.Namespace) -> EnergyModel:
     Raises:
         InputError: the model file or the payload is not valid.
     """
-    from ur_energy_model.model.energy_model import EnergyModel
+    from ur_energy_model.model.file.model_file import load_model
 
-    model, payload = EnergyModel.load(options.model), payload_given(options.payload)
+    model, payload = load_model(options.model), payload_given(options.payload)
     return model if payload is None else model.with_payload(payload)

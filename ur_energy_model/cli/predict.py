@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from ur_energy_model.cli import arguments
-from ur_energy_model.cli.output import note
-from ur_energy_model.cli.output import print_json
-from ur_energy_model.cli.output import print_table
-from ur_energy_model.cli.payload_option import add_payload_option
-from ur_energy_model.cli.payload_option import model_with_payload
 import argparse
+from pathlib import Path
 
+from ur_energy_model.cli import arguments
+from ur_energy_model.cli.output import note, print_json, print_table
+from ur_energy_model.cli.payload_option import add_payload_option, model_with_payload
 
 
 def register(subparsers: arguments.Subparsers) -> None:
@@ -47,7 +44,6 @@ def run(options: argparse.Namespace) -> None:
     from ur_energy_model.energy.meter import CONFIDENCE
     from ur_energy_model.energy.prediction import predict_energy
     from ur_energy_model.identification.evaluation.session_anchor import session_json
-    from ur_energy_model.model.file.model_file import load_model
     from ur_energy_model.trajectory.plan_csv import read_plan
     from ur_energy_model.trajectory.smoothing import smooth_plan
 

@@ -142,11 +142,11 @@ def _carry(host: str, mass: float) -> None:
         ControllerError: the simulation refuses or does not answer.
     """
     from ur_energy_model.errors import ControllerError
-    from ur_energy_model.simulation.ports.server import WORKSHOP_PORT
+    from ur_energy_model.simulation.ports.simulated_controller import CONTROL_PORT
 
     try:
         with (
-            socket.create_connection((host, WORKSHOP_PORT), timeout=5.0) as connection,
+            socket.create_connection((host, CONTROL_PORT), timeout=5.0) as connection,
             connection.makefile("rw", newline="\n") as lines,
         ):
             lines.readline()

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from pathlib import Path
-from typing import Any
-from typing import TYPE_CHECKING
-from ur_energy_model.cli import arguments
-from ur_energy_model.cli.output import note
-from ur_energy_model.cli.output import print_json
-from ur_energy_model.cli.output import print_table
-from ur_energy_model.cli.output import progress
-from ur_energy_model.cli.stop_signals import on_stop_signal
 import argparse
 import math
 import threading
 import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from ur_energy_model.cli import arguments
+from ur_energy_model.cli.output import note, print_json, print_table, progress
+from ur_energy_model.cli.stop_signals import on_stop_signal
 
 if TYPE_CHECKING:
     from ur_energy_model.telemetry.recording.recorder import Recorder
@@ -99,11 +95,9 @@ def run(options: argparse.Namespace) -> None:
         if source.missing_fields:
             note(f"the controller does not have: {', '.join(source.missing_fields)}")
         _report_rate(options.rate, source.info.rate)
-        recorder = Recorder(
-            source,
-            split_seconds=None if options.split_minutes is None else 60.0 * options.split_minutes,
-            split_bytes=None if options.split_mb is None else round(1e6 * options.split_mb),
-            duration=options.duration,
+        split = FileSplit(
+            None if options.split_minutes is None else 60.0 * options.split_minutes,
+            None if options.split_mb is None else round(1e6 * options.split_mb),
         )
         recorder = Recorder(source, options=RecorderOptions(split=split, duration=options.duration))
         with recorder:

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
+import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
-from ur_energy_model.cli import arguments
-from ur_energy_model.cli.output import note
-from ur_energy_model.cli.output import print_json
-from ur_energy_model.cli.output import print_line
-from ur_energy_model.cli.output import progress
-from ur_energy_model.cli.payload_option import add_payload_option
-from ur_energy_model.cli.payload_option import model_with_payload
-from ur_energy_model.cli.payload_option import payload_given
-import argparse
 
+from ur_energy_model.cli import arguments
+from ur_energy_model.cli.output import note, print_json, print_line, progress
+from ur_energy_model.cli.payload_option import add_payload_option, model_with_payload, payload_given
 
 if TYPE_CHECKING:
     from ur_energy_model.report.report import Report
@@ -83,7 +78,6 @@ def register(subparsers: arguments.Subparsers) -> None:
 def run(options: argparse.Namespace) -> None:
     """Write the report."""
     from ur_energy_model.files import write_text
-    from ur_energy_model.model.file.model_file import load_model
     from ur_energy_model.report.page.html import render
     from ur_energy_model.report.page.layout import report_page
     from ur_energy_model.report.report import make_report
@@ -138,8 +132,8 @@ def run(options: argparse.Namespace) -> None:
 
 def _figures(report: Report, options: argparse.Namespace) -> list[Path]:
     """Write the figures, a folder per recording if there are several, and return their paths."""
-    from ur_energy_model.report.figures.figures import save
-    from ur_energy_model.report.gallery import recording_charts
+    from ur_energy_model.report.charts.recording import recording_charts
+    from ur_energy_model.report.figures.figures import save_chart
 
     out: list[Path] = []
     for bag in report.bags:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import argparse
+import contextlib
+import math
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import numpy as np
+
 from ur_energy_model.cli import arguments
 from ur_energy_model.cli.output import note
 from ur_energy_model.cli.stop_signals import on_stop_signal
 from ur_energy_model.simulation.ports.faults import FAULTS
-import argparse
-import contextlib
-import math
-import numpy as np
-import os
-
-
 
 if TYPE_CHECKING:
     from ur_energy_model.model.setup import Payload
