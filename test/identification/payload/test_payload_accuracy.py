@@ -20,7 +20,7 @@ from test.identification.payload.test_payload_fit import (
     true_model,
 )
 from ur_energy_model.identification.friction.torque_constants import LINK_WEIGHT_ERROR
-from ur_energy_model.identification.payload.payload_columns import BODY, PayloadColumns
+from ur_energy_model.identification.payload.payload_columns import PayloadColumns
 from ur_energy_model.identification.payload.payload_identification import identify_payload
 from ur_energy_model.identification.payload.payload_priors import (
     LINK_CENTER_ERROR,
@@ -30,6 +30,7 @@ from ur_energy_model.identification.payload.payload_priors import (
 from ur_energy_model.identification.pipeline import identify
 from ur_energy_model.identification.regression.signals import FilteredMotion
 from ur_energy_model.model.dynamics import ArmDynamics
+from ur_energy_model.model.inertial_parameters import COUNT
 from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.model.setup import Payload, Setup
 from ur_energy_model.simulation.arm.simulated_arm import SimulatedArm
@@ -122,11 +123,11 @@ def test_columns_make_up_the_torque_of_the_drives() -> None:
         viscous=VISCOUS,
     )
     motion = exact_motion(made, robot)
-    payload = ArmDynamics(robot, Setup(UPRIGHT, LOAD)).parameters()[-BODY:]
-    payload = payload - ArmDynamics(robot, Setup(UPRIGHT)).parameters()[-BODY:]
+    payload = ArmDynamics(robot, Setup(UPRIGHT, LOAD)).parameters()[-COUNT:]
+    payload = payload - ArmDynamics(robot, Setup(UPRIGHT)).parameters()[-COUNT:]
     rows = columns.rows(motion, payload)
     assert rows.shape == (len(made), robot.dof, columns.width - 1)
-    load = rows[:, :, columns.bare - BODY : columns.bare] @ payload + rows[:, :, columns.bare]
+    load = rows[:, :, columns.bare - COUNT : columns.bare] @ payload + rows[:, :, columns.bare]
     assert np.allclose(rows[:, :, columns.drive], load, atol=1e-6)
 
 
