@@ -1,4 +1,4 @@
-"""The energy that a planned trajectory will take, before the robot moves."""
+"""Prediction of the energy of a planned trajectory."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from ur_energy_model.typing import Array
 
 @dataclass(frozen=True)
 class PlanEnergy:
-    """What a planned trajectory will take; joint quantities [n].
+    """Predicted energy of a planned trajectory; joint quantities [n].
 
     Attributes:
         names: joint names.
         duration: of the motion [s].
         mechanical, electrical: energies [J].
         electrical_std: standard deviations from the model's parameters [J].
-        total, total_std: whole arm, standby and drivers included [J].
+        total, total_std: at the supply, with standby and drivers [J].
         peak_power: largest total power [W].
     """
 
@@ -56,14 +56,14 @@ def predict_energy(
     """Energy of a planned trajectory.
 
     Args:
-        model: of the arm, in the session at hand (`EnergyModel.in_session`) or in any.
+        model: of the arm, in the current session (`EnergyModel.in_session`) or in any.
         plan: the trajectory.
-        dynamics: of the arm in its setup; that of the model where it is None.
+        dynamics: of the arm in its setup; the model's where None.
         temperature: of the joints [n], degC.
         speed_scaling: of the controller; the motion takes 1 / speed_scaling times as long.
 
     Raises:
-        InputError: the plan has another number of joints or goes beyond their limits, or
+        InputError: the plan has another number of joints or exceeds their limits, or
             speed_scaling is not positive.
     """
     if plan.q.shape[1] != model.dof:
@@ -109,25 +109,33 @@ def predict_energy(
 
 
 SPEED_TOLERANCE = 1.05
-"""Speeds may exceed the limit by this factor between points: curves through them overshoot."""
+"""Factor by which the speed between points may exceed the limit: splines overshoot."""
 
 
 def _check_limits(source: str, robot: RobotDescription, q: Array, qd: Array) -> None:
-    """Refuse what the arm cannot do, such as positions in degrees; q, qd [samples, n], rad."""
+    """Refuse motions beyond the limits, such as positions in degrees.
+
+    Args:
+        source: of the plan.
+        robot: the arm, n joints.
+        q: positions [samples, n], rad.
+        qd: velocities [samples, n], rad/s.
+    """
     reach, speed = np.abs(q).max(axis=0), np.abs(qd).max(axis=0)
     for j, name in enumerate(robot.joint_names):
         if reach[j] > robot.max_position[j]:
             raise InputError(
                 source,
-                f"reaches {reach[j]:.4g} rad, and the joint's range ends at "
-                f"{robot.max_position[j]:.4g}",
+                f"reaches {reach[j]:.4g} rad, beyond the joint's limit of "
+                f"{robot.max_position[j]:.4g} rad",
                 "give positions in radians",
                 field=name,
             )
         if speed[j] > SPEED_TOLERANCE * robot.max_velocity[j]:
             raise InputError(
                 source,
-                f"needs {speed[j]:.4g} rad/s, and the joint has {robot.max_velocity[j]:.4g}",
-                "give the motion more time",
+                f"reaches {speed[j]:.4g} rad/s, above the joint's limit of "
+                f"{robot.max_velocity[j]:.4g} rad/s",
+                "make the motion slower",
                 field=name,
             )
