@@ -18,9 +18,9 @@ class SessionStandby:
     """Standby power of a session.
 
     Attributes:
-        anchored: whether standstill has shown it; else it is the model's.
+        anchored: whether it was measured at standstill; else it is the model's.
         power, std: W.
-        still_seconds: settled standstill that it was averaged over [s].
+        still_seconds: settled standstill in the average [s].
     """
 
     anchored: bool
@@ -36,18 +36,18 @@ class EnergySummary:
     Attributes:
         duration: time integrated over, gaps left out [s].
         unaccounted: time in gaps [s].
-        refused: number of samples left out for values that are not finite or impossible.
+        refused: number of samples left out because of values that are not finite or impossible.
         names: joint names, n.
         mechanical, electrical, electrical_std: per joint [n], J.
-        electrical_total_std: of all joints' electrical energy, whose errors go together [J].
+        electrical_total_std: of the sum of the joints' electrical energies [J].
         copper, friction: losses per joint [n], J.
         efficiency: mechanical over electrical [n], NaN where no electrical energy was taken.
-        regenerated: electrical energy that flowed back, per joint [n], J.
+        regenerated: electrical energy returned by each joint [n], J.
         driver, standby: of the whole arm [J].
         supply, supply_std: modelled energy at the supply: joints, drivers and standby [J].
         bus: measured energy at the supply [J], None without bus power.
         state_time, state_energy: of the whole arm by state [s], [J].
-        session: what is known of the session's standby power.
+        session: the session's standby power.
     """
 
     duration: float
@@ -72,7 +72,7 @@ class EnergySummary:
     session: SessionStandby
 
     def as_json(self) -> dict[str, Any]:
-        """`ur_energy estimate --json`."""
+        """The content of `ur_energy estimate --json`."""
         total, spent = self.mechanical.sum(), self.electrical.sum()
         return {
             "duration": self.duration,

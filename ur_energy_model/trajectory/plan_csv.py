@@ -40,7 +40,7 @@ def read_plan(path: str | Path, joint_names: Sequence[str]) -> Plan:
             raise InputError(
                 path,
                 f"line {number} has {len(row)} columns, the header {len(rows[0])}",
-                "mend that line",
+                "correct that line",
             )
     time = next((name for name in _TIME_NAMES if name in header), None)
     if time is None:
@@ -89,7 +89,7 @@ class _Columns:
                 raise InputError(
                     self.path,
                     f"holds something that is not a number ({error})",
-                    "mend that line",
+                    "correct that line",
                     field=name,
                 ) from error
         return out
