@@ -79,8 +79,8 @@ class Prediction:
         electrical_power: of the motors [W].
         driver_power, standby_power: whole arm [samples], W.
         demand: of the whole arm, negative where it gives back [samples], W.
-        total_power: at the supply, which takes nothing back [samples], W; `SupplyStore` says what
-            becomes of what it cannot take.
+        total_power: at the supply, which takes nothing back [samples], W; without the bus capacitor
+            (`BusCapacitor`).
         sensitivity: change of each electrical power per standard deviation of each independent
             parameter error [samples, n, errors], W. The deviation of an energy is the norm over
             the errors of the time integral of this; that of a power the norm of this itself.

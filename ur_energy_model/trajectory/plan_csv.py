@@ -24,7 +24,7 @@ def read_plan(path: str | Path, joint_names: Sequence[str]) -> Plan:
     [rad/s^2] (also `target_qd_0`, `target_qdd_0`). Other columns are ignored.
 
     Raises:
-        InputError: names the column or line to mend.
+        InputError: names the column or line at fault.
     """
     try:
         with Path(path).open(newline="", encoding="utf-8-sig") as file:

@@ -8,7 +8,7 @@ import pytest
 from ur_energy_model.identification.evaluation.error_statistics import ErrorStatistics
 
 
-def test_batches_give_what_the_definitions_say() -> None:
+def test_batches_agree_with_the_definitions() -> None:
     random = np.random.default_rng(0)
     measured = random.normal(5.0, 2.0, (1000, 2))
     model = measured + random.normal(0.1, 0.5, measured.shape)
@@ -34,7 +34,7 @@ def test_a_large_offset_costs_no_accuracy() -> None:
     assert statistics.r2[0] == pytest.approx(1 - 0.01 / measured.var(), rel=1e-6)
 
 
-def test_nothing_to_compare_is_null() -> None:
+def test_statistics_without_samples_are_null() -> None:
     statistics = ErrorStatistics(2)
     statistics.accumulate(np.ones((4, 2)), np.ones((4, 2)), np.array([[True, False]] * 4))
     constant, absent = statistics.entries()

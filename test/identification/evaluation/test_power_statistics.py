@@ -38,7 +38,7 @@ def test_power_and_its_energy() -> None:
     assert statistics.motion_energy_error_percent is None  # no standstill to compare with
 
 
-def test_motion_is_judged_above_standstill_and_an_arm_that_is_off_is_not_judged() -> None:
+def test_motion_counts_above_standstill_and_an_arm_that_is_off_does_not() -> None:
     time = 0.02 * np.arange(1500)
     states = np.repeat([ArmState.STANDSTILL, ArmState.MOVING, ArmState.OFF], 500).astype(float)
     bus = np.repeat([40.0, 60.0, 0.0], 500)

@@ -1,4 +1,4 @@
-"""What does not disturb a payload identification, and how far its interval may be believed."""
+"""Robustness of payload identification to model errors, and coverage of its interval."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ DISTURBANCES: dict[str, Extra] = {
 
 
 @pytest.mark.parametrize("kind", DISTURBANCES)
-def test_what_the_model_leaves_out_hardly_passes_for_payload(kind: str) -> None:
+def test_model_errors_hardly_appear_as_payload(kind: str) -> None:
     """Each of them would pass for up to 80 g here if it were not estimated along."""
     robot = load_robot("ur5e")
     made = made_up_recording(
@@ -93,7 +93,7 @@ def test_what_the_model_leaves_out_hardly_passes_for_payload(kind: str) -> None:
     assert abs(shift) < 0.03
 
 
-def test_links_that_are_bodies_and_not_points_are_no_payload() -> None:
+def test_link_tensors_do_not_appear_as_payload() -> None:
     robot = load_robot("ur5e")
     solid = robot.inertia + np.diag([0.01, 0.08, 0.08]) * (robot.mass / 8.0)[:, None, None]
     made = made_up_recording(
@@ -109,7 +109,7 @@ def test_links_that_are_bodies_and_not_points_are_no_payload() -> None:
     )
 
 
-def test_columns_make_up_the_torque_of_the_drives() -> None:
+def test_columns_add_up_to_the_torque_of_the_drives() -> None:
     """A loaded arm's torque is the sum of bare arm and payload columns, less friction."""
     robot = load_robot("ur5e")
     model = true_model(robot)
@@ -195,9 +195,9 @@ def _error_over_std(robot: RobotDescription, load: Payload, seed: int) -> float:
 def test_simulated_arms_with_compliant_gears_and_friction_of_their_own(
     name: str, seed: int, close: float, tmp_path: Path
 ) -> None:
-    """Identified on one motion, payload found on another; the controller was told of no payload.
+    """Identified on one motion, payload found on another; no payload is set in the controller.
 
-    `close` is in kg and goes with the arm's own weight.
+    `close` is in kg and depends on the weight of the arm.
     """
     robot = replace(load_robot(name), rate=125.0)
     model = identify([_recorded(robot, seed, "trajectory_a", 0.0, 20.0, tmp_path)], robot).model
