@@ -182,8 +182,8 @@ class EnergyCalculator:
             qd = batch.columns["actual_qd"]
             self._fill(out, self._measured(steps, qd, current, temperature))
             if due.any():
-                warmth = None if temperature is None else temperature[due]
-                at_due = self._measured.sensitivities(qd[due], current[due], warmth)
+                due_temperature = None if temperature is None else temperature[due]
+                at_due = self._measured.sensitivities(qd[due], current[due], due_temperature)
                 held.append(self._sensitivity_columns(at_due))
         values = np.concatenate(held)
         out[:, columns.sensitivity :] = values[np.cumsum(due)]

@@ -86,7 +86,7 @@ class LiveEstimator:
         Raises:
             MissingFieldError: the source lacks a field that the estimator needs.
         """
-        self.calculator.currents(batch)
+        self.calculator.currents(batch)  # refuses a source without the required fields
         if self._pending and batch.columns.keys() != self._pending[0].columns.keys():
             self._process()
         self._pending.append(batch)

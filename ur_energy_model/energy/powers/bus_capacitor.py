@@ -43,12 +43,12 @@ class BusCapacitor:
         below = np.flatnonzero(demand < self.floor)
         k = 0 if self.stored > 0 else int(below[0]) if len(below) else len(demand)
         while k < len(demand):
-            k = self._rest(k, steps, demand, out)
+            k = self._discharge(k, steps, demand, out)
             later = below[np.searchsorted(below, k) :]
             k = int(later[0]) if len(later) else len(demand)
         return out
 
-    def _rest(self, k: int, steps: Array, demand: Array, out: Array) -> int:
+    def _discharge(self, k: int, steps: Array, demand: Array, out: Array) -> int:
         """Discharge the capacitor from sample k on; returns the sample after it is empty.
 
         Writes the power at the supply into `out`.

@@ -65,11 +65,16 @@ class MotionPowers:
         for rows, setup in self.conditions.parts(batch):
             dynamics = self.dynamics_in(setup)
             link = dynamics.inverse_dynamics(q[rows], qd[rows], qdd[rows])
-            warmth, way = (
+            part_temperature, part_direction = (
                 None if part is None else part[rows] for part in (temperature, direction)
             )
             powers = self.model.from_link_torque(
-                link, qd[rows], qdd[rows], temperature=warmth, direction=way, std=False
+                link,
+                qd[rows],
+                qdd[rows],
+                temperature=part_temperature,
+                direction=part_direction,
+                std=False,
             )
             chosen = due[rows]
             yield (
@@ -79,8 +84,8 @@ class MotionPowers:
                     link[chosen],
                     qd[rows][chosen],
                     qdd[rows][chosen],
-                    temperature=None if warmth is None else warmth[chosen],
-                    direction=None if way is None else way[chosen],
+                    temperature=None if part_temperature is None else part_temperature[chosen],
+                    direction=None if part_direction is None else part_direction[chosen],
                 ),
             )
 
