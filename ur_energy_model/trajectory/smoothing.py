@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ur_energy_model.filtering import at_grid, low_pass
+from ur_energy_model.low_pass import low_pass
 from ur_energy_model.trajectory.plan import Plan
 from ur_energy_model.typing import Array
 
@@ -44,12 +44,12 @@ def smooth_plan(plan: Plan, max_acceleration: Array) -> tuple[Plan, str | None]:
         return plan, None
     step = plan.duration / (len(plan.time) - 1)
     grid = plan.time[0] + step * np.arange(len(plan.time))
-    q = at_grid(grid, plan.time, plan.q)
+    q = _on_grid(grid, plan.time, plan.q)
     noise = _noise(q)
     of_q = _ACCELERATION_GAIN * noise / step**2
     of_qd = np.zeros_like(of_q)
     if plan.qd is not None:
-        of_qd = 2**0.5 * _noise(at_grid(grid, plan.time, plan.qd)) / step
+        of_qd = 2**0.5 * _noise(_on_grid(grid, plan.time, plan.qd)) / step
     limit = NOISE_SHARE * np.broadcast_to(max_acceleration, of_q.shape)
     if not ((of_q > limit) | (of_qd > limit)).any():
         return plan, None
@@ -62,7 +62,16 @@ def smooth_plan(plan: Plan, max_acceleration: Array) -> tuple[Plan, str | None]:
     )
     if kind == "velocities":
         return replace(plan, qd=None), text
-    return Plan(grid, low_pass(q, CUTOFF, step, extension="even"), source=plan.source), text
+    return Plan(
+        grid, low_pass(q, step, CUTOFF, padding=1.5, padtype="even"), source=plan.source
+    ), text
+
+
+def _on_grid(grid: Array, time: Array, values: Array) -> Array:
+    """Values [k, n] at even times [k]; unchanged where their times already agree with these."""
+    if np.allclose(grid, time, rtol=0, atol=0.02 * (grid[1] - grid[0])):
+        return values
+    return np.stack([np.interp(grid, time, column) for column in values.T], axis=1)
 
 
 def _noise(values: Array) -> Array:

@@ -1,0 +1,45 @@
+"""Zero-phase Butterworth low-pass filter."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Literal
+
+import numpy as np
+
+from ur_energy_model.typing import Array
+
+HIGHEST_CUTOFF = 0.9
+"""Highest cut-off over half the sample rate."""
+
+
+def low_pass(
+    values: Array,
+    period: float,
+    cutoff: float,
+    *,
+    padding: float | None = None,
+    padtype: Literal["odd", "even"] = "odd",
+) -> Array:
+    """Second-order Butterworth low pass, run forward and backward along the first axis.
+
+    Args:
+        values: evenly sampled [samples, ...].
+        period: of the samples [s].
+        cutoff: [Hz]; limited to HIGHEST_CUTOFF of half the sample rate.
+        padding: extension at either end, in periods of the cut-off; None takes scipy's default.
+        padtype: how the ends are extended, see scipy.signal.sosfiltfilt.
+    """
+    from scipy.signal import sosfiltfilt  # slow to import
+
+    sections = _design(min(2 * cutoff * period, HIGHEST_CUTOFF))
+    pad = None if padding is None else min(len(values) - 1, int(padding / (period * cutoff)))
+    return np.asarray(sosfiltfilt(sections, values, axis=0, padtype=padtype, padlen=pad))
+
+
+@lru_cache(maxsize=64)
+def _design(fraction: float) -> Array:
+    """Sections [1, 6] of the filter; the cut-off as a fraction of half the sample rate."""
+    from scipy.signal import butter  # slow to import
+
+    return np.asarray(butter(2, fraction, output="sos"))
