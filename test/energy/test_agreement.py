@@ -158,7 +158,9 @@ def session(request: pytest.FixtureRequest) -> MixedSession:
 
 
 @pytest.mark.parametrize("rate", [5.0, 10.0, 50.0, 125.0, 500.0])
-def test_all_ways_agree_and_are_right(session: MixedSession, tmp_path: Path, rate: float) -> None:
+def test_all_calculations_agree_and_are_right(
+    session: MixedSession, tmp_path: Path, rate: float
+) -> None:
     telemetry, model = thinned(session.telemetry, rate), session.model
     save_model(model, tmp_path / "model.yaml")
     model = load_model(tmp_path / "model.yaml")

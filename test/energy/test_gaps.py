@@ -41,7 +41,7 @@ def test_batches_give_the_same_as_the_whole(size: int) -> None:
         np.testing.assert_array_equal(joined, getattr(whole, name))
 
 
-def test_a_restarted_clock_is_told_and_not_bridged() -> None:
+def test_a_restarted_clock_is_reported_and_not_bridged() -> None:
     steps = GapRule()(np.array([10.0, 10.1, 3.0, 3.1]))
     assert steps.back.tolist() == [False, False, True, False]
     assert steps.bridged == pytest.approx([0.0, 0.1, 0.0, 0.1])

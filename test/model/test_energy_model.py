@@ -153,7 +153,9 @@ def test_deviations_follow_the_parameters() -> None:
         # the sensitivities leave the driver's share of current errors out: it is far smaller
         drawn.append(np.column_stack([out.electrical_power, out.total_power]))
     scatter = np.std(drawn, axis=0)
-    np.testing.assert_allclose(scatter[:, :N], claimed.electrical_power_std, rtol=0.12)
+    np.testing.assert_allclose(
+        scatter[:, :N], np.linalg.norm(claimed.sensitivity, axis=-1), rtol=0.12
+    )
     np.testing.assert_allclose(scatter[:, N], claimed.total_power_std, rtol=0.15)
 
 
@@ -363,6 +365,6 @@ def test_a_motor_inertia_that_is_only_believed_widens_predicted_powers() -> None
     speed, q = np.full((2, N), 1.0), np.zeros((2, N))
     cruising, starting = np.zeros((2, N)), np.full((2, N), 5.0)
     for made, wider in ((cruising, False), (starting, True)):
-        sure = model.predict(q, speed, made).electrical_power_std
-        unsure = vague.predict(q, speed, made).electrical_power_std
+        sure = np.linalg.norm(model.predict(q, speed, made).sensitivity, axis=-1)
+        unsure = np.linalg.norm(vague.predict(q, speed, made).sensitivity, axis=-1)
         assert bool((unsure > 1.001 * sure).all()) is wider

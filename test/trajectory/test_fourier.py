@@ -1,4 +1,4 @@
-"""Fourier trajectories: at rest at both ends whatever the coefficients, and safe in files."""
+"""Fourier trajectories: at rest at both ends for any coefficients, and their files."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def test_velocity_and_acceleration_are_derivatives(name):
 
 
 @pytest.mark.parametrize("name", [name for name in MOTIONS if name != "hold"])
-def test_named_motions_keep_to_the_limits_of_every_arm(name, robot):
+def test_named_motions_respect_the_limits_of_every_arm(name, robot):
     motion = named_motion(name, robot)
     limits = MotionLimits.for_robot(robot)
     _, q, qd, qdd = sampled(motion, 200.0)
@@ -96,7 +96,7 @@ def test_tool_speed_is_re_planned_and_heavier_loads_move_slower():
 
 
 @pytest.mark.parametrize("name", ["ur3e", "ur5", "ur10e", "ur30"])
-def test_no_motion_touches_arm_or_table(name):
+def test_every_motion_is_clear_of_arm_and_table(name):
     robot = load_robot(name)
     geometry = ArmGeometry(robot)
     for motion in MOTIONS:
@@ -104,7 +104,7 @@ def test_no_motion_touches_arm_or_table(name):
         assert geometry.clearance(q).distance > 0.0, motion
 
 
-def test_arms_without_geometry_keep_off_table_and_column():
+def test_arms_without_geometry_are_clear_of_table_and_column():
     planner = Planner(load_robot("fr3"))
     assert not planner.is_clear(
         np.array([[0.0, 1.9, 0.0, -0.2, 0.0, 0.0, 0.0]])

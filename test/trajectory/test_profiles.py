@@ -25,7 +25,7 @@ def test_it_covers_the_distance_within_its_limits_from_rest_to_rest(distance, sp
 
 
 @given(positive, positive, positive)
-def test_speed_and_way_are_integrals(distance, speed, acceleration):
+def test_speed_and_position_are_integrals(distance, speed, acceleration):
     profile = Trapezoid(distance, speed, acceleration)
     t = np.linspace(0.0, profile.duration, 4001)
     way, pace, _ = profile.sample(t)
@@ -34,13 +34,13 @@ def test_speed_and_way_are_integrals(distance, speed, acceleration):
     assert np.abs(integral - way).max() < 4 * profile.peak * t[1]
 
 
-def test_a_short_way_never_reaches_full_speed():
+def test_a_short_move_does_not_reach_full_speed():
     profile = Trapezoid(distance=0.1, speed=3.0, acceleration=6.0)
     assert profile.peak == pytest.approx(np.sqrt(0.6))
     assert profile.duration == pytest.approx(2 * np.sqrt(0.1 / 6.0))
 
 
-def test_no_way_takes_no_time():
+def test_a_move_without_distance_takes_no_time():
     profile = Trapezoid(0.0, 1.0, 1.0)
     assert profile.duration == 0.0
     way, pace, rate = profile.sample(np.array([0.0, 1.0]))

@@ -36,7 +36,7 @@ def test_planned_motions_stay_as_they_are(rate):
     assert smooth_plan(plan, LIMIT) == (plan, None)
 
 
-def test_rounded_positions_at_a_low_rate_do_no_harm():
+def test_rounded_positions_at_a_low_rate_are_harmless():
     plan = swing(25.0, noise=1e-5)
     assert smooth_plan(plan, LIMIT)[1] is None
     assert predict_energy(known_model(), plan).total == pytest.approx(TRUE, rel=0.01)
@@ -45,27 +45,27 @@ def test_rounded_positions_at_a_low_rate_do_no_harm():
 @pytest.mark.parametrize(
     ("rate", "noise", "jitter"), [(500.0, 1e-4, 0.0), (500.0, 3e-5, 0.0), (100.0, 3e-4, 0.2)]
 )
-def test_measured_positions_are_smoothed_and_named(rate, noise, jitter):
+def test_measured_positions_are_smoothed_with_a_warning(rate, noise, jitter):
     model = known_model()
     measured = swing(rate, noise, jitter)
-    plan, said = smooth_plan(measured, LIMIT)
-    assert said is not None
-    assert "positions look measured" in said
+    plan, warning = smooth_plan(measured, LIMIT)
+    assert warning is not None
+    assert "positions look measured" in warning
     assert predict_energy(model, plan).total == pytest.approx(TRUE, rel=0.02)
     assert abs(predict_energy(model, measured).total / TRUE - 1) > abs(
         predict_energy(model, plan).total / TRUE - 1
     )
 
 
-def test_measured_velocities_give_way_to_smooth_positions():
-    plan, said = smooth_plan(swing(500.0, velocities=0.01), LIMIT)
-    assert said is not None
-    assert "velocities look measured" in said
+def test_measured_velocities_are_replaced_by_derivatives():
+    plan, warning = smooth_plan(swing(500.0, velocities=0.01), LIMIT)
+    assert warning is not None
+    assert "velocities look measured" in warning
     assert plan.qd is None
     assert predict_energy(known_model(), plan).total == pytest.approx(TRUE, rel=0.01)
 
 
-def test_a_trapezoid_is_no_noise():
+def test_a_trapezoid_is_not_taken_for_noise():
     time = np.linspace(0.0, 3.0, 1501)
     speed = np.clip(np.minimum(time, 3.0 - time), 0.0, 0.8)
     q = np.outer(np.cumsum(speed) * 0.002, np.ones(6))

@@ -1,1 +1,1 @@
-"""The one calculator of power and energy, and what drives it: live counters, recordings, plans."""
+"""Power and energy of an arm: the calculator, live counters, recordings, plans."""

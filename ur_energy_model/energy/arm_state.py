@@ -1,4 +1,4 @@
-"""What the arm is doing, as far as its energy is concerned."""
+"""State of the arm as far as its energy is concerned."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ur_energy_model.typing import Array, Indices
 
 
 class ArmState(IntEnum):
-    """What the arm is doing, as far as its energy is concerned; always exactly one of them."""
+    """State of the arm; exactly one applies at any time."""
 
     OFF = 0
     """Joints without power."""
@@ -29,9 +29,11 @@ STANDSTILL_SPEED = 0.005
 
 
 def arm_states(batch: Telemetry, qd: Array) -> Indices:
-    """ArmState of each sample [n], from the modes of a batch and joint velocities [n, joints].
+    """ArmState of each sample.
 
-    Where the modes were not recorded the arm counts as running.
+    Args:
+        batch: robot_mode and safety_mode; without them the arm counts as running.
+        qd: joint velocities [samples, n], rad/s.
     """
     moving = np.abs(qd).max(axis=1) > STANDSTILL_SPEED
     states = np.where(moving, int(ArmState.MOVING), int(ArmState.STANDSTILL))

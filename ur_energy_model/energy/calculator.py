@@ -1,20 +1,18 @@
-"""The one calculator: from telemetry to the power of every channel, sample by sample.
+"""The energy calculator: from telemetry to the power of every channel, sample by sample.
 
-Whoever shows power or energy drives this: the live estimator, `ur_energy estimate`, reports,
-evaluation. What it answers does not depend on how samples are batched, because all that is
-remembered (gaps, the speed of the sample before, standby, the supply's store) follows the
-samples and the controller's clock. Equations: drive.py; supply.py; Clochiatti et al., Robotica
-2024, eq. 19-26; Heredia et al., EcBot, eq. 13-21.
+The live estimator, `ur_energy estimate`, reports and evaluation all use it. The result does not
+depend on how samples are batched: all state (gaps, the previous sample, standby, the bus
+capacitor) follows the samples and the controller's clock. Equations: drive.py; bus_capacitor.py;
+Clochiatti et al., Robotica 2024, eq. 19-26; Heredia et al., EcBot, eq. 13-21.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-
-import numpy as np
-
-from ur_energy_model.energy.arm_state import ArmState, arm_states
-from ur_energy_model.energy.channels import QUANTITIES, Channels
+from ur_energy_model.energy.arm_state import ArmState
+from ur_energy_model.energy.arm_state import arm_states
+from ur_energy_model.energy.channels import Channels
+from ur_energy_model.energy.channels import QUANTITIES
 from ur_energy_model.energy.gaps import GapRule
 from ur_energy_model.energy.operating_conditions import OperatingConditions
 from ur_energy_model.energy.power_options import PowerOptions
@@ -24,19 +22,26 @@ from ur_energy_model.energy.powers.measured_powers import MeasuredPowers
 from ur_energy_model.energy.powers.mode_power import mode_power
 from ur_energy_model.energy.powers.motion_powers import MotionPowers
 from ur_energy_model.energy.rated_limits import rated_limits
+from ur_energy_model.energy.recording_checks import check_joints
 from ur_energy_model.energy.session.standby_correction import StandbyCorrection
-from ur_energy_model.energy.session.standby_tracker import Standby, StandbyTracker
-from ur_energy_model.errors import MissingFieldError, WrongRobotError
+from ur_energy_model.energy.session.standby_tracker import Standby
+from ur_energy_model.energy.session.standby_tracker import StandbyTracker
+from ur_energy_model.errors import MissingFieldError
 from ur_energy_model.model.drive_powers import DrivePowers
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.telemetry.plausibility import impossible_rows
 from ur_energy_model.telemetry.samples import Telemetry
-from ur_energy_model.typing import Array, Indices, Mask
+from ur_energy_model.typing import Array
+from ur_energy_model.typing import Indices
+from ur_energy_model.typing import Mask
+import numpy as np
+
+
 
 SENSITIVITY_PERIOD = 0.05
-"""Sensitivities are worked out once in each such stretch of the clock and held within it [s]."""
+"""Sensitivities are computed once per period of the clock and held in between [s]."""
 
 
 class EnergyCalculator:
@@ -45,7 +50,7 @@ class EnergyCalculator:
     Args:
         model: identified model of the arm.
         robot: its description.
-        options: how powers are found.
+        options: how powers are computed.
 
     Raises:
         WrongRobotError: model and description have different joints.
@@ -54,17 +59,12 @@ class EnergyCalculator:
     def __init__(
         self, model: EnergyModel, robot: RobotDescription, options: PowerOptions | None = None
     ) -> None:
-        if tuple(joint.name for joint in model.joints) != robot.joint_names:
-            raise WrongRobotError(
-                model.robot,
-                f"the model's joints are not those of {robot.name}",
-                "give the model of this robot",
-            )
+        check_joints(model, robot)
         self.model = model
         self.robot = robot
         self.options = PowerOptions() if options is None else options
         self.refused = 0
-        """Samples left out so far, for values that are not finite or that no arm has."""
+        """Samples left out so far because of values that are not finite or impossible."""
         self.gaps = GapRule(self.options.gap_limit)
         self.conditions = OperatingConditions(model.setup)
         self.standby = StandbyTracker(
@@ -74,35 +74,35 @@ class EnergyCalculator:
             self.options.track_standby,
         )
         self._limits = rated_limits(robot)
-        # The tracker says how far standby power is unknown, so the model's errors leave that out.
+        # The standby tracker states the error of standby power, so the model must not.
         tracked = model.in_session(replace(model.session, standby_std=0.0))
         self._measured = MeasuredPowers(tracked)
-        self._expected = MotionPowers(tracked, robot, self.conditions)
-        self._store = BusCapacitor(model.bus.capacitor_energy, model.bus.floor)
+        self._motion = MotionPowers(tracked, robot, self.conditions)
+        self._capacitor = BusCapacitor(model.bus.capacitor_energy, model.bus.floor)
         self.channels = Channels(robot.joint_names, self._error_counts())
-        self._anchor = StandbyCorrection(
+        self._standby_correction = StandbyCorrection(
             self.channels, model.bus.standby, model.session.standby_std
         )
-        self._held = np.zeros(len(self.channels) - self.channels.sensitivity)
-        self._stretch: float | None = None
+        self._sensitivities = np.zeros(len(self.channels) - self.channels.sensitivity)
+        self._period: float | None = None
 
     def continue_from(self, earlier: EnergyCalculator) -> None:
-        """Go on where a calculator with another model of the same arm stopped."""
+        """Take over the state of a calculator with another model of the same arm."""
         self.gaps, self.refused = earlier.gaps, earlier.refused
         self.conditions.continue_from(earlier.conditions)
 
     def set_options(self, options: PowerOptions) -> None:
-        """Take over the options that may change on the way; the method stays."""
+        """Change options other than the method."""
         self.gaps.limit = options.gap_limit
         self.standby.enabled = options.track_standby
         self.standby.limit = options.standby_limit
         self.options = options
 
     def __call__(self, batch: Telemetry) -> PowerTable | None:
-        """Powers of samples that follow those of the last call; None where none of them counts.
+        """Powers of samples that follow those of the last call; None where no sample is usable.
 
         Raises:
-            MissingFieldError: a field is missing that the method cannot do without.
+            MissingFieldError: a field that the method needs is missing.
         """
         current = self.currents(batch)
         good = self._usable(batch, current)
@@ -113,11 +113,11 @@ class EnergyCalculator:
             if not len(batch):
                 return None
         steps = self.gaps(batch.time)
-        again = (steps.bridged > 0.0) | (steps.lost > 0.0) | steps.back
-        again[0] |= self._stretch is None  # the very first sample
-        if not again.all():  # samples that repeat a timestamp
-            batch, steps = batch.select(again), steps.cut(again)
-            current = None if current is None else current[again]
+        new = (steps.bridged > 0.0) | (steps.lost > 0.0) | steps.back
+        new[0] |= self._period is None  # the very first sample
+        if not new.all():  # some repeat a timestamp
+            batch, steps = batch.select(new), steps.cut(new)
+            current = None if current is None else current[new]
             if not len(batch):
                 return None
         states = arm_states(batch, batch.columns["actual_qd"])
@@ -131,16 +131,16 @@ class EnergyCalculator:
         rows, columns = np.arange(len(batch)), self.channels
         powers[rows, columns.state_energy + states] = powers[:, columns.arm["total"]]
         powers[rows, columns.state_time + states] = 1.0
-        credit = self._anchor(steps.bridged, states, standby)
+        correction = self._standby_correction(steps.bridged, states, standby)
         measured = bus is not None and bool(np.isfinite(bus).all())
-        return PowerTable(batch, steps, states, powers, measured, credit)
+        return PowerTable(batch, steps, states, powers, measured, correction)
 
     def joint_positions(self, q: Array) -> Array:
         """Positions of the joints in the base frame [n, 3], m, at joint angles [n], rad."""
         return self.dynamics.joint_positions(q)
 
     def model_in_session(self) -> EnergyModel:
-        """The model with the standby power that this session has shown."""
+        """The model with the standby power of this session."""
         known = replace(
             self.model.session, standby=self.standby.power, standby_std=self.standby.std
         )
@@ -148,11 +148,11 @@ class EnergyCalculator:
 
     @property
     def dynamics(self) -> ArmDynamics:
-        """Rigid-body dynamics of the arm in its present setup."""
-        return self._expected.dynamics_in(self.conditions.setup)
+        """Rigid-body dynamics of the arm in its current setup."""
+        return self._motion.dynamics_in(self.conditions.setup)
 
     def _usable(self, batch: Telemetry, current: Array | None) -> Mask:
-        """Samples whose values are finite, and none of them beyond what the arm can have."""
+        """Samples whose values are finite and possible for the arm [samples]."""
         columns: dict[str, Array] = {"timestamp": batch.time}
         names: tuple[str, ...] = ("actual_qd", "joint_temperatures")
         if current is None:
@@ -162,52 +162,51 @@ class EnergyCalculator:
         columns |= {name: batch.columns[name] for name in names if name in batch.columns}
         bad = impossible_rows(columns, self._limits)[0]
         for name in ("actual_robot_voltage", "actual_robot_current"):
-            if name in batch.columns:  # not a number: not measured, and the rest counts
+            if name in batch.columns:  # NaN: not measured, the sample is usable
                 low, high = self._limits[name]
                 values = batch.columns[name]
                 bad |= (values < low[0]) | (values > high[0])
         return ~bad
 
     def _powers(self, batch: Telemetry, current: Array | None, steps: Array) -> Array:
-        """Powers of motors and drivers with brakes released [samples, channels].
+        """Powers of motors and drivers with brakes released [samples, channels], W.
 
-        The column of the total holds the inductive term alone, for `_supply` to go on with.
+        The column of the total contains the demand without standby; `_supply` completes it.
         """
         columns, temperature = self.channels, batch.columns.get("joint_temperatures")
         out = np.zeros((len(batch), len(columns)))
-        stretch = np.floor(batch.time / SENSITIVITY_PERIOD)
-        due = np.diff(stretch, prepend=np.nan if self._stretch is None else self._stretch) != 0
-        self._stretch = float(stretch[-1])
-        held = [self._held[None]]
+        period = np.floor(batch.time / SENSITIVITY_PERIOD)
+        due = np.diff(period, prepend=np.nan if self._period is None else self._period) != 0
+        self._period = float(period[-1])
+        held = [self._sensitivities[None]]
         if current is None:
-            for rows, powers, looked in self._expected(batch, temperature, due):
+            for rows, powers, at_due in self._motion(batch, temperature, due):
                 self._fill(out[rows], powers)
-                held.append(self._errors(looked))
+                held.append(self._sensitivity_columns(at_due))
         else:
             qd = batch.columns["actual_qd"]
             self._fill(out, self._measured(steps, qd, current, temperature))
             if due.any():
-                warmth = None if temperature is None else temperature[due]
-                held.append(
-                    self._errors(self._measured.sensitivities(qd[due], current[due], warmth))
-                )
+                due_temperature = None if temperature is None else temperature[due]
+                at_due = self._measured.sensitivities(qd[due], current[due], due_temperature)
+                held.append(self._sensitivity_columns(at_due))
         values = np.concatenate(held)
         out[:, columns.sensitivity :] = values[np.cumsum(due)]
-        self._held = values[-1]
+        self._sensitivities = values[-1]
         return out
 
     def _fill(self, out: Array, powers: DrivePowers) -> None:
-        """Enter powers into rows of the table; the total is the demand without standby."""
+        """Write powers into rows of the table; the total is the demand without standby."""
         columns = self.channels
         for name in QUANTITIES:
             out[:, columns.per_joint[name]] = getattr(powers, name)
         out[:, columns.arm["driver"]] = powers.driver_power
         out[:, columns.arm["total"]] = powers.demand - powers.standby_power
 
-    def _errors(self, powers: DrivePowers) -> Array:
+    def _sensitivity_columns(self, powers: DrivePowers) -> Array:
         """Sensitivities in the order of the table's last columns [samples, errors], W.
 
-        The session's standby comes last, with a deviation of 1 W.
+        The last one is the session's standby, for a standard deviation of 1 W.
         """
         samples, n = powers.sensitivity.shape[:2]
         each, whole = self.channels.errors
@@ -226,21 +225,21 @@ class EnergyCalculator:
         states: Indices,
         bus: Array | None,
     ) -> Standby:
-        """Add standby, and what the supply gives of the demand."""
+        """Add standby power, and compute the power at the supply from the demand."""
         arm = self.channels.arm
         motors = out[:, arm["total"]]
         unexplained = np.full(len(out), np.nan) if bus is None else bus - motors
         still = states == ArmState.STANDSTILL
         standby = self.standby.update(time, steps, still, unexplained)
         out[:, arm["standby"]] = standby.power
-        out[:, arm["total"]] = self._store(steps, motors + standby.power)
+        out[:, arm["total"]] = self._capacitor(steps, motors + standby.power)
         out[:, -1] *= standby.std
         return standby
 
     def _brakes_engaged(
         self, out: Array, batch: Telemetry, states: Indices, bus: Array | None
     ) -> None:
-        """Where the motors do not hold the arm: as the bus shows it, else as the model knows."""
+        """Power with brakes engaged: measured at the bus, else from the model."""
         braked = states < ArmState.STANDSTILL
         if not braked.any():
             return
@@ -256,9 +255,9 @@ class EnergyCalculator:
         out[braked, self.channels.arm["total"]] = power
 
     def _error_counts(self) -> tuple[int, int]:
-        """Most parameter errors of a joint's and of the total power that the method can have.
+        """Largest number of parameter errors of a joint's power and of the total.
 
-        One more of the total is the session's standby.
+        The total has one more for the session's standby.
         """
         zero = np.zeros((1, self.robot.dof))
         probes = []
@@ -270,10 +269,10 @@ class EnergyCalculator:
         return each, 1 + max(probe.total_sensitivity.shape[-1] for probe in probes)
 
     def currents(self, batch: Telemetry) -> Array | None:
-        """Measured currents [samples, n], A, where the method takes them and they are there.
+        """Measured currents [samples, n], A; None where the method does not use or have them.
 
         Raises:
-            MissingFieldError: a field is missing that the method cannot do without.
+            MissingFieldError: a field that the method needs is missing.
         """
         if "actual_qd" not in batch.columns:
             batch.require("actual_qd", purpose="energy")
@@ -288,7 +287,7 @@ class EnergyCalculator:
         if self.options.method == "current":
             raise MissingFieldError(
                 batch.info.source,
-                "is missing, and the method current needs it",
+                "is missing, which the method current needs",
                 "set method to motion",
                 field="actual_current",
             )

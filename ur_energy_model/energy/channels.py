@@ -1,4 +1,4 @@
-"""What the live estimator integrates: the layout of its power matrix."""
+"""Layout of the power matrix that the calculator computes and meters integrate."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ QUANTITIES: tuple[str, ...] = (
     "copper_loss",
     "friction_loss",
 )
-"""Per joint, W."""
+"""Of each joint, W."""
 
 ARM: tuple[str, ...] = ("total", "standby", "driver", "bus")
-"""Whole arm, W; bus is the measured power."""
+"""Of the whole arm, W; bus is the measured power."""
 
 
 class Channels:
     """Columns of the power matrix [samples, channels] of an arm with n joints.
 
-    First every quantity of every joint, then the arm's, then the arm's total power by state and
-    the number 1 by state (whose integral is the time spent in it), last the sensitivities of the
-    powers to the model's parameter errors, from which the energies' deviations follow.
+    In this order: every quantity of every joint; those of the arm; the total power by state; the
+    number 1 by state, whose integral is the time in that state; the sensitivities of the powers to
+    the model's parameter errors, whose integrals give the standard deviations of the energies.
 
     Args:
         joints: n joint names.
@@ -60,10 +60,10 @@ class Channels:
         """First of the columns of sensitivities: those of the joints, then those of the total."""
 
     def deviations(self, net: Array) -> tuple[Array, float]:
-        """Standard deviations of integrals (or means) of the channels [channels].
+        """Standard deviations from integrals (or means) of the channels [channels].
 
         Returns:
-            Those of the joints' electrical energies [n] and of the total energy, J (or W).
+            those of the joints' electrical energies [n] and of the total energy, J (or W).
         """
         n, (each, _) = len(self.joints), self.errors
         errors = net[self.sensitivity :]
@@ -71,7 +71,7 @@ class Channels:
         return joints, float(np.linalg.norm(errors[n * each :]))
 
     def deviation_of_joints(self, net: Array) -> float:
-        """Standard deviation of all joints' electrical energy together, J (or W).
+        """Standard deviation of the sum of all joints' electrical energies, J (or W).
 
         Errors of the drives are common to the joints and add up.
         """
@@ -80,18 +80,18 @@ class Channels:
         return float(np.linalg.norm(errors.sum(axis=0)))
 
     def by_state(self, net: Array, first: int) -> dict[ArmState, float]:
-        """Values of the columns by state that begin at `first` (state_energy or state_time)."""
+        """Values of the columns by state from `first` on (state_energy or state_time)."""
         return {state: float(net[first + state]) for state in ArmState}
 
     def convert(self, reading: MeterReading, names: Sequence[str]) -> MeterReading:
-        """A reading of channels `names`, in the order of these; what is new starts at zero."""
+        """A reading of other channels `names` for these channels; new ones start at zero."""
         if tuple(names) == self.names:
             return reading
-        places = {name: i for i, name in enumerate(names)}
-        old = [places.get(name) for name in self.names]
+        positions = {name: i for i, name in enumerate(names)}
+        old = [positions.get(name) for name in self.names]
 
         def pick(values: Array) -> Array:
-            return np.array([0.0 if place is None else values[place] for place in old])
+            return np.array([0.0 if i is None else values[i] for i in old])
 
         return replace(reading, net=pick(reading.net), consumed=pick(reading.consumed))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
-
 from ur_energy_model.energy.arm_state import ArmState
 from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.energy.joint_energies import JointEnergies
@@ -12,14 +11,15 @@ from ur_energy_model.energy.meter import EnergyMeter
 from ur_energy_model.typing import Array
 
 
+
 @dataclass(frozen=True)
 class SessionStandby:
     """Standby power of a session.
 
     Attributes:
-        anchored: whether standstill has shown it; else it is the model's.
+        anchored: whether it was measured at standstill; else it is the model's.
         power, std: W.
-        still_seconds: settled standstill that it was averaged over [s].
+        still_seconds: settled standstill in the average [s].
     """
 
     anchored: bool
@@ -35,15 +35,15 @@ class EnergySummary(JointEnergies):
     Attributes:
         duration: time integrated over, gaps left out [s].
         unaccounted: time in gaps [s].
-        refused: number of samples left out for values that are not finite or impossible.
-        electrical_total_std: of all joints' electrical energy, whose errors go together [J].
+        refused: number of samples left out because of values that are not finite or impossible.
+        electrical_total_std: of the sum of the joints' electrical energies [J].
         copper, friction: losses per joint [n], J.
-        regenerated: electrical energy that flowed back, per joint [n], J.
+        regenerated: electrical energy returned by each joint [n], J.
         driver, standby: of the whole arm [J].
         supply, supply_std: modelled energy at the supply: joints, drivers and standby [J].
         bus: measured energy at the supply [J], None without bus power.
         state_time, state_energy: of the whole arm by state [s], [J].
-        session: what is known of the session's standby power.
+        session: the session's standby power.
     """
 
     duration: float
@@ -63,7 +63,7 @@ class EnergySummary(JointEnergies):
     session: SessionStandby
 
     def as_json(self) -> dict[str, Any]:
-        """`ur_energy estimate --json`."""
+        """The content of `ur_energy estimate --json`."""
         joints = {
             "copper_energy": self.copper,
             "friction_energy": self.friction,

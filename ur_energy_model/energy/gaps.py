@@ -1,9 +1,9 @@
-"""Which steps between samples are bridged: the one rule that every integral over time follows.
+"""Steps between samples that integrals over time bridge, and gaps that they leave out.
 
 A step is a gap where it is longer than both a fixed limit and 2.5 sample periods. The period is
-the median of the steps before it, so that a recording of 5 Hz is as whole as one of 500 Hz, a
-single missing sample is bridged, and the answer depends neither on how samples are batched nor on
-those still to come.
+the median of the steps before it: the same rule then fits recordings of 5 Hz and of 500 Hz, a
+single missing sample is bridged, and the result depends neither on how samples are batched nor on
+later samples.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ import numpy as np
 from ur_energy_model.typing import Array, Mask
 
 DEFAULT_GAP_LIMIT = 0.1
-"""Longest step that is bridged at any rate [s]."""
+"""Longest step that is bridged at any sample rate [s]."""
 PERIODS = 2.5
-"""Longest step that is bridged at low rates, in sample periods."""
+"""Longest step that is bridged at low sample rates, in sample periods."""
 WINDOW = 15
 """Steps whose median is the sample period."""
 FEWEST = 5
-"""Steps from which the period is taken to be known."""
+"""Least number of steps that determines the period."""
 FIRST_LIMIT = 0.5
 """Longest step that is bridged before the period is known [s]: two periods of 4 Hz."""
 
@@ -32,9 +32,9 @@ class Steps:
 
     Attributes:
         bridged: steps to integrate over [samples], s; 0 for the very first sample, across gaps
-            and where the clock did not go forward.
+            and where the clock did not advance.
         lost: steps that are gaps [samples], s, else 0.
-        back: whether the clock went backwards, a restarted controller [samples].
+        back: whether the clock went backwards (a restarted controller) [samples].
     """
 
     bridged: Array
@@ -42,15 +42,15 @@ class Steps:
     back: Mask
 
     def cut(self, part: slice | Mask) -> Steps:
-        """Those of some of the samples: a slice, or a mask [samples]."""
+        """Steps of some of the samples."""
         return Steps(self.bridged[part], self.lost[part], self.back[part])
 
 
 class GapRule:
-    """Tells steps from gaps, batch by batch.
+    """Distinguishes steps from gaps, batch by batch.
 
     Args:
-        limit: longest step that is bridged at any rate [s].
+        limit: longest step that is bridged at any sample rate [s].
 
     Raises:
         ValueError: the limit is not positive.
@@ -89,5 +89,5 @@ class GapRule:
 
 
 def bridged_steps(time: Array, limit: float = DEFAULT_GAP_LIMIT) -> Array:
-    """Steps of a whole recording [samples], s, as `Steps.bridged` has them."""
+    """`Steps.bridged` of a whole recording [samples], s."""
     return GapRule(limit)(time).bridged

@@ -1,4 +1,4 @@
-"""What changes while the arm works and the robot tells: payload, speed scaling, temperatures."""
+"""Operating conditions that the robot reports: payload, speed scaling, joint temperatures."""
 
 from __future__ import annotations
 
@@ -7,17 +7,20 @@ from itertools import pairwise
 
 import numpy as np
 
+from ur_energy_model.model.inertial_parameters import tensor_of
 from ur_energy_model.model.setup import Payload, Setup
 from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.typing import Array
 
 
 class OperatingConditions:
-    """The newest values that telemetry tells.
+    """The most recent operating conditions.
+
+    Args:
+        setup: of the model.
 
     Attributes:
-        setup: mounting of the model, and the payload that the controller was told of; the
-            model's payload until then.
+        setup: mounting of the model, with the payload set in the controller once it is known.
         speed_scaling: product of slider and limiter.
         temperature: of the joints [n], degC; None where unknown.
     """
@@ -26,16 +29,16 @@ class OperatingConditions:
         self.setup = setup
         self.speed_scaling = 1.0
         self.temperature: Array | None = None
-        self._told = False
+        self._payload_known = False
 
     def continue_from(self, earlier: OperatingConditions) -> None:
-        """Take over what another model's conditions were told of."""
+        """Take over the conditions of another model of the same arm."""
         self.speed_scaling, self.temperature = earlier.speed_scaling, earlier.temperature
-        if earlier._told:
-            self._load(earlier.setup.payload)
+        if earlier._payload_known:
+            self._set_payload(earlier.setup.payload)
 
     def update(self, batch: Telemetry) -> None:
-        """Take over the newest values of a batch."""
+        """Take over the last values of a batch."""
         columns = batch.columns
         if "joint_temperatures" in columns:
             self.temperature = columns["joint_temperatures"][-1]
@@ -47,7 +50,7 @@ class OperatingConditions:
             pass
 
     def parts(self, batch: Telemetry) -> Iterator[tuple[slice, Setup]]:
-        """Parts of a batch with one payload each, and the setup of each; the last one is kept."""
+        """Parts of a batch with one payload each, and their setups; keeps the last one."""
         columns, n = batch.columns, len(batch)
         if "payload" not in columns or "payload_cog" not in columns:
             yield slice(0, n), self.setup
@@ -64,20 +67,20 @@ class OperatingConditions:
             mass, center = columns["payload"][start], columns["payload_cog"][start]
             known = self.setup.payload
             if mass != known.mass or (mass and not np.array_equal(center, known.center_of_mass)):
-                self._load(told_payload(columns, start))
+                self._set_payload(payload_at(columns, start))
             yield slice(start, stop), self.setup
 
-    def _load(self, payload: Payload) -> None:
-        self._told = True
+    def _set_payload(self, payload: Payload) -> None:
+        self._payload_known = True
         self.setup = Setup(self.setup.gravity, payload)
 
 
-def told_payload(columns: Mapping[str, Array], row: int) -> Payload:
-    """The payload that the controller was told of at a sample."""
+def payload_at(columns: Mapping[str, Array], row: int) -> Payload:
+    """The payload set in the controller at a sample."""
     tensor = np.zeros((3, 3))
     if "payload_inertia" in columns:
         xx, yy, zz, xy, xz, yz = columns["payload_inertia"][row]
-        told = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
-        # Users may type anything there; a body that cannot be counts as a point.
-        tensor = told if np.linalg.eigvalsh(told).min() >= 0 else tensor
+        entered = tensor_of(np.array([xx, xy, yy, xz, yz, zz]))
+        # Users may enter anything; an impossible body counts as a point mass.
+        tensor = entered if np.linalg.eigvalsh(entered).min() >= 0 else tensor
     return Payload(float(columns["payload"][row]), np.array(columns["payload_cog"][row]), tensor)

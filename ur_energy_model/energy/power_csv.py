@@ -1,4 +1,4 @@
-"""Powers of a recording over time as a CSV file, for spreadsheets and plotting tools."""
+"""Powers of a recording over time as a CSV file."""
 
 from __future__ import annotations
 
@@ -29,26 +29,26 @@ ARM_COLUMNS = (
 
 @contextmanager
 def new_power_csv(path: str | Path, channels: Channels) -> Iterator[PowerCsv]:
-    """A file of powers, which is there only when all of it was written.
+    """A CSV file of powers that appears only once it is complete.
 
     Raises:
-        InputError: the place cannot be written.
+        InputError: the file cannot be written.
     """
     try:
         with new_file(path) as file:
             yield PowerCsv(file, channels)
     except OSError as error:
         raise InputError(
-            path, f"cannot be written ({error.strerror})", "choose another place for --csv"
+            path, f"cannot be written ({error.strerror})", "choose another file for --csv"
         ) from error
 
 
 class PowerCsv:
-    """Rows of powers, in order of time.
+    """Writes powers row by row, in order of time.
 
     Args:
         file: open for writing.
-        channels: what the calculator answers.
+        channels: layout of the powers.
     """
 
     def __init__(self, file: IO[str], channels: Channels) -> None:
@@ -58,11 +58,11 @@ class PowerCsv:
         self._writer.writerow(["timestamp", *joints, *ARM_COLUMNS])
 
     def append(self, table: PowerTable, meter: EnergyMeter) -> None:
-        """Add a batch.
+        """Append the rows of a batch.
 
         Args:
             table: powers of its samples.
-            meter: has counted it, and nothing after it.
+            meter: that has integrated it last.
         """
         channels, power = self._channels, table.power
         arm = channels.arm

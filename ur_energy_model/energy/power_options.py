@@ -1,4 +1,4 @@
-"""How powers are found, and the telemetry that they follow from."""
+"""Options of the calculator, and the telemetry that it reads."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MEASURED_FIELDS: tuple[str, ...] = (
     "robot_mode",
     "safety_mode",
 )
-"""RTDE fields that powers from measured currents follow from; the first two are indispensable."""
+"""RTDE fields for powers from measured currents; the first two are required."""
 FIELDS: tuple[str, ...] = (
     *MEASURED_FIELDS,
     "actual_q",
@@ -31,19 +31,19 @@ FIELDS: tuple[str, ...] = (
     "speed_scaling",
     "target_speed_fraction",
 )
-"""All RTDE fields that the calculator reads; what a source lacks is left out."""
+"""All RTDE fields that the calculator reads, where the source has them."""
 
 
 @dataclass(frozen=True)
 class PowerOptions:
-    """How powers are found.
+    """How powers are computed.
 
     Attributes:
         method: from measured "current", from "motion" by the model, or "auto".
-        track_standby: follow the standby power at standstill.
-        standby_limit: largest departure from the model's standby [W].
-        idle_power: with brakes engaged, where neither bus nor model tells; None takes standby [W].
-        gap_limit: longest step between samples that is bridged at any rate [s].
+        track_standby: update the standby power at standstill.
+        standby_limit: largest deviation from the model's standby [W].
+        idle_power: with brakes engaged, where neither bus nor model has it [W]; None: standby.
+        gap_limit: longest step between samples that is bridged at any sample rate [s].
     """
 
     method: Method = "auto"

@@ -1,4 +1,4 @@
-"""What the calculator answers: powers of consecutive samples."""
+"""Powers of consecutive samples, the result of the calculator."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from ur_energy_model.typing import Array, Indices
 
 @dataclass(frozen=True)
 class EnergyCorrection:
-    """What anchoring the session changes of all that was counted before it.
+    """Correction of the energy counted before the session's standby power was known.
 
     Attributes:
-        index: of the first sample after it.
-        deducted_from: channels of never negative power whose gains pay for what is to be taken off.
-        energy: by channel [channels], J; zero for the deviations.
-        deviation: of the integrated sensitivities [channels], J; zero for the energies.
+        index: first sample after it.
+        deducted_from: channels of non-negative power whose later gains a decrease is deducted from.
+        energy: change by channel [channels], J; zero for the sensitivities.
+        deviation: change of the integrated sensitivities [channels], J; zero for the others.
     """
 
     index: int
@@ -33,12 +33,12 @@ class PowerTable:
     """Powers of consecutive samples.
 
     Attributes:
-        samples: those that count: each once, with values that an arm can have.
+        samples: usable ones, without repeated timestamps.
         steps: time to each sample.
-        states: what the arm does, ArmState [samples].
+        states: ArmState [samples].
         power: of every channel [samples, channels], W.
-        bus_measured: whether the bus power is a measurement throughout.
-        credit: with the samples at which the session is anchored; else None.
+        bus_measured: whether the bus power was measured at all samples.
+        correction: with the samples at which the session's standby becomes known; else None.
     """
 
     samples: Telemetry
@@ -49,7 +49,7 @@ class PowerTable:
     correction: EnergyCorrection | None = None
 
     def parts(self, edges: Iterable[int] = ()) -> Iterator[tuple[slice, EnergyCorrection | None]]:
-        """Consecutive rows between edges, and the credit that is due before each of them."""
+        """Consecutive rows between edges, and the correction that precedes each of them."""
         due = None if self.correction is None else self.correction.index
         marks = {0, len(self.samples), *edges, *(() if due is None else (due,))}
         for start, stop in pairwise(sorted(marks)):
@@ -57,5 +57,5 @@ class PowerTable:
 
     @property
     def seconds(self) -> float:
-        """Time that is accounted for [s]."""
+        """Time that the samples account for [s]."""
         return float(self.steps.bridged.sum())

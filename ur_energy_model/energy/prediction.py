@@ -1,12 +1,9 @@
-"""The energy that a planned trajectory will take, before the robot moves."""
+"""Prediction of the energy of a planned trajectory."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
-
-import numpy as np
-
 from ur_energy_model.energy.gaps import bridged_steps
 from ur_energy_model.energy.joint_energies import JointEnergies
 from ur_energy_model.energy.meter import integrate
@@ -17,11 +14,14 @@ from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.trajectory.plan import Plan
 from ur_energy_model.typing import Array
+import numpy as np
+
+
 
 
 @dataclass(frozen=True)
 class PlanEnergy(JointEnergies):
-    """Energies that a planned trajectory will take.
+    """Predicted energy of a planned trajectory.
 
     Attributes:
         duration: of the motion [s].
@@ -55,14 +55,14 @@ def predict_energy(
     """Energy of a planned trajectory.
 
     Args:
-        model: of the arm, in the session at hand (`EnergyModel.in_session`) or in any.
+        model: of the arm, in the current session (`EnergyModel.in_session`) or in any.
         plan: the trajectory.
-        dynamics: of the arm in its setup; that of the model where it is None.
+        dynamics: of the arm in its setup; the model's where None.
         temperature: of the joints [n], degC.
         speed_scaling: of the controller; the motion takes 1 / speed_scaling times as long.
 
     Raises:
-        InputError: the plan has another number of joints or goes beyond their limits, or
+        InputError: the plan has another number of joints or exceeds their limits, or
             speed_scaling is not positive.
     """
     if plan.q.shape[1] != model.dof:
@@ -108,25 +108,33 @@ def predict_energy(
 
 
 SPEED_TOLERANCE = 1.05
-"""Speeds may exceed the limit by this factor between points: curves through them overshoot."""
+"""Factor by which the speed between points may exceed the limit: splines overshoot."""
 
 
 def _check_limits(source: str, robot: RobotDescription, q: Array, qd: Array) -> None:
-    """Refuse what the arm cannot do, such as positions in degrees; q, qd [samples, n], rad."""
+    """Refuse motions beyond the limits, such as positions in degrees.
+
+    Args:
+        source: of the plan.
+        robot: the arm, n joints.
+        q: positions [samples, n], rad.
+        qd: velocities [samples, n], rad/s.
+    """
     reach, speed = np.abs(q).max(axis=0), np.abs(qd).max(axis=0)
     for j, name in enumerate(robot.joint_names):
         if reach[j] > robot.max_position[j]:
             raise InputError(
                 source,
-                f"reaches {reach[j]:.4g} rad, and the joint's range ends at "
-                f"{robot.max_position[j]:.4g}",
+                f"reaches {reach[j]:.4g} rad, beyond the joint's limit of "
+                f"{robot.max_position[j]:.4g} rad",
                 "give positions in radians",
                 field=name,
             )
         if speed[j] > SPEED_TOLERANCE * robot.max_velocity[j]:
             raise InputError(
                 source,
-                f"needs {speed[j]:.4g} rad/s, and the joint has {robot.max_velocity[j]:.4g}",
-                "give the motion more time",
+                f"reaches {speed[j]:.4g} rad/s, above the joint's limit of "
+                f"{robot.max_velocity[j]:.4g} rad/s",
+                "make the motion slower",
                 field=name,
             )

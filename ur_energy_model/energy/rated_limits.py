@@ -1,4 +1,4 @@
-"""Values that an arm cannot have, from its rated ones with a generous margin."""
+"""Plausible ranges of an arm's telemetry: rated values with a generous margin."""
 
 from __future__ import annotations
 
@@ -22,12 +22,11 @@ _LARGEST_CURRENT = 200.0
 
 
 def rated_limits(robot: RobotDescription) -> PlausibleRanges:
-    """Lowest and highest possible value of each RTDE field of an arm.
+    """Lowest and highest plausible value of each RTDE field of an arm.
 
-    Positions may reach four turns to either side (joints that turn without end count on; arms
-    have reported more than two), speeds twice the rated ones, torques five times the rated ones.
-    Motor currents may reach five times that of the rated torque, at least 20 A, and 200 A where
-    the motor is not known.
+    Positions: four turns to either side (endless joints count on; arms have reported more than
+    two). Speeds: twice the rated ones. Torques: five times the rated ones. Motor currents: five
+    times that of the rated torque, at least 20 A; 200 A where the motor is unknown.
     """
     unknown = ~(np.isfinite(robot.torque_constant) & np.isfinite(robot.max_torque))
     with np.errstate(invalid="ignore"):

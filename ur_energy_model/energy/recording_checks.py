@@ -1,4 +1,4 @@
-"""What a recording and a model must be for energy to be computed from them."""
+"""Checks of a recording and a model before energy is computed from them."""
 
 from __future__ import annotations
 
@@ -13,15 +13,17 @@ from ur_energy_model.telemetry.plausibility import possible
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 
 
-def check_model(model: EnergyModel, robot: RobotDescription, bag: str | Path) -> None:
+def check_joints(model: EnergyModel, robot: RobotDescription) -> None:
     """Refuse a model whose joints are not those of its robot.
 
     Raises:
-        WrongRobotError: names the bag.
+        WrongRobotError: names both.
     """
     if tuple(joint.name for joint in model.joints) != robot.joint_names:
         raise WrongRobotError(
-            bag, f"the model's joints are not those of a {robot.name}", "identify the model again"
+            f"model of {model.robot}",
+            f"its joints are not those of {robot.name}",
+            "give a model of this robot, or identify it again",
         )
 
 
@@ -29,7 +31,7 @@ def check_robot(path: str | Path, info: RecordingInfo, robot: RobotDescription) 
     """Refuse a recording of another robot.
 
     Raises:
-        WrongRobotError: it says so itself.
+        WrongRobotError: the recording names another robot.
     """
     if info.robot is not None and info.robot != robot.name:
         raise WrongRobotError(
@@ -53,15 +55,15 @@ def check_width(path: str | Path, batch: Telemetry, names: tuple[str, ...], dof:
             raise RecordingError(
                 path,
                 f"has {values.shape[1]} joints, the robot {dof}",
-                "use the robot, or a model of the robot, that it was recorded on",
+                "use the robot, or a model of the robot, that was recorded",
                 field=name,
             )
 
 
 def check_batch(path: str | Path, batch: Telemetry, names: tuple[str, ...], dof: int) -> None:
-    """Refuse a batch without these fields, of another width, or with values that cannot be.
+    """Refuse a batch without these fields, with another number of joints, or impossible values.
 
-    Those of these fields must be finite, and none of any field beyond what an arm can have.
+    Values of these fields must be finite, those of all fields within what any arm can have.
 
     Raises:
         MissingFieldError, RecordingError: with the field at fault.
@@ -74,7 +76,7 @@ def check_batch(path: str | Path, batch: Telemetry, names: tuple[str, ...], dof:
             raise RecordingError(
                 path,
                 f"value at t = {batch.time[row]:.3f} s is not a finite number",
-                "cut that stretch out of the recording or record again",
+                "remove that part of the recording, or record again",
                 field=name,
             )
     first = possible(batch)[2]
@@ -83,6 +85,6 @@ def check_batch(path: str | Path, batch: Telemetry, names: tuple[str, ...], dof:
             path,
             f"value {first.value:.4g} at t = {batch.time[first.row]:.3f} s is impossible for "
             "any arm",
-            "import the recording again, or cut that stretch out",
+            "import the recording again, or remove that part",
             field=first.field,
         )

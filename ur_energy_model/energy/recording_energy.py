@@ -1,4 +1,4 @@
-"""Energy of a recording under a model: per joint, whole arm, beside the measured bus energy.
+"""Powers and energies of a recording.
 
 Clochiatti et al., Robotica 2024, eq. 24-26 and Table VIII: electrical energy is the integral of
 the motors' electrical powers, mechanical energy that of motor speed times motor torque, and the
@@ -36,7 +36,7 @@ def recording_powers(
     """Powers of all samples of a recording, batch by batch, in constant memory.
 
     Args:
-        calculator: of the arm; keeps what it learns of the session.
+        calculator: of the arm; keeps the state of the session.
         bag: recording.
         fields: RTDE fields to read.
         progress: called with fraction (NaN if unknown) and text.
@@ -70,12 +70,12 @@ def estimate_energy(
     series: str | Path | None = None,
     progress: Progress | None = None,
 ) -> EnergySummary:
-    """Energies of a recording, as the live estimator counts them, in constant memory.
+    """Energies of a recording, equal to the live estimator's, in constant memory.
 
     Args:
         model: of the arm.
         bag: recording.
-        options: how powers are found.
+        options: how powers are computed.
         series: CSV file for the powers over time, or None.
         progress: called with fraction (NaN if unknown) and text.
 
@@ -100,7 +100,7 @@ def estimate_energy(
                 rows.append(table, meter)
         if not counted:
             raise RecordingError(
-                bag, "holds no sample whose values are all finite numbers", "record again"
+                bag, "contains no sample whose values are all finite", "record again"
             )
         if check.found:
             raise RecordingError(bag, REASON, REMEDY)

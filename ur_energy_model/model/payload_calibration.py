@@ -3,13 +3,44 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-
+from ur_energy_model.typing import Array
 import numpy as np
 
-from ur_energy_model.typing import Array
+
 
 LINK_PARAMETERS = 4
-"""Parameters of a link that gravity torques depend on: mass [kg] and first moments [kg m]."""
+"""Inertial parameters of a link that its weight depends on: mass [kg], first moments [kg m]."""
+
+
+@dataclass(frozen=True)
+class CalibrationLayout:
+    """Positions of a calibration's values in one vector, for n joints.
+
+    Attributes:
+        dof: n.
+    """
+
+    dof: int
+
+    @property
+    def links(self) -> slice:
+        """Deviations of the links, link by link [4 n]."""
+        return slice(0, LINK_PARAMETERS * self.dof)
+
+    @property
+    def link_gain(self) -> slice:
+        """Link gains [n]."""
+        return slice(self.links.stop, self.links.stop + self.dof)
+
+    @property
+    def payload_gain(self) -> slice:
+        """Payload gains [n]."""
+        return slice(self.link_gain.stop, self.link_gain.stop + self.dof)
+
+    @property
+    def size(self) -> int:
+        """Length of the vector."""
+        return (LINK_PARAMETERS + 2) * self.dof
 
 
 @dataclass(frozen=True)
@@ -41,8 +72,9 @@ class PayloadCalibration:
     def from_vector(cls, values: Array, covariance: Array) -> PayloadCalibration:
         """From all values in one vector [6 n] and their covariance [6 n, 6 n]."""
         dof = len(values) // (LINK_PARAMETERS + 2)
-        links, gains = np.split(values, [LINK_PARAMETERS * dof])
-        return cls(links.reshape(dof, LINK_PARAMETERS), gains[:dof], gains[dof:], covariance)
+        layout = CalibrationLayout(dof)
+        links = values[layout.links].reshape(dof, LINK_PARAMETERS)
+        return cls(links, values[layout.link_gain], values[layout.payload_gain], covariance)
 
     @property
     def vector(self) -> Array:
@@ -62,18 +94,16 @@ class PayloadCalibration:
     @property
     def torque_gain_std(self) -> Array:
         """Standard deviations of `torque_gain` [n]."""
-        n, start = self.dof, LINK_PARAMETERS * self.dof
-        slopes = np.zeros((n, len(self.covariance)))
-        joints = np.arange(n)
-        slopes[joints, start + joints] = self.payload_gain
-        slopes[joints, start + n + joints] = self.link_gain
+        layout = CalibrationLayout(self.dof)
+        slopes = np.zeros((self.dof, layout.size))
+        slopes[:, layout.link_gain] = np.diag(self.payload_gain)
+        slopes[:, layout.payload_gain] = np.diag(self.link_gain)
         return np.asarray(np.sqrt(np.diag(slopes @ self.covariance @ slopes.T)))
 
     def with_calibrated_drives(self) -> PayloadCalibration:
         """The calibration for a model whose torque constants were divided by `torque_gain`."""
         scale = np.ones(len(self.vector))
-        gains = slice(LINK_PARAMETERS * self.dof, (LINK_PARAMETERS + 1) * self.dof)
-        scale[gains] = 1.0 / self.torque_gain
+        scale[CalibrationLayout(self.dof).link_gain] = 1.0 / self.torque_gain
         return PayloadCalibration.from_vector(
             scale * self.vector, scale[:, None] * self.covariance * scale
         )

@@ -82,7 +82,7 @@ def make_report(
         bags: recordings of the arm; those that the model was fitted on are known by their hashes.
         payload: that was really there, where the controller was told of another one.
         tariff: what energy costs.
-        trigger: what starts a cycle, see `energy.cycles.CycleStarts`.
+        trigger: what starts a cycle, see `energy.live.cycles.CycleDetector`.
         output: number of the digital output that may do so.
         progress: called with fraction and text.
 

@@ -1,1 +1,1 @@
-"""Motions as functions of time: Fourier series, profiles, named motions, plans."""
+"""Joint trajectories: Fourier series, point-to-point and named motions, plans from CSV files."""

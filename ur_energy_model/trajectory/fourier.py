@@ -1,12 +1,11 @@
-"""Finite Fourier series as joint trajectories, and the YAML file that holds one.
+"""Finite Fourier series as joint trajectories, and their YAML file.
 
 Raviola et al., RAAD 2021, sec. 2.2: with the base frequency w = 2 pi / period, joint by joint,
 
     q(t) = q0 + sum over l = 1..L of a_l sin(w l t) - b_l cos(w l t).
 
-The series has the period of its base frequency, so velocity and acceleration vanish at both ends
-where they vanish at t = 0: sum l a_l = 0 and sum l^2 b_l = 0, one linear condition on each half
-of the coefficients. `rest_basis` spans the coefficients that meet them.
+The series is periodic, so velocity and acceleration are zero at both ends if they are at t = 0:
+sum l a_l = 0 and sum l^2 b_l = 0. `rest_basis` spans the coefficients that satisfy both.
 """
 
 from __future__ import annotations
@@ -67,11 +66,11 @@ def series(time: Array, harmonics: int, period: float) -> tuple[Array, Array, Ar
 
 
 def rest_basis(harmonics: int) -> Array:
-    """Coefficients (q0, a_1..a_L, b_1..b_L) that begin and end at rest, as columns.
+    """Basis of the coefficients (q0, a_1..a_L, b_1..b_L) that start and end at rest.
 
     Returns:
-        [1 + 2 L, 2 L - 1], orthonormal: q0 free, a in the null space of (1..L), b in that of
-        (1..L^2), so that velocity and acceleration at both ends are zero.
+        orthonormal columns [1 + 2 L, 2 L - 1]: q0 free, a in the null space of (1..L), b in that
+        of (1..L^2).
 
     Raises:
         ValueError: fewer than two harmonics cannot rest at both ends.
@@ -88,13 +87,13 @@ class FourierTrajectory:
     """A periodic joint trajectory that starts and ends at rest.
 
     Attributes:
-        robot: name of the arm it was made for.
+        robot: name of the arm that it was designed for.
         period: of the first harmonic [s].
-        repetitions: periods that one run lasts.
+        repetitions: number of periods.
         q0: constant part [n], rad.
         a: sine coefficients [n, harmonics], rad.
         b: coefficients of minus cosine [n, harmonics], rad.
-        design: how it was made and what was found by the checks, kept as it stands in the file.
+        design: design parameters and results of the checks, as in the file.
     """
 
     robot: str
@@ -148,7 +147,7 @@ class FourierTrajectory:
 
     @property
     def starts_smoothly(self) -> bool:
-        """Acceleration, too, is zero at both ends."""
+        """Whether the acceleration is zero at both ends; always true."""
         return True
 
     def repeated(self, repetitions: int) -> FourierTrajectory:
@@ -157,10 +156,10 @@ class FourierTrajectory:
 
 
 def save_trajectory(path: str | Path, trajectory: FourierTrajectory) -> None:
-    """Write a trajectory as YAML; every coefficient keeps all its digits.
+    """Write a trajectory as YAML with all digits of the coefficients.
 
     Raises:
-        TrajectoryFileError: the place cannot be written.
+        TrajectoryFileError: the file cannot be written.
     """
     content: dict[str, Any] = {
         "schema": SCHEMA,
@@ -182,8 +181,8 @@ def load_trajectory(path: str | Path) -> FourierTrajectory:
     """Read a trajectory file.
 
     Raises:
-        TrajectoryFileError: unreadable, unknown or missing keys, wrong shapes, values that no
-            trajectory has, or ends that are not at rest; names line and key.
+        TrajectoryFileError: unreadable file, unknown or missing keys, wrong shapes, impossible
+            values, or ends that are not at rest; names line and key.
     """
     root = YamlTree.read(path, TrajectoryFileError, "design it again with 'ur_energy excite'")
     kind = root.mapping().get("type")

@@ -1,4 +1,4 @@
-"""Motions as functions of time: point to point, sinusoids, pick and place, warm-up, rest."""
+"""Motions as functions of time: rest, point to point, sampled and sinusoidal."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Motion(Protocol):
 
     @property
     def duration(self) -> float:
-        """Of one run [s]; infinite for a motion that never ends."""
+        """Duration of one run [s]; infinite for a motion without end."""
         ...
 
     def sample(self, time: Array, /) -> tuple[Array, Array, Array]:
@@ -31,7 +31,7 @@ class Motion(Protocol):
 
 
 def repeats(motion: Motion) -> bool:
-    """Whether a motion ends where it begins, so that it can be run again and again."""
+    """Whether a motion ends at rest at its start, so that it can be repeated."""
     if not np.isfinite(motion.duration) or motion.duration <= 0.0:
         return False
     q, qd, _ = motion.sample(np.array([0.0, motion.duration]))
@@ -50,7 +50,7 @@ class Hold:
 
     @property
     def duration(self) -> float:
-        """Without end."""
+        """Infinite [s]."""
         return float("inf")
 
     def sample(self, time: Array) -> tuple[Array, Array, Array]:
@@ -65,7 +65,7 @@ class Segment:
 
     Attributes:
         start, end: joint positions [n], rad.
-        profile: its way runs from 0 to 1.
+        profile: path parameter from 0 to 1 over time.
         rest: pause at the end [s].
     """
 
@@ -81,20 +81,20 @@ class Segment:
 
     def sample(self, time: Array) -> tuple[Array, Array, Array]:
         """As `Motion.sample`."""
-        way, speed, rate = self.profile.sample(time)
+        path, speed, rate = self.profile.sample(time)
         step = self.end - self.start
         return (
-            self.start + way[:, None] * step,
+            self.start + path[:, None] * step,
             speed[:, None] * step,
             rate[:, None] * step,
         )
 
 
 class Chain:
-    """Segments one after the other.
+    """Consecutive segments.
 
     Args:
-        segments: at least one, each beginning where the one before ends.
+        segments: at least one; each starts at the end of the previous one.
     """
 
     def __init__(self, segments: Sequence[Segment]) -> None:
@@ -108,11 +108,11 @@ class Chain:
 
     @property
     def points(self) -> Array:
-        """Where the segments begin, and the end [segments + 1, n], rad."""
+        """Start of each segment, and the end [segments + 1, n], rad."""
         return np.array([self.segments[0].start, *(segment.end for segment in self.segments)])
 
     def sample(self, time: Array) -> tuple[Array, Array, Array]:
-        """As `Motion.sample`; at rest at the last point after the end."""
+        """As `Motion.sample`; at rest after the end."""
         n = len(self.segments[0].start)
         out = tuple(np.empty((len(time), n)) for _ in range(3))
         which = np.searchsorted(self._starts[1:-1], time, side="right")
@@ -125,11 +125,11 @@ class Chain:
 
 
 class Sampled:
-    """A motion known at instants, such as the targets of a recording; smooth between them.
+    """A motion interpolated between samples, such as the targets of a recording.
 
     Args:
-        time: instants [m], s, rising; the first is the start.
-        q, qd, qdd: there [m, n], rad, rad/s, rad/s^2.
+        time: increasing [m], s; the first is the start.
+        q, qd, qdd: [m, n], rad, rad/s, rad/s^2.
     """
 
     def __init__(self, time: Array, q: Array, qd: Array, qdd: Array) -> None:
@@ -156,7 +156,7 @@ class Sampled:
 
 @dataclass(frozen=True)
 class Sinusoids:
-    """Every joint on a sine of its own about a centre, faded in and out (EcBot's test motion).
+    """A sine of its own for every joint, faded in and out (EcBot's test motion).
 
     q = centre + fade(t) amplitude sin(2 pi frequency t), with fade from 0 to 1 and back to 0 by
     smooth steps of `fade_time` at both ends.
@@ -186,7 +186,7 @@ class Sinusoids:
         return (self.centre + self.amplitude * q, self.amplitude * qd, self.amplitude * qdd)
 
     def _fade(self, time: Array) -> tuple[Array, Array, Array]:
-        """Quintic steps: value and two derivatives."""
+        """Quintic fade [samples]: value and two time derivatives."""
         late = time > 0.5 * self.duration
         u = np.clip(np.where(late, self.duration - time, time) / self.fade_time, 0.0, 1.0)
         value = u**3 * (10.0 - 15.0 * u + 6.0 * u**2)

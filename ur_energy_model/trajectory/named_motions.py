@@ -1,23 +1,29 @@
-"""Motions that an arm knows by name, and Fourier trajectories from files."""
+"""Named motions of an arm, and Fourier trajectories from files."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-
-import numpy as np
-
 from ur_energy_model.errors import InputError
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import Setup
 from ur_energy_model.trajectory.fourier import load_trajectory
-from ur_energy_model.trajectory.motions import Chain, Hold, Motion, Segment, Sinusoids
-from ur_energy_model.trajectory.planner import Planner, home_position, straight_line
+from ur_energy_model.trajectory.motions import Chain
+from ur_energy_model.trajectory.motions import Hold
+from ur_energy_model.trajectory.motions import Motion
+from ur_energy_model.trajectory.motions import Segment
+from ur_energy_model.trajectory.motions import Sinusoids
+from ur_energy_model.trajectory.planner import Planner
+from ur_energy_model.trajectory.planner import home_position
+from ur_energy_model.trajectory.planner import straight_line
 from ur_energy_model.trajectory.profiles import Cycloid
 from ur_energy_model.typing import Array
+import numpy as np
+
+
 
 _SEEDS = {"trajectory_a": 1, "trajectory_b": 36}
-"""Of the random points; with these a UR5e's joints reach 2 to 3 rad/s in both trajectories."""
+"""Seeds of the random points; with these a UR5e's joints reach 2 to 3 rad/s in both."""
 
 
 def named_motion(
@@ -36,7 +42,7 @@ def named_motion(
         reflected_inertia: as `Planner` takes it.
 
     Raises:
-        InputError: no such motion, or a file that is not for this arm.
+        InputError: there is no such motion, or the file is for another arm.
     """
     if str(name) in MOTIONS:
         planner = Planner(robot, setup, reflected_inertia=reflected_inertia)
@@ -86,7 +92,7 @@ def _sinusoids(planner: Planner) -> Motion:
 
 
 def _pick_and_place(planner: Planner) -> Motion:
-    """Three points, above, pick and place, joined by cycloids (Battistini et al.)."""
+    """Three points (home, pick, place) joined by cycloids (Battistini et al.)."""
     home = home_position(planner.robot)
     pick, place = home.copy(), home.copy()
     pick[0] += 0.5
@@ -106,7 +112,7 @@ def _pick_and_place(planner: Planner) -> Motion:
 
 
 def _warm_up(planner: Planner) -> Motion:
-    """Every joint back and forth at test speed, one by one and then all (Raviola et al.)."""
+    """Every joint back and forth at test speed, one by one and then together (Raviola et al.)."""
     home = home_position(planner.robot)
     width = np.minimum(0.9, 0.4 * planner.robot.max_position)
     width[1] = min(width[1], 0.5)

@@ -10,7 +10,7 @@ from ur_energy_model.errors import InputError
 from ur_energy_model.typing import Array
 
 SAMPLE_PERIOD = 0.008
-"""Of the powers that are integrated [s]."""
+"""Sample period of the predicted powers [s]."""
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Plan:
         q: joint positions [k, n], rad.
         qd: joint velocities [k, n], rad/s, or None.
         qdd: joint accelerations [k, n], rad/s^2, or None.
-        source: where it came from, for error messages.
+        source: origin, for error messages.
     """
 
     time: Array
@@ -37,7 +37,7 @@ class Plan:
             raise InputError(self.source, "has fewer than two points", "give a whole trajectory")
         if not all(np.isfinite(part).all() for part in parts):
             raise InputError(
-                self.source, "holds values that are not finite", "mend or remove those points"
+                self.source, "contains values that are not finite", "correct or remove those points"
             )
         if (np.diff(self.time) <= 0).any():
             place = int(np.flatnonzero(np.diff(self.time) <= 0)[0]) + 1

@@ -24,7 +24,7 @@ def read_plan(path: str | Path, joint_names: Sequence[str]) -> Plan:
     [rad/s^2] (also `target_qd_0`, `target_qdd_0`). Other columns are ignored.
 
     Raises:
-        InputError: names the column or line to mend.
+        InputError: names the column or line at fault.
     """
     try:
         with Path(path).open(newline="", encoding="utf-8-sig") as file:
@@ -40,7 +40,7 @@ def read_plan(path: str | Path, joint_names: Sequence[str]) -> Plan:
             raise InputError(
                 path,
                 f"line {number} has {len(row)} columns, the header {len(rows[0])}",
-                "mend that line",
+                "correct that line",
             )
     time = next((name for name in _TIME_NAMES if name in header), None)
     if time is None:
@@ -89,7 +89,7 @@ class _Columns:
                 raise InputError(
                     self.path,
                     f"holds something that is not a number ({error})",
-                    "mend that line",
+                    "correct that line",
                     field=name,
                 ) from error
         return out

@@ -19,7 +19,7 @@ from ur_energy_model.typing import Array
 TEST_SPEED, TEST_ACCELERATION = 3.0, 6.0
 """Of the test trajectories A and B (Clochiatti et al. 2024), rad/s and rad/s^2."""
 TOOL_SPEED = 1.3
-"""Tool speed at which the controller re-plans its moves (observed there), m/s."""
+"""Tool speed at which the controller re-plans its moves (observed in the same work), m/s."""
 TORQUE_SHARE = 0.8
 """Share of the joints' torque limits that planned moves use."""
 CLEARANCE = 0.02
@@ -32,7 +32,7 @@ _RETRIES = 15
 
 @dataclass(frozen=True)
 class MotionLimits:
-    """What planned moves keep to.
+    """Limits of planned moves.
 
     Attributes:
         speed, acceleration: of the joints [n], rad/s and rad/s^2.
@@ -52,7 +52,7 @@ class MotionLimits:
         speed: float = TEST_SPEED,
         acceleration: float = TEST_ACCELERATION,
     ) -> MotionLimits:
-        """The wished speed and acceleration, less where the arm's own limits are lower."""
+        """The given speed and acceleration, or the arm's own limits where these are lower."""
         return cls(
             speed=np.minimum(speed, robot.max_velocity),
             acceleration=np.minimum(acceleration, robot.max_acceleration),
@@ -91,45 +91,44 @@ class Planner:
     ) -> Segment:
         """Straight joint-space move with trapezoidal speed within all limits.
 
-        Speed is lowered until the flange keeps to the tool speed, then speed and acceleration
-        together until the torques keep to theirs, where slowing down can do that.
+        Speed is reduced to the limit of the tool speed, then speed and acceleration together to the
+        torque limits, as far as slowing down helps.
 
         Args:
             start: joint positions [n], rad.
             end: joint positions [n], rad.
             rest: pause at the end [s].
-            limits: of this move instead of the planner's own.
+            limits: of this move; the planner's where None.
         """
         limits = self.limits if limits is None else limits
         speed, acceleration = limits.speed, limits.acceleration
         segment = move(start, end, speed, acceleration, rest)
         if segment.profile.duration == 0.0:
             return segment
-        way = straight_line(start, end)
+        path = straight_line(start, end)
         reach = np.linalg.norm(
-            self.dynamics.flange_speed(way, np.broadcast_to(end - start, way.shape)), axis=1
+            self.dynamics.flange_speed(path, np.broadcast_to(end - start, path.shape)), axis=1
         ).max()
         step = np.abs(end - start)
         if reach > 0.0:
             speed = np.minimum(speed, step * limits.tool_speed / reach + 1e-9)
-        segment = self._cap(start, end, speed, acceleration, rest)
-        for _ in range(_RETRIES):
+        for _ in range(_RETRIES + 1):
+            segment = move(start, end, np.maximum(speed, 1e-6), acceleration, rest)
             if np.all(self._torques(segment) <= limits.torque):
                 break
             speed, acceleration = 0.9 * speed, 0.8 * acceleration
-            segment = self._cap(start, end, speed, acceleration, rest)
         return segment
 
     def chain_through(self, points: Array, rest: float = 0.3) -> Chain:
-        """Moves through points [m, n] and back to the first, with a rest at each."""
+        """Closed chain of moves through points [m, n], rad, with a rest at each [s]."""
         ends = np.roll(points, -1, axis=0)
         return Chain([self.move(a, b, rest) for a, b in zip(points, ends, strict=True)])
 
     def is_clear(self, q: Array) -> bool:
-        """Whether the arm touches neither itself nor the table at joint positions [samples, n].
+        """Whether the arm is clear of itself and the table at joint positions [samples, n], rad.
 
-        With capsules about the links where the arm has them; else joints and flange of the outer
-        arm must stay above the table and off the arm's own column.
+        Uses the capsules of the links where the arm has them; else joints and flange of the outer
+        arm must stay above the table and away from the arm's own column.
         """
         if self._geometry is not None:
             return float(self._geometry.distances(q).min()) > CLEARANCE
@@ -137,11 +136,11 @@ class Planner:
         reach = float(np.abs(self.robot.a).sum() + np.abs(self.robot.d[1:]).sum())
         for state in q:
             pin.forwardKinematics(model, data, state)
-            places = [data.oMi[j].translation for j in range(3, self.robot.dof + 1)]
-            places.append(self.dynamics.flange_pose(state[None, :])[0, :3, 3])
-            if min(place[2] for place in places) < LOWEST:
+            positions = [data.oMi[j].translation for j in range(3, self.robot.dof + 1)]
+            positions.append(self.dynamics.flange_pose(state[None, :])[0, :3, 3])
+            if min(z for _, _, z in positions) < LOWEST:
                 return False
-            if min(float(np.hypot(*place[:2])) for place in places[1:]) < 0.15 * reach:
+            if min(float(np.hypot(x, y)) for x, y, _ in positions[1:]) < 0.15 * reach:
                 return False
         return True
 
@@ -153,7 +152,7 @@ class Planner:
             return None
 
     def random_points(self, seed: int, count: int = _POINTS) -> Array:
-        """Seeded random joint points [count, n] whose moves in a circle are clear."""
+        """Seeded random joint positions [count, n], rad, whose closed chain of moves is clear."""
         random = np.random.default_rng(seed)
         low, high = _range(self.robot)
         points = [home_position(self.robot)]
@@ -170,13 +169,8 @@ class Planner:
                     points.append(candidate)
                     break
             else:
-                points = points[:1]  # a dead end: begin again with what the seed gives next
+                points = points[:1]  # dead end: start again with the next random numbers
         return np.array(points[1:])
-
-    def _cap(
-        self, start: Array, end: Array, speed: Array, acceleration: Array, rest: float
-    ) -> Segment:
-        return move(start, end, np.maximum(speed, 1e-6), acceleration, rest)
 
     def _torques(self, segment: Segment) -> Array:
         """Largest torque of each joint during a move [n], N m."""
@@ -192,14 +186,14 @@ def straight_line(start: Array, end: Array) -> Array:
 
 
 def home_position(robot: RobotDescription) -> Array:
-    """A quiet place to stand [n], rad: upper arm up, elbow bent, tool down (others: all zero)."""
+    """Home position [n], rad: upper arm up, elbow bent, tool down; zero for other kinematics."""
     if robot.joint_names[1:3] == ("shoulder_lift_joint", "elbow_joint"):
         return np.array([0.0, -np.pi / 2, np.pi / 2, -np.pi / 2, -np.pi / 2, 0.0])
     return np.zeros(robot.dof)
 
 
 def _range(robot: RobotDescription) -> tuple[Array, Array]:
-    """Joint ranges of the random points [n] each: the shoulder lift above the table."""
+    """Joint ranges of the random positions [n] each, rad, with the upper arm above the table."""
     centre = np.zeros(robot.dof)
     width = np.minimum(2.4, 0.6 * robot.max_position)
     if robot.joint_names[1:3] == ("shoulder_lift_joint", "elbow_joint"):

@@ -12,7 +12,9 @@ from ur_energy_model.typing import Array
 
 @dataclass(frozen=True)
 class Trapezoid:
-    """Rest to rest over a distance, triangular where the distance is too short for full speed.
+    """Trapezoidal speed, triangular where the distance is too short for full speed.
+
+    The profile of the controller's own moves.
 
     Attributes:
         distance: not negative (any unit u).
@@ -26,12 +28,12 @@ class Trapezoid:
 
     @property
     def peak(self) -> float:
-        """Speed that is reached, u/s."""
+        """Highest speed reached, u/s."""
         return float(min(self.speed, np.sqrt(self.distance * self.acceleration)))
 
     @property
     def ramp(self) -> float:
-        """Time of one ramp [s]."""
+        """Duration of one ramp [s]."""
         return self.peak / self.acceleration
 
     @property
@@ -42,7 +44,7 @@ class Trapezoid:
         return self.distance / self.peak + self.ramp
 
     def sample(self, t: Array) -> tuple[Array, Array, Array]:
-        """Way, speed and acceleration at times from the start [samples]; at rest outside."""
+        """As `Profile.sample`; at rest outside."""
         end, ramp, peak = self.duration, self.ramp, self.peak
         t = np.clip(t, 0.0, end)
         rising, falling = t < ramp, t > end - ramp
@@ -65,11 +67,11 @@ class Trapezoid:
 
 
 class Profile(Protocol):
-    """Way along a straight joint-space segment, from 0 to `distance`."""
+    """Position along a line over time, from 0 to `distance`, from rest to rest."""
 
     @property
     def distance(self) -> float:
-        """Length of the way."""
+        """Length of the line (any unit u)."""
         ...
 
     @property
@@ -78,13 +80,13 @@ class Profile(Protocol):
         ...
 
     def sample(self, t: Array, /) -> tuple[Array, Array, Array]:
-        """Way, speed and acceleration [samples]."""
+        """Position, speed and acceleration at times from the start [samples], u, u/s, u/s^2."""
         ...
 
 
 @dataclass(frozen=True)
 class Cycloid:
-    """Rest to rest with cycloidal interpolation (Battistini et al.): smooth in acceleration.
+    """Cycloidal profile with continuous acceleration (Battistini et al.).
 
     Attributes:
         distance: any unit u.
@@ -95,7 +97,7 @@ class Cycloid:
     duration: float
 
     def sample(self, t: Array) -> tuple[Array, Array, Array]:
-        """Way, speed and acceleration at times from the start [samples]; at rest outside."""
+        """As `Profile.sample`; at rest outside."""
         share = np.clip(t / self.duration, 0.0, 1.0)
         angle = 2 * np.pi * share
         way = self.distance * (share - np.sin(angle) / (2 * np.pi))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from test.energy.known_arm import ROBOT, changed, known_model, motion, packets, total
-from ur_energy_model.energy.live.cycles import Cycle, CycleStarts, Trigger
+from ur_energy_model.energy.live.cycles import Cycle, CycleDetector, Trigger
 from ur_energy_model.energy.live.estimator import LiveEstimator
 from ur_energy_model.energy.live.options import LiveOptions
 from ur_energy_model.errors import MissingFieldError
@@ -27,7 +27,7 @@ SIGNALS: dict[Trigger, tuple[str, list[float], list[int]]] = {
 def test_starts_are_found_at_their_samples(trigger: Trigger, size: int) -> None:
     field, signal, expected = SIGNALS[trigger]
     telemetry = Telemetry(np.arange(7.0), {field: np.array(signal)})
-    starts = CycleStarts(trigger, output=3)
+    starts = CycleDetector(trigger, output=3)
     found = []
     for i, batch in enumerate(packets(telemetry, size)):
         found += [int(k) + i * size for k in starts.find(batch)]
@@ -36,7 +36,7 @@ def test_starts_are_found_at_their_samples(trigger: Trigger, size: int) -> None:
 
 def test_a_source_without_the_signal_is_refused() -> None:
     with pytest.raises(MissingFieldError, match="cycle_trigger"):
-        CycleStarts("program").find(Telemetry(np.zeros(1), {}))
+        CycleDetector("program").find(Telemetry(np.zeros(1), {}))
 
 
 def run_cycles(log: Path | None, size: int) -> tuple[list[Cycle], Telemetry, LiveEstimator]:

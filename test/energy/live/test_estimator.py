@@ -65,7 +65,7 @@ def test_energies_are_the_integrals_of_the_powers(size: int) -> None:
 
 
 @pytest.mark.parametrize("size", [1, 7, 1000])
-def test_currents_delay_and_what_the_bus_keeps_do_not_depend_on_batches(size: int) -> None:
+def test_current_delay_and_bus_capacitor_do_not_depend_on_batches(size: int) -> None:
     telemetry, model = motion(4.0), known_model()
     braking = np.where(telemetry.time % 1.0 < 0.5, -2.0, 2.0)[:, None] * telemetry["actual_qd"]
     telemetry = changed(telemetry, actual_current=braking)
@@ -93,7 +93,7 @@ def test_the_split_adds_up() -> None:
     assert net[arm["total"]] == pytest.approx(motors + net[arm["standby"]] + net[arm["driver"]])
 
 
-def test_regeneration_is_counted_apart() -> None:
+def test_regeneration_is_counted_separately() -> None:
     telemetry = motion(4.0)
     snapshot = seen(fed(telemetry))
     part = snapshot.channels.per_joint["electrical_power"]
@@ -115,7 +115,7 @@ def test_deviation_of_the_total_energy() -> None:
     assert whole == pytest.approx(np.sqrt(2.0**2 + session**2 + of_emf.sum() ** 2), abs=0.1)
 
 
-def test_published_power_is_the_mean_since_the_same_viewer_looked() -> None:
+def test_published_power_is_the_mean_since_the_viewers_last_snapshot() -> None:
     telemetry = motion(2.0)
     estimator = LiveEstimator(known_model(), ROBOT)
     first, second = telemetry.cut(slice(0, 501)), telemetry.cut(slice(501, None))
@@ -153,7 +153,7 @@ def test_samples_that_are_not_finite_are_left_out() -> None:
     assert np.isfinite(snapshot.since_reset.net).all()
 
 
-def test_batches_of_damaged_or_repeated_samples_alone_are_told_apart() -> None:
+def test_batches_of_damaged_samples_differ_from_repeated_ones() -> None:
     telemetry = motion(1.0)
     nothing = changed(telemetry, actual_current=np.full((len(telemetry), 6), 1e30))
     estimator = fed(telemetry)
@@ -219,7 +219,7 @@ def test_standby_is_followed_at_standstill_and_limited() -> None:
     assert estimator.calculator.standby.at_limit
 
 
-def test_standby_is_held_where_it_is_not_to_be_followed() -> None:
+def test_standby_stays_nominal_where_tracking_is_off() -> None:
     telemetry = motion(5.0, speed=0.0)
     higher = telemetry["actual_robot_current"] + 4.0 / 48.0
     options = LiveOptions(power=PowerOptions(track_standby=False))
@@ -271,7 +271,7 @@ def test_the_motion_method_needs_no_current() -> None:
     assert snapshot.payload == 2.0
 
 
-def test_accelerations_are_differentiated_where_nobody_tells_them() -> None:
+def test_missing_accelerations_are_differentiated() -> None:
     telemetry = motion(3.0)
     columns = {name: telemetry[name] for name in ("actual_q", "actual_qd")}
     model = known_model()
@@ -322,7 +322,7 @@ def test_friction_follows_the_joints_temperature() -> None:
     assert losses[0] - losses[1] == pytest.approx(part, rel=0.01)
 
 
-def test_currents_that_come_late_meet_their_speeds() -> None:
+def test_delayed_currents_are_aligned_with_their_speeds() -> None:
     telemetry = motion(2.0)
     model = replace(known_model(), current_delay=1e-3)
     estimator = LiveEstimator(model, ROBOT)
@@ -358,7 +358,7 @@ def test_the_inductive_term_is_counted(size: int) -> None:
     assert found == pytest.approx(stored, rel=0.02)
 
 
-def test_a_payload_and_speeds_that_were_told_outlive_a_new_model() -> None:
+def test_reported_payload_and_speed_scaling_outlive_a_new_model() -> None:
     telemetry = motion(0.2)
     n = len(telemetry)
     told = changed(
@@ -376,7 +376,7 @@ def test_a_payload_and_speeds_that_were_told_outlive_a_new_model() -> None:
     assert estimator.calculator.conditions.setup.payload.mass == 2.5
 
 
-def test_a_cycle_log_that_cannot_be_written_stops_nothing(tmp_path: Path) -> None:
+def test_counting_continues_where_the_cycle_log_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     options = LiveOptions(cycle_log=tmp_path / "file" / "cycles.csv")
     estimator = LiveEstimator(known_model(), ROBOT, options)
@@ -397,7 +397,7 @@ def test_the_current_method_refuses_a_source_without_currents() -> None:
         estimator.update(Telemetry(motion(0.1).time, columns))
 
 
-def test_the_controllers_own_counter_runs_over_its_restart() -> None:
+def test_the_controllers_own_counter_continues_over_its_restart() -> None:
     telemetry = motion(2.0)
     n = len(telemetry)
     counter = 5000.0 + np.arange(n) * 0.1
@@ -449,7 +449,7 @@ def test_a_model_of_other_joints_is_refused() -> None:
         LiveEstimator(named, ROBOT)
 
 
-def test_nothing_is_shown_before_the_first_sample() -> None:
+def test_there_is_no_snapshot_before_the_first_sample() -> None:
     assert LiveEstimator(known_model(), ROBOT).snapshot() is None
 
 

@@ -32,7 +32,7 @@ def counters(value: float) -> Counters:
     return Counters(reading(value), reading(0), reading(1), 50.0, "2026-01-01", "first start")
 
 
-def test_what_was_saved_comes_back(tmp_path: Path) -> None:
+def test_saved_counters_are_loaded(tmp_path: Path) -> None:
     path = tmp_path / "folder" / "state.json"
     file = StateFile(path, CHANNELS)
     assert file.load() is None
@@ -60,7 +60,7 @@ def test_the_journal_is_newer_than_the_file(tmp_path: Path) -> None:
     assert again.interval.net == pytest.approx(1.0)
 
 
-def test_a_torn_journal_entry_leaves_the_one_before(tmp_path: Path) -> None:
+def test_an_interrupted_journal_entry_leaves_the_previous_one(tmp_path: Path) -> None:
     file = StateFile(tmp_path / "s", CHANNELS)
     file.save(counters(5.0))
     file.journal(reading(6.0), 51.0)
@@ -77,7 +77,7 @@ def test_a_torn_journal_entry_leaves_the_one_before(tmp_path: Path) -> None:
     assert again.lifetime.net == pytest.approx(6.0)
 
 
-def test_a_journal_older_than_the_file_does_not_count(tmp_path: Path) -> None:
+def test_a_journal_older_than_the_file_is_ignored(tmp_path: Path) -> None:
     file = StateFile(tmp_path / "s", CHANNELS)
     file.save(counters(5.0))
     file.journal(reading(6.0), 51.0)
@@ -120,7 +120,7 @@ def test_another_arms_counters_are_refused(tmp_path: Path) -> None:
         StateFile(tmp_path / "s", Channels(("c_joint",))).load()
 
 
-def test_counters_are_carried_over_to_other_parameter_errors(tmp_path: Path) -> None:
+def test_counters_are_converted_to_other_parameter_errors(tmp_path: Path) -> None:
     file = StateFile(tmp_path / "s", CHANNELS)
     file.save(counters(5.0))
     file.close()
@@ -178,7 +178,7 @@ for batch in packets(motion(600.0), 10):
 """
 
 
-def test_a_kill_takes_back_nothing_that_was_shown(tmp_path: Path) -> None:
+def test_a_kill_takes_back_no_published_energy(tmp_path: Path) -> None:
     path = tmp_path / "s"
     child = subprocess.Popen(
         [sys.executable, "-c", _KILLED, str(path)],

@@ -18,12 +18,12 @@ def braking_arm() -> np.ndarray:
     return 40.0 + 240.0 * np.sin(2 * np.pi * TIME)
 
 
-def test_without_a_store_all_that_comes_back_is_burned() -> None:
+def test_without_a_capacitor_regenerated_energy_is_dissipated() -> None:
     demand = braking_arm()
     np.testing.assert_array_equal(BusCapacitor(0.0)(STEPS, demand), np.maximum(demand, 0.0))
 
 
-def test_a_large_store_loses_nothing() -> None:
+def test_a_large_capacitor_loses_nothing() -> None:
     demand = braking_arm()
     store = BusCapacitor(1e6)
     power = store(STEPS, demand)
@@ -33,14 +33,14 @@ def test_a_large_store_loses_nothing() -> None:
 
 
 @pytest.mark.parametrize("capacity", [1.0, 5.0])
-def test_a_store_saves_its_capacity_each_time_the_arm_brakes(capacity: float) -> None:
+def test_the_capacity_is_saved_each_time_the_arm_brakes(capacity: float) -> None:
     demand = np.where(np.arange(len(TIME)) % 500 < 100, -200.0, 30.0)  # 40 J back, then 24 J
     burned = BusCapacitor(0.0)(STEPS, demand).sum() * STEP
     kept = BusCapacitor(capacity)(STEPS, demand).sum() * STEP
     assert burned - kept == pytest.approx(2 * capacity, rel=1e-6)
 
 
-def test_the_supply_rests_until_the_store_is_used_up() -> None:
+def test_the_supply_rests_until_the_capacitor_is_discharged() -> None:
     demand = np.full(1000, 50.0)
     demand[:11] = -100.0  # 2 J in ten steps, which last for 20 samples at 50 W
     power = BusCapacitor(3.0)(STEPS, demand)
@@ -55,7 +55,7 @@ def test_batches_give_the_same_as_the_whole() -> None:
     np.testing.assert_allclose(np.concatenate(parts), whole)
 
 
-def test_what_was_stored_is_used_up_after_a_gap() -> None:
+def test_the_capacitor_is_discharged_after_a_gap() -> None:
     store = BusCapacitor(10.0)
     store(np.array([0.0, 0.002]), np.array([-100.0, -100.0]))
     assert store.stored > 0.0

@@ -40,7 +40,7 @@ def test_an_empty_batch_changes_nothing() -> None:
     np.testing.assert_array_equal(np.concatenate([first, rest]), whole)
 
 
-def test_no_speed_is_made_up_across_gaps() -> None:
+def test_speeds_are_not_shifted_across_gaps() -> None:
     time = TIME.copy()
     time[500:] += 2 * DEFAULT_GAP_LIMIT
     rate = backward_difference(time, speeds(TIME))
@@ -49,7 +49,7 @@ def test_no_speed_is_made_up_across_gaps() -> None:
     assert (rate[499] != 0.0).all()
 
 
-def test_clocks_that_start_anew_are_gaps() -> None:
+def test_restarted_clocks_are_gaps() -> None:
     align = SpeedAlignment(1e-3)
     twice = np.concatenate([TIME, TIME])
     aligned = align(bridged_steps(twice), speeds(twice))

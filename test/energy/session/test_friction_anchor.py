@@ -81,7 +81,7 @@ def test_batches_and_sessions_make_no_difference() -> None:
     np.testing.assert_allclose(anchor.session().friction_scale, expected.friction_scale, rtol=1e-3)
 
 
-def test_only_the_first_motion_counts() -> None:
+def test_only_the_first_seconds_of_motion_count() -> None:
     model = arm()
     early, dynamics = motion(model), model.dynamics()
     late = replace(early, time=early.time + 100.0, current=2 * early.current)
@@ -96,7 +96,7 @@ def test_a_joint_that_does_not_move_stays_unknown() -> None:
     assert session.friction_std[2] == model.sessions.friction_of(N)[2]
 
 
-def test_nothing_seen_is_any_session() -> None:
+def test_without_motion_the_prior_applies() -> None:
     model = arm()
     session = anchor_friction(model, [])
     np.testing.assert_array_equal(session.friction_scale, np.ones(N))
@@ -104,7 +104,7 @@ def test_nothing_seen_is_any_session() -> None:
     assert session.moving_seconds == 0.0
 
 
-def test_what_sessions_are_known_to_vary_by_holds_the_scale() -> None:
+def test_the_spread_between_sessions_limits_the_scale() -> None:
     """Currents that friction does not explain hardly move it."""
     model = arm()
     model = replace(model, sessions=SessionSpread(2.5, np.full(N, 0.01), 5))

@@ -1,4 +1,4 @@
-"""Running means, standby and residual."""
+"""Standby power tracked at standstill."""
 
 from __future__ import annotations
 
@@ -6,34 +6,7 @@ import numpy as np
 import pytest
 
 from ur_energy_model.energy.gaps import bridged_steps
-from ur_energy_model.energy.live.residual_monitor import ResidualMonitor
-from ur_energy_model.energy.session.running_mean import RunningMean
 from ur_energy_model.energy.session.standby_tracker import StandbyTracker
-
-
-def test_a_running_mean_is_unbiased_from_the_first_value() -> None:
-    random = np.random.default_rng(3)
-    values = random.normal(7.0, 2.0, 5000)
-    mean = RunningMean(60.0)
-    for value in values:
-        mean.update(0.002, value)
-    assert mean.mean == pytest.approx(values.mean())
-    assert mean.std == pytest.approx(values.std(), rel=0.02)
-
-
-def test_a_running_mean_forgets_with_its_time_constant() -> None:
-    mean = RunningMean(5.0)
-    for _ in range(1000):
-        mean.update(0.02, 10.0)
-    for _ in range(250):
-        mean.update(0.02, 20.0)
-    assert mean.mean == pytest.approx(20.0 - 10.0 * np.exp(-1.0), rel=0.01)
-
-
-def test_no_time_changes_nothing() -> None:
-    mean = RunningMean(5.0)
-    mean.update(0.0, 10.0)
-    assert (mean.mean, mean.elapsed) == (0.0, 0.0)
 
 
 def followed(
@@ -59,7 +32,7 @@ def followed(
 
 
 @pytest.mark.parametrize("rate", [5.0, 10.0, 50.0, 500.0])
-def test_a_second_of_standstill_shows_the_standby_power(rate: float) -> None:
+def test_a_second_of_standstill_determines_the_standby_power(rate: float) -> None:
     tracker = StandbyTracker(25.0, spread=2.5)
     followed(tracker, rate, [(3.0, False, 90.0)], 100)
     assert (tracker.power, tracker.std, tracker.anchored) == (25.0, 2.5, False)
@@ -73,7 +46,7 @@ def test_a_second_of_standstill_shows_the_standby_power(rate: float) -> None:
     assert tracker.power == 25.0
 
 
-def test_a_short_rest_shows_nothing_and_several_do() -> None:
+def test_short_standstills_add_up() -> None:
     rest_and_move = [(0.4, True, 29.0), (1.0, False, 90.0)]
     tracker = StandbyTracker(25.0, spread=2.5)
     followed(tracker, 500.0, rest_and_move, 100)
@@ -83,7 +56,7 @@ def test_a_short_rest_shows_nothing_and_several_do() -> None:
     assert (tracker.power, tracker.anchored) == (pytest.approx(29.0), True)
 
 
-def test_the_first_moment_of_a_rest_does_not_count() -> None:
+def test_transients_at_the_start_of_standstill_are_ignored() -> None:
     tracker = StandbyTracker(25.0, spread=2.5)
     followed(tracker, 500.0, [(0.1, True, 70.0), (1.0, True, 29.0), (0.1, False, 90.0)], 100)
     assert tracker.power == pytest.approx(29.0)
@@ -99,18 +72,9 @@ def test_batches_give_the_same_as_the_whole() -> None:
         np.testing.assert_allclose(parts, whole, rtol=1e-12)
 
 
-def test_standby_keeps_within_its_limits() -> None:
+def test_standby_stays_within_its_limits() -> None:
     tracker = StandbyTracker(25.0, spread=2.5, limit=3.0)
     followed(tracker, 50.0, [(4.0, True, 40.0)], 10)
     assert tracker.power == 28.0
     assert tracker.at_limit
     assert tracker.measured == pytest.approx(40.0)
-
-
-@pytest.mark.parametrize(("residual", "drifting"), [(6.0, True), (-6.0, True), (4.0, False)])
-def test_the_alarm_looks_at_the_mean(residual: float, drifting: bool) -> None:
-    monitor = ResidualMonitor(alarm=5.0, time_constant=10.0)
-    noise = np.random.default_rng(1).normal(0.0, 3.0, 2000)
-    for value in noise:
-        monitor.update(0.02, residual + value)
-    assert bool(monitor.drifting) == drifting

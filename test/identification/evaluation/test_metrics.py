@@ -1,94 +1,31 @@
-"""Error statistics against their definitions, in one piece and in many."""
+"""METRICS as JSON."""
 
 from __future__ import annotations
 
-import numpy as np
-import pytest
+from dataclasses import fields
 
-from ur_energy_model.energy.arm_state import ArmState
-from ur_energy_model.energy.channels import Channels
-from ur_energy_model.energy.gaps import GapRule
-from ur_energy_model.energy.power_table import PowerTable
-from ur_energy_model.identification.evaluation.error_statistics import ErrorStatistics
 from ur_energy_model.identification.evaluation.metrics import Metrics
-from ur_energy_model.identification.evaluation.power_statistics import PowerStatistics
-from ur_energy_model.telemetry.samples import Telemetry
 
-
-def test_batches_give_what_the_definitions_say() -> None:
-    random = np.random.default_rng(0)
-    measured = random.normal(5.0, 2.0, (1000, 2))
-    model = measured + random.normal(0.1, 0.5, measured.shape)
-    mask = random.random(measured.shape) < 0.7
-    statistics = ErrorStatistics(2)
-    for start in range(0, 1000, 130):
-        rows = slice(start, start + 130)
-        statistics.accumulate(measured[rows], model[rows], mask[rows])
-    for j, entry in enumerate(statistics.entries()):
-        y, e = measured[mask[:, j], j], (model - measured)[mask[:, j], j]
-        assert entry["mean"] == pytest.approx(np.abs(e).mean())
-        assert entry["max"] == pytest.approx(np.abs(e).max())
-        assert entry["rms"] == pytest.approx(np.sqrt((e**2).mean()))
-        assert entry["r2"] == pytest.approx(1 - (e**2).sum() / ((y - y.mean()) ** 2).sum())
-
-
-def test_a_large_offset_costs_no_accuracy() -> None:
-    random = np.random.default_rng(1)
-    measured = 1e6 + random.normal(0.0, 1.0, (5000, 1))
-    statistics = ErrorStatistics(1)
-    for part in np.array_split(measured, 50):
-        statistics.accumulate(part, part + 0.1)
-    assert statistics.r2[0] == pytest.approx(1 - 0.01 / measured.var(), rel=1e-6)
-
-
-def test_nothing_to_compare_is_null() -> None:
-    statistics = ErrorStatistics(2)
-    statistics.accumulate(np.ones((4, 2)), np.ones((4, 2)), np.array([[True, False]] * 4))
-    constant, absent = statistics.entries()
-    assert constant == {"mean": 0.0, "max": 0.0, "rms": 0.0, "r2": None}
-    assert absent == dict.fromkeys(("mean", "max", "rms", "r2"))
-
-
-def table(rows: np.ndarray, channels: Channels) -> PowerTable:
-    """Samples of time [s], state, bus and total power [W]."""
-    time, states = rows[:, 0], rows[:, 1].astype(np.intp)
-    power = np.zeros((len(rows), len(channels)))
-    power[:, channels.arm["bus"]], power[:, channels.arm["total"]] = rows[:, 2], rows[:, 3]
-    return PowerTable(Telemetry(time, {}), GapRule()(time), states, power, True)
-
-
-def test_power_and_its_energy() -> None:
-    time = np.concatenate([np.arange(0, 5, 0.02), np.arange(10, 15, 0.02)])
-    measured = 30.0 + 10.0 * np.sin(time)
-    channels = Channels(("a",))
-    statistics = PowerStatistics(channels)
-    moving = np.full(len(time), float(ArmState.MOVING))
-    rows = np.column_stack([time, moving, measured, measured * 1.02])
-    for part in np.array_split(rows, 7):
-        statistics.accumulate(table(part, channels))
-    entry = statistics.entry()
-    assert entry["energy_error_percent"] == pytest.approx(2.0)
-    assert entry["rmse"] == pytest.approx(0.02 * np.sqrt(np.mean(measured**2)))
-    span = measured.max() - measured.min()
-    assert entry["rmse_percent"] == pytest.approx(100 * (entry["rmse"] or 0) / span)
-    assert statistics.motion_energy_error_percent is None  # no standstill to compare with
-
-
-def test_motion_is_judged_above_standstill_and_an_arm_that_is_off_is_not_judged() -> None:
-    time = 0.02 * np.arange(1500)
-    states = np.repeat([ArmState.STANDSTILL, ArmState.MOVING, ArmState.OFF], 500).astype(float)
-    bus = np.repeat([40.0, 60.0, 0.0], 500)
-    total = np.repeat([43.0, 65.0, 500.0], 500)  # standby 3 W too high, motion 22 W for 20 W
-    channels = Channels(("a",))
-    statistics = PowerStatistics(channels)
-    statistics.accumulate(table(np.column_stack([time, states, bus, total]), channels))
-    entry = statistics.entry()
-    assert statistics.motion_energy_error_percent == pytest.approx(10.0)
-    assert entry["energy_error_percent"] == pytest.approx(8.0, rel=0.01)
-    assert statistics.samples == 1000
+KEYS = [
+    "bag",
+    "samples",
+    "torque",
+    "current",
+    "current_all",
+    "power",
+    "power_from_motion",
+    "motion_energy_error_percent",
+    "cutoff",
+    "duration",
+    "current_interval",
+    "current_interval_all",
+    "session",
+]
 
 
 def test_json_keys() -> None:
-    content = Metrics("bag", 3, None, None, None, None, remarks={"cutoff": 4.0}).as_json()
-    assert list(content)[:5] == ["bag", "samples", "torque", "current", "current_all"]
+    values = {field.name: None for field in fields(Metrics)} | {"bag": "bag", "cutoff": 4.0}
+    content = Metrics(**values).as_json()
+    assert list(content) == KEYS
     assert content["power"] is None
+    assert content["cutoff"] == 4.0

@@ -1,4 +1,4 @@
-"""What does not disturb a payload identification, and how far its interval may be believed."""
+"""Robustness of payload identification to model errors, and coverage of its interval."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from test.identification.payload.test_payload_fit import (
     true_model,
 )
 from ur_energy_model.identification.friction.torque_constants import LINK_WEIGHT_ERROR
-from ur_energy_model.identification.payload.payload_columns import BODY, PayloadColumns
+from ur_energy_model.identification.payload.payload_columns import PayloadColumns
 from ur_energy_model.identification.payload.payload_identification import identify_payload
 from ur_energy_model.identification.payload.payload_priors import (
     LINK_CENTER_ERROR,
@@ -30,6 +30,7 @@ from ur_energy_model.identification.payload.payload_priors import (
 from ur_energy_model.identification.pipeline import identify
 from ur_energy_model.identification.regression.filtered_motion import FilteredMotion
 from ur_energy_model.model.dynamics import ArmDynamics
+from ur_energy_model.model.inertial_parameters import COUNT
 from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.model.setup import Payload, Setup
 from ur_energy_model.simulation.arm.simulated_arm import SimulatedArm
@@ -71,7 +72,7 @@ DISTURBANCES: dict[str, Extra] = {
 
 
 @pytest.mark.parametrize("kind", DISTURBANCES)
-def test_what_the_model_leaves_out_hardly_passes_for_payload(kind: str) -> None:
+def test_model_errors_hardly_appear_as_payload(kind: str) -> None:
     """Each of them would pass for up to 80 g here if it were not estimated along."""
     robot = load_robot("ur5e")
     made = made_up_recording(
@@ -92,7 +93,7 @@ def test_what_the_model_leaves_out_hardly_passes_for_payload(kind: str) -> None:
     assert abs(shift) < 0.03
 
 
-def test_links_that_are_bodies_and_not_points_are_no_payload() -> None:
+def test_link_tensors_do_not_appear_as_payload() -> None:
     robot = load_robot("ur5e")
     solid = robot.inertia + np.diag([0.01, 0.08, 0.08]) * (robot.mass / 8.0)[:, None, None]
     made = made_up_recording(
@@ -108,7 +109,7 @@ def test_links_that_are_bodies_and_not_points_are_no_payload() -> None:
     )
 
 
-def test_columns_make_up_the_torque_of_the_drives() -> None:
+def test_columns_add_up_to_the_torque_of_the_drives() -> None:
     """A loaded arm's torque is the sum of bare arm and payload columns, less friction."""
     robot = load_robot("ur5e")
     model = true_model(robot)
@@ -122,11 +123,11 @@ def test_columns_make_up_the_torque_of_the_drives() -> None:
         viscous=VISCOUS,
     )
     motion = exact_motion(made, robot)
-    payload = ArmDynamics(robot, Setup(UPRIGHT, LOAD)).parameters()[-BODY:]
-    payload = payload - ArmDynamics(robot, Setup(UPRIGHT)).parameters()[-BODY:]
+    payload = ArmDynamics(robot, Setup(UPRIGHT, LOAD)).parameters()[-COUNT:]
+    payload = payload - ArmDynamics(robot, Setup(UPRIGHT)).parameters()[-COUNT:]
     rows = columns.rows(motion, payload)
     assert rows.shape == (len(made), robot.dof, columns.width - 1)
-    load = rows[:, :, columns.bare - BODY : columns.bare] @ payload + rows[:, :, columns.bare]
+    load = rows[:, :, columns.bare - COUNT : columns.bare] @ payload + rows[:, :, columns.bare]
     assert np.allclose(rows[:, :, columns.drive], load, atol=1e-6)
 
 
@@ -194,9 +195,9 @@ def _error_over_std(robot: RobotDescription, load: Payload, seed: int) -> float:
 def test_simulated_arms_with_compliant_gears_and_friction_of_their_own(
     name: str, seed: int, close: float, tmp_path: Path
 ) -> None:
-    """Identified on one motion, payload found on another; the controller was told of no payload.
+    """Identified on one motion, payload found on another; no payload is set in the controller.
 
-    `close` is in kg and goes with the arm's own weight.
+    `close` is in kg and depends on the weight of the arm.
     """
     robot = replace(load_robot(name), rate=125.0)
     model = identify([_recorded(robot, seed, "trajectory_a", 0.0, 20.0, tmp_path)], robot).model

@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-
+from test.cli.test_inspect import write_bag
+from test.identification.conftest import made_up_recording
+from test.identification.payload.test_payload_fit import COULOMB
+from test.identification.payload.test_payload_fit import LOAD
+from test.identification.payload.test_payload_fit import UPRIGHT
+from test.identification.payload.test_payload_fit import VISCOUS
+from ur_energy_model.cli.main import main
+from ur_energy_model.identification.payload.payload_check import IDENTIFIED
+from ur_energy_model.identification.pipeline import Identification
+from ur_energy_model.identification.pipeline import IdentificationOptions
+from ur_energy_model.identification.pipeline import identify
+from ur_energy_model.model.file.model_file import load_model
+from ur_energy_model.model.robots import load_robot
+from ur_energy_model.model.setup import Payload
+from ur_energy_model.model.setup import Setup
+import json
 import numpy as np
 import pytest
 
-from test.cli.test_inspect import write_bag
-from test.identification.conftest import made_up_recording
-from test.identification.payload.test_payload_fit import COULOMB, LOAD, UPRIGHT, VISCOUS
-from ur_energy_model.cli.main import main
-from ur_energy_model.identification.payload.payload_check import IDENTIFIED
-from ur_energy_model.identification.pipeline import Identification, IdentificationOptions, identify
-from ur_energy_model.model.file.model_file import load_model
-from ur_energy_model.model.robots import load_robot
-from ur_energy_model.model.setup import Payload, Setup
+
 
 NOTHING = Payload()
 
 
 def recorded(folder: Path, told: Payload, carried: Payload) -> Path:
-    """A UR5e whose controller was told of one payload and that carries another."""
+    """A UR5e whose actual payload differs from the one set in the controller."""
     made = made_up_recording(
         load_robot("ur5e"),
         setup=Setup(UPRIGHT, told),
@@ -44,7 +50,7 @@ def untold(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return recorded(tmp_path_factory.mktemp("untold"), NOTHING, LOAD)
 
 
-def test_an_untold_payload_is_found(untold: Path) -> None:
+def test_an_unset_payload_is_found(untold: Path) -> None:
     found = identify([untold], "ur5e")
     (check,) = found.payload_checks
     assert check.told_mass == pytest.approx(0.0, abs=0.01)
@@ -56,7 +62,7 @@ def test_an_untold_payload_is_found(untold: Path) -> None:
 
 
 @pytest.mark.parametrize("load", [NOTHING, LOAD], ids=["empty", "2.5 kg"])
-def test_a_payload_told_rightly_is_believed(load: Payload, tmp_path: Path) -> None:
+def test_a_correctly_set_payload_is_confirmed(load: Payload, tmp_path: Path) -> None:
     found = identify(
         [recorded(tmp_path, load, load)], "ur5e", IdentificationOptions(payload=IDENTIFIED)
     )
@@ -111,7 +117,7 @@ def test_predict_takes_a_payload(untold: Path, tmp_path: Path, capsys) -> None:
 
 
 @pytest.mark.parametrize("words", [["heavy"], ["-1"], ["1", "2"], ["nan"], ["1,2,3"]])
-def test_refuses_what_is_no_payload(untold: Path, tmp_path: Path, capsys, words) -> None:
+def test_refuses_an_invalid_payload(untold: Path, tmp_path: Path, capsys, words) -> None:
     arguments = ["identify", str(untold), "--robot", "ur5e", "-o", str(tmp_path / "m.yaml")]
     assert main([*arguments, "--payload", *words]) == 1
     line = capsys.readouterr().err.strip()

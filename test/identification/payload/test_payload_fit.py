@@ -97,14 +97,14 @@ def test_identifies_a_payload_the_controller_does_know(recording: Make) -> None:
     assert identified(robot, true_model(robot), made).payload.mass == pytest.approx(2.5, rel=0.01)
 
 
-def test_an_empty_flange_shows_nothing(recording: Make) -> None:
+def test_an_empty_flange_has_no_payload(recording: Make) -> None:
     robot = load_robot("ur5e")
     made = recording(robot, noise=0.5, coulomb=COULOMB, viscous=VISCOUS)
     found = identified(robot, true_model(robot), made)
     assert found.payload.mass < max(0.02, 3 * found.mass_std)
 
 
-def test_less_than_nothing_is_no_payload(recording: Make) -> None:
+def test_a_negative_mass_is_no_payload(recording: Make) -> None:
     """A flange lighter than the published one: shown as it is, reported as none, with its ±."""
     robot = load_robot("ur5e")
     lighter = replace(robot, mass=robot.mass - np.array([0, 0, 0, 0, 0, 0.2]))
@@ -116,7 +116,7 @@ def test_less_than_nothing_is_no_payload(recording: Make) -> None:
     assert np.isnan(found.center_std).all()
 
 
-def test_a_recording_of_the_empty_arm_forgives_the_flange_and_its_links(recording: Make) -> None:
+def test_a_recording_of_the_empty_arm_corrects_flange_and_links(recording: Make) -> None:
     """Torque constants found on links 5 % heavier than published, and 0.3 kg left on the flange."""
     robot = load_robot("ur5e")
     real = replace(robot, mass=robot.mass * 1.05 + np.array([0, 0, 0, 0, 0, 0.3]))
@@ -179,13 +179,13 @@ def test_a_known_payload_corrects_torque_constants(recording: Make) -> None:
 
 
 @pytest.mark.parametrize("mass", [0.0, -1.0, float("nan"), 1e6])
-def test_refuses_a_known_mass_that_cannot_be(mass: float) -> None:
+def test_refuses_an_impossible_known_mass(mass: float) -> None:
     robot = load_robot("ur5e")
     with pytest.raises(InputError, match="known-payload"):
         PayloadFit(true_model(robot), robot, UPRIGHT, known_mass=mass)
 
 
-def test_refuses_a_still_arm(recording: Make) -> None:
+def test_refuses_an_arm_at_standstill(recording: Make) -> None:
     robot = load_robot("ur5e")
     still = recording(robot, noise=0.1, still=(0, 1, 2, 3, 4, 5))
     with pytest.raises(IdentificationError, match="no joint moves"):

@@ -34,7 +34,7 @@ def test_finds_standby_copper_and_driver_loss() -> None:
     np.testing.assert_allclose(result.back_emf_constant, TORQUE_CONSTANT, rtol=0.01)
 
 
-def test_tells_a_torque_constant_that_was_uncertain() -> None:
+def test_determines_an_uncertain_torque_constant() -> None:
     arm = ExactArm(current_noise=0.0, power_noise=0.5)
     fit = accumulated(arm, arm.record(120.0, seed=22))
     guess = TORQUE_CONSTANT.copy()
@@ -45,7 +45,7 @@ def test_tells_a_torque_constant_that_was_uncertain() -> None:
     assert result.back_emf_constant[2] == pytest.approx(TORQUE_CONSTANT[2], rel=0.02)
 
 
-def test_finds_how_far_currents_are_behind_the_motion() -> None:
+def test_finds_the_delay_of_the_currents() -> None:
     arm = ExactArm(current_noise=0.0, current_delay=3e-3)
     recording = arm.record(120.0, rate=500.0, seed=28)
     result = accumulated(arm, recording).fit("physical", TORQUE_CONSTANT, 0.01 * TORQUE_CONSTANT)
@@ -55,7 +55,7 @@ def test_finds_how_far_currents_are_behind_the_motion() -> None:
     np.testing.assert_allclose(result.back_emf_constant[:3], TORQUE_CONSTANT[:3], rtol=0.005)
 
 
-def test_torque_constants_that_are_wrong_together_are_told_from_the_conversion() -> None:
+def test_a_common_error_of_torque_constants_differs_from_the_conversion() -> None:
     arm = ExactArm(current_noise=0.0)
     fit = accumulated(arm, arm.record(120.0, rate=500.0, seed=29))
     guess = 1.015 * TORQUE_CONSTANT
@@ -66,7 +66,7 @@ def test_torque_constants_that_are_wrong_together_are_told_from_the_conversion()
     assert (after < 3 * result.torque_constant_std / TORQUE_CONSTANT).all()
 
 
-def test_a_supply_that_rests_on_what_came_back_is_left_out() -> None:
+def test_samples_at_which_the_capacitor_feeds_the_arm_are_left_out() -> None:
     arm = ExactArm(current_noise=0.0)
     recording = arm.record(60.0, rate=500.0, seed=30)
     expected = arm.power(recording["actual_qd"], recording["actual_current"])
@@ -84,7 +84,7 @@ def test_a_supply_that_rests_on_what_came_back_is_left_out() -> None:
     assert fits[1].bus.residual == pytest.approx(fits[0].bus.residual, rel=0.03)
 
 
-def test_the_first_moments_of_a_motion_are_left_out() -> None:
+def test_breakaway_is_left_out() -> None:
     time = 10.0 + 0.012 * np.arange(100)
     qd = np.zeros((100, 2))
     qd[40:, 0] = 0.5
@@ -138,7 +138,7 @@ def test_brakes_and_regeneration_do_not_enter_the_fit() -> None:
     assert result.bus.standby == pytest.approx(arm.standby, abs=0.5)
 
 
-def test_without_bus_power_the_priors_stand() -> None:
+def test_without_bus_power_the_priors_apply() -> None:
     arm = ExactArm()
     recording = arm.record(5.0)
     columns = {k: v for k, v in recording.columns.items() if not k.startswith("actual_robot")}
@@ -160,7 +160,7 @@ def test_recordings_merge() -> None:
     assert first.samples == together.samples
 
 
-def test_winding_resistances_that_no_file_has_are_believed_and_wide() -> None:
+def test_unknown_winding_resistances_have_wide_priors() -> None:
     known = load_robot("ur5e")
     value, spread = expected_resistance(known)
     np.testing.assert_allclose(value, known.winding_resistance)

@@ -1,1 +1,1 @@
-"""Live energy: counters that survive restarts, cycles, snapshots."""
+"""The live estimator: energy counters that survive restarts, cycles, snapshots."""

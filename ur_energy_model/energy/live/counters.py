@@ -1,4 +1,4 @@
-"""Energy counters of one arm: since ever, since reset, since the last reading; kept on disk."""
+"""Energy counters of one arm: lifetime, since reset, since the last reading; kept on disk."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from ur_energy_model.typing import Array
 
 
 class EnergyCounters:
-    """Integrates powers, and keeps what was counted over restarts.
+    """Integrates powers; the counters survive restarts.
 
     Args:
         channels: what is counted.
-        path: of the state file; None keeps nothing.
+        path: of the state file; None for none.
 
     Raises:
-        InputError: the state file is damaged, in use or of another arm.
+        InputError: the state file is damaged, in use or belongs to another arm.
     """
 
     def __init__(self, channels: Channels, path: Path | None) -> None:
@@ -45,27 +45,27 @@ class EnergyCounters:
 
     @property
     def lifetime(self) -> MeterReading:
-        """Since the state file exists."""
+        """Energy since the state file was created."""
         return self._meter.reading
 
     @property
     def since_reset(self) -> MeterReading:
-        """Since the last reset."""
+        """Energy since the last reset."""
         return self._meter.reading - self._counters.reset
 
     @property
     def reset_time(self) -> str:
-        """When the counters were reset, ISO 8601."""
+        """Time of the last reset, ISO 8601."""
         return self._counters.reset_time
 
     @property
     def reset_reason(self) -> str:
-        """Why."""
+        """Reason of the last reset."""
         return self._counters.reset_reason
 
     @property
     def clock_restarts(self) -> int:
-        """Steps of the controller's clock that did not go forward."""
+        """Number of backward steps of the controller's clock."""
         return self._meter.restarts
 
     def integrate(self, time: Array, steps: Steps, power: Array) -> None:
@@ -83,30 +83,30 @@ class EnergyCounters:
         self._clock = float(time[-1])
 
     def correct(self, correction: EnergyCorrection) -> None:
-        """Add energy that no step accounts for; no counter goes back by it."""
+        """Correct the energy counted so far; no counter decreases."""
         self._meter.correct(correction)
 
     @property
     def lifetime_uncorrected(self) -> MeterReading:
-        """Since the state file exists, credits left out: its differences are mean powers."""
+        """`lifetime` without corrections: differences of it are integrals of power."""
         return replace(self.lifetime, net=self.lifetime.net - self._meter.corrections)
 
     def reset(self, reason: str) -> None:
-        """Start the counters since reset anew; those since ever go on."""
+        """Set the counters since reset to zero; the lifetime counters continue."""
         self._counters = replace(
             self._counters, reset=self.lifetime, reset_time=utc_now(), reset_reason=reason
         )
         self.save()
 
     def read_interval(self) -> MeterReading:
-        """Energies since the last call of this (or since ever at the first)."""
+        """Energy since the last call; since the state file was created at the first."""
         passed = self.lifetime - self._counters.interval
         self._counters = replace(self._counters, interval=self.lifetime)
         self.save()
         return passed
 
     def change_channels(self, channels: Channels) -> None:
-        """Go on with other channels; what is new among them starts at zero."""
+        """Continue with other channels; new ones start at zero."""
         names, counters = self.channels.names, self._counters
         last = replace(self.lifetime, net=self._meter.last_power)
         self._meter = EnergyMeter(len(channels), start=channels.convert(self.lifetime, names))
@@ -123,14 +123,14 @@ class EnergyCounters:
         self.save()
 
     def journal(self) -> None:
-        """Journal the counters, before they are shown: a kill takes nothing back then."""
+        """Journal the counters before they are published, so that a kill cannot take them back."""
         if self._file is not None:
             self._file.journal(self.lifetime, self._clock)
 
     def prepare_save(self) -> Callable[[], None]:
-        """What is to be saved now; the answer brings it to disk, which may take its time.
+        """Take the counters to save; returns a function that writes them to disk.
 
-        Counters may go on meanwhile: the journal knows what is newer.
+        Counting may continue before it is called: the journal holds newer values.
         """
         if self._file is None:
             return lambda: None
@@ -139,7 +139,7 @@ class EnergyCounters:
         )
 
     def save(self) -> None:
-        """Bring the counters to disk."""
+        """Write the counters to disk."""
         self.prepare_save()()
 
     def close(self) -> None:
@@ -150,12 +150,12 @@ class EnergyCounters:
             self._file = None
 
     def _account_for_absence(self, now: float) -> None:
-        """Time while nobody counted is unaccounted, where one clock spans it."""
+        """Count the time since the last run as unaccounted, if the clock has not restarted."""
         if self._clock is not None and now > self._clock:
             away = replace(MeterReading.zero(len(self.channels)), unaccounted=now - self._clock)
             self._meter = EnergyMeter(len(self.channels), start=self.lifetime + away)
 
 
 def utc_now() -> str:
-    """The time of day, ISO 8601 in UTC."""
+    """Current time in UTC, ISO 8601."""
     return datetime.now(timezone.utc).isoformat(timespec="milliseconds")

@@ -1,4 +1,4 @@
-"""Energy per cycle: when a cycle starts, and what it took."""
+"""Energy per cycle: detection of cycle starts, readings between them, and their log."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TRIGGER_FIELD: dict[str, str] = {
 
 @dataclass(frozen=True)
 class Cycle:
-    """What one cycle took.
+    """Energy of one cycle.
 
     Attributes:
         number: 1 for the first since the estimator started.
@@ -49,7 +49,7 @@ class Cycle:
         return self.reading.accounted + self.reading.unaccounted
 
     def summary(self, channels: Channels) -> dict[str, float]:
-        """Named figures [J, s, W], in a fixed order."""
+        """Named values [J, s, W] in a fixed order, as in the cycle log."""
         net = self.reading.net
         energy = dict(zip(ArmState, net[channels.state_energy :], strict=False))
         time = dict(zip(ArmState, net[channels.state_time :], strict=False))
@@ -68,11 +68,11 @@ class Cycle:
         }
 
 
-class CycleStarts:
+class CycleDetector:
     """Finds the samples at which a new cycle starts.
 
     Args:
-        trigger: "program": a program starts to run; "digital_output": its rising edge;
+        trigger: "program": a program starts; "digital_output": its rising edge;
             "int_register": output_int_register_0 changes; "none": never.
         output: number of the digital output.
     """
@@ -86,7 +86,7 @@ class CycleStarts:
         """Indices of the samples of this batch that start a cycle.
 
         Raises:
-            MissingFieldError: the source does not have the field of the trigger.
+            MissingFieldError: the source lacks the field of the trigger.
         """
         if self.trigger == "none":
             return np.empty(0, dtype=np.intp)
@@ -94,7 +94,7 @@ class CycleStarts:
         if name not in batch.columns:
             raise MissingFieldError(
                 batch.info.source,
-                f"is missing, and cycle_trigger {self.trigger} needs it",
+                f"is missing, which cycle_trigger {self.trigger} needs",
                 "set cycle_trigger to none",
                 field=name,
             )
@@ -116,7 +116,7 @@ class CycleStarts:
 
 
 class CycleCounter:
-    """Readings from the start of one cycle to the start of the next."""
+    """Forms cycles from the readings at their starts."""
 
     def __init__(self) -> None:
         self.number = 0
@@ -128,18 +128,18 @@ class CycleCounter:
         """Whether a cycle has started."""
         return self._start is not None
 
-    def carry_over(self, adopt: Callable[[MeterReading], MeterReading]) -> None:
-        """The channels have changed; `adopt` takes a reading over to the new ones."""
+    def change_channels(self, convert: Callable[[MeterReading], MeterReading]) -> None:
+        """Convert the reading at the start of the open cycle to other channels."""
         if self._start is not None:
             time, reading = self._start
-            self._start = (time, adopt(reading))
+            self._start = (time, convert(reading))
 
     def observe(self, total_power: float) -> None:
-        """Largest total power of a stretch [W]."""
+        """Include the largest total power [W] of some samples in the open cycle."""
         self._peak = max(self._peak, total_power)
 
     def begin(self, time: float, reading: MeterReading) -> Cycle | None:
-        """A new cycle starts at a controller time [s]; the one it ends, if there was one."""
+        """Start a cycle at a controller time [s]; returns the one that it ends, if any."""
         done = None
         if self._start is not None:
             start, before = self._start
@@ -151,7 +151,7 @@ class CycleCounter:
 
 
 class CycleLog:
-    """CSV file with one row a cycle, appended and flushed as cycles end."""
+    """CSV file with one row per cycle, appended when the cycle ends."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path).expanduser()

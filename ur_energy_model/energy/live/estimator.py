@@ -1,4 +1,4 @@
-"""The live estimator without ROS: telemetry in, powers and energy counters out."""
+"""The live estimator, independent of ROS: telemetry in, powers and energy counters out."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.energy.channels import Channels
 from ur_energy_model.energy.live.controller_counter import ControllerCounter
 from ur_energy_model.energy.live.counters import EnergyCounters, utc_now
-from ur_energy_model.energy.live.cycles import Cycle, CycleCounter, CycleLog, CycleStarts
+from ur_energy_model.energy.live.cycles import Cycle, CycleCounter, CycleDetector, CycleLog
 from ur_energy_model.energy.live.options import LiveOptions
 from ur_energy_model.energy.live.residual_monitor import ResidualMonitor
 from ur_energy_model.energy.live.snapshot import Snapshot
@@ -24,8 +24,8 @@ from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.telemetry.samples import Telemetry, concatenate
 
 KEPT_CYCLES = 1000
-SETTLE_AFTER = 0.1
-"""Samples of this length are accounted for even if nobody looks [s]."""
+PROCESS_AFTER = 0.1
+"""Longest time of samples that wait to be processed [s]."""
 
 
 class LiveEstimator:
@@ -40,7 +40,7 @@ class LiveEstimator:
         on_cycle: called with each completed cycle.
 
     Raises:
-        InputError: the state file is damaged, in use or of another arm.
+        InputError: the state file is damaged, in use or belongs to another arm.
         WrongRobotError: model and description have different joints.
     """
 
@@ -58,12 +58,12 @@ class LiveEstimator:
         self.residual = ResidualMonitor(self.options.drift_alarm, self.options.drift_time)
         self.cycles: deque[Cycle] = deque(maxlen=KEPT_CYCLES)
         self.samples = 0
-        """Samples accounted for."""
+        """Number of samples processed."""
         self.log_problem: str | None = None
-        """Why the last cycle is not in the cycle log."""
+        """Why the last cycle could not be written to the cycle log; None if it was."""
         self._pending: list[Telemetry] = []
         self._on_cycle = on_cycle
-        self._starts = CycleStarts(self.options.cycle_trigger, self.options.cycle_output)
+        self._detector = CycleDetector(self.options.cycle_trigger, self.options.cycle_output)
         self._cycle = CycleCounter()
         self._cycle_requested = False
         log = self.options.cycle_log
@@ -75,41 +75,40 @@ class LiveEstimator:
 
     @property
     def refused(self) -> int:
-        """Samples left out for values that are not finite or that no arm has."""
+        """Number of samples left out because of values that are not finite or impossible."""
         return self.calculator.refused
 
     def update(self, batch: Telemetry) -> None:
-        """Take in samples that follow the previous ones.
+        """Accept samples that follow the previous ones.
 
-        Powers, energies and all that follows from them are worked out for several packets
-        together, at the latest when somebody looks.
+        Several packets are processed together, at the latest for the next snapshot.
 
         Raises:
-            MissingFieldError: the source lacks a field that the estimator cannot do without.
+            MissingFieldError: the source lacks a field that the estimator needs.
         """
-        self.calculator.currents(batch)
+        self.calculator.currents(batch)  # refuses a source without the required fields
         if self._pending and batch.columns.keys() != self._pending[0].columns.keys():
-            self._settle()
+            self._process()
         self._pending.append(batch)
-        if batch.time[-1] - self._pending[0].time[0] >= SETTLE_AFTER:
-            self._settle()
+        if batch.time[-1] - self._pending[0].time[0] >= PROCESS_AFTER:
+            self._process()
 
     def snapshot(self, viewer: str = "live") -> Snapshot | None:
-        """Where things stand; None before the first sample.
+        """State after the last sample; None before the first.
 
-        The journal is written first, so that nothing is shown that a kill could take back.
+        The journal is written first, so that a kill cannot take back published values.
 
         Args:
-            viewer: who looks; mean powers are since the same viewer's last look.
+            viewer: name of the caller; mean powers are since its previous snapshot.
         """
-        self._settle()
+        self._process()
         last = self._last
         if last is None:
             return None
         self._counters.journal()
-        reading, lifetime_uncorrected = self._counters.lifetime, self._counters.lifetime_uncorrected
-        passed = lifetime_uncorrected - self._shown.get(viewer, lifetime_uncorrected)
-        self._shown[viewer] = lifetime_uncorrected
+        integral = self._counters.lifetime_uncorrected
+        passed = integral - self._shown.get(viewer, integral)
+        self._shown[viewer] = integral
         power = passed.net / passed.accounted if passed.accounted > 0 else last.power[-1]
         samples, statistics = last.samples, self.residual.statistics
         standby = self.calculator.standby
@@ -120,7 +119,7 @@ class LiveEstimator:
             qd=samples.columns["actual_qd"][-1],
             power=power,
             since_reset=self._counters.since_reset,
-            lifetime=reading,
+            lifetime=self._counters.lifetime,
             state=ArmState(int(last.states[-1])),
             robot_mode=_code(samples, "robot_mode"),
             safety_mode=_code(samples, "safety_mode"),
@@ -143,27 +142,27 @@ class LiveEstimator:
         )
 
     def reset(self, reason: str) -> None:
-        """Start the counters since reset anew; those since ever go on."""
-        self._settle()
+        """Set the counters since reset to zero; the lifetime counters continue."""
+        self._process()
         self._counters.reset(reason)
 
     def read_interval(self) -> MeterReading:
-        """Energies since the last call of this (or since ever at the first)."""
-        self._settle()
+        """Energy since the last call; since the state file was created at the first."""
+        self._process()
         return self._counters.read_interval()
 
     def start_cycle(self) -> None:
-        """Begin a new cycle with the next sample."""
-        self._settle()
+        """Start a new cycle with the next sample."""
+        self._process()
         self._cycle_requested = True
 
     def use_model(self, model: EnergyModel) -> None:
-        """Go on with another model of the same arm (hot reload); counters are kept.
+        """Continue with another model of the same arm (hot reload); counters are kept.
 
         Raises:
             WrongRobotError: it has other joints.
         """
-        self._settle()
+        self._process()
         calculator = EnergyCalculator(model, self.calculator.robot, self.options.power)
         calculator.continue_from(self.calculator)
         self.calculator = calculator
@@ -172,9 +171,7 @@ class LiveEstimator:
         self.residual = ResidualMonitor(self.options.drift_alarm, self.options.drift_time)
 
     def set_options(self, options: LiveOptions) -> None:
-        """Take over the options that may change while the estimator works: all but the files,
-        the triggers of cycles and the method.
-        """  # noqa: D205
+        """Change options other than the files, the cycle trigger and the method."""
         power = replace(options.power, method=self.options.power.method)
         self.options = replace(
             self.options,
@@ -187,24 +184,24 @@ class LiveEstimator:
         self.residual.time_constant = self.residual.statistics.time_constant = options.drift_time
 
     def prepare_save(self) -> Callable[[], None]:
-        """What to save now; the answer brings it to disk, and needs no lock of the owner."""
-        self._settle()
+        """Take the counters to save; returns a function that writes them and needs no lock."""
+        self._process()
         return self._counters.prepare_save()
 
     def save(self) -> None:
-        """Bring the counters to disk."""
+        """Write the counters to disk."""
         self.prepare_save()()
 
     def close(self) -> None:
         """Save, and release the state file."""
-        self._settle()
+        self._process()
         self._counters.close()
 
     def _change_channels(self, channels: Channels) -> None:
-        """Carry all counters over to a model with other parameter errors."""
+        """Convert all counters for a model with other parameter errors."""
         names = self.channels.names
         self._counters.change_channels(channels)
-        self._cycle.carry_over(lambda old: channels.convert(old, names))
+        self._cycle.change_channels(lambda old: channels.convert(old, names))
         self._shown.clear()
         self._last = (
             None
@@ -213,8 +210,8 @@ class LiveEstimator:
         )
         self.channels = channels
 
-    def _settle(self) -> None:
-        """Account for the samples whose powers are known."""
+    def _process(self) -> None:
+        """Process the pending samples."""
         if not self._pending:
             return
         batch = concatenate(self._pending)
@@ -229,7 +226,7 @@ class LiveEstimator:
         self._last = table
 
     def _compare(self, table: PowerTable) -> None:
-        """Model beside bus power, where the motors hold the arm."""
+        """Update the residual of model and bus power while brakes are released."""
         if not table.bus_measured:
             return
         seconds = np.where(table.states >= ArmState.STANDSTILL, table.steps.bridged, 0.0)
@@ -240,9 +237,9 @@ class LiveEstimator:
             self.residual.update(passed, float(seconds @ residual) / passed)
 
     def _integrate(self, table: PowerTable) -> None:
-        """Count energies, cycle by cycle."""
+        """Integrate energies, cycle by cycle."""
         time = table.samples.time
-        starts = set(self._starts.find(table.samples).tolist())
+        starts = set(self._detector.find(table.samples).tolist())
         if self._cycle_requested:
             self._cycle_requested = False
             starts.add(0)
@@ -265,7 +262,7 @@ class LiveEstimator:
             try:
                 self._log.append(done, self.channels, utc_now())
                 self.log_problem = None
-            except OSError as error:  # counting goes on without
+            except OSError as error:  # counting continues without the log
                 self.log_problem = f"{self._log.path}: cannot be written ({error.strerror})"
         if self._on_cycle is not None:
             self._on_cycle(done)

@@ -17,20 +17,20 @@ LIVE_FIELDS: tuple[str, ...] = (
     "actual_digital_output_bits",
     "output_int_register_0",
 )
-"""RTDE fields that the estimator reads; what a controller lacks is left out."""
+"""RTDE fields that the estimator reads, where the controller has them."""
 
 
 @dataclass(frozen=True)
 class LiveOptions:
-    """How a LiveEstimator works.
+    """Options of a LiveEstimator.
 
     Attributes:
-        power: how powers are found.
+        power: how powers are computed.
         drift_alarm: mean residual of model minus bus power that raises the alarm [W].
         drift_time: time constant of that mean [s].
-        cycle_trigger, cycle_output: what starts a cycle, see CycleStarts.
-        state_file: where counters survive a restart; None keeps none.
-        cycle_log: CSV file that collects cycles; None keeps none.
+        cycle_trigger, cycle_output: what starts a cycle, see CycleDetector.
+        state_file: file that keeps the counters over restarts; None for none.
+        cycle_log: CSV file with a row per cycle; None for none.
     """
 
     power: PowerOptions = field(default_factory=PowerOptions)

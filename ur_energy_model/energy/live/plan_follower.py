@@ -1,4 +1,4 @@
-"""What a planned motion took, once the robot has carried it out."""
+"""Measured energy of a planned motion that the robot has carried out."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from ur_energy_model.energy.meter import MeterReading
 from ur_energy_model.energy.prediction import PlanEnergy
 
 EXPECTED_WITHIN = 60.0
-"""A motion that starts later than this after its plan is another motion [s]."""
+"""Longest time between a plan and the start of its motion [s]."""
 AT_REST = 0.3
-"""Standstill that ends a motion, once its planned duration has nearly passed [s]."""
+"""Standstill that ends a motion after most of its planned duration [s]."""
 NEARLY = 0.9
-"""Part of the planned duration that must have passed."""
+"""Share of the planned duration that must have passed."""
 
 
 class PlanFollower:
-    """Measures the first motion that follows a plan, from its start to its rest."""
+    """Measures the first motion after a plan, from its start to standstill."""
 
     def __init__(self) -> None:
         self._plan: PlanEnergy | None = None
@@ -26,12 +26,12 @@ class PlanFollower:
         self._before: MeterReading | None = None
 
     def expect(self, plan: PlanEnergy) -> None:
-        """A plan was announced; it replaces the one before."""
+        """Wait for the motion of a plan; replaces the previous plan."""
         self._plan = plan
         self._expected_since = self._start = self._rest = self._before = None
 
     def update(self, snapshot: Snapshot) -> tuple[PlanEnergy, MeterReading] | None:
-        """Take in where things stand; plan and measured energy when its motion has ended."""
+        """Follow the motion; returns plan and measured energy when it has ended, else None."""
         if self._plan is None:
             return None
         now, moving = snapshot.time, snapshot.state == ArmState.MOVING

@@ -24,11 +24,11 @@ class ResidualMonitor:
         self.statistics = RunningMean(self.time_constant)
 
     def update(self, duration: float, residual: float) -> None:
-        """Add the mean residual of a stretch of samples [W], `duration` long [s]."""
+        """Include the mean residual [W] of samples that last `duration` [s]."""
         self.statistics.update(duration, residual)
 
     @property
     def drifting(self) -> bool:
-        """Whether the mean residual exceeds the alarm after at least one time constant."""
+        """Whether the mean residual exceeds the alarm, after at least one time constant."""
         settled = self.statistics.elapsed >= self.time_constant
         return settled and abs(self.statistics.mean) > self.alarm

@@ -1,4 +1,4 @@
-"""What the live estimator answers when somebody looks."""
+"""State of the live estimator at one moment."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from ur_energy_model.typing import Array
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The estimator's answer at one moment; arrays [channels] in the order of `channels`.
+    """State of the estimator at one moment; arrays [channels] in the order of `channels`.
 
     Attributes:
-        channels: their layout.
+        channels: layout of the arrays.
         time: controller time of the last sample [s].
         q, qd: last joint positions and velocities [n], rad, rad/s; q is None where unknown.
         power: mean powers since the viewer's previous snapshot [W].
         since_reset, lifetime: energies [J].
-        state: what the arm does.
+        state: of the arm.
         robot_mode, safety_mode: RTDE codes, None where unknown.
         bus_measured: whether the bus power is a measurement.
         standby, standby_std: standby power in use and its standard deviation [W].
-        standby_measured: as tracked, without limits [W]; None until standstill has shown it.
+        standby_measured: as tracked, without limits [W]; None before enough standstill.
         residual_mean, residual_std: of model minus bus power [W].
         drifting: whether the mean residual raises the alarm.
-        controller_energy: of the controller's own counter since the estimator started [J], None
-            where it has none.
-        payload: mass that the model carries [kg].
+        controller_energy: of the controller's own counter since the estimator started [J]; None
+            without such a counter.
+        payload: mass in use [kg].
         speed_scaling: product of slider and limiter.
         temperature: joint temperatures [n], degC, None where unknown.
-        samples, refused: samples used, and left out for values that are not finite.
-        controller_restarts: times that the clock did not go forward.
-        reset_time, reset_reason: of the counters.
+        samples, refused: number of samples used and left out.
+        controller_restarts: number of backward steps of the clock.
+        reset_time, reset_reason: of the last reset.
     """
 
     channels: Channels

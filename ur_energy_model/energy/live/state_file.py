@@ -1,9 +1,8 @@
-"""Energy counters that survive a restart, a kill and a power cut.
+"""Energy counters on disk that survive a restart, a kill and a power cut.
 
-Two files: the state itself (JSON), replaced atomically and synced to disk now and then; and a
-journal beside it, two checksummed slots overwritten in turn before every publication. The journal
-makes that a killed process continues at or above the last value that anybody saw, without
-forcing 50 files a second to disk.
+Two files: the state (JSON), replaced atomically and synced to disk from time to time, and a journal
+of two checksummed slots, overwritten in turn before every publication. With the journal a killed
+process continues at or above the last published value, without syncing 50 files a second.
 """
 
 from __future__ import annotations
@@ -32,16 +31,15 @@ KEYS = {"lifetime": "ever", "reset": "reset", "interval": "interval"}
 
 @dataclass(frozen=True)
 class Counters:
-    """Energy counted since ever, and where the other counters began.
+    """Lifetime energy, and its values at which the other counters began.
 
     Attributes:
         lifetime: since the state file was created.
         reset: value of `lifetime` at the last reset.
         interval: value of `lifetime` at the last interval reading.
         clock: controller time of the last sample [s], None where there was none.
-        controller_energy: of the controller's own counter since ever [J].
-        reset_time: ISO 8601, when the counters were reset.
-        reset_reason: why.
+        reset_time: of the last reset, ISO 8601.
+        reset_reason: of the last reset.
     """
 
     lifetime: MeterReading
@@ -64,14 +62,14 @@ class Counters:
 
 
 class StateFile:
-    """The counters of one arm on disk; one process at a time may hold it.
+    """The counters of one arm on disk; locked by one process at a time.
 
     Args:
-        path: of the JSON file; its folder is made where it is missing.
-        channels: what is counted; a file of other joints is refused.
+        path: of the JSON file; its folder is created if missing.
+        channels: that are counted; a file of other joints is refused.
 
     Raises:
-        InputError: another process holds it, or it cannot be written there.
+        InputError: another process has locked it, or it cannot be written.
     """
 
     def __init__(self, path: str | Path, channels: Channels) -> None:
@@ -86,7 +84,7 @@ class StateFile:
             )
         except OSError as error:
             raise InputError(
-                path, f"cannot be written ({error.strerror})", "set state_file to a writable place"
+                path, f"cannot be written ({error.strerror})", "set state_file to a writable path"
             ) from error
         try:
             fcntl.flock(self._journal_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -99,10 +97,10 @@ class StateFile:
             ) from error
 
     def load(self) -> Counters | None:
-        """The last counters that were saved or noted, None where there are none yet.
+        """The last counters that were saved or journalled; None if there are none yet.
 
         Raises:
-            InputError: the file is damaged or counts other joints; it is never overwritten then.
+            InputError: the file is damaged or counts other joints; it is not overwritten.
         """
         if not self.path.is_file():
             return None
@@ -147,13 +145,13 @@ class StateFile:
         )
 
     def set_channels(self, channels: Channels) -> None:
-        """Count other channels from now on; `save` must follow."""
+        """Change the channels; the caller saves afterwards."""
         self._channels = channels
 
     def prepare_save(self, counters: Counters) -> Callable[[], None]:
-        """Counters to save; the answer replaces the file atomically, synced to disk.
+        """Take counters to save; returns a function that replaces the file atomically and syncs it.
 
-        Later notes count as newer whenever that happens; answers must be called in their order.
+        Journal entries after this call count as newer. Call the functions in the order of creation.
         """
         self._sequence += 1
         content = {
@@ -171,7 +169,7 @@ class StateFile:
         """Replace the file atomically, synced to disk.
 
         Raises:
-            OSError: the disk refuses; the old file is whole.
+            OSError: the disk cannot be written; the old file remains intact.
         """
         self.prepare_save(counters)()
 
@@ -185,7 +183,7 @@ class StateFile:
             os.close(folder)
 
     def journal(self, lifetime: MeterReading, clock: float | None) -> None:
-        """Journal the counters since ever: a few microseconds, safe against a kill."""
+        """Write the lifetime counters to the journal: a few microseconds, safe against a kill."""
         self._sequence += 1
         payload = _slot(len(self._channels)).pack(
             self._sequence,
@@ -199,11 +197,11 @@ class StateFile:
         os.pwrite(self._journal_file, record, (self._sequence % 2) * len(record))
 
     def close(self) -> None:
-        """Let another process have it."""
+        """Release the lock."""
         os.close(self._journal_file)
 
     def _newer(self, counters: Counters, n: int) -> Counters:
-        """These counters of n channels, or the journal's where they are newer."""
+        """The counters of n channels, or those of the journal if they are newer."""
         struct_, size = _slot(n), _slot(n).size + 4
         for slot in range(2):
             record = os.pread(self._journal_file, size, slot * size)
@@ -211,7 +209,7 @@ class StateFile:
                 continue
             payload, checksum = record[:-4], struct.unpack("<I", record[-4:])[0]
             if zlib.crc32(payload) != checksum:
-                continue  # cut off in the middle of a write: the other slot holds
+                continue  # interrupted write: the other slot is valid
             sequence, *values = struct_.unpack(payload)
             if sequence <= self._sequence:
                 continue
@@ -228,7 +226,7 @@ class StateFile:
 
 
 def _slot(channels: int) -> struct.Struct:
-    """Sequence number, counters, accounted and unaccounted time, clock."""
+    """Format of a slot: sequence number, counters, accounted and unaccounted time, clock."""
     return struct.Struct(f"<Q{2 * channels + 3}d")
 
 

@@ -1,4 +1,4 @@
-"""Accelerations of a stream that tells velocities only."""
+"""Accelerations from velocities, for telemetry without accelerations."""
 
 from __future__ import annotations
 

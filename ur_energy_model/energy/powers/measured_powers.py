@@ -1,21 +1,21 @@
-"""Powers of motors and drivers from recorded speeds and currents, batch by batch.
-
-What a single sample does not tell is kept from batch to batch: the speed of the sample before (for
-the currents' delay) and its current (for EcBot's inductive term).
-"""
+"""Powers of motors and drivers from measured speeds and currents, batch by batch."""
 
 from __future__ import annotations
 
-import numpy as np
-
-from ur_energy_model.energy.powers.speed_alignment import SpeedAlignment, rate_of_change
+from ur_energy_model.energy.powers.speed_alignment import SpeedAlignment
+from ur_energy_model.energy.powers.speed_alignment import rate_of_change
 from ur_energy_model.model.drive_powers import DrivePowers
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.typing import Array
+import numpy as np
+
 
 
 class MeasuredPowers:
-    """Powers of an arm under a model, from what it measures of itself.
+    """Powers of an arm from its measured speeds and currents.
+
+    Keeps the last speed, for the delay of the currents, and the last current, for EcBot's inductive
+    term.
 
     Args:
         model: of the arm, n joints.
@@ -39,7 +39,7 @@ class MeasuredPowers:
             temperature: joint temperatures [n] or [samples, n], degC; None if unknown.
 
         Returns:
-            Powers with the model's own standby; `demand` is what the arm asks of the supply.
+            Powers with the model's standby; `demand` is the arm's demand on the supply.
         """
         rate = None
         if self._inductive and len(current):
@@ -57,7 +57,7 @@ class MeasuredPowers:
     def sensitivities(
         self, qd: Array, current: Array, temperature: Array | None = None
     ) -> DrivePowers:
-        """The same at single samples, with sensitivities; currents' delay left out.
+        """Powers at single samples with sensitivities; ignores the delay of the currents.
 
         Args:
             qd: joint velocities as recorded [samples, n], rad/s.

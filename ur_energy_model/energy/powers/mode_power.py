@@ -1,4 +1,4 @@
-"""Power of an arm that does not hold itself: switched off, or with its brakes engaged."""
+"""Power of an arm that is switched off or has its brakes engaged."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from ur_energy_model.typing import Array
 
 
 def mode_power(known: Mapping[str, float], modes: Array, engaged: float) -> Array:
-    """Power by robot mode, where the bus does not show it [samples], W.
+    """Power by robot mode, where it was not measured at the bus [samples], W.
 
     Args:
         known: power by name of the mode, W, from the model.
         modes: robot_mode of each sample [samples].
-        engaged: with brakes engaged, where the model does not tell [W].
+        engaged: with brakes engaged, for modes that are not known [W].
     """
     power = np.where(modes <= POWER_OFF, 0.0, engaged)
     for code in np.unique(modes):

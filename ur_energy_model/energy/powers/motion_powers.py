@@ -1,4 +1,4 @@
-"""Powers that a model expects of a motion alone, batch by batch: without measured currents."""
+"""Powers that the model predicts from the motion alone, batch by batch."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ ACCELERATION_CUTOFF = 5.0
 class MotionPowers:
     """Powers of an arm from its target motion, else from its measured one.
 
-    Payloads follow what the controller is told, sample by sample.
+    The payload is the one set in the controller, sample by sample.
 
     Args:
         model: of the arm, n joints.
         robot: its description.
-        conditions: the setup until a payload is told; brought up to date.
+        conditions: current setup; updated with the payload.
     """
 
     def __init__(
@@ -51,26 +51,32 @@ class MotionPowers:
         Args:
             batch: those samples.
             temperature: of their joints [samples, n], degC; None if unknown.
-            due: samples whose sensitivities are wanted [samples].
+            due: samples whose sensitivities are needed [samples].
 
         Yields:
-            Parts of one payload each: their rows, their powers, and those of the due samples among
-            them with sensitivities.
+            Parts with one payload each: rows, powers, and powers with sensitivities of the due
+            samples among them.
 
         Raises:
-            MissingFieldError: neither target nor measured motion is there.
+            MissingFieldError: neither target nor measured motion is available.
         """
         q, qd, qdd = self._motion(batch)
         direction = self._friction_direction(q, qd)
         for rows, setup in self.conditions.parts(batch):
             dynamics = self.dynamics_in(setup)
             link = dynamics.inverse_dynamics(q[rows], qd[rows], qdd[rows])
-            here = [None if part is None else part[rows] for part in (temperature, direction)]
+            part_temperature, part_direction = (
+                None if part is None else part[rows] for part in (temperature, direction)
+            )
             powers = self.model.from_link_torque(
-                link, qd[rows], qdd[rows], temperature=here[0], direction=here[1], std=False
+                link,
+                qd[rows],
+                qdd[rows],
+                temperature=part_temperature,
+                direction=part_direction,
+                std=False,
             )
             chosen = due[rows]
-            looked = [None if part is None else part[chosen] for part in here]
             yield (
                 rows,
                 powers,
@@ -78,8 +84,8 @@ class MotionPowers:
                     link[chosen],
                     qd[rows][chosen],
                     qdd[rows][chosen],
-                    temperature=looked[0],
-                    direction=looked[1],
+                    temperature=None if part_temperature is None else part_temperature[chosen],
+                    direction=None if part_direction is None else part_direction[chosen],
                 ),
             )
 
@@ -94,7 +100,7 @@ class MotionPowers:
         return batch.columns["actual_q"], qd, self._slope.update(batch.time, qd)
 
     def _friction_direction(self, q: Array, qd: Array) -> Array | None:
-        """Direction of friction with the memory of joints at rest [samples, n]; None without."""
+        """Direction of friction with presliding memory [samples, n]; None without presliding."""
         if not self._travel.any():
             return None
         before = q[:1] if self._last_q is None else self._last_q[None]
@@ -105,7 +111,7 @@ class MotionPowers:
         return direction[1:]
 
     def dynamics_in(self, setup: Setup) -> ArmDynamics:
-        """Rigid-body dynamics of the arm in a setup, kept until another is asked for."""
+        """Rigid-body dynamics of the arm in a setup; the last one is cached."""
         if self._dynamics is None or self._dynamics.setup is not setup:
             self._dynamics = self.model.dynamics(robot=self.robot, setup=setup)
         return self._dynamics

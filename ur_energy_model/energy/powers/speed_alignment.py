@@ -1,9 +1,8 @@
-"""Joint speeds at the instants that the currents of the same packets belong to.
+"""Joint speeds at the instants of the currents in the same packets.
 
-A packet's current was there some time before its speed, or after: drives hold a current over a
-controller cycle, and sensors and buses delay what they report. What counts is that current and
-acceleration go together, so that a power k i w taken with the later speed is too high by
-k i (dw/dt) delay all the time.
+Within a packet current and speed belong to different instants: drives hold a current over a
+controller cycle, sensors and buses add delays. Because current and acceleration are correlated, a
+power k i w with the later speed is systematically too high by k i (dw/dt) delay.
 """
 
 from __future__ import annotations
@@ -25,10 +24,10 @@ def backward_difference(time: Array, values: Array) -> Array:
 
 
 class SpeedAlignment:
-    """Speeds `delay` seconds earlier, batch by batch.
+    """Shifts speeds by the delay of the currents, batch by batch.
 
     Args:
-        delay: of the currents behind the speeds [s]; negative where currents are ahead.
+        delay: of the currents behind the speeds [s]; negative where they are ahead.
     """
 
     def __init__(self, delay: float) -> None:
@@ -36,7 +35,7 @@ class SpeedAlignment:
         self._last: Array | None = None
 
     def __call__(self, steps: Array, qd: Array) -> Array:
-        """Joint velocities [samples, n], rad/s, to go with the currents of the same samples.
+        """Joint velocities at the instants of the currents of the same samples [samples, n], rad/s.
 
         Args:
             steps: bridged steps to the samples (`Steps.bridged`) [samples], s.
@@ -52,6 +51,6 @@ class SpeedAlignment:
 
 
 def rate_of_change(steps: Array, change: Array) -> Array:
-    """Change per step, zero where the step is."""
+    """Change per step [samples, ...]; zero where the step [samples] is zero."""
     safe = np.where(steps > 0.0, steps, np.inf)
     return np.asarray(change / safe.reshape(-1, *(1,) * (change.ndim - 1)))

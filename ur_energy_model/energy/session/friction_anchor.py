@@ -1,8 +1,8 @@
-"""Friction of the session at hand, from the first seconds of its motion.
+"""Friction scales of the current session from the first seconds of its motion.
 
-Friction changes from day to day, the rest of an arm does not. What measured currents leave beyond
-links and inertia is compared with the model's friction: least squares of one on the other gives
-one scale per joint, held to 1 by how far sessions of the arm are known to vary.
+Friction changes between days, the other parameters of an arm do not. Least squares of the measured
+currents less links and inertia on the model's friction give one scale per joint, with the spread
+between sessions of the arm as the prior.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from ur_energy_model.model.sessions import Session
 from ur_energy_model.typing import Array
 
 ANCHOR_SECONDS = 3.0
-"""Motion of a joint that its friction scale is told from [s]."""
+"""Motion of a joint that determines its friction scale [s]."""
 ANCHOR_SPEED = 0.05
-"""Slower joints tell little: stiction is not a law [rad/s]."""
+"""Least joint speed that is used, away from stiction [rad/s]."""
 CORRELATION_TIME = 0.3
-"""Time over which what the model leaves out of a current stays the same [s]."""
+"""Correlation time of the model error of a current [s]."""
 WITHIN_SESSION = 0.03
-"""Relative standard deviation of friction within a session: joints warm, motions differ."""
+"""Relative standard deviation of friction within a session: warming, different motions."""
 
 
 @dataclass(frozen=True)
@@ -48,11 +48,11 @@ class MeasuredMotion:
 
 
 class FrictionAnchor:
-    """Friction scales of one session, as samples come in; further ones change nothing when done.
+    """Friction scales of one session, estimated as samples arrive until `done`.
 
     Args:
         model: of the arm, n joints, in any session.
-        seconds: motion of each joint to look at [s].
+        seconds: motion of each joint to use [s].
     """
 
     def __init__(self, model: EnergyModel, seconds: float = ANCHOR_SECONDS) -> None:
@@ -67,7 +67,7 @@ class FrictionAnchor:
         self._bank = FrictionBank([joint.friction for joint in self.model.joints], self._ratio)
         fixed = [joint.with_friction_scaled(0.0).friction for joint in self.model.joints]
         self._fixed = FrictionBank(fixed, self._ratio)
-        # Sums of squares and of the product of friction and what is left for it, weighted in s.
+        # Time integrals of friction^2, friction * remainder and remainder^2 (currents, A^2 s).
         self._friction, self._product, self._left = np.zeros((3, n))
 
     @property
@@ -76,7 +76,12 @@ class FrictionAnchor:
         return bool((self.moving_seconds >= self.seconds).all())
 
     def observe(self, motion: MeasuredMotion, dynamics: ArmDynamics) -> None:
-        """Add samples that follow those before; dynamics of the arm in the setup it is in."""
+        """Use samples that follow the previous ones.
+
+        Args:
+            motion: of the arm.
+            dynamics: of the arm in its current setup.
+        """
         if len(motion.time) < 2 or self.done:
             return
         load = dynamics.inverse_dynamics(motion.q, motion.qd, motion.qdd)
@@ -95,10 +100,10 @@ class FrictionAnchor:
         self._left += (weight * left**2).sum(axis=0)
 
     def session(self) -> Session:
-        """The session as far as friction is known of it; standby is the model's.
+        """The session with friction scales from the samples so far and the model's standby.
 
         The scale is the mean of a normal posterior: samples within CORRELATION_TIME count as one,
-        the prior is the spread between sessions. WITHIN_SESSION is left in any case.
+        the prior is the spread between sessions. The deviation is at least WITHIN_SESSION.
         """
         spread = self.prior.friction_std
         known = (self._friction > 0) & (spread > 0)
@@ -109,12 +114,12 @@ class FrictionAnchor:
         precision = np.where(known, 1.0 / variance, 0.0)
         prior = 1.0 / np.square(np.where(spread > 0, spread, 1.0))
         posterior = 1.0 / (precision + prior)
-        told = 1.0 + posterior * precision * (scale - 1.0)
+        estimate = 1.0 + posterior * precision * (scale - 1.0)
         std = np.minimum(np.hypot(np.sqrt(posterior), WITHIN_SESSION), spread)
         return Session(
             standby=self.prior.standby,
             standby_std=self.prior.standby_std,
-            friction_scale=np.where(known, told, 1.0),
+            friction_scale=np.where(known, estimate, 1.0),
             friction_std=np.where(known, std, spread),
             moving_seconds=float(np.max(self.moving_seconds)),
         )
@@ -126,13 +131,13 @@ def anchor_friction(
     *,
     seconds: float = ANCHOR_SECONDS,
 ) -> Session:
-    """Friction scales and their deviations from the first seconds of motion of every joint.
+    """Session with friction scales from the first seconds of motion of every joint.
 
     Args:
         model: of the arm.
-        motions: consecutive samples, and the dynamics of the arm in the setup they were made in;
-            no more of them are taken than needed.
-        seconds: motion of each joint to look at [s].
+        motions: consecutive samples and the dynamics of the arm in their setup; consumed only as
+            far as needed.
+        seconds: motion of each joint to use [s].
     """
     anchor = FrictionAnchor(model, seconds)
     for motion, dynamics in motions:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass
 class RunningMean:
-    """Exponentially weighted mean and variance that start unbiased.
+    """Exponentially weighted mean and variance, unbiased from the first value on.
 
     Attributes:
         time_constant: s.
@@ -22,7 +22,7 @@ class RunningMean:
     elapsed: float = 0.0
 
     def update(self, duration: float, value: float) -> None:
-        """Add a value that held for `duration` [s]."""
+        """Include a value that lasted `duration` [s]."""
         if duration <= 0:
             return
         self.elapsed += duration

@@ -1,4 +1,4 @@
-"""What a session's anchored standby power changes of the energy counted before it was known."""
+"""Correction of the energy counted before the session's standby power was known."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from ur_energy_model.typing import Array, Indices
 
 
 class StandbyCorrection:
-    """Corrects the time that was counted with the model's standby power, once.
+    """Corrects energies that were counted with the model's standby power, once.
 
     Args:
-        channels: layout of the correction.
+        channels: of the correction.
         nominal: the model's standby power [W].
         spread: its standard deviation between sessions [W].
     """
@@ -26,7 +26,7 @@ class StandbyCorrection:
         self._done = False
 
     def __call__(self, steps: Array, states: Indices, standby: Standby) -> EnergyCorrection | None:
-        """The correction, with the samples at which the session is anchored; else None.
+        """The correction, when the session's standby becomes known; else None.
 
         Args:
             steps: bridged steps to the samples [samples], s.
@@ -41,12 +41,12 @@ class StandbyCorrection:
             return None
         self._done = True
         columns, seconds = self._channels, self._seconds
-        seconds[: ArmState.STANDSTILL] = 0.0  # brakes engaged: no standby power counted
+        seconds[: ArmState.STANDSTILL] = 0.0  # brakes engaged: counted without standby power
         shift = float(standby.power[anchor]) - self._nominal
-        credit = np.zeros(len(columns))
-        credit[columns.arm["standby"]] = credit[columns.arm["total"]] = shift * seconds.sum()
-        credit[columns.state_energy : columns.state_time] = shift * seconds
+        energy = np.zeros(len(columns))
+        energy[columns.arm["standby"]] = energy[columns.arm["total"]] = shift * seconds.sum()
+        energy[columns.state_energy : columns.state_time] = shift * seconds
         deviation = np.zeros(len(columns))
         deviation[-1] = (float(standby.std[anchor]) - self._spread) * seconds.sum()
-        payers = (columns.arm["total"], columns.arm["standby"])
-        return EnergyCorrection(anchor, payers, credit, deviation)
+        deducted_from = (columns.arm["total"], columns.arm["standby"])
+        return EnergyCorrection(anchor, deducted_from, energy, deviation)

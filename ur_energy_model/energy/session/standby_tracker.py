@@ -1,8 +1,8 @@
-"""Slow quantities followed while the arm works: standby power, and the residual beside the bus.
+"""Standby power of the session, tracked at standstill.
 
-An arm's standby power shifts by several watts between days. While all joints stand still, what
-motors and drivers do not explain of the bus power is standby. It is averaged over blocks of the
-controller's clock, so that the answer does not depend on how samples are batched.
+An arm's standby power differs by several watts between days. While all joints stand still, it is
+the bus power less that of motors and drivers, averaged over blocks of the controller's clock so
+that the result does not depend on how samples are batched.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from ur_energy_model.energy.session.running_mean import RunningMean
 from ur_energy_model.typing import Array, Mask
 
 BLOCK = 0.05
-"""Length of the blocks that standby is followed in [s]."""
+"""Length of the averaging blocks [s]."""
 SETTLING = 0.15
-"""Standstill that must pass before standby is followed, so that transients have decayed [s]."""
+"""Standstill before averaging begins, so that transients have decayed [s]."""
 ANCHORING = 0.5
-"""Settled standstill from which the session's standby counts as known [s]."""
+"""Settled standstill after which the session's standby counts as known [s]."""
 STANDBY_TIME_CONSTANT = 10.0
 """Of the tracked standby power [s]: bus noise of 3 W a sample at 500 Hz leaves 0.03 W."""
 ANCHORED_STD = 0.4
-"""Standard deviation of a session's standby that long standstill leaves [W]: holding currents
-differ from pose to pose, and standby drifts between one standstill and the next."""
+"""Standard deviation of a session's standby after long standstill [W]: holding currents depend on
+the pose, and standby drifts between standstills."""
 BLOCK_NOISE = 0.8
-"""Standard deviation of a block's mean, where fewer than four were seen [W]."""
+"""Standard deviation of a block's mean for fewer than four blocks [W]."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Standby:
     Attributes:
         power, std: in use, and its standard deviation [samples], W.
         anchor: index of the first sample at which the session's own standby power is in use,
-            where that happens among these samples; else None.
+            if that is among these samples; else None.
     """
 
     power: Array
@@ -46,16 +46,16 @@ class Standby:
 
 
 class StandbyTracker:
-    """Standby power of a session, from the bus power at standstill.
+    """Standby power of a session from the bus power at standstill.
 
-    Until ANCHORING seconds of settled standstill have been seen it is the model's, with the spread
-    between sessions as its deviation.
+    Before ANCHORING seconds of settled standstill it is the model's, with the spread between
+    sessions as its standard deviation.
 
     Args:
         nominal: the model's standby power [W].
         spread: standard deviation of standby power between sessions [W].
-        limit: largest departure from the nominal power that is followed [W].
-        enabled: False holds the nominal power.
+        limit: largest deviation from the nominal power [W].
+        enabled: False keeps the nominal power.
     """
 
     def __init__(
@@ -66,11 +66,12 @@ class StandbyTracker:
         self._mean = RunningMean(STANDBY_TIME_CONSTANT)
         self._blocks = 0
         self._still = 0.0
+        """Duration of the current standstill [s]."""
         self._open: float | None = None
-        """Number of the block that is being gathered."""
+        """Number of the block in progress."""
         self._gathered = np.zeros(3)
-        """Of that block: time [s], energy that motors and drivers do not explain [J], samples at
-        which the arm does not stand still."""
+        """Of that block: time [s], energy without motors and drivers [J], number of samples in
+        motion or without bus power."""
 
     def update(self, time: Array, steps: Array, still: Mask, unexplained: Array) -> Standby:
         """Standby power at samples that follow those of the last call.
@@ -91,7 +92,7 @@ class StandbyTracker:
         stops = np.append(starts[1:], len(time))
         for start, stop, gathered in zip(starts.tolist(), stops.tolist(), sums, strict=True):
             if self._open != block[start]:
-                self._close()
+                self._close_block()
                 self._open = float(block[start])
             self._gathered += gathered
             power[start:stop], std[start:stop] = self.power, self.std
@@ -101,12 +102,12 @@ class StandbyTracker:
 
     @property
     def measured(self) -> float | None:
-        """The mean standby power seen [W], unlimited; None until the session is anchored."""
+        """Mean measured standby power without limit [W]; None until the session is anchored."""
         return self._mean.mean if self._mean.elapsed >= ANCHORING - 1e-9 else None
 
     @property
     def still_seconds(self) -> float:
-        """Settled standstill that the standby power was averaged over [s]."""
+        """Settled standstill in the average [s]."""
         return self._mean.elapsed
 
     @property
@@ -116,7 +117,7 @@ class StandbyTracker:
 
     @property
     def power(self) -> float:
-        """Standby power to use [W]."""
+        """Standby power in use [W]."""
         if not self.enabled or self.measured is None:
             return self.nominal
         return min(max(self.measured, self.nominal - self.limit), self.nominal + self.limit)
@@ -131,11 +132,11 @@ class StandbyTracker:
 
     @property
     def at_limit(self) -> bool:
-        """Whether the arm's standby departs further from the model's than is allowed for."""
+        """Whether the measured standby exceeds the limit."""
         return self.measured is not None and abs(self.measured - self.nominal) > self.limit
 
-    def _close(self) -> None:
-        """A block is complete."""
+    def _close_block(self) -> None:
+        """Include the completed block in the average."""
         duration, energy, moving = self._gathered.tolist()
         self._gathered[:] = 0.0
         if duration <= 0.0:

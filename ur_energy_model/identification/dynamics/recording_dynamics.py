@@ -3,37 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-
-import numpy as np
-
+from dataclasses import dataclass
+from dataclasses import replace
 from ur_energy_model.identification.dynamics.dynamics_estimate import DynamicsEstimate
-from ur_energy_model.identification.dynamics.stated_setup import (
-    StatedSetup,
-    payload_runs,
-    payload_told,
-    stated_for,
-)
+from ur_energy_model.identification.dynamics.stated_setup import StatedSetup
+from ur_energy_model.identification.dynamics.stated_setup import payload_runs
+from ur_energy_model.identification.dynamics.stated_setup import payload_told
+from ur_energy_model.identification.dynamics.stated_setup import stated_for
 from ur_energy_model.identification.regression.filtered_motion import FilteredMotion
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.robots import RobotDescription
-from ur_energy_model.model.setup import Payload, Setup
+from ur_energy_model.model.setup import Payload
+from ur_energy_model.model.setup import Setup
 from ur_energy_model.telemetry.samples import RecordingInfo
 from ur_energy_model.typing import Array
+import numpy as np
+
+
 
 
 @dataclass(frozen=True)
 class RecordingDynamics:
-    """Setups of one recording, by the payload that the controller was told of.
+    """Setups of one recording, by the payload set in the controller.
 
     Attributes:
         robot: the arm.
         info: of the recording.
-        estimate: setups estimated from target_moment, None without.
-        configured: mounting and payload as the user states them.
-        fallback: setup of other recordings of the same arm, for what this one does not say.
-        carried: payload that was really there, where the controller was told of another one; its
-            torques contain what it was told, the currents what was there.
+        estimate: setups estimated from target_moment; None without it.
+        configured: mounting and payload given by the user.
+        fallback: setup of other recordings of the same arm, for what this one does not contain.
+        carried: actual payload, where it differs from the one set in the controller; target_moment
+            contains the set one, the currents the actual one.
     """
 
     robot: RobotDescription
@@ -44,38 +44,39 @@ class RecordingDynamics:
     carried: Payload | None = None
 
     def parts(self, motion: FilteredMotion) -> Iterator[tuple[FilteredMotion, ArmDynamics]]:
-        """Parts of a motion with one payload each, and the dynamics that belong to it."""
+        """Parts of a motion with one payload each, and their rigid-body dynamics."""
         for rows, told in payload_runs(motion.payload):
             yield motion.cut(rows), ArmDynamics(self.robot, self.actual_setup(told))
 
     def actual_setup(self, told: Array) -> Setup:
-        """Setup that was really there beside a payload told to the controller [4]."""
+        """Actual setup while a payload [4] (mass, centre of mass) was set in the controller."""
         setup = self.setup_and_delay(told)[0]
         return setup if self.carried is None else replace(setup, payload=self.carried)
 
     def controller_load(self, motion: FilteredMotion, load: Array) -> Array:
-        """What the controller takes for the load [samples, n], N m, joint side.
+        """Load with the payload set in the controller [samples, n], N m, joint side.
 
         Args:
             motion: with one payload.
-            load: with the payload that is there.
+            load: with the actual payload.
         """
         if self.carried is None:
             return load
         setup = self.setup_and_delay(motion.payload[0])[0]
-        motions = motion.q, motion.qd, motion.qdd
-        there = ArmDynamics(self.robot, replace(setup, payload=self.carried))
+        states = motion.q, motion.qd, motion.qdd
+        actual = ArmDynamics(self.robot, replace(setup, payload=self.carried))
         told = ArmDynamics(self.robot, setup)
-        return np.asarray(load + told.inverse_dynamics(*motions) - there.inverse_dynamics(*motions))
+        return np.asarray(load + told.inverse_dynamics(*states) - actual.inverse_dynamics(*states))
 
     def delay(self, motion: FilteredMotion) -> float:
         """Delay of target_moment behind the measured motion [s]."""
         return self.setup_and_delay(motion.payload[0])[1]
 
     def setup_and_delay(self, told: Array) -> tuple[Setup, float]:
-        """Setup and torque delay [s] that belong to a payload told to the controller [4].
+        """Setup and torque delay [s] for a payload set in the controller [4].
 
-        NaN where no payload was recorded.
+        Args:
+            told: mass [kg] and centre of mass [m]; NaN where no payload was recorded.
         """
         source = self.info.source
         entries = (
@@ -96,6 +97,6 @@ class RecordingDynamics:
         return entries[nearest].setup, entries[nearest].delay
 
     def stated(self, told: Array) -> StatedSetup:
-        """What is stated of the setup beside a payload told to the controller [4]."""
+        """Stated setup for a payload set in the controller [4]."""
         payload = payload_told(told)
         return stated_for(self.info, payload, self.robot, self.configured, self.fallback)

@@ -1,1 +1,1 @@
-"""How well a model describes a recording."""
+"""Evaluation: how well a model describes a recording."""

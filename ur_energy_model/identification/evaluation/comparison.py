@@ -1,4 +1,4 @@
-"""Model beside measurement, through identification's own filters: what METRICS and figures show."""
+"""Model and measurement of a recording, filtered alike: the data of METRICS and figures."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from ur_energy_model.typing import Array, Mask
 
 @dataclass(frozen=True)
 class Comparison:
-    """An uninterrupted stretch of a recording beside the model, both filtered alike.
+    """Model and measurement of a stretch without gaps, filtered alike.
 
     Attributes:
         motion: wide-band motion of the same samples.
         current_measured, current_model: [samples, n], A.
         current_std: standard deviation of measured less modelled current [samples, n], A.
-        moving: [samples, n], True where the joint moves clear of standstill.
-        torque_recorded, torque_model: target_moment and the model's frictionless torque, joint
-            side [samples, n], N m; None where the torque belongs to recorded targets (see
+        moving: whether the joint moves, well away from standstill [samples, n].
+        torque_recorded, torque_model: target_moment and the model's torque without friction, joint
+            side [samples, n], N m; None where target_moment belongs to recorded targets (see
             `compare_target_torque`) or was not recorded.
-        friction_measured, friction_model: joint side [samples, n], N m; the measured one is what
-            current, links and inertia leave.
+        friction_measured, friction_model: joint side [samples, n], N m; measured is the current's
+            torque less links and inertia.
     """
 
     motion: FilteredMotion
@@ -48,7 +48,7 @@ class Comparison:
 def compare(
     model: EnergyModel, recording: Recording, setups: RecordingDynamics
 ) -> Iterator[Comparison]:
-    """The model beside a recording, stretch by stretch."""
+    """Model and measurement of a recording, stretch by stretch."""
     inertia = np.array([joint.reflected_inertia for joint in model.joints])
     scale = np.array([joint.torque_constant * joint.gear_ratio for joint in model.joints])
     narrow = NarrowFilter(recording.cutoff)
@@ -87,9 +87,11 @@ def compare(
 def compare_target_torque(
     model: EnergyModel, recording: Recording, setups: RecordingDynamics
 ) -> Iterator[tuple[Array, Array, Array]]:
-    """Time [samples], target_moment and the model's torque for the recorded targets [samples, n].
+    """Model torque of the recorded targets, and target_moment.
 
-    Nothing where the recording has no targets.
+    Yields:
+        time [samples], s, target_moment and model torque [samples, n], N m, joint side; nothing
+        where the recording has no targets.
     """
     if recording.torque_reference != "target":
         return
@@ -112,6 +114,6 @@ def compare_target_torque(
 
 
 def _shifted(time: Array, values: Array, delay: float) -> Array:
-    """Columns [samples, n] as they are `delay` seconds later."""
+    """Columns [samples, n] advanced by `delay` seconds."""
     later = time + delay
     return np.stack([np.interp(later, time, column) for column in values.T], axis=1)

@@ -1,33 +1,36 @@
-"""How well a model describes a recording: METRICS, and what figures compare."""
+"""Evaluation: how well a model describes a recording."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-
-import numpy as np
-
 from ur_energy_model.energy.calculator import EnergyCalculator
-from ur_energy_model.energy.power_options import FIELDS, MEASURED_FIELDS, Method, PowerOptions
-from ur_energy_model.energy.recording_checks import check_model
+from ur_energy_model.energy.power_options import FIELDS
+from ur_energy_model.energy.power_options import MEASURED_FIELDS
+from ur_energy_model.energy.power_options import Method
+from ur_energy_model.energy.power_options import PowerOptions
+from ur_energy_model.energy.recording_checks import check_joints
 from ur_energy_model.energy.recording_energy import recording_powers
 from ur_energy_model.errors import MissingFieldError
 from ur_energy_model.identification.dynamics.dynamics_stage import estimate_setups
 from ur_energy_model.identification.dynamics.recording_dynamics import RecordingDynamics
-from ur_energy_model.identification.evaluation.comparison import compare, compare_target_torque
-from ur_energy_model.identification.evaluation.error_statistics import (
-    ErrorStatistics,
-    IntervalStatistics,
-)
+from ur_energy_model.identification.evaluation.comparison import compare
+from ur_energy_model.identification.evaluation.comparison import compare_target_torque
+from ur_energy_model.identification.evaluation.error_statistics import ErrorStatistics
+from ur_energy_model.identification.evaluation.error_statistics import IntervalStatistics
 from ur_energy_model.identification.evaluation.metrics import Metrics
 from ur_energy_model.identification.evaluation.power_statistics import PowerStatistics
-from ur_energy_model.identification.evaluation.session_anchor import anchored_friction, session_json
+from ur_energy_model.identification.evaluation.session_anchor import anchored_friction
+from ur_energy_model.identification.evaluation.session_anchor import session_json
 from ur_energy_model.identification.recording import Recording
 from ur_energy_model.identification.recording_reader import read_recording
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.sessions import Session
 from ur_energy_model.model.setup import Payload
 from ur_energy_model.typing import Progress
+import numpy as np
+
+
 
 
 def evaluate(
@@ -38,14 +41,14 @@ def evaluate(
     anchor: bool = True,
     progress: Progress | None = None,
 ) -> Metrics:
-    """How well a model describes a recording, METRICS; mounting and payload are the bag's own.
+    """METRICS of a recording, with the recording's own mounting and payload.
 
-    The model's stand in where the bag has neither target_moment nor a word of them.
+    The model's mounting and payload are used where the recording does not contain them.
 
     Args:
         model: of the arm.
         bag: recording.
-        payload: that was really there, where the controller was told of another one.
+        payload: actual payload, where it differs from the one set in the controller.
         anchor: take standby power and friction scales from the recording's own standstill and
             first seconds of motion.
         progress: called with fraction (NaN if unknown) and text.
@@ -67,13 +70,13 @@ def read_for_comparison(
     payload: Payload | None = None,
     progress: Progress | None = None,
 ) -> tuple[Recording, RecordingDynamics]:
-    """A recording and its own setups, as `compare` takes them; close the recording afterwards.
+    """A recording and its setups, for `compare`; the caller closes the recording.
 
     Raises:
         UrEnergyError: input that cannot be used, with place and remedy.
     """
     robot = model.description()
-    check_model(model, robot, bag)
+    check_joints(model, robot)
     recording = read_recording(bag, robot, progress=progress)
     _, estimate = estimate_setups([recording], [recording], robot, None)
     return recording, RecordingDynamics(robot, recording.info, estimate, None, model.setup, payload)
@@ -82,7 +85,7 @@ def read_for_comparison(
 def measure(
     model: EnergyModel, recording: Recording, setups: RecordingDynamics, *, anchor: bool
 ) -> Metrics:
-    """METRICS of a recording under a model, the recording's setups known."""
+    """METRICS of a recording whose setups are known."""
     n = model.dof
     if anchor:
         model = model.in_session(anchored_friction(model, recording, setups))
@@ -98,15 +101,15 @@ def measure(
             torque.accumulate(part.torque_recorded, part.torque_model)
     for _, recorded, modelled in compare_target_torque(model, recording, setups):
         torque.accumulate(recorded, modelled)
-    there = replace(model, setup=setups.actual_setup(recording.told_payload))
+    actual = replace(model, setup=setups.actual_setup(recording.told_payload))
     fields = FIELDS
-    if len(recording.quality.payloads) <= 1:  # what is there may not be what was told
+    if len(recording.quality.payloads) <= 1:  # the actual payload may differ from the set one
         fields = tuple(name for name in FIELDS if not name.startswith("payload"))
-    if anchor:  # standstill may come late: look for it first
-        shown = power_statistics(there, recording.path, MEASURED_FIELDS, "current", anchor=True)
-        there = there.in_session(shown[1])
-    power, session = power_statistics(there, recording.path, fields, "current", anchor=anchor)
-    from_motion, _ = power_statistics(there, recording.path, fields, "motion", anchor=anchor)
+    if anchor:  # standstill may come late in the recording
+        _, session = compare_power(actual, recording.path, MEASURED_FIELDS, "current", anchor=True)
+        actual = actual.in_session(session)
+    power, session = compare_power(actual, recording.path, fields, "current", anchor=anchor)
+    from_motion, _ = compare_power(actual, recording.path, fields, "motion", anchor=anchor)
     known = bool(everything.count.any())
     return Metrics(
         bag=str(recording.path),
@@ -119,18 +122,16 @@ def measure(
         motion_energy_error_percent=(
             from_motion if from_motion.samples else power
         ).motion_energy_error_percent,
-        remarks={
-            "cutoff": recording.cutoff,
-            "duration": recording.duration,
-            "current_interval": within.entries() if known else None,
-            "current_interval_all": within_all.entries() if known else None,
-            "session": session_json(session),
-        },
+        cutoff=recording.cutoff,
+        duration=recording.duration,
+        current_interval=within.entries() if known else None,
+        current_interval_all=within_all.entries() if known else None,
+        session=session_json(session),
     )
 
 
 def identify_session(model: EnergyModel, bag: str | Path) -> Session:
-    """The session that a recording shows: standby at standstill, friction in its first motion.
+    """The session of a recording: standby from standstill, friction from its first motion.
 
     Raises:
         UrEnergyError: input that cannot be used, with place and remedy.
@@ -138,15 +139,15 @@ def identify_session(model: EnergyModel, bag: str | Path) -> Session:
     recording, setups = read_for_comparison(model, bag)
     try:
         model = model.in_session(anchored_friction(model, recording, setups))
-        return power_statistics(model, bag, MEASURED_FIELDS, "current", anchor=True)[1]
+        return compare_power(model, bag, MEASURED_FIELDS, "current", anchor=True)[1]
     finally:
         recording.close()
 
 
-def power_statistics(
+def compare_power(
     model: EnergyModel, bag: str | Path, fields: tuple[str, ...], method: Method, *, anchor: bool
 ) -> tuple[PowerStatistics, Session]:
-    """Modelled beside measured supply power while brakes are released, and the session.
+    """Errors of the modelled supply power while brakes are released, and the session.
 
     Args:
         model: of the arm, in the setup and with the friction of the recording.

@@ -1,55 +1,51 @@
-"""How well a model fits: error statistics that accumulate over batches.
-
-Mean, maximum and RMS error and R2 per joint (Clochiatti et al., Robotica 2024, Tables V and VII);
-RMSE, RMSE in percent of the range, R2 and energy error of power (Heredia et al., EcBot, eq.
-22-26). The JSON spelling of all of them is METRICS.
-"""
+"""METRICS: how well a model describes one recording."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, fields
+from typing import Any, TypeAlias
+
+Statistics: TypeAlias = dict[str, float | None]
+"""Statistics of one channel by name; None where they cannot be computed."""
 
 
 @dataclass(frozen=True)
 class Metrics:
-    """METRICS of one recording.
+    """METRICS of one recording; the JSON keys are the names of the attributes.
 
     Attributes:
         bag: path as given.
         samples: number of samples read.
-        torque: {"mean", "max", "rms", "r2"} per joint, None where columns lack.
-        current: the same, over the samples at which the joint moves: at standstill friction, and
+        torque: {"mean", "max", "rms", "r2"} per joint [N m]; None where columns are missing.
+        current: the same in A, over samples at which the joint moves: at standstill friction, and
             with it the current, takes any value up to its limit.
-        current_all: the same over all samples, standstill included.
-        power: of the supply from measured currents, as `PowerStatistics.entry` has it, or None.
+        current_all: the same over all samples.
+        power: at the supply from measured currents, see `PowerStatistics.entry`; or None.
         power_from_motion: the same from the motion alone, without measured currents.
-        motion_energy_error_percent: of the energy above standstill, as power_from_motion has it
-            (power where that is None), over the measured one.
-        remarks: further facts about the comparison: cut-off, duration, session, and how many
-            currents lie within their stated intervals.
+        motion_energy_error_percent: relative error of the energy of motion, of power_from_motion or
+            else of power.
+        cutoff: of the filter [Hz].
+        duration: of the recording [s].
+        current_interval: {"std", "coverage"} per joint: share of the currents within their stated
+            95 % intervals, over samples at which the joint moves.
+        current_interval_all: the same over all samples.
+        session: see `session_json`.
     """
 
     bag: str
     samples: int
-    torque: list[dict[str, float | None]] | None
-    current: list[dict[str, float | None]] | None
-    current_all: list[dict[str, float | None]] | None
-    power: dict[str, float | None] | None
-    remarks: dict[str, Any] = field(default_factory=dict)
-    power_from_motion: dict[str, float | None] | None = None
-    motion_energy_error_percent: float | None = None
+    torque: list[Statistics] | None
+    current: list[Statistics] | None
+    current_all: list[Statistics] | None
+    power: Statistics | None
+    power_from_motion: Statistics | None
+    motion_energy_error_percent: float | None
+    cutoff: float
+    duration: float
+    current_interval: list[Statistics] | None
+    current_interval_all: list[Statistics] | None
+    session: dict[str, Any]
 
     def as_json(self) -> dict[str, Any]:
         """METRICS as the command line prints them."""
-        return {
-            "bag": self.bag,
-            "samples": self.samples,
-            "torque": self.torque,
-            "current": self.current,
-            "current_all": self.current_all,
-            "power": self.power,
-            "power_from_motion": self.power_from_motion,
-            "motion_energy_error_percent": self.motion_energy_error_percent,
-            **self.remarks,
-        }
+        return {field.name: getattr(self, field.name) for field in fields(self)}

@@ -1,4 +1,7 @@
-"""Errors of the power and energy at the supply."""
+"""Errors of the power and energy at the supply.
+
+RMSE, RMSE in percent of the range, R2 and energy error: Heredia et al., EcBot, eq. 22-26.
+"""
 
 from __future__ import annotations
 
@@ -11,19 +14,20 @@ from ur_energy_model.identification.evaluation.error_statistics import (
     ErrorStatistics,
     finite_or_none,
 )
+from ur_energy_model.identification.evaluation.metrics import Statistics
 
 SHORTEST_STANDSTILL = 0.5
-"""Standstill from which the supply's power at rest is known [s]."""
+"""Least standstill that determines the power at standstill [s]."""
 LEAST_MOTION_POWER = 1.0
-"""Mean power above standstill that is told from a drift of standby [W]."""
+"""Least mean power above standstill that exceeds a drift of standby [W]."""
 
 
 class PowerStatistics:
-    """Errors of the supply's power and energy while brakes are released, motion on its own.
+    """Errors of the power and energy at the supply while brakes are released.
 
-    Energy of motion is what the supply gives above its power at standstill, over the samples at
-    which the arm moves. Most of an arm's energy is standby, so that an error of one percent of
-    the whole says little of the motors.
+    The energy of motion is evaluated separately: energy above the power at standstill, over the
+    samples at which the arm moves. Most of an arm's energy is standby, so an error of one percent
+    of the total says little about the motors.
 
     Args:
         channels: layout of the tables.
@@ -36,7 +40,7 @@ class PowerStatistics:
         self._seconds, self._measured, self._model = (np.zeros(len(ArmState)) for _ in range(3))
 
     def accumulate(self, table: PowerTable) -> None:
-        """Add what the calculator answered; tables without bus power are passed over."""
+        """Accumulate the calculator's powers; tables without bus power are ignored."""
         use = table.states >= ArmState.STANDSTILL
         if not table.bus_measured or not use.any():
             return
@@ -58,9 +62,9 @@ class PowerStatistics:
 
     @property
     def motion_energy_error_percent(self) -> float | None:
-        """Error of the energy above standstill while the arm moves, over the measured one [%].
+        """Relative error of the energy of motion [%].
 
-        None where the recording shows no standstill or next to no power of motion.
+        None where the recording has no standstill or hardly any power of motion.
         """
         still, moving = ArmState.STANDSTILL, ArmState.MOVING
         seconds = self._seconds
@@ -74,7 +78,7 @@ class PowerStatistics:
             return None
         return finite_or_none(100 * float(expected - above) / float(above))
 
-    def entry(self) -> dict[str, float | None]:
+    def entry(self) -> Statistics:
         """{"rmse", "rmse_percent", "r2", "energy_error_percent"}."""
         rmse = float(self._errors.rms[0])
         span = self._high - self._low

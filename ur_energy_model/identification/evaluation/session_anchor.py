@@ -1,4 +1,4 @@
-"""The session of a recording: friction scales from its first motion, and METRICS' word on it."""
+"""Friction scales of a recording's session, from its first motion, and the session as JSON."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def anchored_friction(
 
 
 def session_json(session: Session) -> dict[str, Any]:
-    """The key "session" of METRICS: what the comparison was anchored on."""
+    """Entry "session" of METRICS: the session that the comparison was anchored on."""
     return {
         "anchored": session.moving_seconds > 0 or session.still_seconds > 0,
         "friction_scale": session.friction_scale.tolist(),

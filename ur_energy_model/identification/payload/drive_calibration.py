@@ -11,9 +11,10 @@ from ur_energy_model.model.energy_model import EnergyModel
 
 
 def with_torque_constants(model: EnergyModel, estimate: PayloadEstimate) -> EnergyModel:
-    """The model with calibrated torque constants; friction, found in amperes, scales along.
+    """The model with calibrated torque constants.
 
-    What was learned of links and drives goes along for later payload identifications.
+    Friction was identified in amperes and scales with them. The calibration of links and drives is
+    kept for later payload identifications.
     """
     joints = []
     for joint, value, std in zip(

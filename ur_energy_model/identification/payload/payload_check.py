@@ -1,11 +1,11 @@
-"""Whether an arm carried the payload that its controller was told of while it was identified.
+"""Check of the payload set in the controller while the arm was identified.
 
-target_moment holds the payload that the controller was told of, the currents the one that was
-there. A wrong one goes into torque constants and friction: where 1 kg hangs on the wrists of a
-UR5e and none was told, their torque constants come out a third too small. So the payload is
-identified from the currents once more, with the torque constants free as far as those of the
-arm's type spread and friction free altogether. Motors of one size are alike in an arm, so a joint
-whose torque the payload hardly changes tells the torque constants of one where it does.
+target_moment contains the payload set in the controller, the currents the actual one. A wrong
+setting biases torque constants and friction: with 1 kg on the wrists of a UR5e and none set, their
+torque constants come out a third too small. The payload is therefore identified once more from the
+currents, with torque constants as uncertain as those of the arm's type and unknown friction. Motors
+of one size are alike in an arm, so joints that the payload hardly loads determine the torque
+constants of those that it loads.
 """
 
 from __future__ import annotations
@@ -33,25 +33,25 @@ from ur_energy_model.model.setup import Payload
 Fitted = TypeVar("Fitted")
 
 IDENTIFIED = "identify"
-"""In place of a payload: find it from the currents where they rule out the one told."""
+"""In place of a payload: identify it from the currents where they contradict the set one."""
 _ROUNDS = 3
 _LONGEST = 120.0
-"""Motion of a recording that the check looks at [s]: more of it tells hardly more."""
+"""Motion of a recording that the check uses [s]; more adds hardly any information."""
 _LEAST_SHARE = 0.015
-"""Smallest difference that the user is warned of, over the weight of all links: errors of that size
-of published links pass for a payload where torque constants are free, as a UR10e shows."""
+"""Smallest difference that is reported, relative to the mass of all links: with free torque
+constants, errors of the published links appear as a payload of this size (seen on a UR10e)."""
 
 
 @dataclass(frozen=True)
 class PayloadCheck:
-    """Payload that a model was identified with, and payload that the currents show.
+    """Payload that a model was identified with, and the one identified from the currents.
 
     Attributes:
         source: the recording.
-        told_mass: kg, as told to the controller or given by the user.
-        mass, std: identified, kg; the mass may come out below zero.
+        told_mass: set in the controller or given by the user [kg].
+        mass, std: identified, without constraint [kg].
         least: smallest difference that counts [kg].
-        payload: identified, as a body that can exist.
+        payload: identified, physically possible.
     """
 
     source: str
@@ -63,12 +63,12 @@ class PayloadCheck:
 
     @property
     def contradicts(self) -> bool:
-        """Whether the currents rule out the payload told."""
+        """Whether the currents contradict the payload that was set."""
         return abs(self.mass - self.told_mass) > max(CONFIDENCE * self.std, self.least)
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """One line for the user where told and identified payload contradict each other."""
+        """One line for the user where the payloads contradict each other."""
         if not self.contradicts:
             return ()
         half = CONFIDENCE * self.std
@@ -76,7 +76,7 @@ class PayloadCheck:
             f"{self.source}: the currents show a payload of {max(self.mass, 0.0):.2f} kg "
             f"({self.mass - half:.2f} to {self.mass + half:.2f} kg with 95 % confidence) where the "
             f"model was identified with {self.told_mass:.2f} kg; torque constants and friction "
-            "are off then: give the right mass with --payload, or use --payload identify",
+            "are then biased: give the right mass with --payload, or use --payload identify",
         )
 
 
@@ -86,16 +86,16 @@ def check_payloads(
     recordings: Sequence[Recording],
     setups: Sequence[RecordingDynamics],
 ) -> tuple[PayloadCheck, ...]:
-    """Payload of each recording beside the one its torques were computed with.
+    """Identified payload of each recording and the one that its torques were computed with.
 
-    Recordings whose payload changes are left out, and so are those with too little motion; arms
-    whose robot file has no torque constants are not checked.
+    Recordings with a changing payload or too little motion are left out; arms without torque
+    constants in the robot file are not checked.
 
     Args:
         model: identified from the recordings.
         robot: the arm, n joints.
         recordings: that it was identified from.
-        setups: of the recordings, with what the currents were fitted with.
+        setups: of the recordings, as used for the currents.
     """
     if not np.isfinite(robot.torque_constant).all():
         return ()
@@ -108,7 +108,7 @@ def check_payloads(
     for recording, own in zip(recordings, setups, strict=True):
         if len(recording.quality.payloads) > 1:
             continue
-        motions = _first(recording)
+        motions = _first_motions(recording)
         if not motions:
             continue
         setup, _ = own.setup_and_delay(motions[0].payload[0])
@@ -135,18 +135,18 @@ def fit_with_payload(
     check: Callable[[Fitted, Payload | None], tuple[PayloadCheck, ...]],
     payload: Payload | str | None,
 ) -> tuple[Fitted, Payload | None, tuple[PayloadCheck, ...]]:
-    """A fit with the payload given, or with the one identified where the told one is ruled out.
+    """A fit with the given payload, or with the identified one where it contradicts the set one.
 
-    Friction and torque constants depend on the payload and the payload on them, so both are found
-    in turn, a few times.
+    Friction and torque constants depend on the payload and the payload on them, so the two are
+    identified in turn, a few times.
 
     Args:
-        fit: fits with a payload that is not the one told, or with None for the one told.
+        fit: fits with a payload other than the set one, or with None for the set one.
         check: checks a fit.
-        payload: given, IDENTIFIED, or None to believe what the controller was told.
+        payload: given, IDENTIFIED, or None for the one set in the controller.
 
     Returns:
-        the fit, the payload in place of the told one, and the checks of that fit.
+        the fit, the payload that replaces the set one, and the checks of that fit.
     """
     carried = payload if isinstance(payload, Payload) else None
     found = fit(carried)
@@ -160,8 +160,8 @@ def fit_with_payload(
     return found, carried, checks
 
 
-def _first(recording: Recording) -> list[FilteredMotion]:
-    """Motions until they have lasted long enough."""
+def _first_motions(recording: Recording) -> list[FilteredMotion]:
+    """The first motions of a recording, about _LONGEST seconds."""
     out: list[FilteredMotion] = []
     lasted = 0.0
     for motion in recording.motions():

@@ -1,23 +1,23 @@
-"""What the motor currents of a loaded arm are made of, and how far each part of it is known.
+"""Columns of the joint torques of a loaded arm, and the prior of what the model leaves out.
 
 At every joint, in torques of the joint side,
 
-    k_t N I - friction = gain (links + payload) + what the model leaves out.
+    k_t N I - friction = gain (links + payload) + model error.
 
-What is left out is small, but friction and inertia of an arm are many times what a light payload
-adds, so it is written down and estimated along with the payload, held by what is known of it:
+The model error is small, but friction and inertia of an arm are many times the torque of a light
+payload. It is therefore modelled and estimated together with the payload, with a prior from what
+is known of its causes:
 
-- friction that changes from one recording to the next: Raviola et al. 2021 find viscous friction
-  lower by a third after ten kelvin of warming up;
-- friction that grows with the torque that passes the gear. The rotor sits before the gear, so
+- friction that changes between recordings: Raviola et al. 2021 find viscous friction lower by a
+  third after the arm has warmed up by ten kelvin;
+- friction that grows with the torque transmitted by the gear. The rotor sits before the gear, so
   that torque is the links' and the payload's, without the reflected inertia's;
-- friction that is not the same forwards and backwards: factory calibrations of UR5e joints differ
-  by a few percent. This is even in the speed, as weight is, and would pass for it;
-- compliance: a gear that twists by torque/K turns its rotor faster, which takes J/K times the
-  torque's second derivative; rotors on their gears' springs resonate from about 20 Hz on
-  (stiffness by the Harmonic Drive catalogue);
-- a delay between currents and motion, links that are bodies where the controller computes with
-  point masses, and rotors that are not quite the controller's.
+- friction that depends on the direction: factory calibrations of UR5e joints differ by a few
+  percent. This part is even in the speed, like a weight, and could be mistaken for one;
+- compliance: a gear with stiffness K and rotor inertia J takes J/K times the second derivative of
+  the torque; the resonances begin at about 20 Hz (stiffness from the Harmonic Drive catalogue);
+- a delay between currents and motion, links that the controller computes as point masses, and
+  rotor inertias that differ from the controller's.
 """
 
 from __future__ import annotations
@@ -30,62 +30,58 @@ from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction.bank import FrictionBank
 from ur_energy_model.model.friction.terms import SMOOTHING
+from ur_energy_model.model.inertial_parameters import COUNT
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import Setup
 from ur_energy_model.typing import Array
 
-BODY = 10
-"""Inertial parameters of a body: mass, first moments, tensor about its frame's origin."""
-STATIC = 4
-"""Those of them that weight shows: mass and first moments."""
-
 _TYPICAL_SPEED = 0.5
-"""Joint speed whose friction is the scale of friction's changes [rad/s]."""
+"""Joint speed at which friction gives the scale of its changes [rad/s]."""
 _LEAST_FRICTION = 0.1
 """Smallest such scale [N m]."""
 _FADES = (0.1, 0.5)
-"""Speeds over which low-speed friction fades [rad/s]."""
+"""Decay speeds of low-speed friction [rad/s]."""
 _COMPLIANCE = (2 * np.pi * 20.0) ** -2
 """Rotor inertia over gear stiffness at a resonance of 20 Hz [s^2]."""
-_UNEVEN = 0.016
-"""Half the difference of friction between both ways, RMS over the joints and speeds of a UR5e's
-factory calibration."""
-_REPEATABLE = 0.01
-"""Change of friction from one recording to the next at the same temperature, assumed."""
-_WARMING = 0.035
-"""Change of friction with temperature [1/K] (Raviola et al. 2021: viscous friction, by up to 35 %
-in ten kelvin)."""
-_UNKNOWN_WARMTH = 0.2
-"""Change of friction where no temperatures were recorded."""
-_OWN: dict[str, float] = {
+_ASYMMETRY = 0.016
+"""Half the relative difference of friction between the directions, RMS over the joints and speeds
+of a UR5e's factory calibration."""
+_REPEATABILITY = 0.01
+"""Relative change of friction between recordings at the same temperature, assumed."""
+_TEMPERATURE_SLOPE = 0.035
+"""Relative change of friction with temperature [1/K] (Raviola et al. 2021: viscous friction, by up
+to 35 % in ten kelvin)."""
+_UNKNOWN_TEMPERATURE = 0.2
+"""Relative change of friction where no temperatures were recorded."""
+_ERROR_STD: dict[str, float] = {
     "inertia": 0.03,  # of the reflected inertia
     "load": 0.01,  # of the transmitted torque
-    "coulomb": 1.0,  # of the change of friction, as the next four
+    "coulomb": 1.0,  # of the change of friction, like the next four
     "viscous": 1.0,
     "root": 1.0,
     "fast_fade": 1.0,
     "slow_fade": 1.0,
-    "uneven_viscous": _UNEVEN,
+    "asymmetric_viscous": _ASYMMETRY,
     "delay": 0.002,  # s
     "compliance": _COMPLIANCE,  # s^2
-    "uneven": _UNEVEN,
+    "asymmetric_coulomb": _ASYMMETRY,
 }
-"""Standard deviations of what the model leaves out at each joint; the last one is a constant."""
-_CHANGING = ("coulomb", "viscous", "root", "fast_fade", "slow_fade")
+"""Standard deviations of the error terms of each joint; the last term is a constant."""
+_FRICTION_CHANGES = ("coulomb", "viscous", "root", "fast_fade", "slow_fade")
 _JOINT_SIZE = 0.05
-"""What a link reaches beyond its joints [m]."""
+"""Length of a link beyond its joints [m]."""
 _TENSOR_ERROR = 0.05
-"""Relative error of link tensors where the robot file has them."""
-_POSSIBLE = 1e-6
-"""Smallest principal moment of a tensor that says anything [kg m^2]."""
+"""Relative error of link tensors from the robot file."""
+_LEAST_MOMENT = 1e-6
+"""Smallest principal moment of a tensor that counts as known [kg m^2]."""
 
 
 class PayloadColumns:
-    """Columns of the joint torques of one arm, and what is believed of their coefficients.
+    """Columns of the joint torques of one arm, and the prior of their coefficients.
 
-    A row is [bodies 10 n, bare, own 10, drive, 1]: torques per unit inertial parameter of each
-    moving body, the payload being part of the last one; torque of the bare links and rotors; what
-    the model leaves out; and the drives' torque less friction, which the others make up.
+    A row is [bodies 10 n, bare arm, error terms 10, drive, 1]: torques per unit inertial parameter
+    of each moving body (the payload is part of the last one); torque of the bare links and rotors;
+    error terms of the model; torque of the drive less friction, which the others add up to.
 
     Args:
         model: of the arm, n joints.
@@ -103,96 +99,97 @@ class PayloadColumns:
         self._friction = FrictionBank([joint.friction for joint in joints], self._ratio)
         typical = np.full((1, n), _TYPICAL_SPEED)
         friction = self._ratio * self._friction.torque(typical, np.zeros((1, n)))[0]
-        self._scale = np.maximum(np.abs(friction), _LEAST_FRICTION)
+        self.typical_friction = np.maximum(np.abs(friction), _LEAST_FRICTION)
+        """Friction at a typical speed [n], N m, joint side."""
 
     @property
     def bare(self) -> int:
-        """Place of the bare arm's torque in a row."""
-        return BODY * self.dof
+        """Position of the bare arm's torque in a row."""
+        return COUNT * self.dof
 
     @property
     def drive(self) -> int:
-        """Place of the drives' torque in a row."""
-        return self.bare + len(_OWN)
+        """Position of the drive's torque."""
+        return self.bare + len(_ERROR_STD)
 
     @property
-    def own(self) -> list[int]:
-        """Places of what the model leaves out."""
-        return [*range(self.bare + 1, self.drive), self.drive + 1]
+    def one(self) -> int:
+        """Position of the closing 1, whose square sum counts the samples."""
+        return self.drive + 1
+
+    @property
+    def errors(self) -> list[int]:
+        """Positions of the error terms; the constant one is the closing 1."""
+        return [*range(self.bare + 1, self.drive), self.one]
 
     @property
     def width(self) -> int:
-        """Length of a row with its closing 1."""
-        return self.drive + 2
+        """Length of a row, with the closing 1."""
+        return self.one + 1
 
     def rows(self, motion: FilteredMotion, payload: Array) -> Array:
-        """Columns [samples, n, width - 1] of a motion, without the closing 1.
+        """Columns of a motion [samples, n, width - 1], N m, without the closing 1.
 
         Args:
             motion: of the arm.
-            payload: its ten parameters about the flange, for friction that depends on load.
+            payload: inertial parameters at the flange [10], for load-dependent friction.
         """
         q, qd, qdd = motion.q, motion.qd, motion.qdd
         bodies = self._dynamics.regressor(q, qd, qdd)
         links = self._dynamics.inverse_dynamics(q, qd, qdd)
-        transmitted = links + bodies[:, :, -BODY:] @ payload
+        transmitted = links + bodies[:, :, -COUNT:] @ payload
         friction = self._ratio * self._friction.torque(qd, transmitted, motion.temperature)
         drive = self._ratio * self.torque_constant * motion.current - friction
         rest = np.stack(
-            [links + self._inertia * qdd, *self._left_out(motion, transmitted), drive], axis=2
+            [links + self._inertia * qdd, *self._error_columns(motion, transmitted), drive], axis=2
         )
         return np.concatenate([bodies, rest], axis=2)
 
-    def _left_out(self, motion: FilteredMotion, transmitted: Array) -> list[Array]:
-        """Columns of `_OWN` but for its constant [samples, n] each."""
-        qd, scale = motion.qd, self._scale
-        way, pace = np.tanh(qd / SMOOTHING), np.abs(qd)
+    def _error_columns(self, motion: FilteredMotion, transmitted: Array) -> list[Array]:
+        """Columns of the error terms, without the constant [samples, n] each."""
+        qd, scale = motion.qd, self.typical_friction
+        direction, speed = np.tanh(qd / SMOOTHING), np.abs(qd)
         slope = np.gradient(transmitted, motion.time, axis=0)
         columns = {
             "inertia": self._inertia * motion.qdd,
-            "load": way * np.abs(transmitted),
-            "coulomb": scale * way,
+            "load": direction * np.abs(transmitted),
+            "coulomb": scale * direction,
             "viscous": scale * qd,
-            "root": scale * way * np.sqrt(pace),
-            "fast_fade": scale * way * np.exp(-pace / _FADES[0]),
-            "slow_fade": scale * way * np.exp(-pace / _FADES[1]),
-            "uneven_viscous": scale * pace,
+            "root": scale * direction * np.sqrt(speed),
+            "fast_fade": scale * direction * np.exp(-speed / _FADES[0]),
+            "slow_fade": scale * direction * np.exp(-speed / _FADES[1]),
+            "asymmetric_viscous": scale * speed,
             "delay": slope,
             "compliance": np.gradient(slope, motion.time, axis=0),
         }
-        return [columns[name] for name in _OWN if name in columns]
+        return [columns[name] for name in _ERROR_STD if name in columns]
 
-    def own_std(self, joint: int, friction_change: float) -> Array:
-        """Standard deviations of what the model leaves out at a joint, in the order of `own`.
+    def error_std(self, joint: int, friction_change: float) -> Array:
+        """Standard deviations of the error terms of a joint, in the order of `errors`.
 
         Args:
-            joint: which one.
-            friction_change: of that joint, see `friction_change`.
+            joint: its index.
+            friction_change: of that joint, from `friction_change`.
         """
         std = np.array(
             [
-                value * (friction_change if name in _CHANGING else 1.0)
-                for name, value in _OWN.items()
+                value * (friction_change if name in _FRICTION_CHANGES else 1.0)
+                for name, value in _ERROR_STD.items()
             ]
         )
-        std[-1] *= self._scale[joint]
+        std[-1] *= self.typical_friction[joint]
         return std
 
     def friction_change(self, temperature: Array) -> Array:
-        """How much friction may differ from the model's [n], as a share of it.
+        """Relative deviation of friction from the model's [n].
 
         Args:
             temperature: mean joint temperatures of the recording [n], degC; NaN if unknown.
         """
         ranges = [joint.friction.temperature_range for joint in self._joints]
         middle = np.array([np.nan if span is None else np.mean(span) for span in ranges])
-        change = np.hypot(_REPEATABLE, _WARMING * (temperature - middle))
-        return np.where(np.isnan(change), _UNKNOWN_WARMTH, change)
-
-    @property
-    def typical_friction(self) -> Array:
-        """Friction at a typical speed [n], N m, joint side."""
-        return np.asarray(self._scale)
+        change = np.hypot(_REPEATABILITY, _TEMPERATURE_SLOPE * (temperature - middle))
+        return np.where(np.isnan(change), _UNKNOWN_TEMPERATURE, change)
 
     @property
     def masses(self) -> Array:
@@ -201,18 +198,20 @@ class PayloadColumns:
 
     @property
     def tensor_errors(self) -> tuple[Array, Array]:
-        """What the links' tensors have on the diagonal beyond the robot file's, and the standard
-        deviation of that and of the other entries [n], kg m^2.
+        """Prior of the links' tensors beyond those of the robot file [n], kg m^2.
 
-        Where the robot file has no tensors, a link may be any body between its two joints: about
-        a diagonal entry of half a rod's of its mass, as uncertain as it is large.
-        """  # noqa: D205
+        Where the robot file has none, a link may be any body between its two joints: a diagonal
+        entry is about half that of a rod of its mass, with an uncertainty of the same size.
+
+        Returns:
+            mean of the diagonal entries, standard deviation of all entries.
+        """
         q = np.zeros(self.dof)
         flange = self._dynamics.flange_pose(q[None])[:, :3, 3]
         places = np.concatenate([self._dynamics.joint_positions(q), flange])
         length = np.linalg.norm(np.diff(places, axis=0), axis=1) + _JOINT_SIZE
         rod = self.masses * length**2 / 12
-        known = np.array([np.linalg.eigvalsh(b.inertia)[0] > _POSSIBLE for b in self._bodies])
+        known = np.array([np.linalg.eigvalsh(b.inertia)[0] > _LEAST_MOMENT for b in self._bodies])
         return np.where(known, 0.0, 0.5 * rod), np.where(known, _TENSOR_ERROR, 0.5) * rod
 
     @property

@@ -12,22 +12,22 @@ from ur_energy_model.typing import Array
 
 @dataclass(frozen=True)
 class PayloadEstimate:
-    """What the flange carries.
+    """The identified payload.
 
     Attributes:
-        payload: mass, centre of mass (flange frame), inertia (possible, mostly a guess).
-        shown_mass: kg, as the currents show it: below zero where they ask for less than the bare
-            links do, which `payload` cannot hold.
-        mass_std: kg; correlated residuals, and errors of links and torque constants, allowed for.
-        center_std: [3], m; NaN where the mass is too small to have a centre.
-        torque_rms: residual per joint [n], N m, joint side, of the model as it is with the payload
-            found (and with calibrated torque constants); NaN for joints that did not move.
+        payload: mass, centre of mass (flange frame), physically possible inertia (uncertain).
+        shown_mass: estimate without constraint [kg]; negative where the torque is lower than that
+            of the bare links.
+        mass_std: kg; includes correlated residuals and errors of links and torque constants.
+        center_std: [3], m; NaN where the mass is too small for a centre of mass.
+        torque_rms: residual per joint of the model with this payload and calibrated torque
+            constants [n], N m, joint side; NaN for joints that did not move.
         misfit: that residual over the one of the model's own recordings, median over joints; NaN
-            where the model does not say.
-        torque_constants: [n], N m/A, motor side, as links and payload together show them.
+            where the model has none.
+        torque_constants: from links and payload together [n], N m/A, motor side.
         torque_constants_std: [n], N m/A.
-        calibration: what is known of links and drives after this recording.
-        samples: torque samples used, joints counted one by one.
+        calibration: posterior of links and drives after this recording.
+        samples: number of torque samples, each joint counted.
     """
 
     payload: Payload

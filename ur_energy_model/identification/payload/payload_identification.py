@@ -1,10 +1,10 @@
-"""Payload of a bag: its mounting first, then its currents."""
+"""Payload identification from bags: mounting from target_moment, payload from motor currents."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -23,13 +23,13 @@ from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.typing import Array, Progress
 
 _ANOTHER_ARM = 4.0
-"""Misfit from which the model is another arm's: 1 to 3 for an arm's own model, cold or warm, and
-7 and more for another arm of the type."""
+"""Misfit that indicates a model of another arm: 1 to 3 for the arm's own model, cold or warm, 7 and
+more for another arm of the type."""
 
 
 @dataclass(frozen=True)
 class RecordedMotions:
-    """Motions of a recording, read again each time they are gone through."""
+    """Motions of a recording, read anew in each iteration."""
 
     recording: Recording
 
@@ -39,13 +39,13 @@ class RecordedMotions:
 
 @dataclass(frozen=True)
 class IdentifiedPayload:
-    """Payload of a bag.
+    """Result of a payload identification from a bag.
 
     Attributes:
         estimate: from the motor currents.
         gravity: in the base frame [3], m/s^2, as used.
         gravity_source: "estimated" from the bag's target_moment, or "model".
-        told_mass: what target_moment says the controller was told [kg]; NaN where it cannot tell.
+        told_mass: payload set in the controller, from target_moment [kg]; NaN where unknown.
         warnings: for the user, one line each.
     """
 
@@ -65,15 +65,15 @@ def identify_payload(
     empty: str | Path | None = None,
     progress: Progress | None = None,
 ) -> IdentifiedPayload:
-    """Payload that the currents of a bag show.
+    """Payload identification from the motor currents of a bag.
 
     Args:
         model: of the same arm.
         bag: rosbag2 directory.
         robot: description of the arm, by default the one named in the model.
-        known_mass: where it is known [kg]; then the drives are calibrated with it.
-        empty: bag of the same arm with what counts as the empty flange; payloads are then found
-            as what comes on top of that.
+        known_mass: where it is known [kg]; calibrates the drives.
+        empty: bag of the same arm that defines the empty flange; the payload is what is added
+            to it.
         progress: called with fraction and text.
 
     Raises:
@@ -89,13 +89,7 @@ def identify_payload(
     found = _identified(
         model, bag, description, known_mass=known_mass, calibration=calibration, progress=progress
     )
-    return IdentifiedPayload(
-        found.estimate,
-        found.gravity,
-        found.gravity_source,
-        found.told_mass,
-        (*warnings, *found.warnings),
-    )
+    return replace(found, warnings=(*warnings, *found.warnings))
 
 
 def _identified(
@@ -113,8 +107,8 @@ def _identified(
         if len(recording.quality.payloads) > 1:
             masses = ", ".join(f"{mass:g}" for mass in recording.quality.payloads)
             raise IdentificationError(
-                f"{bag}: the payload changes within the bag ({masses} kg by RTDE); cut it so that "
-                "each bag has one payload"
+                f"{bag}: the payload changes within the bag ({masses} kg by RTDE); split it into "
+                "bags with one payload each"
             )
         gravity, source, told = _mounting(recording, description, model)
         fit = PayloadFit(
@@ -131,15 +125,15 @@ def _warnings(
 ) -> Iterator[str]:
     if estimate.misfit > _ANOTHER_ARM:
         yield (
-            f"{bag}: the model is {estimate.misfit:.0f} times as far from these currents as from "
-            "those it was identified from, so do not trust the mass; use a model of this very arm"
+            f"{bag}: the model's error is {estimate.misfit:.0f} times that in the recordings it "
+            "was identified from, so do not trust the mass; use a model of this very arm"
         )
     low, high = estimate.interval
     if given is None and np.isfinite(told) and not low <= told <= high:
         yield (
             f"{bag}: the currents show {max(estimate.shown_mass, 0.0):.2f} kg ({low:.2f} to "
             f"{high:.2f} kg with 95 % confidence), but the controller computes with {told:.2f} kg; "
-            "check the payload and tell the controller the right one (set_payload)"
+            "check the payload and set the right one in the controller (set_payload)"
         )
 
 
@@ -150,9 +144,9 @@ def payload_difference(
     *,
     progress: Progress | None = None,
 ) -> tuple[float, float]:
-    """Mass that was put on the flange between two runs of one trajectory (Machines 2024, sec. 5).
+    """Mass added to the flange between two runs of one trajectory (Machines 2024, sec. 5).
 
-    What the model misses of links and friction shows in both runs alike and cancels.
+    Model errors of links and friction are the same in both runs and cancel.
 
     Args:
         model: of the same arm.
@@ -173,7 +167,7 @@ def payload_difference(
 def _mounting(
     recording: Recording, robot: RobotDescription, model: EnergyModel
 ) -> tuple[Array, str, float]:
-    """Gravity, its source, and the payload mass that target_moment contains."""
+    """Gravity [3], m/s^2, its source, and the payload mass in target_moment [kg] (NaN: unknown)."""
     if recording.torque_reference == "none":
         return model.setup.gravity, "model", float("nan")
     found = estimate_dynamics(recording.torque_telemetry(), robot, configured=None).recordings[0]
