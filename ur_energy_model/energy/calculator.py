@@ -9,10 +9,11 @@ Clochiatti et al., Robotica 2024, eq. 19-26; Heredia et al., EcBot, eq. 13-21.
 from __future__ import annotations
 
 from dataclasses import replace
-from ur_energy_model.energy.arm_state import ArmState
-from ur_energy_model.energy.arm_state import arm_states
-from ur_energy_model.energy.channels import Channels
-from ur_energy_model.energy.channels import QUANTITIES
+
+import numpy as np
+
+from ur_energy_model.energy.arm_state import ArmState, arm_states
+from ur_energy_model.energy.channels import QUANTITIES, Channels
 from ur_energy_model.energy.gaps import GapRule
 from ur_energy_model.energy.operating_conditions import OperatingConditions
 from ur_energy_model.energy.power_options import PowerOptions
@@ -24,8 +25,7 @@ from ur_energy_model.energy.powers.motion_powers import MotionPowers
 from ur_energy_model.energy.rated_limits import rated_limits
 from ur_energy_model.energy.recording_checks import check_joints
 from ur_energy_model.energy.session.standby_correction import StandbyCorrection
-from ur_energy_model.energy.session.standby_tracker import Standby
-from ur_energy_model.energy.session.standby_tracker import StandbyTracker
+from ur_energy_model.energy.session.standby_tracker import Standby, StandbyTracker
 from ur_energy_model.errors import MissingFieldError
 from ur_energy_model.model.drive_powers import DrivePowers
 from ur_energy_model.model.dynamics import ArmDynamics
@@ -33,12 +33,7 @@ from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.telemetry.plausibility import impossible_rows
 from ur_energy_model.telemetry.samples import Telemetry
-from ur_energy_model.typing import Array
-from ur_energy_model.typing import Indices
-from ur_energy_model.typing import Mask
-import numpy as np
-
-
+from ur_energy_model.typing import Array, Indices, Mask
 
 SENSITIVITY_PERIOD = 0.05
 """Sensitivities are computed once per period of the clock and held in between [s]."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
+
 from ur_energy_model.energy.arm_state import ArmState
 from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.energy.joint_energies import JointEnergies
 from ur_energy_model.energy.meter import EnergyMeter
 from ur_energy_model.typing import Array
-
 
 
 @dataclass(frozen=True)

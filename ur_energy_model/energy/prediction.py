@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
+
 from ur_energy_model.energy.gaps import bridged_steps
 from ur_energy_model.energy.joint_energies import JointEnergies
 from ur_energy_model.energy.meter import integrate
@@ -14,9 +17,6 @@ from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.trajectory.plan import Plan
 from ur_energy_model.typing import Array
-import numpy as np
-
-
 
 
 @dataclass(frozen=True)

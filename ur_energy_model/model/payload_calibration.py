@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from ur_energy_model.typing import Array
+
 import numpy as np
 
-
+from ur_energy_model.typing import Array
 
 LINK_PARAMETERS = 4
 """Inertial parameters of a link that its weight depends on: mass [kg], first moments [kg m]."""

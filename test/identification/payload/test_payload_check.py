@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from test.cli.test_inspect import write_bag
-from test.identification.conftest import made_up_recording
-from test.identification.payload.test_payload_fit import COULOMB
-from test.identification.payload.test_payload_fit import LOAD
-from test.identification.payload.test_payload_fit import UPRIGHT
-from test.identification.payload.test_payload_fit import VISCOUS
-from ur_energy_model.cli.main import main
-from ur_energy_model.identification.payload.payload_check import IDENTIFIED
-from ur_energy_model.identification.pipeline import Identification
-from ur_energy_model.identification.pipeline import IdentificationOptions
-from ur_energy_model.identification.pipeline import identify
-from ur_energy_model.model.file.model_file import load_model
-from ur_energy_model.model.robots import load_robot
-from ur_energy_model.model.setup import Payload
-from ur_energy_model.model.setup import Setup
 import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-
+from test.cli.test_inspect import write_bag
+from test.identification.conftest import made_up_recording
+from test.identification.payload.test_payload_fit import COULOMB, LOAD, UPRIGHT, VISCOUS
+from ur_energy_model.cli.main import main
+from ur_energy_model.identification.payload.payload_check import IDENTIFIED
+from ur_energy_model.identification.pipeline import Identification, IdentificationOptions, identify
+from ur_energy_model.model.file.model_file import load_model
+from ur_energy_model.model.robots import load_robot
+from ur_energy_model.model.setup import Payload, Setup
 
 NOTHING = Payload()
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from ur_energy_model.energy.powers.speed_alignment import SpeedAlignment
-from ur_energy_model.energy.powers.speed_alignment import rate_of_change
+import numpy as np
+
+from ur_energy_model.energy.powers.speed_alignment import SpeedAlignment, rate_of_change
 from ur_energy_model.model.drive_powers import DrivePowers
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.typing import Array
-import numpy as np
-
 
 
 class MeasuredPowers:

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from dataclasses import replace
+from dataclasses import dataclass, replace
+
+import numpy as np
+
 from ur_energy_model.identification.dynamics.dynamics_estimate import DynamicsEstimate
-from ur_energy_model.identification.dynamics.stated_setup import StatedSetup
-from ur_energy_model.identification.dynamics.stated_setup import payload_runs
-from ur_energy_model.identification.dynamics.stated_setup import payload_told
-from ur_energy_model.identification.dynamics.stated_setup import stated_for
+from ur_energy_model.identification.dynamics.stated_setup import (
+    StatedSetup,
+    payload_runs,
+    payload_told,
+    stated_for,
+)
 from ur_energy_model.identification.regression.filtered_motion import FilteredMotion
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.robots import RobotDescription
-from ur_energy_model.model.setup import Payload
-from ur_energy_model.model.setup import Setup
+from ur_energy_model.model.setup import Payload, Setup
 from ur_energy_model.telemetry.samples import RecordingInfo
 from ur_energy_model.typing import Array
-import numpy as np
-
-
 
 
 @dataclass(frozen=True)

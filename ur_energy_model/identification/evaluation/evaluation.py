@@ -4,33 +4,30 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+
+import numpy as np
+
 from ur_energy_model.energy.calculator import EnergyCalculator
-from ur_energy_model.energy.power_options import FIELDS
-from ur_energy_model.energy.power_options import MEASURED_FIELDS
-from ur_energy_model.energy.power_options import Method
-from ur_energy_model.energy.power_options import PowerOptions
+from ur_energy_model.energy.power_options import FIELDS, MEASURED_FIELDS, Method, PowerOptions
 from ur_energy_model.energy.recording_checks import check_joints
 from ur_energy_model.energy.recording_energy import recording_powers
 from ur_energy_model.errors import MissingFieldError
 from ur_energy_model.identification.dynamics.dynamics_stage import estimate_setups
 from ur_energy_model.identification.dynamics.recording_dynamics import RecordingDynamics
-from ur_energy_model.identification.evaluation.comparison import compare
-from ur_energy_model.identification.evaluation.comparison import compare_target_torque
-from ur_energy_model.identification.evaluation.error_statistics import ErrorStatistics
-from ur_energy_model.identification.evaluation.error_statistics import IntervalStatistics
+from ur_energy_model.identification.evaluation.comparison import compare, compare_target_torque
+from ur_energy_model.identification.evaluation.error_statistics import (
+    ErrorStatistics,
+    IntervalStatistics,
+)
 from ur_energy_model.identification.evaluation.metrics import Metrics
 from ur_energy_model.identification.evaluation.power_statistics import PowerStatistics
-from ur_energy_model.identification.evaluation.session_anchor import anchored_friction
-from ur_energy_model.identification.evaluation.session_anchor import session_json
+from ur_energy_model.identification.evaluation.session_anchor import anchored_friction, session_json
 from ur_energy_model.identification.recording import Recording
 from ur_energy_model.identification.recording_reader import read_recording
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.sessions import Session
 from ur_energy_model.model.setup import Payload
 from ur_energy_model.typing import Progress
-import numpy as np
-
-
 
 
 def evaluate(

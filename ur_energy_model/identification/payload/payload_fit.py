@@ -11,34 +11,33 @@ gives the priors of links and drives, payload_solver.py solves.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from ur_energy_model.errors import IdentificationError
-from ur_energy_model.errors import InputError
+
+import numpy as np
+
+from ur_energy_model.errors import IdentificationError, InputError
 from ur_energy_model.identification.dynamics.physical_consistency import possible_inertia
 from ur_energy_model.identification.friction.current_regression import SHORTEST_MOTION
 from ur_energy_model.identification.payload.payload_columns import PayloadColumns
 from ur_energy_model.identification.payload.payload_estimate import PayloadEstimate
-from ur_energy_model.identification.payload.payload_priors import another_recording
-from ur_energy_model.identification.payload.payload_priors import stated_prior
-from ur_energy_model.identification.payload.payload_solver import PayloadSolution
-from ur_energy_model.identification.payload.payload_solver import PayloadSolver
+from ur_energy_model.identification.payload.payload_priors import another_recording, stated_prior
+from ur_energy_model.identification.payload.payload_solver import PayloadSolution, PayloadSolver
 from ur_energy_model.identification.regression.blocked_gram import BlockedGram
 from ur_energy_model.identification.regression.filtered_motion import FilteredMotion
 from ur_energy_model.identification.regression.gram_matrices import joint_gram_matrices
 from ur_energy_model.identification.regression.narrow_filter import NarrowFilter
 from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.model.inertial_parameters import COUNT
-from ur_energy_model.model.inertial_parameters import FIRST_MOMENT
-from ur_energy_model.model.inertial_parameters import MASS
-from ur_energy_model.model.inertial_parameters import TENSOR
-from ur_energy_model.model.inertial_parameters import point_tensor
-from ur_energy_model.model.inertial_parameters import tensor_of
+from ur_energy_model.model.inertial_parameters import (
+    COUNT,
+    FIRST_MOMENT,
+    MASS,
+    TENSOR,
+    point_tensor,
+    tensor_of,
+)
 from ur_energy_model.model.payload_calibration import PayloadCalibration
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import Payload
 from ur_energy_model.typing import Array
-import numpy as np
-
-
 
 _STATIC = slice(MASS, FIRST_MOMENT.stop)
 _ROUNDS = 6
@@ -90,7 +89,7 @@ class PayloadFit:
         self._friction_change = friction_change
         self._columns = PayloadColumns(model, robot, gravity)
 
-    def estimate_energy(
+    def estimate(
         self, motions: Iterable[FilteredMotion], narrow: NarrowFilter | None = None
     ) -> PayloadEstimate:
         """Payload from filtered motion.

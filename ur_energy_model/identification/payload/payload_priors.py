@@ -13,15 +13,14 @@ weights of the links and of a payload are uncertain in different ways:
 from __future__ import annotations
 
 from collections.abc import Sequence
+
+import numpy as np
+
 from ur_energy_model.identification.friction.torque_constants import LINK_WEIGHT_ERROR
 from ur_energy_model.identification.payload.payload_columns import PayloadColumns
 from ur_energy_model.model.joint_model import JointModel
-from ur_energy_model.model.payload_calibration import CalibrationLayout
-from ur_energy_model.model.payload_calibration import PayloadCalibration
+from ur_energy_model.model.payload_calibration import CalibrationLayout, PayloadCalibration
 from ur_energy_model.typing import Array
-import numpy as np
-
-
 
 LINK_MASS_ERROR = 0.005
 """Relative error of a link's mass beyond what its joint's gain covers, assumed."""
