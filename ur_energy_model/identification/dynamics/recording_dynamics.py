@@ -24,16 +24,16 @@ from ur_energy_model.typing import Array
 
 @dataclass(frozen=True)
 class RecordingDynamics:
-    """Setups of one recording, by the payload that the controller was told of.
+    """Arm dynamics of one recording, with the setup that belongs to each payload.
 
     Attributes:
         robot: the arm.
         info: of the recording.
         estimate: setups estimated from target_moment, None without.
-        configured: mounting and payload as the user states them.
-        fallback: setup of other recordings of the same arm, for what this one does not say.
-        carried: payload that was really there, where the controller was told of another one; its
-            torques contain what it was told, the currents what was there.
+        configured: mounting and payload as stated by the user.
+        fallback: setup of other recordings of the same arm, for values this one lacks.
+        carried: payload actually on the flange, if the controller was told another one:
+            target_moment contains the told payload, the currents the carried one.
     """
 
     robot: RobotDescription
@@ -49,34 +49,32 @@ class RecordingDynamics:
             yield motion.cut(rows), ArmDynamics(self.robot, self.actual_setup(told))
 
     def actual_setup(self, told: Array) -> Setup:
-        """Setup that was really there beside a payload told to the controller [4]."""
+        """Setup with the carried payload; `told` is the one told to the controller [4]."""
         setup = self.setup_and_delay(told)[0]
         return setup if self.carried is None else replace(setup, payload=self.carried)
 
     def controller_load(self, motion: FilteredMotion, load: Array) -> Array:
-        """What the controller takes for the load [samples, n], N m, joint side.
+        """Load as the controller computes it [samples, n], N m, joint side.
 
         Args:
             motion: with one payload.
-            load: with the payload that is there.
+            load: with the carried payload.
         """
         if self.carried is None:
             return load
         setup = self.setup_and_delay(motion.payload[0])[0]
         motions = motion.q, motion.qd, motion.qdd
-        there = ArmDynamics(self.robot, replace(setup, payload=self.carried))
+        carried = ArmDynamics(self.robot, replace(setup, payload=self.carried))
         told = ArmDynamics(self.robot, setup)
-        return np.asarray(load + told.inverse_dynamics(*motions) - there.inverse_dynamics(*motions))
+        difference = told.inverse_dynamics(*motions) - carried.inverse_dynamics(*motions)
+        return np.asarray(load + difference)
 
     def delay(self, motion: FilteredMotion) -> float:
         """Delay of target_moment behind the measured motion [s]."""
         return self.setup_and_delay(motion.payload[0])[1]
 
     def setup_and_delay(self, told: Array) -> tuple[Setup, float]:
-        """Setup and torque delay [s] that belong to a payload told to the controller [4].
-
-        NaN where no payload was recorded.
-        """
+        """Setup and torque delay [s] for a payload told to the controller [4], NaN if not recorded."""
         source = self.info.source
         entries = (
             []
@@ -96,6 +94,6 @@ class RecordingDynamics:
         return entries[nearest].setup, entries[nearest].delay
 
     def stated(self, told: Array) -> StatedSetup:
-        """What is stated of the setup beside a payload told to the controller [4]."""
+        """Stated setup for a payload told to the controller [4]."""
         payload = payload_told(told)
         return stated_for(self.info, payload, self.robot, self.configured, self.fallback)
