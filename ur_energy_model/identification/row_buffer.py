@@ -1,4 +1,4 @@
-"""Rows of numbers set aside on disk between two passes, so that memory stays constant."""
+"""Rows of numbers kept on disk between two passes, so that memory stays constant."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ IN_MEMORY = 1_000_000
 
 
 class RowBuffer:
-    """Blocks of rows [n, width], written once, read back in order as often as wanted.
+    """Blocks of rows [n, width], written once and read back in order any number of times.
 
-    The temporary file has no name and vanishes with the object.
+    The temporary file has no name and is deleted with the object.
     """
 
     def __init__(self, width: int) -> None:
@@ -26,7 +26,11 @@ class RowBuffer:
         self._file = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115
 
     def append(self, block: Array) -> None:
-        """Add a block [n, width]."""
+        """Append a block [n, width].
+
+        Raises:
+            ValueError: the block has another width.
+        """
         if block.ndim != 2 or block.shape[1] != self.width:
             raise ValueError(f"block has shape {block.shape}, expected [n, {self.width}]")
         self._file.seek(0, 2)
@@ -43,6 +47,6 @@ class RowBuffer:
             offset += size
 
     def close(self) -> None:
-        """Release the memory or file; the spool is empty afterwards."""
+        """Release the memory or file; the buffer is empty afterwards."""
         self._file.close()
         self._lengths, self.rows = [], 0

@@ -149,7 +149,7 @@ def _gravity(
         if np.arccos(np.clip(cosine, -1, 1)) > _SAME_MOUNTING:
             raise IdentificationError(
                 f"{entry.source}: the mounting differs from {estimate.recordings[0].source}; "
-                "base parameters of different mountings cannot be combined; identify the bags separately"
+                "base parameters of different mountings cannot be combined; identify them apart"
             )
         if abs(first.payload.mass - entry.setup.payload.mass) > 0.05:
             warnings.append(

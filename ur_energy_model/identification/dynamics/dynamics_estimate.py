@@ -205,7 +205,8 @@ def _disagreements(data: TorqueInformation, found: SetupSolution) -> Iterable[st
     if abs(change) > max(0.05, 4 * found.mass_std) and found.mass_std < 0.3:
         yield (
             f"{data.source}: target_moment shows a payload of {seen.payload.mass:.2f} kg where "
-            f"{stated.payload.mass:.2f} kg is {_SOURCE_WORDS[data.stated.source]}; the estimate is used"
+            f"{stated.payload.mass:.2f} kg is {_SOURCE_WORDS[data.stated.source]}; the estimate is "
+            "used"
         )
 
 

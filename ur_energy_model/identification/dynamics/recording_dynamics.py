@@ -74,7 +74,7 @@ class RecordingDynamics:
         return self.setup_and_delay(motion.payload[0])[1]
 
     def setup_and_delay(self, told: Array) -> tuple[Setup, float]:
-        """Setup and torque delay [s] for a payload told to the controller [4], NaN if not recorded."""
+        """Setup and torque delay [s] for a payload told to the controller [4], NaN without."""
         source = self.info.source
         entries = (
             []

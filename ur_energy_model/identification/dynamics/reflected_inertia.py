@@ -10,14 +10,15 @@ from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.typing import Array, Mask
 
 _NOMINAL_SPREAD = 0.1
-"""Relative standard deviation around the robot file's inertia: recorded target_moment of a UR3e, two
-UR5e and a UR10e shows 0 to 2 %, but 14 % for one small wrist."""
+"""Relative standard deviation around the robot file's inertia: recorded target_moment of a UR3e,
+two UR5e and a UR10e shows 0 to 2 %, but 14 % for one small wrist."""
 _INERTIA_PER_TORQUE = 0.011
 """Reflected inertia over rated torque where a robot file has no inertia [kg m^2/(N m)]: the robot
 files of UR3e, UR5e, UR10e and UR16e give 0.008 to 0.018."""
 _PER_TORQUE_SPREAD = 0.5
 _UNRATED_INERTIA = (0.5, 0.5)
-"""Reflected inertia and its spread without a rated torque [kg m^2]: the e-Series lies between 0.07 (wrist of a UR3e) and 6 (shoulder of a UR10e)."""
+"""Reflected inertia and its spread without a rated torque [kg m^2]: the e-Series lies between
+0.07 (wrist of a UR3e) and 6 (shoulder of a UR10e)."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class InertiaEstimate:
 
 
 def expected_inertia(robot: RobotDescription) -> InertiaEstimate:
-    """Prior of the reflected inertias: the robot file's, or a typical value for the rated torque."""
+    """Prior of the reflected inertias: the robot file's, else typical for the rated torque."""
     nominal, rated = robot.reflected_inertia, robot.max_torque
     known, sized = np.isfinite(nominal), np.isfinite(rated)
     typical = np.where(
