@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from ur_energy_model.telemetry.runs import run_starts
 from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.typing import Array
 
@@ -92,9 +93,7 @@ class Repeats:
 
 def _runs(values: Array) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Start and length of runs of identical values."""
-    if not len(values):
-        return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
-    start = np.concatenate([[0], np.flatnonzero(np.diff(values) != 0) + 1])
+    start = run_starts(values)
     return start, np.diff(np.append(start, len(values)))
 
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from ur_energy_model.low_pass import low_pass
 from ur_energy_model.trajectory.plan import Plan
 from ur_energy_model.typing import Array
 
@@ -82,9 +83,5 @@ def _noise(values: Array) -> Array:
 
 
 def _low_pass(values: Array, step: float) -> Array:
-    """Values [k, n] of a motion from rest to rest, forward and backward through a Butterworth."""
-    from scipy.signal import butter, sosfiltfilt  # slow to import
-
-    sections = butter(2, min(2 * CUTOFF * step, 0.9), output="sos")
-    pad = min(len(values) - 1, int(1.5 / (CUTOFF * step)))
-    return np.asarray(sosfiltfilt(sections, values, axis=0, padtype="even", padlen=pad))
+    """Low-pass filtered values [k, n] of a motion from rest to rest."""
+    return low_pass(values, step, CUTOFF, padding=1.5, padtype="even")
