@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from test.identification.filtering import filtered_motions
 from ur_energy_model.errors import IdentificationError, InputError
 from ur_energy_model.identification.payload.payload_fit import PayloadFit, with_torque_constants
-from ur_energy_model.identification.regression.motion_stream import filtered_motions
 from ur_energy_model.identification.regression.narrow_filter import NarrowFilter
 from ur_energy_model.model.energy_model import BusModel, EnergyModel, JointModel
 from ur_energy_model.model.friction.law import LAWS, Friction

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from test.identification.exact_arm import ExactArm
+from test.identification.filtering import filtered_motions
 from ur_energy_model.identification.regression.cutoff import (
     sample_period,
 )
 from ur_energy_model.identification.regression.filtered_motion import FilteredMotion
-from ur_energy_model.identification.regression.motion_stream import filtered_motions
 from ur_energy_model.telemetry.samples import Telemetry, find_gaps
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from test.identification.exact_arm import ExactArm
+from test.identification.filtering import filtered_motions
 from ur_energy_model.identification.regression.filtered_motion import FilteredMotion
-from ur_energy_model.identification.regression.motion_stream import filtered_motions
 from ur_energy_model.identification.regression.narrow_filter import NarrowFilter
 
 

@@ -87,8 +87,6 @@ class Verification:
 class BaseParameterFit:
     """Accumulates motion for a base parameter fit, in constant memory.
 
-    Fits of several recordings merge exactly.
-
     Args:
         robot: the arm, n joints.
         gravity: in the base frame [3], m/s^2.
@@ -136,10 +134,6 @@ class BaseParameterFit:
         rows = np.concatenate([columns, torque[:, :, None]], axis=2)
         for gram, duration in joint_gram_matrices(motion, rows, narrow, moving_only=current):
             self._grams.accumulate(gram, duration)
-
-    def merge(self, other: BaseParameterFit) -> None:
-        """Add the data of another fit of the same arm and mounting."""
-        self._grams.merge(other._grams)
 
     def solve(self) -> BaseParameters:
         """Fit the accumulated motion.
