@@ -18,11 +18,11 @@ from ur_energy_model.identification.dynamics.regrouping import FullRegressor, Re
 from ur_energy_model.identification.regression.blocked_gram import BlockedGram
 from ur_energy_model.identification.regression.filtered_motion import FilteredMotion
 from ur_energy_model.identification.regression.gram_matrices import joint_gram_matrices
-from ur_energy_model.identification.regression.narrow_filter import NarrowFilter
-from ur_energy_model.identification.regression.normal_equations import (
+from ur_energy_model.identification.regression.least_squares import (
     pseudo_inverse,
     solve_normal_equations,
 )
+from ur_energy_model.identification.regression.narrow_filter import NarrowFilter
 from ur_energy_model.model.inertial_parameters import COUNT, FIRST_MOMENT, MASS, TENSOR
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.typing import Array

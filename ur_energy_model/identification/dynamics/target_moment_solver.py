@@ -34,7 +34,7 @@ from ur_energy_model.identification.dynamics.torque_information import (
     TorqueInformation,
     residual_coefficients,
 )
-from ur_energy_model.identification.regression.normal_equations import score_scatter
+from ur_energy_model.identification.regression.least_squares import score_scatter
 from ur_energy_model.model.inertial_parameters import entries_of, inertial_parameters, tensor_of
 from ur_energy_model.model.link_tensors import LinkTensors
 from ur_energy_model.model.setup import Setup
