@@ -1,12 +1,9 @@
-"""What `ur_energy identify --json` prints."""
+"""JSON of an identification, as `ur_energy identify --json` prints it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
-
-import numpy as np
-
 from ur_energy_model.identification.friction.joint_estimate import JointEstimate
 from ur_energy_model.identification.payload.payload_check import PayloadCheck
 from ur_energy_model.identification.pipeline import Identification
@@ -16,9 +13,12 @@ from ur_energy_model.model.friction.curve import friction_curve
 from ur_energy_model.model.joint_model import JointModel
 from ur_energy_model.model.motor_constant import motor_constant
 from ur_energy_model.model.robots import RobotDescription
+import numpy as np
+
+
 
 _CURVE_SPEEDS = np.array([0.1, 0.25, 0.5, 1.0])
-"""Speeds at which friction is stated, besides the highest [rad/s]."""
+"""Speeds at which friction is given, besides the highest [rad/s]."""
 
 
 def identification_json(result: Identification) -> Mapping[str, Any]:
@@ -68,7 +68,7 @@ def _payload_json(entry: PayloadCheck) -> dict[str, Any]:
 
 
 def _tensors_json(model: EnergyModel) -> dict[str, Any] | None:
-    """Identified tensors by link, None where the robot file's are used."""
+    """Identified tensors by link, None if the robot file's are used."""
     tensors = model.link_tensors
     if tensors is None:
         return None
@@ -79,7 +79,7 @@ def _tensors_json(model: EnergyModel) -> dict[str, Any] | None:
 
 
 def _robot_file(robot: RobotDescription, j: int) -> dict[str, float]:
-    """What was believed of a drive beforehand; S0's assumptions are in model/motor_constant.py."""
+    """Constants of a drive in the robot file."""
     return {
         "reflected_inertia": float(robot.reflected_inertia[j]),
         "torque_constant": float(robot.torque_constant[j]),
@@ -116,7 +116,7 @@ def _joint_json(
 def _friction_json(
     joint: JointModel, fit: JointEstimate, spread: float, fastest: float
 ) -> dict[str, Any]:
-    """Friction over speed, and what its deviations are of: these sessions, or any."""
+    """Friction over speed, with deviations for the fitted sessions and for any session."""
     curve = friction_curve(joint, spread, np.append(_CURVE_SPEEDS, fastest))
     return {
         "friction_std_this_session": dict(fit.friction_std),

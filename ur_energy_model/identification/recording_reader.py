@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
-
-import numpy as np
-
-from ur_energy_model.energy.recording_checks import check_batch, check_robot
+from ur_energy_model.energy.recording_checks import check_batch
+from ur_energy_model.energy.recording_checks import check_robot
 from ur_energy_model.errors import RecordingError
-from ur_energy_model.identification.dynamics.reference_blocks import TARGET_RATE
-from ur_energy_model.identification.power.power_columns import power_rows
 from ur_energy_model.identification.power.power_fit import PowerFit
 from ur_energy_model.identification.quality.inspector import Inspector
 from ur_energy_model.identification.quality.verdict import judge
 from ur_energy_model.identification.recording import Recording
-from ur_energy_model.identification.regression.cutoff import choose_cutoff, sample_period
-from ur_energy_model.identification.regression.filtered_motion import FilteredMotion, merged_ranges
+from ur_energy_model.identification.recording_buffers import MotionBuffer
+from ur_energy_model.identification.recording_buffers import SupplyBuffer
+from ur_energy_model.identification.recording_buffers import TorqueBuffer
+from ur_energy_model.identification.regression.cutoff import choose_cutoff
+from ur_energy_model.identification.regression.cutoff import sample_period
+from ur_energy_model.identification.regression.filtered_motion import FilteredMotion
+from ur_energy_model.identification.regression.filtered_motion import merged_ranges
 from ur_energy_model.identification.regression.motion_stream import MotionStream
-from ur_energy_model.identification.regression.usable_samples import usable_samples
-from ur_energy_model.identification.row_buffer import RowBuffer
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.telemetry.bag.reader import iterate_bag
-from ur_energy_model.telemetry.modes import BRAKES_RELEASED
-from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, concatenate
+from ur_energy_model.telemetry.samples import RecordingInfo
+from ur_energy_model.telemetry.samples import Telemetry
+from ur_energy_model.telemetry.samples import concatenate
 from ur_energy_model.typing import Progress
+import hashlib
+import numpy as np
+
+
 
 FIELDS: tuple[str, ...] = (
     "target_q", "target_qd", "target_qdd", "target_moment", "target_current",
@@ -35,10 +38,8 @@ FIELDS: tuple[str, ...] = (
 )  # fmt: skip
 """Fields that identification can use; the rest of a bag is not read."""
 REQUIRED = ("actual_q", "actual_qd", "actual_current")
-_TARGETS = ("target_q", "target_qd", "target_qdd", "target_moment")
-_ACTUALS = ("actual_q", "actual_qd", "target_moment")
-_PAYLOAD = ("payload", "payload_cog", "payload_inertia")
 _LOOK_AHEAD = 60.0
+"""Time from which the cut-off is chosen [s]."""
 
 
 def read_recording(
@@ -67,23 +68,20 @@ def digest(path: Path) -> str:
 
 
 class _Reader:
-    """The state of reading one bag."""
+    """State of reading one bag."""
 
     def __init__(self, path: Path, robot: RobotDescription) -> None:
         self.path, self.robot = path, robot
-        n = robot.dof
-        self._inspector: Inspector | None = None
+        self._inspector = Inspector()
         self._power = PowerFit(robot)
-        self._motion, self._supply = RowBuffer(5 + 6 * n), RowBuffer(2 + 2 * n)
-        self._torque: RowBuffer | None = None
-        self._torque_columns: dict[str, int] = {}
-        self._stream: MotionStream | None = None
-        self._lag = np.zeros(2)
-        self._warmth = np.full((n, 2), np.nan)
-        self._last_tick = -np.inf
+        self._motion, self._supply = MotionBuffer(robot.dof), SupplyBuffer(robot.dof)
+        self._torque = TorqueBuffer()
+        self._lag = PositionDelay()
+        self._warmth = np.full((robot.dof, 2), np.nan)
 
     def read(self, progress: Progress | None) -> Recording:
         first: list[Telemetry] = []
+        stream: MotionStream | None = None
         samples, duration = 0, 0.0
         info = RecordingInfo(source=str(self.path))
         for batch in iterate_bag(self.path, FIELDS):
@@ -95,95 +93,74 @@ class _Reader:
             check_batch(self.path, batch, REQUIRED, self.robot.dof)
             samples += len(batch)
             duration += batch.duration
-            self._inspect(batch)
-            self._power.accumulate(batch)
-            self._spool(batch)
-            if self._stream is None:
+            self._accumulate(batch)
+            if stream is None:
                 first.append(batch)
-                if first[-1].time[-1] - first[0].time[0] >= _LOOK_AHEAD:
-                    self._begin(first)
+                if batch.time[-1] - first[0].time[0] >= _LOOK_AHEAD:
+                    stream = self._started_stream(first)
             else:
-                self._take(self._stream.process(batch))
+                self._keep(stream.process(batch))
             if progress is not None:
                 progress(float("nan"), f"reading {self.path.name}: {samples} samples")
         if samples == 0:
             raise RecordingError(self.path, "holds no samples", "record again")
-        if self._stream is None:
-            self._begin(first)
-        assert self._stream is not None
-        assert self._inspector is not None
-        self._take(self._stream.finish())
+        stream = stream or self._started_stream(first)
+        self._keep(stream.finish())
         return Recording(
             path=self.path,
             info=info,
             quality=judge(self._inspector),
-            cutoff=self._stream.cutoff,
-            rate=self._stream.rate,
+            cutoff=stream.cutoff,
+            rate=stream.rate,
             power=self._power,
             samples=samples,
             duration=duration,
-            delay=float(self._lag[0] / self._lag[1]) if self._lag[1] > 0 else float("nan"),
+            delay=self._lag.value,
             warmth=self._warmth,
             _motion=self._motion,
-            _torque=self._torque or RowBuffer(1),
-            _torque_columns=self._torque_columns,
+            _torque=self._torque,
             _supply=self._supply,
         )
 
-    def _begin(self, first: list[Telemetry]) -> None:
-        joined = concatenate(first)
-        self._stream = MotionStream(
-            self.robot.dof, choose_cutoff(joined), sample_period(joined.time)
-        )
-        for batch in first:
-            self._take(self._stream.process(batch))
-
-    def _inspect(self, batch: Telemetry) -> None:
-        if self._inspector is None:
-            self._inspector = Inspector(batch.info)
+    def _accumulate(self, batch: Telemetry) -> None:
+        """Everything that takes the batch as recorded."""
         self._inspector.observe(batch)
+        self._power.add(batch)
+        self._supply.append(batch)
+        self._torque.append(batch)
+        self._lag.accumulate(batch)
 
-    def _take(self, motions: list[FilteredMotion]) -> None:
+    def _started_stream(self, first: list[Telemetry]) -> MotionStream:
+        """The filter of motions, its cut-off chosen from the first batches, which pass it too."""
+        joined = concatenate(first)
+        period = sample_period(joined.time)
+        stream = MotionStream(self.robot.dof, choose_cutoff(joined), period)
+        for batch in first:
+            self._keep(stream.process(batch))
+        return stream
+
+    def _keep(self, motions: list[FilteredMotion]) -> None:
         for motion in motions:
             self._warmth = merged_ranges(self._warmth, motion.temperature_range)
-            self._motion.append(motion.rows)
-
-    def _spool(self, batch: Telemetry) -> None:
-        rows = power_rows(batch)
-        if rows is not None:
-            use = np.isin(rows.mode, BRAKES_RELEASED)
-            self._supply.append(
-                np.column_stack([rows.time, rows.qd, rows.current, rows.power])[use]
-            )
-        self._spool_torque(batch)
-        if "target_q" in batch and "target_qd" in batch:
-            behind = batch["target_q"] - batch["actual_q"]
-            speed = batch["target_qd"]
-            good = np.isfinite(behind) & np.isfinite(speed)
-            self._lag += [float((behind * speed)[good].sum()), float(np.square(speed)[good].sum())]
-
-    def _spool_torque(self, batch: Telemetry) -> None:
-        if self._torque is None:
-            needed = next((names for names in (_TARGETS, _ACTUALS) if _has(batch, names)), ())
-            if not needed:
-                return
-            told = [name for name in _PAYLOAD if name in batch]
-            self._torque_columns = {
-                name: batch[name].shape[1] if batch[name].ndim == 2 else 0
-                for name in (*needed, *told)
-            }
-            width = sum(max(width, 1) for width in self._torque_columns.values())
-            self._torque = RowBuffer(1 + width)
-        targets = "target_q" in self._torque_columns
-        keep = usable_samples(batch, *(_TARGETS if targets else _ACTUALS))
-        if targets:
-            tick = np.floor(batch.time * TARGET_RATE)
-            keep &= np.diff(tick, prepend=self._last_tick) != 0
-            self._last_tick = float(tick[-1])
-        rest = [batch[name][keep] for name in self._torque_columns]
-        self._torque.append(np.column_stack([batch.time[keep], *rest]))
+            self._motion.append(motion)
 
 
-def _has(batch: Telemetry, names: tuple[str, ...]) -> bool:
-    """Whether a batch has these columns, with anything in them."""
-    return all(name in batch and np.isfinite(batch[name]).any() for name in names)
+class PositionDelay:
+    """Delay of actual_q behind target_q, by least squares on target_qd."""
+
+    def __init__(self) -> None:
+        self._products, self._squares = 0.0, 0.0
+
+    def accumulate(self, batch: Telemetry) -> None:
+        """Add a batch; nothing if it has no targets."""
+        if "target_q" not in batch or "target_qd" not in batch:
+            return
+        error, speed = batch["target_q"] - batch["actual_q"], batch["target_qd"]
+        good = np.isfinite(error) & np.isfinite(speed)
+        self._products += float((error * speed)[good].sum())
+        self._squares += float(np.square(speed)[good].sum())
+
+    @property
+    def value(self) -> float:
+        """Delay [s]; NaN without motion."""
+        return self._products / self._squares if self._squares > 0 else float("nan")

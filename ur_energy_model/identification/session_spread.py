@@ -1,4 +1,4 @@
-"""How far friction and standby power of an arm spread between sessions."""
+"""Spread of friction and standby power between sessions of an arm."""
 
 from __future__ import annotations
 
@@ -10,9 +10,12 @@ from ur_energy_model.identification.friction.joint_estimate import JointEstimate
 from ur_energy_model.model.sessions import FRICTION_SPREAD, STANDBY_SPREAD, SessionSpread
 from ur_energy_model.typing import Array
 
+PRIOR_FREEDOM = 4.0
+"""Degrees of freedom of the prior spread: it weighs as much as five compared sessions."""
+
 
 def session_spread(joints: Sequence[JointEstimate], standby: Array, count: int) -> SessionSpread:
-    """How far sessions of the arm spread; the priors where there is but one.
+    """Spread of friction and standby power between sessions; the priors for a single session.
 
     Args:
         joints: current stage.
@@ -29,10 +32,6 @@ def session_spread(joints: Sequence[JointEstimate], standby: Array, count: int) 
     ]
     watts = spread_between_sessions(standby, STANDBY_SPREAD) if len(standby) else STANDBY_SPREAD
     return SessionSpread(watts, np.array(friction), count)
-
-
-PRIOR_FREEDOM = 4.0
-"""Degrees of freedom of the prior spread: it counts as much as five sessions that were compared."""
 
 
 def spread_between_sessions(values: Array, prior: float) -> float:

@@ -1,4 +1,4 @@
-"""Tables that put priors, data and results side by side."""
+"""Table of drive constants: robot file beside result."""
 
 from __future__ import annotations
 

@@ -5,14 +5,15 @@ Every class here takes consecutive parts of one recording and keeps a few number
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
-import numpy as np
+from dataclasses import dataclass
+from dataclasses import field
 from numpy.typing import NDArray
-
 from ur_energy_model.telemetry.runs import run_starts
 from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.typing import Array
+import numpy as np
+
+
 
 _STUCK = 3
 """Identical values in a row that noise hardly makes."""

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from test.identification.filtering import filtered_motions
 from ur_energy_model.errors import IdentificationError
 from ur_energy_model.identification.dynamics.base_parameters import (
     BaseParameterFit,
@@ -17,7 +18,6 @@ from ur_energy_model.identification.dynamics.physical_consistency import (
     pseudo_inertia,
 )
 from ur_energy_model.identification.dynamics.regrouping import FullRegressor, Regrouping, regroup
-from ur_energy_model.identification.regression.motion_stream import filtered_motions
 from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.model.setup import Setup
 from ur_energy_model.telemetry.samples import Telemetry
@@ -157,19 +157,6 @@ class TestFit:
             ordinary.append(found.ordinary[wrist] - expected[wrist])
             weighted.append(found.values[wrist] - expected[wrist])
         assert np.std(weighted) < 0.5 * np.std(ordinary)
-
-    def test_merged_fits_equal_one_fit(self, recording: Make) -> None:
-        robot = load_robot("ur5e")
-        parts = [recording(robot, noise=0.3, seed=seed, **FRICTION) for seed in (1, 2)]
-        together = BaseParameterFit(robot, UPRIGHT, torque_constant=np.full(6, 0.1))
-        for part in parts:
-            for motion in filtered_motions([part], 6, 20.0, 0.01):
-                together.accumulate(motion)
-        merged = fit_of(robot, parts[0])
-        merged.merge(fit_of(robot, parts[1]))
-        a, b = together.solve(), merged.solve()
-        assert np.allclose(a.values, b.values, atol=1e-6)
-        assert a.samples == b.samples
 
     def test_verifies_on_another_motion(self, recording: Make) -> None:
         robot = load_robot("ur5e")

@@ -151,7 +151,9 @@ def test_a_poor_recording_borrows_the_mounting_of_a_good_one(recording: Make) ->
     good = recording(robot, setup=Setup(TILTED), source="moving")
     poor = recording(robot, setup=Setup(TILTED), source="still", still=tuple(range(6)))
     found = estimate_dynamics([good, poor], robot)
-    assert np.allclose(found.of("still").setup.gravity, TILTED, atol=0.1)
+    assert np.allclose(
+        next(e for e in found.recordings if e.source == "still").setup.gravity, TILTED, atol=0.1
+    )
 
 
 def test_identified_tensors_explain_what_the_robot_file_lacks(recording: Make) -> None:

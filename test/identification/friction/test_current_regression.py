@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from test.identification.exact_arm import TORQUE_CONSTANT, ExactArm
+from test.identification.filtering import filtered_motions
 from ur_energy_model.errors import IdentificationError, InputError
 from ur_energy_model.identification.friction.current_regression import CurrentRegression
 from ur_energy_model.identification.friction.joint_estimate import JointEstimate
 from ur_energy_model.identification.friction.law_candidates import candidates
 from ur_energy_model.identification.friction.priors import nominal_friction
 from ur_energy_model.identification.friction.torque_constants import with_shared_sizes
-from ur_energy_model.identification.regression.motion_stream import filtered_motions
 from ur_energy_model.identification.regression.narrow_filter import NarrowFilter
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.friction.law import LAWS
@@ -83,18 +83,6 @@ def test_intervals_cover_the_truth_under_correlated_noise() -> None:
                 hits += abs(wrong) < 1.96 * joint.friction_std[name]
             count += 1 + len(arm.parameters)
     assert 0.90 <= hits / count <= 0.995
-
-
-def test_accumulators_merge() -> None:
-    arm = ExactArm()
-    recordings = [arm.record(seed=15), arm.record(seed=16)]
-    together = fitted(recordings, arm, "power_flow")
-    first, second = (fitted([r], arm, "power_flow") for r in recordings)
-    first.merge(second)
-    for a, b in zip(together.fit(), first.fit(), strict=True):
-        assert b.torque_constant == pytest.approx(a.torque_constant, rel=1e-4)
-    with pytest.raises(ValueError, match="do not merge"):
-        first.merge(fitted(recordings[:1], arm, "sign"))
 
 
 def test_swapped_torque_is_refused() -> None:

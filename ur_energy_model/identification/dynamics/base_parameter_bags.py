@@ -1,4 +1,4 @@
-"""Base parameters from bags: setup first, then one pass over the filtered motion of each."""
+"""Base parameters from bags: mounting first, then one pass over the filtered motion of each bag."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ class BagBaseParameters:
     """Base parameters of an arm from bags.
 
     Attributes:
-        parameters: what was identified.
+        parameters: identified ones.
         gravity: in the base frame [3], m/s^2, as used.
         gravity_source: "estimated", "configured" or "default".
-        verification: how they predict the bags held out, or None without such.
-        cutoff: filter of the signals, lowest over the bags [Hz].
+        verification: prediction of the held-out bags, None without any.
+        cutoff: of the filter, lowest over the bags [Hz].
         warnings: for the user, one line each.
     """
 
@@ -50,7 +50,7 @@ class BagBaseParameters:
 
     @property
     def normalised_error(self) -> float:
-        """On the bags held out; cross-validated over blocks of time where there are none."""
+        """On the held-out bags; without any, cross-validated over blocks of time."""
         if self.verification is not None:
             return self.verification.normalised_error
         return self.parameters.normalised_error
@@ -69,16 +69,16 @@ def identify_base_parameters(
     """Base parameters from one or more bags of one mounting and payload.
 
     Args:
-        bags: bags to fit.
+        bags: to fit.
         robot: the arm.
-        validate: bags to predict, not to fit.
+        validate: held-out bags, to predict.
         torque_source: "current" (measured) or "target_moment" (the controller's own model).
         torque_constant: motor side [n], N m/A, by default the robot file's.
         configured: mounting; by default estimated from target_moment, else as recorded.
         progress: called with fraction and text.
 
     Raises:
-        UrEnergyError: a bag cannot be used, or the motion is too poor.
+        UrEnergyError: unusable bag or too little motion.
     """
     with ExitStack() as stack:
         recordings = [
@@ -106,8 +106,8 @@ def identify_base_parameters(
         parameters = fits[0].solve()
         if parameters.condition_number > ILL_CONDITIONED:
             warnings.append(
-                f"condition number {parameters.condition_number:.0f}: the motion is too poor to "
-                "tell all base parameters apart; record one made by ur_energy excite"
+                f"condition number {parameters.condition_number:.0f}: the motion does not "
+                "determine all base parameters; record one made by ur_energy excite"
             )
         return BagBaseParameters(
             parameters=parameters,
@@ -125,22 +125,22 @@ def _gravity(
     configured: Setup | None,
     warnings: list[str],
 ) -> tuple[Array, str]:
-    """Gravity common to all recordings, and where it comes from.
+    """Gravity common to all recordings, and its source.
 
     Raises:
         IdentificationError: the mounting changes between recordings.
     """
     if configured is not None:
         return configured.gravity, "configured"
-    able = [recording for recording in recordings if recording.torque_reference != "none"]
-    if not able:
+    with_torque = [recording for recording in recordings if recording.torque_reference != "none"]
+    if not with_torque:
         stated = recordings[0].info.gravity
         if stated is not None:
             return np.array(stated), "configured"
-        warnings.append("without target_moment the mounting is taken as upright")
+        warnings.append("without target_moment the mounting is assumed upright")
         return np.array([0.0, 0.0, -robot.controller_gravity]), "default"
     estimate = estimate_dynamics(
-        (part for recording in able for part in recording.torque_telemetry()), robot
+        (part for recording in with_torque for part in recording.torque_telemetry()), robot
     )
     first = estimate.recordings[0].setup
     for entry in estimate.recordings[1:]:
@@ -149,7 +149,7 @@ def _gravity(
         if np.arccos(np.clip(cosine, -1, 1)) > _SAME_MOUNTING:
             raise IdentificationError(
                 f"{entry.source}: the mounting differs from {estimate.recordings[0].source}; "
-                "base parameters of different mountings do not combine, give the bags separately"
+                "base parameters of different mountings cannot be combined; identify them apart"
             )
         if abs(first.payload.mass - entry.setup.payload.mass) > 0.05:
             warnings.append(

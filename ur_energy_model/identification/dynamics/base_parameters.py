@@ -1,8 +1,8 @@
-"""Base parameters of an arm from its motion and torque, S1's and S4's way.
+"""Identification of an arm's base parameters from motion and torque.
 
 torque = W p_B with W the base columns of the regressor (`regrouping`): ordinary least squares,
-then weighted by each joint's noise, then the physically consistent full parameters next to it.
-Sources: Raviola et al., RAAD 2021, sec. 2; Machines 2024, 12(9), 595, sec. 3 and 5.
+then least squares weighted by each joint's noise, then the nearest physically consistent full
+parameters. Sources: Raviola et al., RAAD 2021, sec. 2; Machines 2024, 12(9), 595, sec. 3 and 5.
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ from ur_energy_model.identification.dynamics.regrouping import FullRegressor, Re
 from ur_energy_model.identification.regression.blocked_gram import BlockedGram
 from ur_energy_model.identification.regression.filtered_motion import FilteredMotion
 from ur_energy_model.identification.regression.gram_matrices import joint_gram_matrices
-from ur_energy_model.identification.regression.narrow_filter import NarrowFilter
-from ur_energy_model.identification.regression.normal_equations import (
+from ur_energy_model.identification.regression.least_squares import (
     pseudo_inverse,
     solve_normal_equations,
 )
+from ur_energy_model.identification.regression.narrow_filter import NarrowFilter
+from ur_energy_model.model.inertial_parameters import COUNT, FIRST_MOMENT, MASS, TENSOR
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.typing import Array
 
@@ -37,7 +38,7 @@ class BaseParameters:
     """Identified base parameters.
 
     Attributes:
-        regrouping: what they are made of.
+        regrouping: base parameters as combinations of full parameters.
         torque_source: "current" (measured current times torque constant) or "target_moment".
         ordinary: by ordinary least squares [rank].
         values: by least squares weighted with each joint's noise [rank].
@@ -45,11 +46,11 @@ class BaseParameters:
         consistent: physically possible full parameters nearest to them [parameters].
         condition_number: of the stacked base regressor of the data.
         samples: torque samples used (joints counted one by one).
-        torque_rms: residual per joint on the data fitted, S4's self-trajectory check [n], N m.
+        torque_rms: residual per joint on the fitted data (self-trajectory check) [n], N m.
         torque_r2: the same as coefficient of determination [n].
         normalised_error: sqrt(e'e) / number of torque samples, each block of time predicted from
             a fit to the others (Raviola et al. 2021), N m.
-        consistent_rms: residual per joint of `consistent` on the data fitted [n], N m.
+        consistent_rms: residual per joint of `consistent` on the fitted data [n], N m.
     """
 
     regrouping: Regrouping
@@ -68,7 +69,7 @@ class BaseParameters:
 
 @dataclass(frozen=True)
 class Verification:
-    """How base parameters predict another motion: S4's general-trajectory check.
+    """How well base parameters predict another motion (general-trajectory check).
 
     Attributes:
         torque_rms: per joint [n], N m.
@@ -85,8 +86,6 @@ class Verification:
 
 class BaseParameterFit:
     """Accumulates motion for a base parameter fit, in constant memory.
-
-    Fits of several recordings merge exactly.
 
     Args:
         robot: the arm, n joints.
@@ -121,11 +120,11 @@ class BaseParameterFit:
         self._grams = BlockedGram()
 
     def accumulate(self, motion: FilteredMotion, narrow: NarrowFilter | None = None) -> None:
-        """Take in a stretch of motion.
+        """Add a motion; one without the torque is ignored.
 
         Args:
-            motion: of the arm in the mounting stated.
-            narrow: filter for regressor and torque alike, the recording's.
+            motion: of the arm in the stated mounting.
+            narrow: filter of the recording for regressor and torque; None for no filter.
         """
         current = self.torque_source == "current"
         torque = motion.current * self._torque_per_ampere if current else motion.moment
@@ -136,12 +135,8 @@ class BaseParameterFit:
         for gram, duration in joint_gram_matrices(motion, rows, narrow, moving_only=current):
             self._grams.accumulate(gram, duration)
 
-    def merge(self, other: BaseParameterFit) -> None:
-        """Take over what another fit of the same arm and mounting has accumulated."""
-        self._grams.merge(other._grams)
-
     def solve(self) -> BaseParameters:
-        """Fit everything added so far.
+        """Fit the accumulated motion.
 
         Raises:
             IdentificationError: too little motion for the number of base parameters.
@@ -181,7 +176,7 @@ class BaseParameterFit:
         )
 
     def verify(self, values: Array) -> Verification:
-        """How base parameters [rank] of another fit predict the motion added here."""
+        """Prediction of the accumulated motion by base parameters [rank] of another fit."""
         rank = self.regrouping.rank
         total = self._grams.blocks.sum(axis=0)
         counts = total[:, -1, -1]
@@ -196,13 +191,13 @@ class BaseParameterFit:
             )
 
     def _covariance(self, blocks: Array, values: Array, weights: Array) -> Array:
-        """Covariance of the weighted fit, inflated by how the scores scatter between blocks.
+        """Covariance of the weighted fit, inflated for correlated residuals.
 
-        With independent residuals the scores of blocks would scatter as the information says;
-        the mean ratio of the two is the number of samples that count as one.
+        With independent residuals the variance of block scores would equal the information; the
+        mean ratio of the two is the number of samples that count as one.
         """
         rank = self.regrouping.rank
-        full = np.concatenate([-values, [1.0, 0.0]])
+        full = _residual_coefficients(values)
         scores = np.einsum("j,bjrc,c->br", weights, blocks, full)[:, :rank]
         information = np.einsum("j,jrc->rc", weights, blocks.sum(axis=0))[:rank, :rank]
         scatter = ((scores - scores.mean(axis=0)) ** 2).sum(axis=0)
@@ -239,8 +234,8 @@ class BaseParameterFit:
 def snapped_to_axis(gravity: Array) -> Array:
     """Gravity [3], m/s^2, along a base axis where it is within 0.2 degrees of one.
 
-    An arm that stands upright has fewer base parameters than a tilted one; an estimate of the
-    mounting that is off by its noise would claim parameters that nothing shows.
+    An upright arm has fewer base parameters than a tilted one: with a noisy estimate of the
+    mounting the fit would include parameters that the motion does not show.
     """
     size = float(np.linalg.norm(gravity))
     axis = int(np.argmax(np.abs(gravity)))
@@ -252,17 +247,17 @@ def snapped_to_axis(gravity: Array) -> Array:
 
 
 def _plausible_spread(nominal: Array) -> Array:
-    """How far full parameters may be from the robot file [n, group].
+    """Plausible deviation of full parameters from the robot file [n, group].
 
-    Half a link's mass and a kilogram; first moments and tensors as that mass at 0.1 m and 0.2 m;
-    drives without limit to speak of.
+    Half a link's mass plus 1 kg; first moments and tensors as of that mass at 0.1 m and 0.2 m;
+    drives practically unlimited.
     """
-    mass = 0.5 * nominal[:, 0] + 1.0
+    mass = 0.5 * nominal[:, MASS] + 1.0
     out = np.empty_like(nominal)
-    out[:, 0] = mass
-    out[:, 1:4] = 0.1 * mass[:, None]
-    out[:, 4:10] = 0.04 * mass[:, None]
-    out[:, 10:] = 10.0
+    out[:, MASS] = mass
+    out[:, FIRST_MOMENT] = 0.1 * mass[:, None]
+    out[:, TENSOR] = 0.04 * mass[:, None]
+    out[:, COUNT:] = 10.0
     return out
 
 
@@ -273,7 +268,12 @@ def _solve(gram: Array, weights: Array) -> Array:
     return solve_normal_equations(weighted[:rank, :rank], weighted[:rank, rank], _RCOND)
 
 
+def _residual_coefficients(values: Array) -> Array:
+    """Coefficients [rank + 2] of regressor, torque and constant whose product is the residual."""
+    return np.concatenate([-values, [1.0, 0.0]])
+
+
 def _squares(gram: Array, values: Array) -> Array:
     """Sum of squared residuals per joint [n]."""
-    full = np.concatenate([-values, [1.0, 0.0]])
+    full = _residual_coefficients(values)
     return np.asarray(np.maximum(np.einsum("r,jrc,c->j", full, gram, full), 0.0))

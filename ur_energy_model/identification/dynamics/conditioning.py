@@ -1,4 +1,4 @@
-"""How well a motion tells an arm's base parameters apart."""
+"""Condition number of an arm's base parameters for a motion."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ class Conditioning:
         self._gram = np.zeros((len(self._base), len(self._base)))
 
     def accumulate(self, part: Telemetry) -> None:
-        """Take in the motion of a part: measured where recorded, else the targets.
+        """Add the motion of a part: measured where recorded, else the targets.
 
         Raises:
-            RecordingError: it has another number of joints.
+            RecordingError: the part has another number of joints.
         """
         kind = "actual" if "actual_q" in part and "actual_qd" in part else "target"
         names = (f"{kind}_q", f"{kind}_qd")

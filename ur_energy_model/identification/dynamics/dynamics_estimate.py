@@ -1,8 +1,8 @@
-"""Mounting, payload and reflected motor inertia, estimated from target_moment alone.
+"""Estimate of mounting, payload and reflected motor inertia from target_moment.
 
-The controller's torque is its own inverse dynamics, mounting and configured payload included
-(Clochiatti et al. 2024, eq. 2 and 7-9). So gravity vector, payload and the reflected inertias
-follow from it, whatever the user remembered to configure.
+target_moment is the controller's own inverse dynamics, mounting and configured payload included
+(Clochiatti et al. 2024, eq. 2 and 7-9), so gravity vector, payload and reflected inertias follow
+from it.
 """
 
 from __future__ import annotations
@@ -15,14 +15,13 @@ import numpy as np
 from ur_energy_model.errors import IdentificationError
 from ur_energy_model.identification.dynamics.reference_blocks import reference_blocks
 from ur_energy_model.identification.dynamics.reflected_inertia import expected_inertia
+from ur_energy_model.identification.dynamics.setup_unknowns import GRAVITY_STD, MASS_STD
 from ur_energy_model.identification.dynamics.stated_setup import (
     StatedSetup,
     constant_payloads,
     stated_setup,
 )
 from ur_energy_model.identification.dynamics.target_moment_solver import (
-    GRAVITY_STD,
-    MASS_STD,
     SetupSolution,
     TargetMomentSolver,
 )
@@ -40,21 +39,21 @@ _IDENTIFIED = 0.05
 
 @dataclass(frozen=True)
 class EstimatedSetup:
-    """What one recording (or its stretches with one payload) says about mounting and payload.
+    """Mounting and payload of one recording, or of its stretches with one payload.
 
     Attributes:
         source: bag or file.
-        stated: what was configured or recorded.
+        stated: as configured or recorded.
         setup: estimate.
-        setup_source: "estimated" where target_moment decides, else the source of `stated`.
+        setup_source: "estimated" where target_moment determines it, else the source of `stated`.
         gravity_std, mass_std, center_std: standard deviations [3] m/s^2, kg, [3] m.
-        delay: of target_moment behind the motion it belongs to [s]. With recorded targets it is
-            the position that is older: target_moment = f(target_q - delay * target_qd, ...).
+        delay: of target_moment behind the motion it belongs to [s]. With recorded targets the
+            position is older: target_moment = f(target_q - delay * target_qd, ...).
         reference: "target" where recorded targets were used, "actual" where filtered measurement.
         rms: torque residual per joint [n], N m.
         r2: coefficient of determination per joint [n]; NaN for a torque that never changes.
         samples: number of samples used.
-        warnings: disagreements with what was stated, one line each.
+        warnings: differences from the stated setup, one line each.
     """
 
     source: str
@@ -79,10 +78,10 @@ class DynamicsEstimate:
     Attributes:
         setup, setup_source: of the recording with the most samples.
         reflected_inertia: motor and reducer, joint side [n], kg m^2.
-        std: its standard deviation [n]; correlated residuals allowed for.
-        identified: [n]; False where the joint hardly moved and what is believed of it stands.
-        link_tensors: that take the place of the robot file's, or None where they were not asked
-            for. Reflected inertias and setups belong to them.
+        std: standard deviation [n], correlated residuals allowed for.
+        identified: [n]; False where the joint hardly moved and its prior is kept.
+        link_tensors: identified instead of the robot file's, None unless requested. Reflected
+            inertias and setups refer to them.
         recordings: one entry per recording, or several where its payload changes.
         rms: torque residual per joint over all recordings [n], N m.
         r2: coefficient of determination per joint [n].
@@ -100,17 +99,6 @@ class DynamicsEstimate:
     r2: Array
     warnings: tuple[str, ...]
 
-    def of(self, source: str) -> EstimatedSetup:
-        """Entry of a recording; the one with the most samples where its payload changes.
-
-        Raises:
-            KeyError: no such recording among those estimated from.
-        """
-        entries = [entry for entry in self.recordings if entry.source == source]
-        if not entries:
-            raise KeyError(source)
-        return max(entries, key=lambda entry: entry.samples)
-
 
 def estimate_dynamics(
     recordings: Iterable[Telemetry],
@@ -121,21 +109,21 @@ def estimate_dynamics(
 ) -> DynamicsEstimate:
     """Gravity vector, payload and reflected inertias from target_moment.
 
-    Parts of one recording (same `info.source`) share a setup as long as its payload fields do not
+    Parts of one recording (same `info.source`) share a setup while its payload fields do not
     change; the reflected inertias are common to all. Parts are read once and not kept, so memory
-    does not grow with their number. Where measured motion stands in for the targets, every part
-    loses 0.4 s at either end to the filter: make parts half a minute or longer there.
+    does not grow with their number. Without recorded targets the filter removes 0.4 s at either
+    end of every part: parts should be half a minute or longer.
 
     Args:
         recordings: recordings or consecutive parts of them.
         robot: the arm, n joints.
-        configured: mounting and payload as the user states them; None takes what the recording
-            says (payload, payload_cog, info), else upright and unloaded.
+        configured: mounting and payload as stated by the user; None takes the recorded ones
+            (payload, payload_cog, info), else upright and unloaded.
         identify_tensors: also estimate the link tensors.
 
     Raises:
         MissingFieldError: a recording lacks target_moment or position and speed.
-        IdentificationError: no usable sample at all.
+        IdentificationError: no usable sample.
     """
     columns = TorqueColumns(robot, identify_tensors)
     data: dict[tuple[object, ...], TorqueInformation] = {}
@@ -201,24 +189,25 @@ def _r2(squares: Array, spread: Array) -> Array:
 
 
 def _disagreements(data: TorqueInformation, found: SetupSolution) -> Iterable[str]:
-    """Lines where the estimate contradicts what was configured or recorded."""
-    said, seen = data.stated.setup, found.setup
-    cosine = said.gravity @ seen.gravity
-    cosine /= np.linalg.norm(said.gravity) * np.linalg.norm(seen.gravity)
+    """Lines where the estimate contradicts the configured or recorded setup."""
+    stated, seen = data.stated.setup, found.setup
+    cosine = stated.gravity @ seen.gravity
+    cosine /= np.linalg.norm(stated.gravity) * np.linalg.norm(seen.gravity)
     angle = np.degrees(np.arccos(np.clip(cosine, -1.0, 1.0)))
     if angle > 1.0 and found.gravity_std.max() < 0.3:
-        told = "the configured mounting" if data.stated.source == "configured" else "upright"
+        reference = "the configured mounting" if data.stated.source == "configured" else "upright"
         vector = ", ".join(f"{value:.2f}" for value in seen.gravity)
         yield (
             f"{data.source}: target_moment shows the base tilted by {angle:.1f} degrees from "
-            f"{told} (gravity {vector} m/s^2); the estimate is used"
+            f"{reference} (gravity {vector} m/s^2); the estimate is used"
         )
-    change = seen.payload.mass - said.payload.mass
+    change = seen.payload.mass - stated.payload.mass
     if abs(change) > max(0.05, 4 * found.mass_std) and found.mass_std < 0.3:
         yield (
             f"{data.source}: target_moment shows a payload of {seen.payload.mass:.2f} kg where "
-            f"{said.payload.mass:.2f} kg is {_SPOKEN[data.stated.source]}; the estimate is used"
+            f"{stated.payload.mass:.2f} kg is {_SOURCE_WORDS[data.stated.source]}; the estimate is "
+            "used"
         )
 
 
-_SPOKEN = {"default": "assumed", "rtde": "recorded", "configured": "configured"}
+_SOURCE_WORDS = {"default": "assumed", "rtde": "recorded", "configured": "configured"}

@@ -1,4 +1,4 @@
-"""Setups of recordings that belong together, and the arm as they show it."""
+"""Identification stage of mounting, payload, link tensors and reflected inertia."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from ur_energy_model.model.setup import Setup
 from ur_energy_model.telemetry.samples import Telemetry
 
 MEASURED_MOTION_ERROR = 0.003
-"""Share of an inertia that filtered measured motion in place of recorded targets leaves open: what
-recordings of a UR10e without targets are off by."""
+"""Relative error of an inertia from filtered measured motion instead of recorded targets, from
+recordings of a UR10e without targets."""
 
 
 def estimate_setups(
@@ -35,16 +35,29 @@ def estimate_setups(
     setup: Setup | None,
     identify_tensors: bool = False,
 ) -> tuple[RobotDescription, DynamicsEstimate | None]:
-    """The arm, with its link tensors where they are asked for, and setups of all recordings.
+    """Setups of all recordings from target_moment, and the arm with identified link tensors.
 
-    Inertia and tensors come from the fitted recordings alone.
+    Inertias and tensors come from the fitted recordings alone.
+
+    Args:
+        recordings: all, held-out ones included.
+        fitted: those to fit.
+        robot: the arm.
+        setup: mounting and payload as stated by the user.
+        identify_tensors: identify the link tensors too.
+
+    Returns:
+        The arm, and the estimate; None if no fitted recording has target_moment.
+
+    Raises:
+        MissingFieldError: link tensors requested without target_moment.
     """
     usable = [r for r in recordings if r.torque_reference != "none"]
     if not any(recording in usable for recording in fitted):
         if identify_tensors:
             raise MissingFieldError(
                 fitted[0].path,
-                "was not recorded, and link tensors show in nothing else",
+                "was not recorded, but link tensors can only be identified from it",
                 "record it or use the robot file's tensors",
                 field="target_moment",
             )
@@ -66,7 +79,7 @@ def estimate_setups(
 def inertia_from_torque(
     robot: RobotDescription, estimate: DynamicsEstimate | None
 ) -> InertiaEstimate:
-    """Reflected inertias as target_moment tells them, and what is believed of the others."""
+    """Reflected inertias from target_moment, priors for the others."""
     expected = expected_inertia(robot)
     if estimate is None:
         return expected
@@ -81,18 +94,18 @@ def inertia_from_torque(
 
 
 def inertia_with_currents(
-    believed: InertiaEstimate, joints: Sequence[JointEstimate]
+    before: InertiaEstimate, joints: Sequence[JointEstimate]
 ) -> InertiaEstimate:
-    """Reflected inertias with what the currents add to those that were only believed.
+    """Reflected inertias with those unknown before updated by the currents.
 
-    One counts as told by the currents where they halve its deviation.
+    An inertia counts as identified from currents if they halve its standard deviation.
     """
-    value, std, source = believed.value.copy(), believed.std.copy(), list(believed.source)
+    value, std, source = before.value.copy(), before.std.copy(), list(before.source)
     for j, joint in enumerate(joints):
-        told = reflected_inertia(joint, float(believed.value[j]), float(believed.std[j]))
+        told = reflected_inertia(joint, float(before.value[j]), float(before.std[j]))
         if told is not None:
             value[j], std[j] = told
-            source[j] = "current" if std[j] < 0.5 * believed.std[j] else "prior"
+            source[j] = "current" if std[j] < 0.5 * before.std[j] else "prior"
     return InertiaEstimate(value, std, tuple(source))
 
 

@@ -1,4 +1,4 @@
-"""The physically possible arm nearest to what was measured.
+"""Nearest physically consistent inertial parameters.
 
 Least squares may give negative masses and impossible tensors. Inertial parameters are possible
 where every link's pseudo-inertia matrix [[S, mc], [mc', m]], S = trace(I)/2 1 - I, is positive
@@ -13,18 +13,27 @@ import numpy as np
 from scipy import sparse
 
 from ur_energy_model.errors import IdentificationError
-from ur_energy_model.model.inertial_parameters import entries_of, inertial_parameters, tensor_of
+from ur_energy_model.model.inertial_parameters import (
+    COUNT,
+    FIRST_MOMENT,
+    MASS,
+    TENSOR,
+    entries_of,
+    inertial_parameters,
+    tensor_of,
+)
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.typing import Array
 
+_TENSOR_ENTRIES = np.arange(COUNT)[TENSOR]
 _PSEUDO = 4
 """Order of the pseudo-inertia matrix."""
 _MARGIN = 1e-6
-"""Smallest eigenvalue asked of the scaled pseudo-inertia."""
+"""Smallest eigenvalue required of the scaled pseudo-inertia."""
 _KEPT = 1e-6
-"""Spread of what is to stay as it is [kg, kg m]."""
+"""Spread of parameters that are kept [kg, kg m]."""
 _PLAUSIBLE = 10.0
-"""Factor on a spread that leaves the second term of the problem without weight."""
+"""Factor on the spread that removes the weight of the second term."""
 
 
 def pseudo_inertia(parameters: Array) -> Array:
@@ -40,17 +49,17 @@ def nearest_possible(
     spread: Array,
     links: int,
 ) -> Array:
-    """Full parameters, physically possible, that fit base parameters best.
+    """Physically possible full parameters that fit base parameters best.
 
     Minimises (B p - b)' H (B p - b) + |(p - nominal) / spread|^2 under the constraints above;
-    the second term decides only what the first leaves open.
+    the second term determines only what the first does not.
 
     Args:
         information: H, inverse covariance of the base values [rank, rank].
         combination: B, base values from full parameters [rank, parameters].
         base_values: b [rank].
         nominal: parameters of the robot file [parameters].
-        spread: how far from the robot file each may plausibly be [parameters], all positive.
+        spread: plausible deviation of each from the robot file [parameters], all positive.
         links: number of links n; the parameters are n equal groups that start with the ten
             inertial ones.
 
@@ -94,14 +103,14 @@ def nearest_possible(
 def nearest_possible_tensors(
     information: Array, deviations: Array, robot: RobotDescription, spread: Array
 ) -> Array:
-    """Tensors of the moving links that bodies of their masses can have, nearest to those measured.
+    """Physically possible tensors of the moving links, nearest to those measured.
 
     Args:
         information: inverse covariance of the deviations [6 n, 6 n].
         deviations: measured minus the robot file's tensors [6 n], kg m^2 (xx, xy, yy, xz, yz, zz).
         robot: the arm; masses and centres of mass are kept.
-        spread: how far from the robot file each may plausibly be [6 n], all positive. It is in
-            `information` already and has next to no weight of its own.
+        spread: plausible deviation of each from the robot file [6 n], all positive; contained in
+            `information` already, so it hardly weighs here.
 
     Returns:
         About the centres of mass, axes of the link frames [n, 3, 3], kg m^2.
@@ -118,10 +127,10 @@ def nearest_possible_tensors(
             for k in moving
         ]
     )
-    picks = np.concatenate([10 * link + np.arange(4, 10) for link in range(n)])
-    combination = np.zeros((6 * n, 10 * n))
+    picks = np.concatenate([COUNT * link + _TENSOR_ENTRIES for link in range(n)])
+    combination = np.zeros((6 * n, COUNT * n))
     combination[np.arange(6 * n), picks] = 1.0
-    free = np.full(10 * n, _KEPT)
+    free = np.full(COUNT * n, _KEPT)
     free[picks] = _PLAUSIBLE * spread
     found = nearest_possible(
         information, combination, combination @ nominal + deviations, nominal, free, n
@@ -141,12 +150,12 @@ def _constraints(
     """A, b and cone sizes of: b - A x in the cones, x the scaled deviations."""
     size = len(nominal)
     group = size // links
-    drive = np.array([j * group + k for j in range(links) for k in range(10, group)], dtype=int)
+    drive = np.array([j * group + k for j in range(links) for k in range(COUNT, group)], dtype=int)
     positive = np.zeros((len(drive), size))
     positive[np.arange(len(drive)), drive] = -spread[drive]
     rows, offsets = [positive], [nominal[drive]]
     for link in range(links):
-        own = slice(link * group, link * group + 10)
+        own = slice(link * group, link * group + COUNT)
         block = np.zeros((len(_TRIANGLE[0]), size))
         block[:, own] = -_VECTORISED * spread[own]
         floor = _vectorise(_MARGIN * np.eye(_PSEUDO))
@@ -157,16 +166,13 @@ def _constraints(
 
 def _basis() -> Array:
     """Pseudo-inertia of each unit parameter [10, 4, 4]."""
-    out = np.zeros((10, _PSEUDO, _PSEUDO))
-    out[0, 3, 3] = 1.0
-    for axis in range(3):
-        out[1 + axis, axis, 3] = out[1 + axis, 3, axis] = 1.0
-    for k, (row, column) in enumerate([(0, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 2)]):
-        if row == column:
-            out[4 + k, :3, :3] = 0.5 * np.eye(3)
-            out[4 + k, row, row] -= 1.0
-        else:
-            out[4 + k, row, column] = out[4 + k, column, row] = -1.0
+    out = np.zeros((COUNT, _PSEUDO, _PSEUDO))
+    out[MASS, 3, 3] = 1.0
+    for axis, moment in enumerate(out[FIRST_MOMENT]):
+        moment[axis, 3] = moment[3, axis] = 1.0
+    for entries, block in zip(np.eye(6), out[TENSOR], strict=True):
+        tensor = tensor_of(entries)
+        block[:3, :3] = 0.5 * np.trace(tensor) * np.eye(3) - tensor
     return out
 
 
@@ -189,8 +195,8 @@ _VECTORISED = np.stack([_vectorise(matrix) for matrix in _BASIS], axis=1)
 def possible_inertia(tensor: Array) -> Array:
     """Nearest inertia tensor [3, 3] about a centre of mass that a mass distribution can have.
 
-    A tensor is possible where the second moments of mass, trace/2 - tensor, are not negative
-    (the triangle inequality of the principal moments); negative ones are set to zero.
+    A tensor is possible if the second moments of mass, trace/2 - tensor, are not negative (the
+    triangle inequality of the principal moments); negative ones are set to zero.
     """
     moments = 0.5 * np.trace(tensor) * np.eye(3) - tensor
     values, vectors = np.linalg.eigh(moments)

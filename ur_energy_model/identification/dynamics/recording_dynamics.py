@@ -24,16 +24,16 @@ from ur_energy_model.typing import Array
 
 @dataclass(frozen=True)
 class RecordingDynamics:
-    """Setups of one recording, by the payload set in the controller.
+    """Arm dynamics of one recording, with the setup that belongs to each payload.
 
     Attributes:
         robot: the arm.
         info: of the recording.
-        estimate: setups estimated from target_moment; None without it.
-        configured: mounting and payload given by the user.
-        fallback: setup of other recordings of the same arm, for what this one does not contain.
-        carried: actual payload, where it differs from the one set in the controller; target_moment
-            contains the set one, the currents the actual one.
+        estimate: setups estimated from target_moment, None without.
+        configured: mounting and payload as stated by the user.
+        fallback: setup of other recordings of the same arm, for values this one lacks.
+        carried: payload actually on the flange, if the controller was told another one:
+            target_moment contains the told payload, the currents the carried one.
     """
 
     robot: RobotDescription
@@ -44,40 +44,37 @@ class RecordingDynamics:
     carried: Payload | None = None
 
     def parts(self, motion: FilteredMotion) -> Iterator[tuple[FilteredMotion, ArmDynamics]]:
-        """Parts of a motion with one payload each, and their rigid-body dynamics."""
+        """Parts of a motion with one payload each, and the dynamics that belong to it."""
         for rows, told in payload_runs(motion.payload):
             yield motion.cut(rows), ArmDynamics(self.robot, self.actual_setup(told))
 
     def actual_setup(self, told: Array) -> Setup:
-        """Actual setup while a payload [4] (mass, centre of mass) was set in the controller."""
+        """Setup with the carried payload; `told` is the one told to the controller [4]."""
         setup = self.setup_and_delay(told)[0]
         return setup if self.carried is None else replace(setup, payload=self.carried)
 
     def controller_load(self, motion: FilteredMotion, load: Array) -> Array:
-        """Load with the payload set in the controller [samples, n], N m, joint side.
+        """Load as the controller computes it [samples, n], N m, joint side.
 
         Args:
             motion: with one payload.
-            load: with the actual payload.
+            load: with the carried payload.
         """
         if self.carried is None:
             return load
         setup = self.setup_and_delay(motion.payload[0])[0]
-        states = motion.q, motion.qd, motion.qdd
-        actual = ArmDynamics(self.robot, replace(setup, payload=self.carried))
+        motions = motion.q, motion.qd, motion.qdd
+        carried = ArmDynamics(self.robot, replace(setup, payload=self.carried))
         told = ArmDynamics(self.robot, setup)
-        return np.asarray(load + told.inverse_dynamics(*states) - actual.inverse_dynamics(*states))
+        difference = told.inverse_dynamics(*motions) - carried.inverse_dynamics(*motions)
+        return np.asarray(load + difference)
 
     def delay(self, motion: FilteredMotion) -> float:
         """Delay of target_moment behind the measured motion [s]."""
         return self.setup_and_delay(motion.payload[0])[1]
 
     def setup_and_delay(self, told: Array) -> tuple[Setup, float]:
-        """Setup and torque delay [s] for a payload set in the controller [4].
-
-        Args:
-            told: mass [kg] and centre of mass [m]; NaN where no payload was recorded.
-        """
+        """Setup and torque delay [s] for a payload told to the controller [4], NaN without."""
         source = self.info.source
         entries = (
             []
@@ -97,6 +94,6 @@ class RecordingDynamics:
         return entries[nearest].setup, entries[nearest].delay
 
     def stated(self, told: Array) -> StatedSetup:
-        """Stated setup for a payload set in the controller [4]."""
+        """Stated setup for a payload told to the controller [4]."""
         payload = payload_told(told)
         return stated_for(self.info, payload, self.robot, self.configured, self.fallback)

@@ -1,9 +1,8 @@
-"""Which motion the controller's target_moment belongs to, sample by sample.
+"""target_moment and the columns of the motion it belongs to, in blocks of time.
 
-Where target_q, target_qd and target_qdd are recorded they are it, free of noise. Otherwise the
-measured position and speed stand in, with the acceleration from the filtered speed; then columns
-and torque pass the same zero-phase filter, so that the filter biases neither side ("parallel
-filtering", as usual in robot identification).
+Recorded target_q, target_qd and target_qdd are that motion, free of noise. Otherwise measured
+position and speed are used, with the acceleration from the filtered speed; then columns and torque
+pass the same zero-phase filter, so that it biases neither side ("parallel filtering").
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from ur_energy_model.typing import Array
 
 Columns = Callable[[Array, Array, Array], Array]
 TARGET_RATE = 50.0
-"""Samples per second kept of noise-free targets [Hz]; more of them add nothing."""
+"""Samples per second used of noise-free targets [Hz]; more add nothing."""
 POSITION_DELAY = 0.002
 """target_moment is computed from the target position of about one tick earlier [s].
 
@@ -34,7 +33,7 @@ _STEP = 0.001
 _GRID_RATE = 100.0
 _ACCELERATION_BANDWIDTH = 15.0
 _BANDWIDTH = 2.5
-"""Common filter of both sides [Hz]: below it lies what moves an arm, above it mostly noise."""
+"""Common filter of both sides [Hz]: arm motion lies below it, mostly noise above."""
 _EDGE = 0.4
 """Dropped at either end of a filtered stretch [s]."""
 
@@ -47,7 +46,7 @@ class ReferenceBlock:
 
     Attributes:
         kind: "target" (recorded targets) or "actual" (filtered measurement).
-        nominal_delay: delay already allowed for [s]; h comes on top.
+        nominal_delay: delay already compensated [s]; h is the remainder.
         columns, column_slopes: [samples, n, width] and per second.
         torque, torque_slope, torque_curve: [samples, n], N m, and per second (squared).
         position: joint side [samples, n], rad.

@@ -1,4 +1,4 @@
-"""Inertia of bodies and drives: what is expected, what is possible, and motor against reducer."""
+"""Reflected inertia of the drives: prior, estimate, shares of motor and reducer."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.typing import Array, Mask
 
 _NOMINAL_SPREAD = 0.1
-"""Relative deviation of reflected inertias from the robot file's: target_moment of recordings of a
-UR3e, two UR5e and a UR10e gives 0 to 2 %, but 14 % for one small wrist."""
+"""Relative standard deviation around the robot file's inertia: recorded target_moment of a UR3e,
+two UR5e and a UR10e shows 0 to 2 %, but 14 % for one small wrist."""
 _INERTIA_PER_TORQUE = 0.011
 """Reflected inertia over rated torque where a robot file has no inertia [kg m^2/(N m)]: the robot
 files of UR3e, UR5e, UR10e and UR16e give 0.008 to 0.018."""
 _PER_TORQUE_SPREAD = 0.5
 _UNRATED_INERTIA = (0.5, 0.5)
-"""Reflected inertia and its spread where not even the torque is rated [kg m^2]: those of the
-e-Series lie between 0.07 (wrist of a UR3e) and 6 (shoulder of a UR10e)."""
+"""Reflected inertia and its spread without a rated torque [kg m^2]: the e-Series lies between
+0.07 (wrist of a UR3e) and 6 (shoulder of a UR10e)."""
 
 
 @dataclass(frozen=True)
@@ -37,15 +37,12 @@ class InertiaEstimate:
 
     @property
     def unknown(self) -> Mask:
-        """Joints [n] whose inertia is only believed."""
+        """Joints [n] whose inertia is only a prior."""
         return np.array([source == "prior" for source in self.source])
 
 
 def expected_inertia(robot: RobotDescription) -> InertiaEstimate:
-    """What is believed of the reflected inertias before any data.
-
-    The robot file's values; where it has none, what the rated torque suggests.
-    """
+    """Prior of the reflected inertias: the robot file's, else typical for the rated torque."""
     nominal, rated = robot.reflected_inertia, robot.max_torque
     known, sized = np.isfinite(nominal), np.isfinite(rated)
     typical = np.where(
@@ -61,13 +58,13 @@ def expected_inertia(robot: RobotDescription) -> InertiaEstimate:
 
 @dataclass(frozen=True)
 class DriveInertia:
-    """Reflected inertia of the joints, taken apart as Clochiatti et al. 2024 report it.
+    """Reflected inertia of the joints, split as in Clochiatti et al. 2024.
 
     Attributes:
         reflected: joint side [n], kg m^2.
         motor_side: motor and reducer, motor side [n], kg m^2.
         reducer: catalogue value, motor side [n], kg m^2; NaN where unknown.
-        rotor: what is left for the motor [n], kg m^2; NaN where the reducer is unknown.
+        rotor: the motor's remainder [n], kg m^2; NaN where the reducer is unknown.
     """
 
     reflected: Array

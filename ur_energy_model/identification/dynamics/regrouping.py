@@ -1,11 +1,11 @@
-"""Which combinations of inertial and drive parameters an arm's motion can show at all.
+"""Base parameters: the combinations of inertial and drive parameters that motion can show.
 
 13 parameters a joint (10 inertial in the order m, mc, I; Coulomb, viscous, motor inertia). Their
 joint torque regressor, stacked at random states, has dependent columns; the rank (SVD) is the
 number of base parameters, and a pivoted QR decomposition picks base columns and tells how the
 other parameters regroup into them (Raviola et al., RAAD 2021, sec. 2; Machines 2024, 12(9), 595,
-sec. 3). Equivalent columns are decided by a preference and then by their order, never by rounding
-(`column_choice`).
+sec. 3). Among equivalent columns a preference and then their order decide, never rounding
+(`pivoted_columns`).
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from scipy.linalg import qr, solve_triangular
 
 from ur_energy_model.identification.regression.pivoted_columns import pivoted_columns
 from ur_energy_model.model.dynamics import ArmDynamics
+from ur_energy_model.model.inertial_parameters import COUNT
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import Setup
 from ur_energy_model.typing import Array, Indices
@@ -65,7 +66,7 @@ class FullRegressor:
         Joint-side torque in N m = regressor @ parameters.
         """
         n = self.robot.dof
-        inertial = self._dynamics.regressor(q, qd, qdd).reshape(len(q), n, n, 10)
+        inertial = self._dynamics.regressor(q, qd, qdd).reshape(len(q), n, n, COUNT)
         own = np.eye(n)[None, :, :, None]
         drive = [qdd[:, :, None, None] * own]
         if self.friction:
@@ -79,7 +80,7 @@ class FullRegressor:
     def nominal(self) -> Array:
         """Parameters [parameters] of the robot file; frictions and unknown inertias zero."""
         n = self.robot.dof
-        inertial = self._dynamics.parameters().reshape(n, 10)
+        inertial = self._dynamics.parameters().reshape(n, COUNT)
         drive = np.zeros((n, 3 if self.friction else 1))
         drive[:, -1] = np.nan_to_num(self.robot.reflected_inertia)
         return np.concatenate([inertial, drive], axis=1).ravel()
@@ -107,7 +108,7 @@ class Regrouping:
         return len(self.base)
 
     def expression(self, index: int) -> str:
-        """A base parameter in words: "Izz_1 + Iyy_2 + 0.3612 m_3"."""
+        """A base parameter as text: "Izz_1 + Iyy_2 + 0.3612 m_3"."""
         own = int(self.base[index])
         text = self.names[own]
         row = self.combination[index]
@@ -121,7 +122,7 @@ class Regrouping:
 
     @property
     def expressions(self) -> tuple[str, ...]:
-        """All base parameters in words."""
+        """All base parameters as text."""
         return tuple(self.expression(index) for index in range(self.rank))
 
 
@@ -143,7 +144,7 @@ def regroup(regressor: FullRegressor, seed: int = 0) -> Regrouping:
     scale = np.where(norms > _RANK_TOLERANCE * norms.max(), norms, np.inf)
     values = np.linalg.svd(stacked / scale, compute_uv=False)
     rank = int(np.count_nonzero(values > _RANK_TOLERANCE * values[0]))
-    # Weights decide which of several equivalent columns becomes the base one: drives, then
+    # Weights select the base column among equivalent ones: drives, then
     # rotary inertias, first moments, and masses last, as the literature groups them.
     weight = np.array(
         [_PREFERENCE.get(n.split("_")[0], _USUAL_PREFERENCE) for n in regressor.names]

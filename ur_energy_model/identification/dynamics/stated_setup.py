@@ -1,4 +1,4 @@
-"""What the estimation of setup and inertia gathers from one recording before it solves."""
+"""Mounting and payload as stated by the user or the recording."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from ur_energy_model.typing import Array
 
 @dataclass(frozen=True)
 class StatedSetup:
-    """Mounting and payload as somebody stated them: the estimate's prior, and what it is compared with.
+    """Stated mounting and payload: the prior of the estimate, and the reference for warnings.
 
     Attributes:
-        setup: the statement.
+        setup: mounting and payload.
         source: "configured" (by the user), "rtde" (payload fields of the recording) or "default".
-    """  # noqa: E501
+    """
 
     setup: Setup
     source: str
 
 
 def stated_setup(part: Telemetry, robot: RobotDescription, configured: Setup | None) -> StatedSetup:
-    """Setup stated for (the first sample of) a recording, see `stated_for`."""
+    """Setup stated for the first sample of a recording, see `stated_for`."""
     return stated_for(part.info, _told_payload(part), robot, configured)
 
 
@@ -41,14 +41,14 @@ def stated_for(
 ) -> StatedSetup:
     """Setup stated for a recording.
 
-    The user's word comes first, then the payload told to the controller and the recording's info,
-    then the fallback, then upright and unloaded.
+    In order of precedence: the user, the payload told to the controller, the recording's info, the
+    fallback, upright and unloaded.
 
     Args:
         info: of the recording.
-        told: payload recorded with the samples, None where it was not.
+        told: payload recorded with the samples, None where not recorded.
         robot: the arm.
-        configured: mounting and payload as the user states them.
+        configured: mounting and payload as stated by the user.
         fallback: setup of other recordings of the same arm.
     """
     if configured is not None:
@@ -70,7 +70,7 @@ def stated_for(
 
 
 def payload_told(row: Array) -> Payload | None:
-    """Payload from the mass and centre of mass told to the controller [4]; None where NaN."""
+    """Payload from mass and centre of mass told to the controller [4]; None if NaN."""
     if not np.isfinite(row[0]):
         return None
     return Payload(float(row[0]), np.nan_to_num(row[1:4]))

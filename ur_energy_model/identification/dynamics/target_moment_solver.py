@@ -16,38 +16,40 @@ from scipy.optimize import least_squares
 
 from ur_energy_model.identification.dynamics.physical_consistency import (
     nearest_possible_tensors,
-    possible_inertia,
+)
+from ur_energy_model.identification.dynamics.setup_unknowns import (
+    CENTER,
+    COUNT,
+    DELAY,
+    GRAVITY,
+    GRAVITY_STD,
+    MASS,
+    PRIOR_STD,
+    TENSOR,
+    payload_from,
+    stated_unknowns,
 )
 from ur_energy_model.identification.dynamics.torque_columns import TorqueColumns
 from ur_energy_model.identification.dynamics.torque_information import (
     TorqueInformation,
     residual_coefficients,
 )
-from ur_energy_model.identification.regression.normal_equations import score_scatter
+from ur_energy_model.identification.regression.least_squares import score_scatter
 from ur_energy_model.model.inertial_parameters import entries_of, inertial_parameters, tensor_of
 from ur_energy_model.model.link_tensors import LinkTensors
-from ur_energy_model.model.setup import Payload, Setup
+from ur_energy_model.model.setup import Setup
 from ur_energy_model.typing import Array, Mask
 
-GRAVITY_STD = 3.0
-"""Prior of each component of gravity [m/s^2]: users often forget to state the mounting."""
-MASS_STD = 2.0
-"""Prior of the payload [kg]."""
 _MAGNITUDE_STD = 0.02
-_CENTER_STD = 0.3
-_TENSOR_STD = 1e-3
-_DELAY_STD = 0.003
+"""Prior of the magnitude of gravity [m/s^2]."""
 _INERTIA_STD = 0.2
 _UNKNOWN_INERTIA_STD = 10.0
 _LINK_TENSOR_STD = 0.05
 _FIXED_STD = 1e-6
-_BORROWED_GRAVITY_STD = 0.1
+_BORROWED_STD = 0.1
+"""Prior of each component of a borrowed gravity [m/s^2]."""
 _NOISE_FLOOR = 1e-3
 _ROUNDS = 4
-_GRAVITY, _MASS, _CENTER = slice(0, 3), 3, slice(4, 7)
-_TENSOR, _DELAY = slice(7, 13), 13
-_UNKNOWNS_PER_SETUP = 14
-"""Unknowns of one setup: gravity, payload (mass, centre of mass, tensor entries), delay."""
 
 
 @dataclass(frozen=True)
@@ -162,32 +164,18 @@ class TargetMomentSolver:
             mean.append(np.zeros(6 * len(mass)))
             spread.append(np.repeat(np.maximum(_LINK_TENSOR_STD * mass, _FIXED_STD), 6))
         for entry in self.data:
-            setup = entry.stated.setup
-            payload = setup.payload
-            mean += [
-                setup.gravity,
-                np.array([payload.mass]),
-                payload.center_of_mass,
-                entries_of(payload.inertia),
-                np.zeros(1),
-            ]
-            spread += [
-                np.full(3, GRAVITY_STD),
-                np.array([MASS_STD]),
-                np.full(3, _CENTER_STD),
-                np.full(6, _TENSOR_STD),
-                np.array([_DELAY_STD]),
-            ]
+            mean.append(stated_unknowns(entry.stated.setup))
+            spread.append(PRIOR_STD)
         return np.concatenate(mean), np.concatenate(spread)
 
     def _own(self, index: int) -> slice:
         """Unknowns of one setup."""
-        start = self._tensors.stop + _UNKNOWNS_PER_SETUP * index
-        return slice(start, start + _UNKNOWNS_PER_SETUP)
+        start = self._tensors.stop + COUNT * index
+        return slice(start, start + COUNT)
 
     def _fit(self, start: Array) -> tuple[Array, Array]:
         """Unknowns and their standard deviations."""
-        masses = [self._own(index).start + _MASS for index in range(len(self.data))]
+        masses = [self._own(index).start + MASS for index in range(len(self.data))]
         lower = np.full(len(self.mean), -np.inf)
         lower[masses] = 0.0
         unknowns = start.copy()
@@ -207,32 +195,32 @@ class TargetMomentSolver:
         An arm is rarely remounted between recordings of one identification. Returns whether any
         prior changed.
         """
-        worst = [float(std[self._own(i)][_GRAVITY].max()) for i in range(len(self.data))]
+        worst = [float(std[self._own(i)][GRAVITY].max()) for i in range(len(self.data))]
         best = int(np.argmin(worst))
         unsure = [i for i, value in enumerate(worst) if value > 0.1 * GRAVITY_STD]
         if worst[best] > 0.1 * GRAVITY_STD or not unsure:
             return False
         for i in unsure:
-            self.mean[self._own(i)][_GRAVITY] = unknowns[self._own(best)][_GRAVITY]
-            self.spread[self._own(i)][_GRAVITY] = _BORROWED_GRAVITY_STD
+            self.mean[self._own(i)][GRAVITY] = unknowns[self._own(best)][GRAVITY]
+            self.spread[self._own(i)][GRAVITY] = _BORROWED_STD
         return True
 
     def _coefficients(self, unknowns: Array, index: int) -> Array:
         """Coefficients of one setup's Gram matrix whose product is the residual."""
         own = unknowns[self._own(index)]
-        payload = inertial_parameters(own[_MASS], own[_CENTER], own[_TENSOR])
+        payload = inertial_parameters(own[MASS], own[CENTER], own[TENSOR])
         tensors = unknowns[self._tensors] if self.columns.tensors else None
         coefficients = self.columns.coefficients(
-            own[_GRAVITY], payload, unknowns[self._inertias], tensors
+            own[GRAVITY], payload, unknowns[self._inertias], tensors
         )
-        return residual_coefficients(coefficients, own[_DELAY])
+        return residual_coefficients(coefficients, own[DELAY])
 
     def _residual(self, unknowns: Array) -> Array:
         parts = []
         for index, (root, noise) in enumerate(zip(self.roots, self.noise, strict=True)):
             parts.append((root @ self._coefficients(unknowns, index) / noise[:, None]).ravel())
-            magnitude = np.linalg.norm(unknowns[self._own(index)][_GRAVITY])
-            expected = np.linalg.norm(self.mean[self._own(index)][_GRAVITY])
+            magnitude = np.linalg.norm(unknowns[self._own(index)][GRAVITY])
+            expected = np.linalg.norm(self.mean[self._own(index)][GRAVITY])
             parts.append(np.array([(magnitude - expected) / _MAGNITUDE_STD]))
         parts.append((unknowns - self.mean) / self.spread)
         return np.concatenate(parts)
@@ -252,9 +240,9 @@ class TargetMomentSolver:
         prior = np.diag(1 / self.spread**2)
         for index in range(len(self.data)):
             direction = np.zeros(len(unknowns))
-            gravity = unknowns[self._own(index)][_GRAVITY]
+            gravity = unknowns[self._own(index)][GRAVITY]
             unit = gravity / np.linalg.norm(gravity)
-            direction[self._own(index)][_GRAVITY] = unit / _MAGNITUDE_STD
+            direction[self._own(index)][GRAVITY] = unit / _MAGNITUDE_STD
             prior += np.outer(direction, direction)
         hessian, middle = prior.copy(), prior.copy()
         for index, entry in enumerate(self.data):
@@ -281,22 +269,14 @@ class TargetMomentSolver:
     def _setup_solution(self, unknowns: Array, std: Array, index: int) -> SetupSolution:
         own, deviation = unknowns[self._own(index)], std[self._own(index)]
         return SetupSolution(
-            setup=Setup(own[_GRAVITY].copy(), _payload(own, float(deviation[_MASS]))),
-            gravity_std=deviation[_GRAVITY].copy(),
-            mass_std=float(deviation[_MASS]),
-            center_std=deviation[_CENTER].copy(),
-            delay=float(own[_DELAY]),
+            setup=Setup(own[GRAVITY].copy(), payload_from(own, float(deviation[MASS]))),
+            gravity_std=deviation[GRAVITY].copy(),
+            mass_std=float(deviation[MASS]),
+            center_std=deviation[CENTER].copy(),
+            delay=float(own[DELAY]),
             squares=self._squares(unknowns, index),
             spread=self.data[index].torque_spread,
         )
-
-
-def _payload(own: Array, mass_std: float) -> Payload:
-    """Physically possible payload; none where the mass does not differ from zero."""
-    mass = float(own[_MASS])
-    if mass < max(0.002, 2 * mass_std):
-        return Payload()
-    return Payload(mass, own[_CENTER].copy(), possible_inertia(tensor_of(own[_TENSOR])))
 
 
 def _root(gram: Array) -> Array:

@@ -6,8 +6,8 @@ reflected motor inertias J it is, sample by sample,
 
     torque = bare(q, qd, qdd) + G(q) g + Y(q, qd, qdd) p + sum_k g_k Y_k(q) p[:4] + J qdd
 
-bilinear in g and p. With the products g_k p as unknowns of their own it is linear, so any number
-of samples shrinks to one Gram matrix per joint, in which every setup can be tried at no cost.
+bilinear in g and p. With the products g_k p as separate unknowns it is linear, so any number of
+samples reduces to one Gram matrix per joint, on which any setup is evaluated cheaply.
 """
 
 from __future__ import annotations
@@ -18,13 +18,12 @@ from functools import cached_property
 import numpy as np
 
 from ur_energy_model.model.dynamics import ArmDynamics
+from ur_energy_model.model.inertial_parameters import COUNT, FIRST_MOMENT, TENSOR
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import Setup
 from ur_energy_model.typing import Array
 
-PAYLOAD = 10
-"""Parameters of a payload: mass, first moments, tensor about the flange origin."""
-_STATIC = 4
+_STATIC = FIRST_MOMENT.stop
 """Parameters of a payload that gravity acts on: mass and first moments."""
 
 
@@ -45,7 +44,7 @@ class TorqueColumns:
     def width(self) -> int:
         """Number of columns."""
         n = self.robot.dof
-        return 1 + 3 + PAYLOAD + 3 * _STATIC + n + (6 * n if self.tensors else 0)
+        return 1 + 3 + COUNT + 3 * _STATIC + n + (6 * n if self.tensors else 0)
 
     @cached_property
     def _dynamics(self) -> tuple[ArmDynamics, tuple[ArmDynamics, ...]]:
@@ -65,12 +64,14 @@ class TorqueColumns:
         parts = [
             bare[:, :, None],
             weightless.gravity_regressor(q),
-            regressor[:, :, -PAYLOAD:],
+            regressor[:, :, -COUNT:],
             _payload_weight(pulled, q),
             np.eye(n)[None] * qdd[:, None, :],
         ]
         if self.tensors:
-            parts.append(regressor.reshape(len(q), n, n, 10)[..., 4:].reshape(len(q), n, 6 * n))
+            parts.append(
+                regressor.reshape(len(q), n, n, COUNT)[..., TENSOR].reshape(len(q), n, 6 * n)
+            )
         return np.concatenate(parts, axis=2)
 
     def coefficients(

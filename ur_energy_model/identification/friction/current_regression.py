@@ -143,19 +143,6 @@ class CurrentRegression:
             grams.accumulate(gram_matrices_by_joint(rows[block]), duration)
             counts.accumulate(moving[block].sum(axis=0, dtype=float), duration)
 
-    def merge(self, other: CurrentRegression) -> None:
-        """Add the current session of another accumulator with the same candidates to this one's.
-
-        Raises:
-            ValueError: the candidates differ.
-        """
-        if other.candidates != self.candidates:
-            raise ValueError("accumulators of different friction candidates do not merge")
-        for own, theirs in zip(self._current_session(), other._current_session(), strict=True):
-            own.merge(theirs)
-        self._moving_time += other._moving_time
-        self._temperature = merged_ranges(self._temperature, other._temperature)
-
     def fit(self) -> tuple[JointEstimate, ...]:
         """Results per joint.
 

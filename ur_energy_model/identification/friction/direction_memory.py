@@ -1,4 +1,4 @@
-"""Direction of Coulomb friction with presliding memory, over consecutive motions."""
+"""Direction of Coulomb friction with presliding memory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ur_energy_model.typing import Array
 
 
 class DirectionMemory:
-    """Direction of Coulomb friction over consecutive motions of one recording.
+    """Direction of Coulomb friction with presliding over consecutive motions of one recording.
 
     Args:
         travel: [..., n], rad.

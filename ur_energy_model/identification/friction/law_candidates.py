@@ -1,4 +1,4 @@
-"""Which friction law a joint gets: candidates with their shapes, and the choice among them."""
+"""Candidate friction laws with values for their shape constants."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ AUTOMATIC = (
     "power_temperature",
     "power_load_temperature",
 )
-"""Laws that "auto" chooses among. Those with a power of the speed and with load lower the error on
-other days' recordings of real arms; power flow hardly does, but torque constants of arms that have
-it are wrong without it. A Stribeck part, a polynomial and the manufacturer's double exponential do
-not lower it; they are fitted where they are asked for."""
+"""Laws that "auto" chooses among. Terms with a power of the speed and with load lower the error on
+recordings of other days of real arms. Power flow hardly lowers it, but without it torque constants
+are wrong on arms that have it. Stribeck, polynomial and the manufacturer's double exponential do
+not lower it and are fitted on request only."""
 _GRID = 8
 
 
@@ -38,18 +38,18 @@ class FrictionCandidate:
 
 
 def candidates(friction: str, *, warm: bool) -> tuple[FrictionCandidate, ...]:
-    """Laws to fit, with a bounded logarithmic grid over shape constants that are not fixed.
+    """Laws to fit, with a logarithmic grid over the shape constants that are not fixed.
 
     Args:
         friction: name of a law, or "auto" for those of AUTOMATIC.
-        warm: whether temperatures were recorded and changed, so that laws that use them make sense.
+        warm: whether recorded temperatures change enough for laws that use them.
 
     Raises:
-        InputError: no such law.
+        InputError: unknown law.
     """
     if friction != AUTO and friction not in LAWS:
         raise InputError(
-            "--friction", f"no such law '{friction}'", f"use auto or one of {', '.join(LAWS)}"
+            "--friction", f"unknown law '{friction}'", f"use auto or one of {', '.join(LAWS)}"
         )
     laws = [
         law

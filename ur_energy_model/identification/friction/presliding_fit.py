@@ -1,8 +1,8 @@
-"""Currents at standstill: how far a joint must travel before its friction turns around.
+"""Fit of the presliding travel: how far a joint moves before its friction reverses.
 
-At rest, friction takes any value up to its limit, and which one depends on the motion before
-(Dahl's presliding). The travel is searched on a bounded grid for the least current error at
-standstill; torque constant and friction stay as they were fitted in motion.
+At rest, friction takes any value up to its limit, depending on the previous motion (Dahl's
+presliding). A grid of travels is searched for the least current error at standstill; torque
+constant and friction stay as fitted in motion.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from ur_energy_model.model.friction.presliding import STILL_SPEED
 from ur_energy_model.typing import Array
 
 TRAVELS = (0.0, 2e-4, 4e-4, 7e-4, 1.2e-3, 2e-3, 3.5e-3, 6e-3)
-"""Travels tried, joint side [rad]; 0 stands for friction without memory."""
+"""Travels tried, joint side [rad]; 0 means friction without memory."""
 TYPICAL_TRAVEL = 2e-3
-"""Travel around which recordings of three e-Series arms agree [rad]."""
+"""Typical travel in recordings of three e-Series arms [rad]."""
 _TRAVEL_SPREAD = 0.7
 _NO_MEMORY = 8.0
-"""How unlikely friction without memory is beforehand, on the scale of squared deviations."""
+"""Prior cost of friction without memory, in squared standard deviations."""
 _SHORTEST = 1.0
 
 
@@ -45,7 +45,7 @@ class PreslidingFit:
         self._memory = DirectionMemory(self._travel)
 
     def start_recording(self) -> None:
-        """Forget the motion before: another recording begins."""
+        """Start another recording: discard the previous motion."""
         self._memory = DirectionMemory(self._travel)
 
     def accumulate(self, motion: FilteredMotion, link_torque: Array, narrow: NarrowFilter) -> None:
@@ -73,10 +73,10 @@ class PreslidingFit:
         self._still += still.sum(axis=0) * float(time[1] - time[0])
 
     def fitted(self) -> EnergyModel:
-        """The model with the travels chosen; the typical one where a joint hardly stood still.
+        """The model with the chosen travels; the typical one where a joint hardly stood still.
 
-        The error at one standstill is as good as one observation, however long it lasts, so a
-        few of them weigh little against the typical travel.
+        One standstill counts as one observation, so a few of them weigh little against the prior
+        around the typical travel.
         """
         tried = np.array(TRAVELS[1:])
         unlikely = np.square(np.log(tried / TYPICAL_TRAVEL) / _TRAVEL_SPREAD)

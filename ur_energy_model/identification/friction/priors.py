@@ -1,4 +1,4 @@
-"""What is believed of a joint's torque constant and friction before its currents are seen."""
+"""Priors of a joint's torque constant and friction."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from ur_energy_model.model.friction.terms import LOAD, LOAD_ASYMMETRY
 from ur_energy_model.model.robots import RobotDescription
 
 TORQUE_CONSTANT_SPREAD = 0.5
-"""Weak prior that keeps the regression finite; torque_constants.py weighs what is really known."""
+"""Weak prior that keeps the regression finite; torque_constants.py applies the real one."""
 LOAD_ASYMMETRY_SPREAD = 0.01
-"""Half the difference of load friction between both ways of power flow; gear catalogues put the
-efficiency of strain-wave gears a few percent lower where the load drives."""
+"""Half the difference of load friction between both directions of power flow; gear catalogues state
+a few percent less efficiency for strain-wave gears driven by the load."""
 _LOAD_SPREAD = 0.2
 _NEGLIGIBLE = 1e-6
 _COULOMB_SHARE = 0.04
@@ -29,7 +29,7 @@ def current_prior(robot: RobotDescription, law: FrictionLaw, j: int) -> Prior:
     constant = robot.torque_constant[j]
     if not np.isfinite(constant):
         names = ("torque_constant", *law.parameters)
-        # Unknown, all but what the currents cannot tell from the torque constant.
+        # No prior, except for what the currents cannot separate from the torque constant.
         spread = [_NEGLIGIBLE if name == LOAD_ASYMMETRY else np.inf for name in names]
         return Prior(np.zeros(len(names)), np.array(spread))
     mean, std = nominal_friction(robot, j)
@@ -41,13 +41,13 @@ def current_prior(robot: RobotDescription, law: FrictionLaw, j: int) -> Prior:
 
 
 def nominal_friction(robot: RobotDescription, j: int) -> tuple[dict[str, float], dict[str, float]]:
-    """Typical friction of a joint and how far arms spread around it, motor side.
+    """Typical friction of a joint and its spread between arms, motor side.
 
     Factory no-load calibrations of UR5e joints: joint-side Coulomb friction near 4 % of the rated
     torque and viscous friction near 2.8 % per rad/s, on the large and the small size alike.
 
     Returns:
-        Means and standard deviations by parameter name; infinite where the torque is not rated.
+        Means and standard deviations by parameter name; infinite without a rated torque.
     """
     ratio = robot.gear_ratio[j]
     rated = robot.max_torque[j]

@@ -1,9 +1,9 @@
-"""Friction scales and standby powers of several sessions, and how far sessions spread.
+"""Friction scales of several sessions.
 
 Recordings of different days share an arm's torque constants and the form of its friction, but not
-the level of it. So the fit to several of them gives every session a friction scale of its own per
-joint, by turns: parameters with the scales known, scales with the parameters known. Scales are
-relative to the mean of the sessions.
+its level. A fit to several sessions therefore gives each a friction scale per joint, alternating
+between parameters for given scales and scales for given parameters. Scales are relative to the mean
+of the sessions.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ur_energy_model.typing import Array, Mask
 
 _ROUNDS = 4
 _WIDEST = 0.3
-"""Standard deviation of scales beforehand, where a session hardly tells them."""
+"""Prior standard deviation of the scales."""
 _BOUNDS = (0.2, 5.0)
 
 
@@ -40,7 +40,7 @@ class SessionBlocks:
         return np.asarray(self.blocks * np.outer(factors, factors))
 
     def scale(self, solution: Solution, which: Mask) -> float:
-        """Scale of the regressors `which` that suits the session best, the rest as fitted."""
+        """Scale of the regressors `which` that fits the session best, the rest as fitted."""
         gram = self.blocks.sum(axis=0)
         p = len(which)
         part = np.where(which, solution.coefficients, 0.0)
@@ -67,8 +67,8 @@ def session_scales(
         sessions: in which the joint moved.
         prior: of the p coefficients.
         which: coefficients that the scale multiplies [p].
-        applied: whether the blocks are those under the scales. False where the law itself may say
-            why sessions differ (by their temperature): then scales are what it leaves.
+        applied: return the blocks under the scales. False where the law may explain differences
+            of the sessions by temperature; scales are then the remainder.
     """
     scales = np.ones(len(sessions))
     if len(sessions) < 2 or not which.any():

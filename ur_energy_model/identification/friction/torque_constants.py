@@ -1,11 +1,10 @@
-"""How exactly torque constants are known, and what other joints and the bus add to it.
+"""Uncertainty of torque constants, and information that joints of one motor size share.
 
-Regression of current on torque gives a torque constant with a statistical deviation. Beyond it
-stands what the model leaves out: nominal link masses and tensors, and whatever the residual shows
-to be systematic (the shape of friction, its lag), which leaks into the torque constant the more,
-the smaller the load is beside it. Motors of one size in one arm are alike (factory calibrations
-state one torque constant per size), so joints that carry load tell about those that hardly do; and
-bus power, which weighs motor speed times current, tells about all that move.
+Regression of current on torque gives a torque constant with a statistical deviation. Model errors
+add to it: nominal link masses and tensors, and the systematic part of the residual (form and lag of
+friction), which affects the torque constant more the smaller the load is. Motors of one size in one
+arm are alike (factory calibrations state one torque constant per size), so loaded joints inform
+those that carry little load. Bus power informs all joints that move.
 """
 
 from __future__ import annotations
@@ -23,11 +22,11 @@ from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.typing import Array
 
 MODEL_ERROR = 0.01
-"""Share of a torque constant that nominal masses and link tensors leave open."""
+"""Relative error of a torque constant due to nominal masses and link tensors."""
 LINK_WEIGHT_ERROR = 0.03
-"""Error that the weight of all links has in common: cables, covers and screws belong to no
-published link. Torque constants from links and from known payloads differed by 1 to 3 % on three
-arms (UR3e, UR5e, UR10e). It stands beside what the torque constants of one arm differ by."""
+"""Common relative error of the links' weight: cables, covers and screws are in no published link.
+Torque constants from links and from known payloads differed by 1 to 3 % on three arms (UR3e, UR5e,
+UR10e). It adds to the differences between torque constants of one arm."""
 ARM_SPREAD = 0.12
 """Spread of torque constants between arms of one type (factory calibrations: over 10 %)."""
 JOINT_SPREAD = 0.04
@@ -37,15 +36,14 @@ _FROM_LINKS = ("current", "joints of the same size")
 
 
 def model_error(fit: JointEstimate) -> float:
-    """Relative deviation of the torque constant beyond its statistical one."""
+    """Relative model error of the torque constant."""
     return float(np.hypot(MODEL_ERROR, fit.unexplained_over_load))
 
 
 def stated_deviation(fit: JointEstimate) -> float:
-    """Standard deviation of the torque constant for people [N m/A].
+    """Standard deviation of the torque constant to report [N m/A].
 
-    A regression on the links' torque shares the error of their weight; bus power and the robot
-    file know nothing of it.
+    It includes the error of the links' weight where the constant comes from their torque.
     """
     if fit.source["torque_constant"] not in _FROM_LINKS:
         return fit.torque_constant_std
@@ -55,11 +53,11 @@ def stated_deviation(fit: JointEstimate) -> float:
 def with_shared_sizes(
     fits: Sequence[JointEstimate], robot: RobotDescription
 ) -> tuple[JointEstimate, ...]:
-    """Torque constants of joints of one motor size, made to inform each other.
+    """Torque constants with the information of joints of the same motor size.
 
     A hierarchical normal model: the size's mean around the robot file's constant with ARM_SPREAD,
     the joints around that mean with JOINT_SPREAD, the regressions around the joints with their
-    statistical and model errors. Joints without a constant in the robot file stand alone.
+    statistical and model errors. Joints without a constant in the robot file are left alone.
     """
     out = [_alone(fit) if np.isfinite(model_error(fit)) else fit for fit in fits]
     for nominal in np.unique(robot.torque_constant[np.isfinite(robot.torque_constant)]):
@@ -84,7 +82,7 @@ def with_shared_sizes(
 
 
 def with_load_error(fits: Sequence[JointEstimate], error: Array) -> tuple[JointEstimate, ...]:
-    """Fits whose loads are uncertain by a share [n], which is then left out of their constants."""
+    """Fits with a relative uncertainty of their loads [n] added to the model error."""
     return tuple(
         replace(fit, unexplained_over_load=float(np.hypot(fit.unexplained_over_load, share)))
         for fit, share in zip(fits, error, strict=True)
@@ -94,13 +92,13 @@ def with_load_error(fits: Sequence[JointEstimate], error: Array) -> tuple[JointE
 def with_torque_constant(
     fit: JointEstimate, constant: float, std: float, source: str
 ) -> JointEstimate:
-    """The fit with another torque constant; the friction moves along as least squares would.
+    """The fit with another torque constant, friction adjusted by its covariance with it.
 
     Args:
         fit: of one joint.
         constant: torque constant [N m/A].
         std: its standard deviation [N m/A].
-        source: stage that told it.
+        source: where the constant comes from.
     """
     coefficients = np.append(1.0, fit.friction.values) / fit.torque_constant
     variance = fit.covariance[0, 0]
@@ -122,20 +120,20 @@ def with_torque_constant(
 
 
 def reflected_inertia(
-    fit: JointEstimate, believed: float, spread: float
+    fit: JointEstimate, prior: float, spread: float
 ) -> tuple[float, float] | None:
-    """Reflected inertia and its deviation with what the currents tell, joint side [kg m^2].
+    """Reflected inertia and its standard deviation, updated by the currents, joint side [kg m^2].
 
-    It goes with the torque constant as far as the regression left that open; what the model leaves
-    out has no such direction, and gives what was believed more weight.
+    It changes with the torque constant as far as their statistical errors correlate. The model
+    error has no such direction; it gives the prior more weight.
 
     Args:
         fit: of one joint.
-        believed: inertia before the currents were seen [kg m^2].
-        spread: its deviation [kg m^2].
+        prior: inertia before the fit [kg m^2].
+        spread: its standard deviation [kg m^2].
 
     Returns:
-        None where the currents were not asked.
+        None where the inertia was not fitted.
     """
     if fit.inertia is None:
         return None
@@ -149,10 +147,10 @@ def reflected_inertia(
     data = max(1.0 / max(std, 1e-9) ** 2 - 1.0 / spread**2, 0.0)
     if data == 0.0:
         return value, std
-    shown = (value / std**2 - believed / spread**2) / data
+    shown = (value / std**2 - prior / spread**2) / data
     weight = 1.0 / (1.0 / data + fit.inertia.left_out**2 + (MODEL_ERROR * value) ** 2)
     precision = weight + 1.0 / spread**2
-    value = (shown * weight + believed / spread**2) / precision
+    value = (shown * weight + prior / spread**2) / precision
     return max(value, 0.0), float(np.sqrt(1.0 / precision))
 
 

@@ -1,1 +1,1 @@
-"""Whether a recording is fit for identification."""
+"""Quality of a recording: is it suitable for identification?"""

@@ -1,48 +1,52 @@
-"""Is this recording fit for fitting? A verdict in plain words, with the figures behind it."""
+"""Figures of a recording that its quality is judged by."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-
-import numpy as np
-
+from dataclasses import dataclass
+from dataclasses import field
 from ur_energy_model.energy.rated_limits import rated_limits
 from ur_energy_model.identification.dynamics.conditioning import Conditioning
-from ur_energy_model.identification.regression.usable_samples import RUNNING, freedrive_samples
+from ur_energy_model.identification.regression.usable_samples import RUNNING
+from ur_energy_model.identification.regression.usable_samples import freedrive_samples
 from ur_energy_model.model.robots import RobotDescription
-from ur_energy_model.telemetry.channel_statistics import (
-    Extremes,
-    JointActivity,
-    Repeats,
-)
-from ur_energy_model.telemetry.modes import REDUCED, SAFETY_STOPS
+from ur_energy_model.telemetry.channel_statistics import Extremes
+from ur_energy_model.telemetry.channel_statistics import JointActivity
+from ur_energy_model.telemetry.channel_statistics import Repeats
+from ur_energy_model.telemetry.modes import REDUCED
+from ur_energy_model.telemetry.modes import SAFETY_STOPS
 from ur_energy_model.telemetry.offline_simulator import OfflineSimulatorCheck
-from ur_energy_model.telemetry.plausibility import ANY_ARM, possible
-from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
-from ur_energy_model.typing import Array, Mask
+from ur_energy_model.telemetry.plausibility import ANY_ARM
+from ur_energy_model.telemetry.plausibility import possible
+from ur_energy_model.telemetry.samples import RecordingInfo
+from ur_energy_model.telemetry.samples import Telemetry
+from ur_energy_model.typing import Array
+from ur_energy_model.typing import Mask
+import numpy as np
+
+
 
 _ENOUGH_STEPS = 100_000
 _ENOUGH_PAYLOADS = 100
 _NOISY = ("actual_current", "actual_robot_current")
-"""Channels that real hardware never repeats for long."""
+"""Channels whose noise never repeats a value for long on real hardware."""
 
 
 @dataclass
 class Inspector:
-    """Gathers what a verdict needs from consecutive parts of one recording.
+    """Gathers figures from consecutive parts of one recording.
 
     Attributes:
         info: what made the recording.
-        robot: its arm, for the condition number; None leaves that out.
-        fields: names recorded.
+        robot: its arm, for the condition number; None for no condition number.
+        fields: names of the recorded fields.
         samples, gaps, lost: numbers so far.
-        steps: of time, the first 100 000 or so [s].
-        repeats: by name of the channels that noise should keep moving.
-        offline_simulator: looks for the fingerprint of the maker's simulator.
+        steps: of time, about the first 100 000 [s].
+        repeats: of the noisy channels, by name.
+        offline_simulator: check for the fingerprint of the manufacturer's simulator.
         activity: of the joints, None without speeds.
         not_finite: number of values by field.
-        impossible: number of samples with values that no such arm can have; they are left out.
+        impossible: number of samples with values that no such arm can have; they are not used.
         first_impossible: the first such value, with its field.
         payloads: masses told to the controller [kg], at most 100.
         conditioning: of the motion, None without a robot.
@@ -67,7 +71,11 @@ class Inspector:
     conditioning: Conditioning | None = None
 
     def observe(self, part: Telemetry) -> None:
-        """Take in the next part."""
+        """Add the next part.
+
+        Raises:
+            MissingFieldError: neither positions nor currents were recorded.
+        """
         if not len(part):
             return
         if not {"actual_q", "target_q", "actual_current"} & set(part.columns):
@@ -83,8 +91,8 @@ class Inspector:
             return
         self.gaps += len(part.gaps)
         self.lost += part.lost
-        self._time(part)
-        self._condition(part)
+        self._observe_steps(part)
+        self._observe_motion(part)
         for name, values in part.columns.items():
             wide = values.reshape(len(part), -1)
             self._extremes.setdefault(name, Extremes()).update(wide)
@@ -103,14 +111,14 @@ class Inspector:
             if self.activity is None:
                 self.activity = JointActivity.empty(speed.shape[1])
             self.activity.update(part, np.nan_to_num(speed))
-        self._states(part)
+        self._count_states(part)
 
-    def _time(self, part: Telemetry) -> None:
+    def _observe_steps(self, part: Telemetry) -> None:
         steps = np.diff(part.time)
         if len(steps) and sum(map(len, self.steps)) < _ENOUGH_STEPS:
             self.steps.append(steps)
 
-    def _condition(self, part: Telemetry) -> None:
+    def _observe_motion(self, part: Telemetry) -> None:
         if self.robot is None or not {"actual_q", "target_q"} & set(part.columns):
             return
         if self.conditioning is None:
@@ -118,7 +126,7 @@ class Inspector:
             self.conditioning = Conditioning(self.robot, None if down is None else np.array(down))
         self.conditioning.accumulate(part)
 
-    def _states(self, part: Telemetry) -> None:
+    def _count_states(self, part: Telemetry) -> None:
         def count(name: str, flags: Mask) -> None:
             self._counts[name] = self._counts.get(name, 0) + int(np.count_nonzero(flags))
 
@@ -133,7 +141,7 @@ class Inspector:
             self.payloads |= {round(float(v), 3) for v in np.unique(part["payload"])}
 
     def extremes(self, name: str) -> Extremes:
-        """Extremes of a channel; empty where it was not recorded."""
+        """Extremes of a channel; empty if it was not recorded."""
         return self._extremes.get(name, Extremes())
 
     def share(self, name: str) -> float:

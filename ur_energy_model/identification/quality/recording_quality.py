@@ -1,4 +1,4 @@
-"""What a verdict on a recording consists of."""
+"""Quality of a recording: figures, uses and verdict."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _ENOUGH_TRAVEL = 0.2
 ENOUGH_SECONDS = 5.0
 """Recordings shorter than this get a warning [s]."""
 ILL_CONDITIONED = 3000.0
-"""Condition number from which base parameters cannot be told apart (good ones reach 150)."""
+"""Condition number from which base parameters are not determined (good motions reach 150)."""
 
 
 @dataclass(frozen=True)
 class Use:
-    """What a recording is good for.
+    """Suitability of a recording for one purpose.
 
     Attributes:
         purpose: "setup_and_inertia", "friction", "bus_power", "temperature",
@@ -62,10 +62,7 @@ class JointQuality:
 
     @property
     def activity(self) -> Activity:
-        """Idle (as good as never moved), little, or enough to identify friction.
-
-        Unknown where positions were not recorded.
-        """
+        """Idle, little motion, or enough to identify friction; unknown without positions."""
         if math.isnan(self.travel):
             return "unknown"
         if self.travel < _IDLE_TRAVEL or self.moving < _IDLE_SECONDS:
@@ -86,23 +83,24 @@ class Quality:
     Attributes:
         source: bag or file.
         simulated: made by this package's simulated controller.
-        simulator: fingerprint of the maker's offline simulator, whose currents are not measured.
+        simulator: has the fingerprint of the manufacturer's offline simulator, whose currents are
+            not measured.
         samples, duration: number, and time covered without gaps [s].
         rate: samples per second found [Hz].
-        irregular: the time step varies by more than 2 % of its median (a recorder's doing).
-        gaps, lost: stretches missing, samples missing.
+        irregular: the time step varies by more than 2 % of its median (due to the recorder).
+        gaps, lost: numbers of gaps and of missing samples.
         joints: excitation per joint.
-        frozen, clipped: names of channels (with joint index) that stand still or hit a limit.
+        frozen, clipped: names of channels (with joint index) that do not change or hit a limit.
         not_finite: number of values that are not finite, by field.
         freedrive: share of samples in freedrive.
         not_running: share of samples with the brakes on or the arm off.
         stopped: share of samples in a safety stop.
-        reduced: share of samples in safety mode reduced, in which the arm works with lower limits.
+        reduced: share of samples in safety mode reduced (the arm works with lower limits).
         payloads: distinct payload masses told to the controller [kg].
-        missing: fields that some step needs and the recording lacks.
+        missing: fields that some stage needs but were not recorded.
         uses: what it is good for.
-        condition_number: of the base regressor over the motion; None where the robot is unknown.
-        refusal: why identification must refuse it, or None.
+        condition_number: of the base regressor over the motion; None if the robot is unknown.
+        refusal: why identification refuses it, or None.
         warnings: for the user, one line each.
     """
 
@@ -132,7 +130,7 @@ class Quality:
 
     @property
     def verdict(self) -> str:
-        """What the recording is good for, in a sentence."""
+        """The verdict in one sentence."""
         if self.refusal is not None:
             return f"not usable: {self.refusal}"
         made = "simulated; " if self.simulated else ""
@@ -144,17 +142,17 @@ class Quality:
         return made + ("; ".join(parts) or "good for nothing here")
 
     def as_dict(self) -> dict[str, Any]:
-        """All figures and words, ready for JSON."""
+        """All attributes, ready for JSON."""
         out = dataclasses.asdict(self)
         for entry, joint in zip(out["joints"], self.joints, strict=True):
             entry["activity"] = joint.activity
         return {**out, "verdict": self.verdict}
 
     def require_usable(self) -> None:
-        """Refuse a recording that would make a wrong model.
+        """Refuse a recording that would give a wrong model.
 
         Raises:
-            IdentificationError: says why and what to do.
+            IdentificationError: with reason and remedy.
         """
         if self.refusal is not None:
             raise IdentificationError(f"{self.source}: {self.refusal}")

@@ -1,4 +1,4 @@
-"""From the figures of a recording to words: what it is good for, what is wrong with it."""
+"""Verdict on a recording: what it is good for, and what is wrong with it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def assess(
 
     Args:
         telemetry: the recording.
-        robot: its arm, for the condition number; None leaves that out.
+        robot: its arm, for the condition number; None for no condition number.
 
     Raises:
         MissingFieldError: neither positions nor currents were recorded.
@@ -46,10 +46,10 @@ def judge(inspector: Inspector) -> Quality:
 
 
 class _Judge:
-    """Turns gathered figures into words.
+    """Judges the figures of one recording.
 
     Args:
-        found: everything gathered of one recording.
+        found: figures gathered.
     """
 
     def __init__(self, found: Inspector) -> None:
@@ -65,7 +65,7 @@ class _Judge:
 
     @property
     def condition(self) -> float:
-        """Condition number of the base regressor; 1 where it is not known."""
+        """Condition number of the base regressor; 1 if unknown."""
         conditioning = self.found.conditioning
         return 1.0 if conditioning is None else conditioning.number
 
@@ -109,7 +109,7 @@ class _Judge:
 
     @property
     def simulator(self) -> bool:
-        """Whether the recording carries the fingerprint of the maker's offline simulator."""
+        """Whether the recording has the fingerprint of the manufacturer's offline simulator."""
         return self.found.offline_simulator.found
 
     def quality(self) -> Quality:
@@ -193,16 +193,16 @@ class _Judge:
                     "positions and speeds not recorded: energy of the whole arm only",
                 )
             elif purpose == "bus_power" and all(j.activity == "idle" for j in self.joints):
-                yield Use(purpose, "limited", "standstill: standby power and nothing else")
+                yield Use(purpose, "limited", "standstill: standby power only")
             elif purpose == "base_parameters" and self.condition > ILL_CONDITIONED:
                 yield Use(
                     purpose,
                     "limited",
-                    "the motion leaves some combinations undetermined; "
+                    "the motion does not determine all combinations; "
                     "record one made by ur_energy excite",
                 )
             else:
-                # The controller's own torque and targets are exact, so any motion will do there.
+                # The controller's own torque and targets are exact, so any motion suffices.
                 little = purpose == "setup_and_inertia" and exact
                 yield Use(purpose, *self._motion_grade(little_is_enough=little))
 
@@ -243,13 +243,13 @@ class _Judge:
         if found.impossible:
             yield (
                 f"{found.impossible} samples with impossible values "
-                f"({found.first_impossible}) are left out here"
+                f"({found.first_impossible}) are not used"
             )
         if found.not_finite:
             fields = ", ".join(found.not_finite)
-            yield f"{fields} hold values that are not finite; those samples are left out"
+            yield f"{fields} hold values that are not finite; those samples are not used"
         if self.frozen:
-            yield f"{', '.join(self.frozen)} stand still for 0.2 s or more; check the recorder"
+            yield f"{', '.join(self.frozen)} do not change for 0.2 s or more; check the recorder"
         if self.clipped:
             yield f"{', '.join(self.clipped)} stay at their limit; slower motions avoid that"
         if found.share("freedrive") > 0:
@@ -264,7 +264,7 @@ class _Judge:
             masses = ", ".join(f"{mass:g}" for mass in sorted(found.payloads))
             yield f"the payload changes within the recording ({masses} kg)"
         if 0.5 <= seconds < ENOUGH_SECONDS:
-            yield f"only {seconds:.1f} s; more motion makes the model surer"
+            yield f"only {seconds:.1f} s; more motion makes the model more exact"
 
 
 def _listed(numbers: list[int]) -> str:
@@ -279,4 +279,4 @@ _NEEDS: dict[str, tuple[str, ...]] = {
     "payload": ("actual_q", "actual_qd", "actual_current"),
     "base_parameters": ("actual_q", "actual_qd", "actual_current"),
 }
-"""Fields that each purpose cannot do without."""
+"""Fields that each purpose needs."""

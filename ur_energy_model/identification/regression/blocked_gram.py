@@ -1,9 +1,9 @@
-"""Accumulated normal equations that merge exactly, kept in a bounded number of blocks of time.
+"""Gram matrices accumulated in a bounded number of blocks of time.
 
-A Gram matrix of [regressor, measurement] is all that linear least squares needs of any number of
-samples. Kept per block of consecutive time, the same matrices give blocked cross-validation and
-standard deviations that allow for correlated residuals (blocks, not samples, are independent).
-When there are too many blocks, neighbours are merged, so memory stays constant.
+A Gram matrix of [regressor, measurement] holds all that linear least squares needs of any number
+of samples. Kept per block of time, the matrices also give blocked cross-validation and standard
+deviations that allow for correlated residuals (blocks count as independent, not samples). When
+there are too many blocks, neighbours are merged, so memory stays constant.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class BlockedGram:
         self._open = 0.0
 
     def accumulate(self, gram: Array, duration: float) -> None:
-        """Add the Gram matrix of a stretch that lasted `duration` seconds."""
+        """Add the Gram matrix of `duration` seconds that follow those added before."""
         if self._blocks and self._open < self._length:
             self._blocks[-1] = self._blocks[-1] + gram
         else:
@@ -37,7 +37,7 @@ class BlockedGram:
             self._halve()
 
     def merge(self, other: BlockedGram) -> None:
-        """Take over the blocks of another accumulator (of another recording, say)."""
+        """Append the blocks of another accumulator, such as that of another recording."""
         self._blocks.extend(block.copy() for block in other._blocks)
         self._length = max(self._length, other._length)
         self._open = np.inf
@@ -45,7 +45,7 @@ class BlockedGram:
             self._halve()
 
     def transformed(self, matrix: Array) -> BlockedGram:
-        """Blocks of other columns: those here times a matrix [c, d]."""
+        """Blocks of other columns: these columns times a matrix [c, d]."""
         out = BlockedGram()
         out._blocks = [np.asarray(matrix.T @ block @ matrix) for block in self._blocks]
         out._length, out._open = self._length, self._open

@@ -9,29 +9,29 @@ from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.typing import Array
 
 CUTOFF_RANGE = (2.5, 6.0)
-"""Lowest and highest cut-off [Hz]: faster motion is the gears' compliance, which a rigid-body model
-lacks. The highest also stays below 0.35 of the sample rate."""
+"""Lowest and highest cut-off [Hz]: faster motion is compliance of the gears, which a rigid-body
+model lacks. The highest is also limited to 0.35 of the sample rate."""
 _DEFAULT_CUTOFF = 5.0
 _MOVING = 0.02
 _ACCEPTED_LOSS = 0.05
 
 
 def sample_period(time: Array) -> float:
-    """Median step of a clock [s]; 0.002 where there is none."""
+    """Median time step [s]; 0.002 without any."""
     steps = np.diff(time)
     steps = steps[steps > 0]
     return float(np.median(steps)) if steps.size else 0.002
 
 
 def choose_cutoff(telemetry: Telemetry) -> float:
-    """Cut-off that loses least of the acceleration: motion cut off above against noise let in.
+    """Cut-off with the least error of the acceleration: lost motion plus remaining noise.
 
     The speed's spectrum (Welch) is split into a flat noise floor, read at its upper end, and the
     motion above it; both are turned into acceleration, and the frequency that minimises the sum
     of motion above and noise below is taken, the median over joints that move.
 
     Args:
-        telemetry: at least some seconds with actual_qd.
+        telemetry: some seconds with actual_qd.
 
     Returns:
         Cut-off [Hz] within CUTOFF_RANGE.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -51,7 +51,7 @@ class FilteredMotion:
     @property
     def rows(self) -> Array:
         """All values in one array [samples, `row_width`]."""
-        return np.column_stack([getattr(self, f.name) for f in fields(self)])
+        return np.column_stack(self._channels)
 
     @property
     def period(self) -> float:
@@ -74,7 +74,13 @@ class FilteredMotion:
 
     def cut(self, part: slice | Indices) -> FilteredMotion:
         """Some of the samples."""
-        return replace(self, **{f.name: getattr(self, f.name)[part] for f in fields(self)})
+        return FilteredMotion(*(channel[part] for channel in self._channels))
+
+    @property
+    def _channels(self) -> tuple[Array, ...]:
+        """All attributes in order."""
+        motion = (self.time, self.q, self.qd, self.qdd)
+        return (*motion, self.current, self.moment, self.temperature, self.payload)
 
 
 def merged_ranges(first: Array, second: Array) -> Array:

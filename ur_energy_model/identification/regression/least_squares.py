@@ -7,13 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import t as student
 
-from ur_energy_model.identification.regression.normal_equations import (
-    pseudo_inverse,
-    score_scatter,
-    solve_normal_equations,
-)
 from ur_energy_model.typing import Array
 
+RCOND = 1e-12
+"""Singular values below this share of the largest count as zero."""
 _NORMAL_QUANTILE = 1.959964
 
 
@@ -151,3 +148,33 @@ def _inflation(
         return 25.0
     white = noise * float(np.sum(bread * information))
     return float(max(np.sum(bread * score_scatter(scores)) / max(white, 1e-30), 1.0))
+
+
+def solve_normal_equations(matrix: Array, right: Array, rcond: float = RCOND) -> Array:
+    """Solution [p] of smallest norm of matrix [p, p] @ x = right [p], in scaled unknowns."""
+    scale, scaled = _scaled(matrix)
+    return np.asarray(np.linalg.lstsq(scaled, right / scale, rcond=rcond)[0] / scale)
+
+
+def pseudo_inverse(matrix: Array, rcond: float = RCOND) -> Array:
+    """Pseudo-inverse [p, p] of a symmetric matrix, taken in scaled unknowns."""
+    scale, scaled = _scaled(matrix)
+    inverse = np.linalg.pinv(scaled, rcond=rcond, hermitian=True)
+    return np.asarray(inverse / np.outer(scale, scale))
+
+
+def score_scatter(scores: Array) -> Array:
+    """Covariance [p, p] of the sum of the scores of independent blocks [blocks, p].
+
+    The middle of a cluster-robust ("sandwich") covariance.
+    """
+    count = len(scores)
+    centred = scores - scores.mean(axis=0)
+    return np.asarray(centred.T @ centred * (count / max(count - 1, 1)))
+
+
+def _scaled(matrix: Array) -> tuple[Array, Array]:
+    """Roots of the diagonal [p], and the matrix with ones on its diagonal."""
+    diagonal = np.diag(matrix)
+    scale = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
+    return scale, matrix / np.outer(scale, scale)

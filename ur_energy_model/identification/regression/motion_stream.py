@@ -10,7 +10,7 @@ two lost, an uneven recorder) are interpolated.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 from scipy.interpolate import CubicSpline
@@ -157,17 +157,6 @@ class MotionStream:
             return np.asarray(np.gradient(values, self.period, axis=0))
         spline = CubicSpline(self.period * np.arange(len(values)), values)
         return np.asarray(spline(spline.x, 1))
-
-
-def filtered_motions(
-    batches: Sequence[Telemetry] | Iterator[Telemetry], dof: int, cutoff: float, period: float
-) -> Iterator[FilteredMotion]:
-    """Motions of one recording that comes in batches."""
-    stream = MotionStream(dof, cutoff, period)
-    for batch in batches:
-        if len(batch):
-            yield from stream.process(batch)
-    yield from stream.finish()
 
 
 def _runs(part: Telemetry, good: Mask, longest: float) -> Iterator[slice]:

@@ -1,10 +1,10 @@
-"""Independent columns of a matrix whose columns depend on each other, the same on every machine.
+"""Independent columns of a matrix with dependent columns, the same on every processor.
 
 QR with column pivoting (Businger and Golub, Numer. Math. 7, 1965; Golub and Van Loan, Matrix
 Computations, sec. 5.4.2) takes the column with the largest remainder at every step. Columns of a
 regressor that differ in sign or not at all have equally large remainders, and rounding, which
-differs between processors, would choose between them. Here remainders within a part in a million
-of the largest count as equal, and the first of them in column order is taken.
+differs between processors, would choose among them. Here remainders within one millionth of the
+largest count as equal, and the first in column order is taken.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ _DEPENDENT = 1e-8
 
 
 def pivoted_columns(matrix: Array, rank: int) -> Indices:
-    """Independent columns, each with the largest remainder beside those before it.
+    """Independent columns, each with the largest remainder after projecting out those before.
 
     Args:
-        matrix: [rows, columns]; how the columns are scaled says which are preferred.
+        matrix: [rows, columns]; larger columns are preferred.
         rank: number of columns to choose, at most the rank of the matrix.
 
     Returns:
@@ -54,7 +54,7 @@ def first_independent_columns(matrix: Array) -> Indices:
 
 
 def _project_out(rest: Array, column: int) -> None:
-    """Take from all columns what lies along one of them (in place, modified Gram-Schmidt)."""
+    """Project one column out of all columns, in place (modified Gram-Schmidt)."""
     direction = rest[:, column] / np.linalg.norm(rest[:, column])
     rest -= np.outer(direction, direction @ rest)
     rest[:, column] = 0.0

@@ -1,0 +1,31 @@
+"""The narrow low-pass filter."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from test.identification.exact_arm import ExactArm
+from test.identification.filtering import filtered_motions
+from ur_energy_model.identification.regression.filtered_motion import FilteredMotion
+from ur_energy_model.identification.regression.narrow_filter import NarrowFilter
+
+
+def test_narrow_filter_keeps_slow_and_stops_fast() -> None:
+    recording = ExactArm().record(20.0)
+    motion = next(filtered_motions([recording], 6, 4.0, 0.01))
+    narrow = NarrowFilter(4.0)
+    inside = narrow.inside(motion)
+    slow = np.sin(2 * np.pi * 0.5 * motion.time)
+    fast = np.sin(2 * np.pi * 20.0 * motion.time)
+    np.testing.assert_allclose(narrow(motion, slow)[inside], slow[inside], atol=0.01)
+    assert np.abs(narrow(motion, fast)[inside][5:-5]).max() < 0.02
+
+
+def test_moving_samples_keep_clear_of_standstill() -> None:
+    time = np.arange(0, 4.0, 0.01)
+    qd = np.where(time < 2.0, 0.0, 0.5)[:, None]
+    zero = np.zeros_like(qd)
+    motion = FilteredMotion(time, zero, qd, zero, zero, zero, zero, np.full((len(time), 4), np.nan))
+    moving = NarrowFilter(4.0).moving(motion, 0.02)[:, 0]
+    assert not moving[:205].any()
+    assert moving[220:-1].all()
