@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from pathlib import Path
-import ast
+
 import pytest
+
 import ur_energy_model
-
-
 
 ROOT = Path(ur_energy_model.__file__).parent
 FLOOR = {

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
+
+import numpy as np
+
 from ur_energy_model.identification.friction.joint_estimate import JointEstimate
 from ur_energy_model.identification.payload.payload_check import PayloadCheck
 from ur_energy_model.identification.pipeline import Identification
@@ -13,9 +16,6 @@ from ur_energy_model.model.friction.curve import friction_curve
 from ur_energy_model.model.joint_model import JointModel
 from ur_energy_model.model.motor_constant import motor_constant
 from ur_energy_model.model.robots import RobotDescription
-import numpy as np
-
-
 
 _CURVE_SPEEDS = np.array([0.1, 0.25, 0.5, 1.0])
 """Speeds at which friction is given, besides the highest [rad/s]."""

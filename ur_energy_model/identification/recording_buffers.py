@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from ur_energy_model.identification.dynamics.reference_blocks import TARGET_RATE
-from ur_energy_model.identification.power.columns import power_rows
+from ur_energy_model.identification.power.power_columns import power_rows
 from ur_energy_model.identification.regression.filtered_motion import FilteredMotion
 from ur_energy_model.identification.regression.usable_samples import usable_samples
 from ur_energy_model.telemetry.modes import BRAKES_RELEASED

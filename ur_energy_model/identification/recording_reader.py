@@ -2,32 +2,29 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
-from ur_energy_model.energy.recording_checks import check_batch
-from ur_energy_model.energy.recording_checks import check_robot
+
+import numpy as np
+
+from ur_energy_model.energy.recording_checks import check_batch, check_robot
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.identification.power.power_fit import PowerFit
 from ur_energy_model.identification.quality.inspector import Inspector
 from ur_energy_model.identification.quality.verdict import judge
 from ur_energy_model.identification.recording import Recording
-from ur_energy_model.identification.recording_buffers import MotionBuffer
-from ur_energy_model.identification.recording_buffers import SupplyBuffer
-from ur_energy_model.identification.recording_buffers import TorqueBuffer
-from ur_energy_model.identification.regression.cutoff import choose_cutoff
-from ur_energy_model.identification.regression.cutoff import sample_period
-from ur_energy_model.identification.regression.filtered_motion import FilteredMotion
-from ur_energy_model.identification.regression.filtered_motion import merged_ranges
+from ur_energy_model.identification.recording_buffers import (
+    MotionBuffer,
+    SupplyBuffer,
+    TorqueBuffer,
+)
+from ur_energy_model.identification.regression.cutoff import choose_cutoff, sample_period
+from ur_energy_model.identification.regression.filtered_motion import FilteredMotion, merged_ranges
 from ur_energy_model.identification.regression.motion_stream import MotionStream
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.telemetry.bag.reader import iterate_bag
-from ur_energy_model.telemetry.samples import RecordingInfo
-from ur_energy_model.telemetry.samples import Telemetry
-from ur_energy_model.telemetry.samples import concatenate
+from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, concatenate
 from ur_energy_model.typing import Progress
-import hashlib
-import numpy as np
-
-
 
 FIELDS: tuple[str, ...] = (
     "target_q", "target_qd", "target_qdd", "target_moment", "target_current",
@@ -125,7 +122,7 @@ class _Reader:
     def _accumulate(self, batch: Telemetry) -> None:
         """Everything that takes the batch as recorded."""
         self._inspector.observe(batch)
-        self._power.add(batch)
+        self._power.accumulate(batch)
         self._supply.append(batch)
         self._torque.append(batch)
         self._lag.accumulate(batch)

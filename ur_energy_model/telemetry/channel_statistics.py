@@ -5,15 +5,14 @@ Every class here takes consecutive parts of one recording and keeps a few number
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from dataclasses import field
+from dataclasses import dataclass, field
+
+import numpy as np
 from numpy.typing import NDArray
+
 from ur_energy_model.telemetry.runs import run_starts
 from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.typing import Array
-import numpy as np
-
-
 
 _STUCK = 3
 """Identical values in a row that noise hardly makes."""

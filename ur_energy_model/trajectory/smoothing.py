@@ -7,12 +7,12 @@ accelerations of tens of rad/s^2, and these into energy that the motion does not
 from __future__ import annotations
 
 from dataclasses import replace
+
+import numpy as np
+
 from ur_energy_model.low_pass import low_pass
 from ur_energy_model.trajectory.plan import Plan
 from ur_energy_model.typing import Array
-import numpy as np
-
-
 
 CUTOFF = 6.0
 """Cut-off of the zero-phase low-pass for noisy positions [Hz]: the highest that identification

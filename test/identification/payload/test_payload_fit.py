@@ -4,26 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+
+import numpy as np
+import pytest
+
 from test.identification.filtering import filtered_motions
-from ur_energy_model.errors import IdentificationError
-from ur_energy_model.errors import InputError
+from ur_energy_model.errors import IdentificationError, InputError
 from ur_energy_model.identification.payload.drive_calibration import with_torque_constants
 from ur_energy_model.identification.payload.payload_fit import PayloadFit
 from ur_energy_model.identification.regression.narrow_filter import NarrowFilter
 from ur_energy_model.model.bus_model import BusModel
 from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.model.friction.law import Friction
-from ur_energy_model.model.friction.law import LAWS
+from ur_energy_model.model.friction.law import LAWS, Friction
 from ur_energy_model.model.joint_model import JointModel
-from ur_energy_model.model.robots import RobotDescription
-from ur_energy_model.model.robots import load_robot
-from ur_energy_model.model.setup import Payload
-from ur_energy_model.model.setup import Setup
+from ur_energy_model.model.robots import RobotDescription, load_robot
+from ur_energy_model.model.setup import Payload, Setup
 from ur_energy_model.telemetry.samples import Telemetry
-import numpy as np
-import pytest
-
-
 
 Make = Callable[..., Telemetry]
 UPRIGHT = np.array([0.0, 0.0, -9.82])

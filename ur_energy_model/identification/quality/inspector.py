@@ -3,28 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from dataclasses import field
-from ur_energy_model.energy.rated_limits import rated_limits
-from ur_energy_model.identification.dynamics.conditioning import Conditioning
-from ur_energy_model.identification.regression.usable_samples import RUNNING
-from ur_energy_model.identification.regression.usable_samples import freedrive_samples
-from ur_energy_model.model.robots import RobotDescription
-from ur_energy_model.telemetry.channel_statistics import Extremes
-from ur_energy_model.telemetry.channel_statistics import JointActivity
-from ur_energy_model.telemetry.channel_statistics import Repeats
-from ur_energy_model.telemetry.modes import REDUCED
-from ur_energy_model.telemetry.modes import SAFETY_STOPS
-from ur_energy_model.telemetry.offline_simulator import OfflineSimulatorCheck
-from ur_energy_model.telemetry.plausibility import ANY_ARM
-from ur_energy_model.telemetry.plausibility import possible
-from ur_energy_model.telemetry.samples import RecordingInfo
-from ur_energy_model.telemetry.samples import Telemetry
-from ur_energy_model.typing import Array
-from ur_energy_model.typing import Mask
+from dataclasses import dataclass, field
+
 import numpy as np
 
-
+from ur_energy_model.energy.rated_limits import rated_limits
+from ur_energy_model.identification.dynamics.conditioning import Conditioning
+from ur_energy_model.identification.regression.usable_samples import RUNNING, freedrive_samples
+from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.telemetry.channel_statistics import Extremes, JointActivity, Repeats
+from ur_energy_model.telemetry.modes import REDUCED, SAFETY_STOPS
+from ur_energy_model.telemetry.offline_simulator import OfflineSimulatorCheck
+from ur_energy_model.telemetry.plausibility import ANY_ARM, possible
+from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
+from ur_energy_model.typing import Array, Mask
 
 _ENOUGH_STEPS = 100_000
 _ENOUGH_PAYLOADS = 100
