@@ -23,7 +23,12 @@ from ur_energy_model.typing import Array
 
 
 def recording_charts(analysis: Analysis, *, true_energy: Array | None = None) -> list[Chart]:
-    """Every chart of one recording that it has the data for, in the order of the report."""
+    """All charts that the data of a recording allow, in the order of the report.
+
+    Args:
+        analysis: of the recording.
+        true_energy: true electrical energy of each joint in a simulation [joints], J.
+    """
     charts = (
         stack_chart(analysis),
         energy_split_chart(analysis, true_energy),

@@ -1,8 +1,8 @@
-"""Charts as JSON for the page: small, and without losing a peak.
+"""ChartEncoder: charts as compact JSON for the page.
 
-A curve is decimated to the extremes of its buckets and sent as 16-bit steps of its own range in
-base64: 65535 steps are finer than any screen. Equal arrays (the time base of short recordings)
-are sent once.
+A curve is decimated to the extremes of its buckets and sent as 16-bit steps of its range in base64:
+65535 steps are finer than any screen. Equal arrays (such as the times of several curves) are sent
+once.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from ur_energy_model.report.charts.decimation import decimate_with_focus
 from ur_energy_model.typing import Array
 
 BUDGET = 3_000_000
-"""Characters that all curves of a page may take."""
+"""Most characters for all curves of a page."""
 MOST_BUCKETS, FEWEST_BUCKETS = 2500, 150
 STEPS = 65534
-"""Largest code of a finite value; the next one is a hole."""
+"""Largest code of a finite value; the next code is a hole."""
 _CHARACTERS_PER_BUCKET = 2 * 2 * 2 * 4 / 3
 
 
 class ChartEncoder:
-    """Turns charts into JSON values that share one pool of arrays.
+    """Converts charts to JSON values with a common pool of arrays.
 
     Args:
-        charts: all charts of the page; their number decides how finely curves are sent.
+        charts: all charts of the page; their number determines the resolution of curves.
     """
 
     def __init__(self, charts: Iterable[Chart]) -> None:
@@ -57,7 +57,7 @@ class ChartEncoder:
         self._index: dict[bytes, int] = {}
 
     def chart(self, chart: Chart) -> dict[str, Any]:
-        """One chart; text stays text, and the page never reads it as markup."""
+        """One chart; the page never interprets its text as markup."""
         if isinstance(chart, LineChart):
             return {
                 "kind": "lines",
@@ -87,7 +87,9 @@ class ChartEncoder:
                 "stacked": chart.stacked,
                 "bars": [self._bars(bars) for bars in chart.bars],
             }
-        return self._intervals(chart)
+        if isinstance(chart, IntervalChart):
+            return self._intervals(chart)
+        raise TypeError(type(chart).__name__)
 
     def _panel(self, panel: Panel, chart: LineChart) -> dict[str, Any]:
         return {
@@ -119,7 +121,7 @@ class ChartEncoder:
         }
 
     def _array(self, values: Array) -> list[float]:
-        """Lowest and highest value, and the place of the codes in the pool."""
+        """Lowest and highest value, and the index of the codes in the pool."""
         known = np.isfinite(values)
         low, high = (values[known].min(), values[known].max()) if known.any() else (0.0, 0.0)
         span = high - low
@@ -157,7 +159,7 @@ class ChartEncoder:
 
 
 def finite(value: Any) -> Any:
-    """A JSON value in which what is not finite is null."""
+    """A JSON value with null for numbers that are not finite."""
     if isinstance(value, dict):
         return {key: finite(item) for key, item in value.items()}
     if isinstance(value, np.ndarray | list | tuple):
