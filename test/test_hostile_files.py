@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from test.model.test_energy_model import with_tensors
+from test.model.made_up import with_tensors
 from ur_energy_model.errors import InputError, UrEnergyError
 from ur_energy_model.experiment.protocols.published import published_results
 from ur_energy_model.model.capsules import read_capsules

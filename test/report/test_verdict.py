@@ -55,7 +55,7 @@ def test_fitted_recordings_alone_are_never_proof() -> None:
 def test_missing_channels_are_named() -> None:
     empty = {"torque": None, "current": [{"r2": None}, {"r2": None}], "power": None}
     texts = " ".join(s.text for s in judge([empty], JOINTS, held_out=True).statements)
-    assert "nothing about the joint torques" in texts
+    assert "no information about the joint torques" in texts
     assert "actual_robot_voltage" in texts
 
 

@@ -17,7 +17,7 @@ import yaml
 from scipy.spatial.transform import Rotation
 
 from ur_energy_model.errors import RobotFileError
-from ur_energy_model.model import ranges
+from ur_energy_model.reading import ranges
 from ur_energy_model.reading.readers import Quantity
 from ur_energy_model.reading.yaml_nodes import ReadingLimits, UnreadableError, read_bytes
 from ur_energy_model.reading.yaml_tree import excerpt

@@ -14,6 +14,7 @@ import yaml
 from ur_energy_model import __version__
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.files import new_file
+from ur_energy_model.reading.ranges import GRAVITY
 from ur_energy_model.reading.readers import integer
 from ur_energy_model.reading.record import Record
 from ur_energy_model.reading.yaml_nodes import ReadingLimits
@@ -29,9 +30,8 @@ LIMITS = ReadingLimits(size=16_000_000, values=200_000)
 _REMEDY = "rebuild it with 'ur_energy recover'"
 _COUNT = integer(0, 2**63)
 _TIME = integer(-(2**63), 2**63)
-_GRAVITY = (8.5, 11.5)
-"""Magnitude that a configured gravity has [m/s^2]: mountings turn it, no site on earth changes it
-much."""
+_GRAVITY = (GRAVITY.low, GRAVITY.high)
+"""Magnitude of a configured gravity [m/s^2]; a mounting changes the direction only."""
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from test.report.browser import Browser, find_browser
 from test.report.conftest import explained_recording
+from test.report.page.browser import Browser, find_browser
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.report.page.html import render
 from ur_energy_model.report.page.layout import report_page
