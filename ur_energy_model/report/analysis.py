@@ -170,8 +170,8 @@ def analyse(
         current = _currents(parts, start, seconds, recording.cutoff)
         targets = list(compare_target_torque(model, recording, setups))
         torque = _torques(parts, targets, start, seconds)
-        told = np.nan_to_num(parts[0].motion.payload[0])
-        dynamics = ArmDynamics(setups.robot, setups.of(told)[0])
+        payload_setting = np.nan_to_num(parts[0].motion.payload[0])
+        dynamics = ArmDynamics(setups.robot, setups.of(payload_setting)[0])
     return Analysis(
         label=label or Path(bag).resolve().name,
         held_out=held_out,

@@ -12,29 +12,15 @@ from ur_energy_model.identification.dynamics.regrouping import FullRegressor, re
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.report.analysis import DRAWN_SECONDS, Analysis
+from ur_energy_model.report.charts import motion, power, torque_and_current
 from ur_energy_model.report.charts.chart import Chart
 from ur_energy_model.report.charts.curves import short_name
-from ur_energy_model.report.charts.motion import motion_chart, path_chart, temperature_chart
 from ur_energy_model.report.charts.parameters import (
     interval_chart,
     singular_value_charts,
     temperature_law_chart,
 )
-from ur_energy_model.report.charts.power import (
-    bus_chart,
-    energy_chart,
-    energy_split_chart,
-    power_chart,
-    stack_chart,
-)
 from ur_energy_model.report.charts.shift import shift_charts
-from ur_energy_model.report.charts.torque_and_current import (
-    current_chart,
-    current_error_chart,
-    friction_chart,
-    torque_chart,
-    torque_error_chart,
-)
 from ur_energy_model.report.page.page import Item, Page, Section, Tile
 from ur_energy_model.report.report import BagReport, Report
 from ur_energy_model.report.tables.energy import energy_table
@@ -83,13 +69,13 @@ def _sections(report: Report) -> Iterable[Section]:
         "Energy",
         f"Curves show the first {DRAWN_SECONDS / 60:.0f} minutes." if cut else "",
         (
-            *_each(analyses, stack_chart),
-            *_each(analyses, energy_split_chart),
+            *_each(analyses, power.stack_chart),
+            *_each(analyses, power.energy_split_chart),
             *_each(bags, lambda b: energy_table(b.energy, b.label)),
-            *_each(analyses, bus_chart),
+            *_each(analyses, power.bus_chart),
             *_all(power_table(metrics, labels)),
-            *_each(analyses, power_chart),
-            *_each(analyses, energy_chart),
+            *_each(analyses, power.power_chart),
+            *_each(analyses, power.energy_chart),
         ),
     )
     yield _shift_section(report)
@@ -98,8 +84,8 @@ def _sections(report: Report) -> Iterable[Section]:
         "Torque and inertia",
         "How well the rigid-body model and the motors' inertia reproduce the controller's torque.",
         (
-            *_each(analyses, torque_chart),
-            *_all(torque_error_chart(analyses)),
+            *_each(analyses, torque_and_current.torque_chart),
+            *_all(torque_and_current.torque_error_chart(analyses)),
             *_each(bags, lambda b: error_table("torque", b.metrics, names, b.label)),
             *_all(inertia_table(model)),
         ),
@@ -109,13 +95,13 @@ def _sections(report: Report) -> Iterable[Section]:
         "Current and friction",
         "How well torque constants and friction reproduce the measured motor currents.",
         (
-            *_each(analyses, current_chart),
-            *_all(current_error_chart(analyses)),
+            *_each(analyses, torque_and_current.current_chart),
+            *_all(torque_and_current.current_error_chart(analyses)),
             *_each(bags, lambda b: error_table("current", b.metrics, names, b.label)),
             *_all(friction_table(model), friction_choice_table(model)),
-            *_each(analyses, friction_chart),
+            *_each(analyses, torque_and_current.friction_chart),
             *_all(temperature_law_chart(model)),
-            *_each(analyses, temperature_chart),
+            *_each(analyses, motion.temperature_chart),
         ),
     )
     yield Section(
@@ -132,7 +118,7 @@ def _sections(report: Report) -> Iterable[Section]:
         "motion",
         "The motion",
         "",
-        (*_each(analyses, motion_chart), *_each(analyses, path_chart)),
+        (*_each(analyses, motion.motion_chart), *_each(analyses, motion.path_chart)),
     )
     yield Section("provenance", "Provenance", "", _all(provenance_table(model)))
 
