@@ -31,7 +31,7 @@ def test_the_supply_takes_no_power_back() -> None:
     assert braking.total_power[0] == 0.0
 
 
-def test_measured_current_gives_the_split_of_the_predicted_one() -> None:
+def test_measured_and_predicted_currents_give_the_same_powers() -> None:
     model = made_up_model()
     predicted = model.predict(*motion())
     measured = model.joint_power(motion()[1], predicted.current, standby=30.0, std=False)
@@ -42,8 +42,8 @@ def test_measured_current_gives_the_split_of_the_predicted_one() -> None:
     np.testing.assert_allclose(single.mechanical_power, predicted.mechanical_power[:1])
 
 
-def test_deviations_follow_the_parameters() -> None:
-    """Powers of models drawn from the covariance scatter as the model says."""
+def test_standard_deviations_follow_the_parameters() -> None:
+    """Powers of models drawn from the covariance have the predicted standard deviation."""
     model = made_up_model()
     q, qd, qdd = motion(5)
     link = model.dynamics().inverse_dynamics(q, qd, qdd)
@@ -108,8 +108,8 @@ def test_a_session_scales_friction_and_replaces_standby() -> None:
     np.testing.assert_allclose(friction[1][0, whole], expected[whole])
 
 
-def test_sessions_are_of_the_identified_model() -> None:
-    """A model in one session may be put into another, and back."""
+def test_session_scales_are_relative_to_the_identified_model() -> None:
+    """A model anchored in one session can be anchored in another one and back."""
     model = made_up_model()
     spread = Session.unanchored(model.bus.standby, model.sessions, N)
     there_and_back = model.in_session(SESSION).in_session(spread)
@@ -118,7 +118,7 @@ def test_sessions_are_of_the_identified_model() -> None:
         np.testing.assert_allclose(after.current_covariance, before.current_covariance)
 
 
-def test_anchoring_narrows_intervals_and_keeps_their_channels() -> None:
+def test_anchoring_narrows_intervals_and_keeps_the_number_of_errors() -> None:
     model = made_up_model()
     model = replace(model, bus=replace(model.bus, errors=np.zeros((1, 1 + 3 * N))))
     anywhere, here = model.predict(*motion()), model.in_session(SESSION).predict(*motion())
@@ -134,7 +134,7 @@ def test_anchoring_narrows_intervals_and_keeps_their_channels() -> None:
     np.testing.assert_allclose(measured[1], 0.2)
 
 
-def test_predicted_currents_hold_the_session_and_standstill() -> None:
+def test_uncertainty_of_currents_includes_session_and_standstill() -> None:
     model = made_up_model()
     joints = tuple(replace(j, current_covariance=np.zeros((0, 0))) for j in model.joints)
     model = replace(model, joints=joints)
@@ -150,7 +150,7 @@ def test_predicted_currents_hold_the_session_and_standstill() -> None:
     assert rest.current_std[0, 3] > 0.4 * joint.friction.parameters["coulomb"] / 0.1
 
 
-def test_a_motor_inertia_that_is_only_believed_widens_predicted_powers() -> None:
+def test_an_uncertain_motor_inertia_widens_intervals_of_power() -> None:
     model = made_up_model().in_session(SESSION)
     vague = replace(
         model,

@@ -75,6 +75,6 @@ def test_other_readers(tmp_path, reader, content, problem) -> None:
         read(content, reader, tmp_path)
 
 
-def test_tables_give_their_values_and_leave_out_optional_ones(tmp_path) -> None:
+def test_mappings_may_have_optional_keys(tmp_path) -> None:
     reader = mapping_of({"b": MASS}, {"c": text, "d": text})
     assert read("{b: 1, c: x}", reader, tmp_path) == {"b": 1.0, "c": "x"}

@@ -1,4 +1,4 @@
-"""Keys and values of a file: what is not understood is refused, with line, key and a hint."""
+"""Records: unknown and missing keys are refused with line, key and a suggestion."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ur_energy_model.reading.ranges import MASS
 from ur_energy_model.reading.record import Record
 
 
-def test_keys_that_nobody_asked_for_are_refused_with_their_line_and_a_hint(tmp_path) -> None:
+def test_unknown_keys_are_refused_with_line_and_suggestion(tmp_path) -> None:
     root = tree("a: 1\nlimits:\n  torqe: [1]\n", tmp_path)
 
     def read() -> None:
@@ -27,7 +27,7 @@ def test_keys_that_nobody_asked_for_are_refused_with_their_line_and_a_hint(tmp_p
     )
 
 
-def test_a_near_miss_of_a_required_key_is_what_is_refused(tmp_path) -> None:
+def test_a_misspelt_required_key_is_refused(tmp_path) -> None:
     root = tree("a: 1\ngear_ration: 101\n", tmp_path)
     with pytest.raises(ModelFileError, match=r"line 2: .*did you mean 'gear_ratio'"):
         Record(root)["gear_ratio"]
@@ -35,7 +35,7 @@ def test_a_near_miss_of_a_required_key_is_what_is_refused(tmp_path) -> None:
         Record(root)["mass"]
 
 
-def test_names_that_are_much_alike_are_no_near_misses(tmp_path) -> None:
+def test_similar_names_are_not_misspelt(tmp_path) -> None:
     root = tree("joint_1: 1\njoint_3: 1\n", tmp_path)
     keys = Record(root)
     keys.expect(["joint_1", "joint_2", "joint_3"])
@@ -43,7 +43,7 @@ def test_names_that_are_much_alike_are_no_near_misses(tmp_path) -> None:
         keys["joint_2"]
 
 
-def test_an_error_inside_is_not_covered_up_by_unread_keys(tmp_path) -> None:
+def test_an_error_in_the_block_takes_precedence_over_unread_keys(tmp_path) -> None:
     root = tree("a: x\nspare: 1\n", tmp_path)
     with pytest.raises(ModelFileError, match=r"line 1: a: x is not a number"), Record(root) as keys:
         keys["a"].number()
@@ -54,7 +54,7 @@ def test_missing_and_null_keys_take_the_default(tmp_path) -> None:
         assert [keys.read(name, MASS, 7.0) for name in "abcd"] == [7.0, 7.0, 2.0, 7.0]
 
 
-def test_the_schema_must_be_the_one_that_is_known(tmp_path) -> None:
+def test_other_schemas_are_refused(tmp_path) -> None:
     Record(tree("schema: 2", tmp_path)).schema(2)
     Record(tree("a: 2", tmp_path)).schema(2, default=2)
     with pytest.raises(ModelFileError, match=r"schema 9 .*; update ur_energy_model"):

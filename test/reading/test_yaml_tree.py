@@ -49,7 +49,7 @@ def test_numbers(tmp_path, written: str, value: float) -> None:
         "2024-01-01",
     ],
 )
-def test_what_is_not_a_number(tmp_path, written: str) -> None:
+def test_other_values_are_not_numbers(tmp_path, written: str) -> None:
     root = tree(f"first: 1\na: {written}", tmp_path)
     with pytest.raises(ModelFileError, match="line 2: a: ") as refusal:
         root.mapping()["a"].number()
@@ -57,7 +57,7 @@ def test_what_is_not_a_number(tmp_path, written: str) -> None:
     assert len(str(refusal.value)) < 300
 
 
-def test_text_is_no_number_and_no_word_that_means_something_else(tmp_path) -> None:
+def test_text_must_be_quoted_if_it_could_be_another_value(tmp_path) -> None:
     for written in ("x y", "'5'", "'no'", "2024-01-01", "1.2.3"):
         assert tree(f"a: {written}", tmp_path).mapping()["a"].text() == written.strip("'")
     for written in ("5", "no", "null", "1e3"):
@@ -84,7 +84,7 @@ def test_messages_are_short_and_without_control_characters(tmp_path) -> None:
         assert len(str(refusal.value)) < 600
 
 
-def test_plain_data_of_other_files_is_read_alike_without_lines() -> None:
+def test_plain_data_are_read_without_lines() -> None:
     origin = Origin(Path("arm.urdf"), ModelFileError, "do better")
     root = YamlTree.from_content({"a": [1, 2.5, None, True], "b": "5"}, origin)
     assert root.plain() == {"a": [1, 2.5, None, True], "b": "5"}

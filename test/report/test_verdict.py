@@ -1,4 +1,4 @@
-"""The verdict follows the figures, and says what to do."""
+"""The verdict follows from the metrics, and gives remedies."""
 
 from __future__ import annotations
 
@@ -40,13 +40,15 @@ def metrics(
         ({"motion": None}, "good", "elbow is the weakest"),
     ],
 )
-def test_worst_figure_decides(change: dict[str, float], grade: str, words: str) -> None:
+def test_the_worst_finding_determines_the_grade(
+    change: dict[str, float], grade: str, words: str
+) -> None:
     verdict = judge([metrics(), metrics(**change)], JOINTS, held_out=True)
     assert verdict.grade == grade
     assert any(words in statement.text for statement in verdict.statements)
 
 
-def test_fitted_recordings_alone_are_never_proof() -> None:
+def test_fitted_recordings_alone_are_at_most_fair() -> None:
     verdict = judge([metrics()], JOINTS, held_out=False)
     assert verdict.grade == "fair"
     assert any("another recording" in statement.text for statement in verdict.statements)

@@ -167,10 +167,10 @@ def _power(metrics: Sequence[Mapping[str, Any]]) -> Iterator[Statement]:
         fits.append(grade_of(float(percent), POWER_RMSE_PERCENT, high=False))
     grades.append(min(fits, key=ORDER.index))
     grade = worst_of(grades)
-    text = f"Power at the supply is accurate to {worst['rmse']:.2g} W RMS"
+    text = f"Power at the supply is accurate to within {worst['rmse']:.2g} W RMS"
     if percent is not None:
         text += f" ({percent:.1f} % of its range)"
-    text += f", energy to {max(errors, default=0.0):.1f} %"
+    text += f", energy to within {max(errors, default=0.0):.1f} %"
     remedy = "; standby power changes by some watts from day to day: identify with a new"
     yield Statement(grade, text + ("." if grade == "good" else f"{remedy} recording."))
 
@@ -182,7 +182,7 @@ def _motion_energy(metrics: Sequence[Mapping[str, Any]]) -> Iterator[Statement]:
     if not known:
         return
     grade = grade_of(max(known), MOTION_ENERGY_ERROR, high=False)
-    text = f"Energy of motion above standstill is predicted to {max(known):.1f} %"
+    text = f"Energy of motion above standstill is predicted to within {max(known):.1f} %"
     remedy = "; identify with recordings of several days, and of motions as in production."
     yield Statement(grade, text + ("." if grade == "good" else remedy))
 

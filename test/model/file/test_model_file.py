@@ -16,7 +16,7 @@ from ur_energy_model.model.file.model_file import load_model, save_model
 from ur_energy_model.model.sessions import SessionSpread
 
 
-def test_the_file_gives_back_the_model(tmp_path: Path) -> None:
+def test_save_and_load_give_the_same_model(tmp_path: Path) -> None:
     spread = SessionSpread(1.2, np.linspace(0.02, 0.07, N), 3)
     model = replace(made_up_model(), sessions=spread)
     save_model(model, tmp_path / "m.yaml")
@@ -34,7 +34,7 @@ def test_the_file_gives_back_the_model(tmp_path: Path) -> None:
     assert loaded.provenance == model.provenance
 
 
-def test_files_without_sessions_take_the_priors(tmp_path: Path) -> None:
+def test_files_without_sessions_have_the_prior_spread(tmp_path: Path) -> None:
     path = tmp_path / "m.yaml"
     save_model(made_up_model(), path)
     text = path.read_text()
@@ -45,7 +45,7 @@ def test_files_without_sessions_take_the_priors(tmp_path: Path) -> None:
     assert sessions.friction_of(N)[0] == SessionSpread().friction_of(N)[0]
 
 
-def test_saving_fails_without_touching_what_is_there(tmp_path: Path) -> None:
+def test_failed_saving_changes_no_files(tmp_path: Path) -> None:
     (tmp_path / "taken").mkdir()
     with pytest.raises(ModelFileError, match="choose another place"):
         save_model(made_up_model(), tmp_path / "taken")
@@ -81,7 +81,7 @@ Change = Callable[[str], str]
         (lambda t: "- 1\n", "mapping"),
     ],
 )
-def test_refuses_what_is_wrong_and_says_where(tmp_path: Path, change: Change, names: str) -> None:
+def test_invalid_files_are_refused_with_the_key(tmp_path: Path, change: Change, names: str) -> None:
     path = tmp_path / "m.yaml"
     save_model(made_up_model(), path)
     text = path.read_text(encoding="utf-8")
@@ -96,7 +96,7 @@ def test_refuses_what_is_wrong_and_says_where(tmp_path: Path, change: Change, na
     assert str(path) in message
 
 
-def test_identified_link_tensors_are_kept_and_used(tmp_path: Path) -> None:
+def test_identified_link_tensors_are_saved_and_used(tmp_path: Path) -> None:
     model = with_tensors()
     save_model(model, tmp_path / "m.yaml")
     loaded = load_model(tmp_path / "m.yaml")
@@ -121,7 +121,7 @@ def test_identified_link_tensors_are_kept_and_used(tmp_path: Path) -> None:
         (lambda t: t.replace("unit: kg m^2\n  source", "unit: g m^2\n  source"), "kg m^2"),
     ],
 )
-def test_refuses_link_tensors_that_cannot_be(tmp_path: Path, change: Change, names: str) -> None:
+def test_impossible_link_tensors_are_refused(tmp_path: Path, change: Change, names: str) -> None:
     path = tmp_path / "m.yaml"
     save_model(with_tensors(), path)
     text = path.read_text(encoding="utf-8")
@@ -132,7 +132,7 @@ def test_refuses_link_tensors_that_cannot_be(tmp_path: Path, change: Change, nam
     assert names in str(error.value)
 
 
-def test_a_refusal_names_the_line(tmp_path: Path) -> None:
+def test_errors_name_the_line(tmp_path: Path) -> None:
     path = tmp_path / "m.yaml"
     save_model(made_up_model(), path)
     lines = path.read_text(encoding="utf-8").splitlines()

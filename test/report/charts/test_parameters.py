@@ -1,4 +1,4 @@
-"""Charts of the parameters, for every friction law that there is."""
+"""Charts of the parameters for every friction law."""
 
 from __future__ import annotations
 
@@ -28,9 +28,7 @@ def with_law(model: EnergyModel, name: str) -> EnergyModel:
 
 
 @pytest.mark.parametrize("name", WARM_LAWS)
-def test_friction_is_drawn_against_temperature_whatever_the_law(
-    model: EnergyModel, name: str
-) -> None:
+def test_friction_against_temperature_for_every_law(model: EnergyModel, name: str) -> None:
     chart = temperature_law_chart(with_law(model, name))
     assert chart is not None
     (line,) = chart.panels[0].lines
@@ -39,7 +37,7 @@ def test_friction_is_drawn_against_temperature_whatever_the_law(
     assert np.ptp(line.y) > 0.0
 
 
-def test_no_chart_where_no_joint_depends_on_temperature(model: EnergyModel) -> None:
+def test_no_chart_if_no_joint_depends_on_temperature(model: EnergyModel) -> None:
     joints = tuple(
         replace(joint, friction=Friction(LAWS["coulomb_viscous"], {"coulomb": 1.0, "viscous": 0.1}))
         for joint in model.joints

@@ -1,4 +1,4 @@
-"""The page: complete, small, and immune to what names and notes contain."""
+"""The page: complete, small, and safe against names and notes with markup."""
 
 from __future__ import annotations
 
@@ -65,14 +65,14 @@ def test_hostile_text_makes_no_markup() -> None:
     assert not {name for name in hostile.attributes if name.startswith("on")}
 
 
-def test_nothing_comes_from_elsewhere() -> None:
+def test_the_page_loads_nothing() -> None:
     text = page("harmless")
     assert not re.findall(r"(?:src|href)=\"(?!#)", text)
     assert not re.findall(r"url\((?!#)|@import|https?://(?!www\.w3\.org/2000/svg)", text)
     assert "default-src 'none'" in text
 
 
-def test_curves_arrive_within_a_step_of_their_range() -> None:
+def test_curves_are_accurate_to_a_step_of_their_range() -> None:
     x = np.linspace(0, 600, 300_000)
     y = np.sin(x) * np.exp(-x / 100)
     y[[1000, 200_000]] = [7.0, np.nan]
