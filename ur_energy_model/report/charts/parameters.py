@@ -33,6 +33,12 @@ _CONSTANTS = (
 
 def interval_chart(model: EnergyModel, robot: RobotDescription) -> IntervalChart:
     """All identified constants with their 95 % intervals, beside the robot file's values."""
+    nominal = {
+        "reflected_inertia": robot.reflected_inertia,
+        "torque_constant": robot.torque_constant,
+        "winding_resistance": robot.winding_resistance,
+        "back_emf_constant": robot.back_emf_constant,
+    }
     panels = [
         IntervalPanel(
             title,
@@ -40,9 +46,9 @@ def interval_chart(model: EnergyModel, robot: RobotDescription) -> IntervalChart
             tuple(
                 Interval(
                     j,
-                    float(getattr(joint, name)),
+                    joint.constants[name],
                     CONFIDENCE * float(joint.std.get(name, 0.0)),
-                    float(getattr(robot, name)[j]),
+                    float(nominal[name][j]),
                 )
                 for j, joint in enumerate(model.joints)
             ),
