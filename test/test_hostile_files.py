@@ -1,4 +1,4 @@
-"""Files that people edit: what cannot be is refused in one line that names file, line and key."""
+"""Invalid values in files are refused in one line that names file, line and key."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from test.model.test_energy_model import with_tensors
+from test.model.made_up import with_tensors
 from ur_energy_model.errors import InputError, UrEnergyError
 from ur_energy_model.experiment.protocols.published_results import published_results
 from ur_energy_model.model.capsules import read_capsules
@@ -44,7 +44,7 @@ SHIPPED = {
 
 @cache
 def valid(kind: str) -> str:
-    """Text of a file that is in order."""
+    """Text of a valid file."""
     if kind != "model":
         return config_file(*SHIPPED[kind].split("/")).read_text(encoding="utf-8")
     with TemporaryDirectory() as folder:
@@ -53,7 +53,7 @@ def valid(kind: str) -> str:
 
 
 @pytest.mark.parametrize("kind", READERS)
-def test_files_in_order_are_read(tmp_path: Path, kind: str) -> None:
+def test_valid_files_are_read(tmp_path: Path, kind: str) -> None:
     path = tmp_path / "x.yaml"
     path.write_text(valid(kind), encoding="utf-8")
     READERS[kind](path)
@@ -202,11 +202,11 @@ FAULTS: list[tuple[str, str, str, str]] = [
 ]  # fmt: skip
 
 ELSEWHERE = ("shoulder_lift_joint, ", "speed: [0.01, ")
-"""Lengths that disagree with a list further down, which is the one that is told."""
+"""Wrong lengths that are reported for another list further down."""
 
 
 @pytest.mark.parametrize(("kind", "old", "new", "problem"), FAULTS)
-def test_faults_are_refused_where_they_are(
+def test_faults_are_refused_with_file_line_and_key(
     tmp_path: Path, kind: str, old: str, new: str, problem: str
 ) -> None:
     text = valid(kind)
@@ -222,7 +222,7 @@ def test_faults_are_refused_where_they_are(
 
 
 def place(error: InputError) -> int:
-    """Line that a refusal names; it must be one line of text itself."""
+    """The line number in an error message, which must be one line of text."""
     assert "\n" not in str(error)
     assert str(error).startswith(f"{error.source}: line ")
     return int(str(error.field).split(":")[0].split()[1])
@@ -239,7 +239,7 @@ VALUES = st.sampled_from([
     kind=st.sampled_from(sorted(READERS)), at=st.floats(0, 0.9999), value=VALUES, key=st.booleans()
 )
 def test_any_other_value_or_key_loads_or_is_refused_in_one_line(kind, at, value, key) -> None:
-    """Each number or key of each file in turn becomes something else."""
+    """Replace each number or key of each file in turn."""
     text = valid(kind)
     places = list(re.finditer(r"[A-Za-z_]\w*(?=:)" if key else r"(?<=[\[ ])-?\d[\d.e-]*", text))
     found = places[int(at * len(places))]

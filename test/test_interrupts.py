@@ -1,4 +1,4 @@
-"""Ctrl-C raises once where it can be caught, and never leaves a traceback."""
+"""Ctrl-C raises once, and never leaves a traceback."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from test.interrupting import assert_quiet, interrupted
 from ur_energy_model import interrupts
 
 
-def test_echoes_of_an_interrupt_raise_nothing():
+def test_repeated_signals_of_one_interrupt_raise_nothing():
     with interrupts.raised_once():
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)
@@ -32,7 +32,7 @@ def test_a_later_interrupt_raises_again(monkeypatch):
                 signal.raise_signal(signal.SIGINT)
 
 
-def test_what_was_installed_before_is_restored():
+def test_previous_handlers_are_restored():
     before = signal.getsignal(signal.SIGINT), sys.unraisablehook
     with pytest.raises(KeyboardInterrupt), interrupts.raised_once():
         signal.raise_signal(signal.SIGINT)
@@ -72,7 +72,7 @@ def test_other_threads_leave_signals_alone():
     assert seen == [before]
 
 
-def test_ignored_for_good():
+def test_interrupts_stay_ignored_at_exit():
     code = (
         "import os, signal\nfrom ur_energy_model import interrupts\ninterrupts.ignore()\n"
         "for _ in range(100): os.kill(os.getpid(), signal.SIGINT)\nprint('alive')"

@@ -6,7 +6,7 @@ from ur_energy_model.plain import printable
 
 
 @pytest.mark.parametrize("text", ["a b", "Motor 1 \u2013 25 \u00b0C", "line\n\tnext"])
-def test_ordinary_text_stays(text):
+def test_ordinary_text_is_unchanged(text):
     assert printable(text) == text
 
 
@@ -20,6 +20,6 @@ def test_ordinary_text_stays(text):
         ("\x9b2J", r"\x9b2J"),
     ],
 )
-def test_control_characters_are_spelled_out(text, shown):
+def test_control_characters_are_escaped(text, shown):
     assert printable(text) == shown
     assert printable(text).isprintable()

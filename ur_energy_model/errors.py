@@ -1,4 +1,4 @@
-"""The one error family: every error carries its data and tells the user what to do."""
+"""The errors of this package: each contains its data and tells the user what to do."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from pathlib import Path
 
 
 class UrEnergyError(Exception):
-    """Base class of all errors raised on purpose by this package.
+    """Base class of the package's errors.
 
-    The command line prints `str(error)` as its one line and exits with code 1.
+    The command line prints `str(error)` as one line and exits with code 1.
     """
 
 
 class InputError(UrEnergyError):
-    """Input that cannot be used, with the place to look at and the remedy.
+    """Invalid input.
 
     Attributes:
-        source: file, bag or address that was refused.
-        field: the field, column or key at fault, or None where the whole source is.
+        source: file, bag or address.
+        field: invalid field, column or key; None if the whole source is invalid.
         problem: what is wrong.
-        remedy: what the user can do about it.
+        remedy: what the user can do.
     """
 
     def __init__(
@@ -34,31 +34,31 @@ class InputError(UrEnergyError):
 
 
 class RobotFileError(InputError):
-    """A robot description that is missing, malformed or physically impossible."""
+    """A robot file that is missing, malformed or physically impossible."""
 
 
 class RecordingError(InputError):
-    """A bag or CSV recording that cannot be read or is not what it claims to be."""
+    """A bag or CSV recording that cannot be read or used."""
 
 
 class MissingFieldError(RecordingError):
-    """A recording lacks a telemetry field that the requested step needs."""
+    """A recording without a telemetry field that the requested step needs."""
 
 
 class WrongRobotError(InputError):
-    """A recording, model or controller belongs to another robot than the one asked for."""
+    """A recording, model or controller of another robot than the requested one."""
 
 
 class ModelFileError(InputError):
-    """A model.yaml that cannot be used as it is."""
+    """A model file that cannot be used."""
 
 
 class TrajectoryFileError(InputError):
-    """A trajectory file that cannot be used as it is."""
+    """A trajectory file that cannot be used."""
 
 
 class IdentificationError(UrEnergyError):
-    """Data that was read, but from which the requested parameters cannot be identified."""
+    """Data from which the requested parameters cannot be identified."""
 
 
 class ControllerError(UrEnergyError):
@@ -80,4 +80,4 @@ class ProtocolError(ControllerError):
 
 
 class MotionRefusedError(UrEnergyError):
-    """A motion that was not started, or was stopped, to keep robot and people safe."""
+    """A motion that was not started, or was stopped, for safety."""

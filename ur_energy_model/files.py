@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all."""
+"""Atomic writing of files."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from ur_energy_model.errors import InputError
 
 @contextmanager
 def new_file(path: str | Path, mode: str = "w") -> Iterator[IO[Any]]:
-    """A file that takes its place at `path` when all went well; until then the old one stays.
+    """A new file that replaces the one at `path` at the end of the block, unless it raises.
 
     Args:
-        path: in a folder that is there.
-        mode: text is written as UTF-8.
+        path: in an existing folder.
+        mode: "w" for UTF-8 text, "wb" for bytes.
 
     Raises:
-        OSError: the place cannot be written.
+        OSError: the path cannot be written.
     """
     path = Path(path)
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
@@ -41,15 +41,15 @@ def new_file(path: str | Path, mode: str = "w") -> Iterator[IO[Any]]:
 
 
 def write_text(path: str | Path, text: str, refusal: type[InputError] = InputError) -> None:
-    """Write a file atomically: the old one stays whole until the new one is complete.
+    """Write a file atomically.
 
     Args:
-        path: folders above it are made.
+        path: its parent folders are created if necessary.
         text: written as UTF-8.
-        refusal: error to raise.
+        refusal: class of the error.
 
     Raises:
-        InputError: (or the subclass asked for) the place cannot be written.
+        InputError: (of class `refusal`) the path cannot be written.
     """
     try:
         Path(path).parent.mkdir(parents=True, exist_ok=True)

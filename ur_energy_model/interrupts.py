@@ -1,8 +1,8 @@
-"""Ctrl-C without tracebacks, while a program works and while it ends; `scripts` has the start.
+"""Ctrl-C without tracebacks while a program runs and while it ends; for its start see `scripts`.
 
-A handler that raises can raise anywhere, also in the clean-up that the first Ctrl-C began, and
-one Ctrl-C often arrives as several signals: ros2 launch, make and npm pass it on to processes
-that have it from the terminal already.
+A handler that raises can raise anywhere, also in the clean-up after the first Ctrl-C. One Ctrl-C
+often arrives as several signals: ros2 launch, make and npm forward it to processes that receive it
+from the terminal, too.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from contextlib import contextmanager
 from types import FrameType
 
 ECHO = 1.0
-"""SIGINTs that follow another within this time are the same Ctrl-C [s]."""
+"""SIGINTs within this time after another one belong to the same Ctrl-C [s]."""
 
 
 def ignore() -> None:
-    """From now on SIGINT does nothing: for programs that have done their work and end."""
-    # Python reports signals that arrive between its two steps of ignoring them: hold them back.
+    """Ignore SIGINT from now on, at the end of a program."""
+    # Block the signal first: Python reports one that arrives while it sets SIG_IGN.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 @contextmanager
 def raised_once() -> Iterator[None]:
-    """Within the block a Ctrl-C raises one KeyboardInterrupt, and its echoes none.
+    """A context in which each Ctrl-C raises one KeyboardInterrupt, even if it sends many signals.
 
-    One that Python cannot raise where it arrives, as in a weak reference's callback, is raised a
-    moment later instead of being printed. Outside the main thread, and where SIGINT is ignored,
-    nothing changes.
+    If Python cannot raise it at once, as in the callback of a weak reference, it is raised a moment
+    later instead of being printed. The context does nothing outside the main thread, and if SIGINT
+    is ignored.
     """
     last = float("-inf")
 
@@ -47,7 +47,7 @@ def raised_once() -> Iterator[None]:
         nonlocal last
         if issubclass(unraisable.exc_type, KeyboardInterrupt):
             last = float("-inf")
-            _thread.start_new_thread(_interrupt_soon, ())  # locks nothing, unlike threading's
+            _thread.start_new_thread(_interrupt_soon, ())  # acquires no lock, unlike threading
         else:
             hook(unraisable)
 
@@ -68,4 +68,4 @@ def _interrupt_soon() -> None:
     time.sleep(0.01)
     main = threading.main_thread().ident
     if main is not None:
-        signal.pthread_kill(main, signal.SIGINT)  # to that thread, so that its waits end
+        signal.pthread_kill(main, signal.SIGINT)  # interrupts waits of that thread

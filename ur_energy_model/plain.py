@@ -1,4 +1,4 @@
-"""Values as JSON and YAML know them, and text that a terminal can show."""
+"""Values for JSON and YAML, and text for terminals."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import numpy as np
 
 
 def plain(value: Any, *, digits: int | None = None) -> Any:
-    """Arrays become lists, numbers of numpy those of Python, NaN and infinity None.
+    """Convert arrays to lists, numbers of numpy to those of Python, NaN and infinity to None.
 
     Args:
         value: mappings and sequences of any depth.
-        digits: significant digits to keep of numbers; None for all.
+        digits: significant digits of numbers to keep; None for all.
     """
     if isinstance(value, Mapping):
         return {str(key): plain(item, digits=digits) for key, item in value.items()}
@@ -30,10 +30,10 @@ def plain(value: Any, *, digits: int | None = None) -> Any:
 
 
 def printable(text: str) -> str:
-    """Text in which control characters, such as those of terminal escapes, are spelled out.
+    """Text with escape sequences for what terminals should not print.
 
-    Line breaks and tabs stay. Also spelled out are characters that change the direction of text
-    and halves of surrogate pairs, which terminals cannot encode.
+    These are control characters other than line breaks and tabs, characters that change the
+    direction of text, and lone surrogates.
     """
     if text.isascii() and text.isprintable():
         return text

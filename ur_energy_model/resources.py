@@ -1,4 +1,4 @@
-"""Where the package's own files (config/, launch/) are, in a checkout or an installation."""
+"""Paths of the package's own files (config/, launch/), in a checkout or an installation."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ PACKAGE = "ur_energy_model"
 
 
 def share_directory() -> Path:
-    """Folder that holds package.xml, config/ and launch/.
+    """Folder that contains package.xml, config/ and launch/.
 
-    In a checkout it is the root of the repository; installed by colcon or pip it is
-    `<prefix>/share/ur_energy_model`, found from this file's own place, so that no environment
-    variable is needed.
+    In a checkout this is the root of the repository. After an installation with colcon or pip it
+    is `<prefix>/share/ur_energy_model`, found relative to this file, without environment variables.
 
     Raises:
         FileNotFoundError: the installation lacks the package's share folder.

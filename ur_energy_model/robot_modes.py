@@ -1,4 +1,4 @@
-"""Robot modes by their names, as telemetry and model files spell them."""
+"""Names of the robot modes in telemetry and model files."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The console scripts: each takes care of Ctrl-C before it imports what it runs.
+"""The console scripts, which handle Ctrl-C before they import their programs.
 
-Imports take longer than a hasty Ctrl-C, and end in a traceback under Python's own handler. What
-this module imports takes milliseconds; before it, for some 40 ms, Python itself starts.
+Imports are slow, and a Ctrl-C during an import would print a traceback. The imports of this module
+take milliseconds, after the 40 ms in which Python starts.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import signal
 import sys
 
 INTERRUPTED = 130
-"""Exit code of a command that Ctrl-C has ended; a node's is 0."""
+"""Exit code of a command after Ctrl-C; that of a node is 0."""
 NOT_INSTALLED = 1
 """Exit code where a package that only some commands need is not installed."""
 EXTRAS = {
@@ -25,7 +25,7 @@ EXTRAS = {
 
 
 def ur_energy() -> int:
-    """The command."""
+    """The command `ur_energy`."""
     return _run("ur_energy_model.cli.main", INTERRUPTED)
 
 
@@ -35,22 +35,22 @@ def cell_node() -> int:
 
 
 def estimator_node() -> int:
-    """Live energy of an arm."""
+    """The live energy estimator."""
     return _run("ur_energy_model.nodes.estimator")
 
 
 def identification_node() -> int:
-    """A model from bags."""
+    """Identification of a model from bags."""
     return _run("ur_energy_model.nodes.identification")
 
 
 def logger_node() -> int:
-    """An arm's telemetry in a bag."""
+    """The logger: telemetry of an arm into bags."""
     return _run("ur_energy_model.nodes.logger")
 
 
 def simulated_robot_node() -> int:
-    """A controller without a robot."""
+    """A simulated robot controller."""
     return _run("ur_energy_model.nodes.simulated_robot")
 
 
@@ -59,7 +59,7 @@ def _run(module: str, interrupted: int = 0) -> int:
 
     Args:
         module: its full name.
-        interrupted: exit code where Ctrl-C comes before the module has taken it over.
+        interrupted: exit code after a Ctrl-C before the module installs its own handler.
     """
     exit_quietly(interrupted)
     try:
@@ -85,9 +85,9 @@ def _not_installed(module: str) -> str:
 
 
 def exit_quietly(code: int) -> None:
-    """From now on SIGINT ends the process at once; nothing is cleaned up.
+    """Let SIGINT end the process at once, without clean-up.
 
-    Where SIGINT is ignored, as a shell's background jobs have it, it stays so.
+    If SIGINT is ignored, as in background jobs of a shell, it remains ignored.
     """
 
     def end(*_: object) -> None:

@@ -1,4 +1,4 @@
-"""Types that many modules share."""
+"""Common types."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array: TypeAlias = NDArray[np.float64]
-"""Numbers; the docstring of what takes or returns one gives shape and unit."""
+"""Numbers; shape and unit are in the docstrings of functions that take or return them."""
 
 Mask: TypeAlias = NDArray[np.bool_]
-"""Which elements of another array are meant."""
+"""Selects elements of another array."""
 
 Indices: TypeAlias = NDArray[np.intp]
-"""Positions in another array."""
+"""Indices into another array."""
 
 Bytes: TypeAlias = NDArray[np.uint8]
 """Raw memory, such as serialised messages."""
 
 Progress: TypeAlias = Callable[[float, str], None]
-"""Told the share of the work that is done (0 to 1) and what is being done."""
+"""Receives the finished share of the work (0 to 1; NaN if unknown) and the current step."""

@@ -39,7 +39,7 @@ SETUP = Setup(
 
 
 class Lagrangian:
-    """Textbook Lagrange formulation with DH matrices: nothing in common with pinocchio.
+    """Textbook Lagrange formulation with DH matrices, independent of pinocchio.
 
     Mass matrix from link Jacobians, Coriolis terms from its numerical derivatives.
     """
@@ -48,7 +48,7 @@ class Lagrangian:
         self.robot, self.setup = robot, setup
 
     def frames(self, q: np.ndarray) -> tuple[list[np.ndarray], list[np.ndarray]]:
-        """Link frames, and the frame whose z axis each link's joint turns about."""
+        """Link frames, and the frame whose z axis is the axis of the link's joint."""
         robot, pose, moving = self.robot, np.eye(4), 0
         links, axes = [], []
         for i in range(len(robot.d)):
@@ -68,7 +68,7 @@ class Lagrangian:
         return links, axes
 
     def bodies(self, q: np.ndarray) -> list[tuple[float, np.ndarray, np.ndarray, np.ndarray]]:
-        """Mass, centre, linear and angular Jacobian with tensor folded in, per body."""
+        """Mass, centre, linear Jacobian, and angular Jacobian with the tensor, per body."""
         links, axes = self.frames(q)
         moving = np.flatnonzero(~self.robot.fixed)
         payload = self.setup.payload
@@ -133,13 +133,13 @@ def test_agrees_with_the_lagrange_formulation(robot, state) -> None:
     assert np.allclose(mine, expected, rtol=1e-6, atol=1e-6)
 
 
-def test_flange_is_where_the_dh_matrices_put_it(robot, state) -> None:
+def test_flange_pose_agrees_with_dh_matrices(robot, state) -> None:
     poses = ArmDynamics(robot).flange_pose(state[0])
     expected = [Lagrangian(robot, SETUP).frames(q)[0][-1] for q in state[0]]
     assert np.allclose(poses, expected, atol=1e-12)
 
 
-def test_flange_speed_is_the_derivative_of_its_place(robot, state) -> None:
+def test_flange_speed_is_the_derivative_of_its_position(robot, state) -> None:
     q, qd, _ = state
     arm, step = ArmDynamics(robot), 1e-6
     ahead, behind = (arm.flange_pose(q + sign * step * qd)[:, :3, 3] for sign in (1, -1))
@@ -177,7 +177,7 @@ def test_gravity_regressor_is_linear_in_gravity(robot, state) -> None:
 
 
 def test_work_of_the_torques_is_the_change_of_energy() -> None:
-    """Kinetic and potential energy of links, worked out separately, along a closed motion."""
+    """Kinetic and potential energy of the links, computed separately, along a closed motion."""
     robot = load_robot("ur10e")
     setup = Setup(np.array([3.0, 2.0, -9.0]))
     other = Lagrangian(robot, setup)
@@ -206,7 +206,7 @@ def test_work_of_the_torques_is_the_change_of_energy() -> None:
 
 
 def planar(convention: str, first: float, second: float) -> RobotDescription:
-    """Two links of these lengths turning about parallel axes, point masses at their ends."""
+    """Two links of these lengths with parallel axes and point masses at their ends."""
     arm = load_robot("ur5e")
     standard = convention == "standard"
     two = np.zeros(2)
@@ -229,7 +229,7 @@ def planar(convention: str, first: float, second: float) -> RobotDescription:
 
 @pytest.mark.parametrize("convention", ["standard", "modified"])
 def test_double_pendulum(convention: str) -> None:
-    """The closed formula every textbook has, gravity along -y."""
+    """The closed formula of textbooks, gravity along -y."""
     l1, l2, m1, m2, g = 0.7, 0.4, 3.0, 1.5, 9.81
     arm = ArmDynamics(planar(convention, l1, l2), Setup(np.array([0.0, -g, 0.0])))
     random = np.random.default_rng(2)
@@ -268,6 +268,6 @@ def test_parameter_transform_moves_a_body_to_another_frame() -> None:
     assert np.allclose(parameter_transform(frame) @ own, moved)
 
 
-def test_tensor_entries_go_there_and_back() -> None:
+def test_tensor_entries_round_trip() -> None:
     entries = np.arange(6.0)
     assert np.array_equal(entries_of(tensor_of(entries)), entries)

@@ -1,4 +1,4 @@
-"""Distances of capsules: two ways agree, gradients are right, known poses are judged."""
+"""Distances of capsules: two methods agree, gradients are right, known poses are classified."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_reaching_down_meets_the_table_and_a_pedestal_helps():
     assert ArmGeometry(robot, (pedestal,)).clearance(down).distance > 0
 
 
-def test_a_wall_is_kept_out_of():
+def test_distances_to_a_wall():
     robot = load_robot("ur5e")
     stretched = np.array([[0.0, -0.3, 0.0, 0.0, 0.0, 0.0]])
     wall = Wall("wall", np.array([1.0, 0.0, 0.0]), -0.5)

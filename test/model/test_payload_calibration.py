@@ -1,4 +1,4 @@
-"""What known payloads told, as numbers and in the model file."""
+"""Payload calibrations: values, uncertainty, and storage in the model file."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def some_calibration() -> PayloadCalibration:
     return PayloadCalibration.from_vector(values, roots @ roots.T)
 
 
-def test_vector_and_parts_say_the_same() -> None:
+def test_vector_and_parts_agree() -> None:
     known = some_calibration()
     again = PayloadCalibration.from_vector(known.vector, known.covariance)
     assert np.array_equal(again.links, known.links)
@@ -43,7 +43,7 @@ def test_calibrated_drives_leave_payload_torques_as_they_are() -> None:
     assert np.allclose(known.covariance, known.covariance.T)
 
 
-def test_survives_the_model_file(tmp_path: Path) -> None:
+def test_save_and_load(tmp_path: Path) -> None:
     known = some_calibration()
     model = replace(true_model(load_robot("ur5e")), payload_calibration=known)
     save_model(model, tmp_path / "model.yaml")
@@ -53,7 +53,7 @@ def test_survives_the_model_file(tmp_path: Path) -> None:
     assert np.allclose(read.covariance, known.covariance, rtol=1e-7)
 
 
-def test_refuses_a_gain_that_cannot_be(tmp_path: Path) -> None:
+def test_an_impossible_gain_is_not_written(tmp_path: Path) -> None:
     path = tmp_path / "model.yaml"
     known = some_calibration()
     wrong = replace(known, payload_gain=-known.payload_gain)
@@ -63,7 +63,7 @@ def test_refuses_a_gain_that_cannot_be(tmp_path: Path) -> None:
     assert not path.exists()  # what could not be read again is not written
 
 
-def test_another_payload_leaves_the_rest_of_the_setup() -> None:
+def test_another_payload_changes_nothing_else() -> None:
     model = true_model(load_robot("ur5e"))
     loaded = model.with_payload(Payload(1.5))
     assert loaded.setup.payload.mass == 1.5

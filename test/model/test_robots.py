@@ -1,4 +1,4 @@
-"""Robot files: the arms that come with the package, and what is wrong with others."""
+"""Robot files: those of the package are complete, invalid ones are refused."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_the_arms_of_the_package() -> None:
     assert set(available_robots()) >= {*UNIVERSAL, "gen3", "fr3"}
 
 
-def test_a_description_says_where_to_find_it_again(tmp_path: Path) -> None:
+def test_source_loads_the_same_description(tmp_path: Path) -> None:
     own = tmp_path / "own.yaml"
     own.write_text(config_file("robots", "ur5e.yaml").read_text().replace("8.058", "9.0"))
     assert load_robot("ur5e").source == "ur5e"
@@ -28,7 +28,7 @@ def test_a_description_says_where_to_find_it_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", available_robots())
-def test_every_robot_file_is_whole(name: str) -> None:
+def test_robot_files_are_complete(name: str) -> None:
     robot = load_robot(name)
     n = robot.dof
     assert robot.name == name
@@ -42,7 +42,7 @@ def test_every_robot_file_is_whole(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", UNIVERSAL)
-def test_figures_are_the_published_ones(facts: Path, name: str) -> None:
+def test_values_are_the_published_ones(facts: Path, name: str) -> None:
     published = yaml.safe_load((facts / "ur_robots.yaml").read_text())[name]
     robot = load_robot(name)
     assert np.allclose(robot.d, published["dh"]["d"])
@@ -54,7 +54,7 @@ def test_figures_are_the_published_ones(facts: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["gen3", "fr3"])
-def test_figures_of_other_arms_are_the_published_ones(facts: Path, name: str) -> None:
+def test_values_of_other_arms_are_the_published_ones(facts: Path, name: str) -> None:
     published = yaml.safe_load((facts / "other_arms.yaml").read_text())[name]
     robot = load_robot(name)
     assert robot.convention == published["convention"]
@@ -66,7 +66,7 @@ def test_figures_of_other_arms_are_the_published_ones(facts: Path, name: str) ->
 
 
 def test_known_reach_of_the_ur5e() -> None:
-    """Stretched along x at the zero position; the datasheet's working radius is 850 mm."""
+    """Extended along x at the zero position; the data sheet's working radius is 850 mm."""
     flange = ArmDynamics(load_robot("ur5e")).flange_pose(np.zeros((1, 6)))[0]
     assert np.allclose(flange[:3, 3], [-0.8172, -0.2329, 0.0628], atol=1e-9)
 
@@ -77,7 +77,7 @@ def test_reflected_inertia_is_the_rotor_seen_through_the_gear() -> None:
     )
 
 
-def test_a_robot_file_of_ones_own(tmp_path: Path) -> None:
+def test_a_users_robot_file(tmp_path: Path) -> None:
     content = yaml.safe_load(config_file("robots", "ur5e.yaml").read_text())
     content["name"] = "mine"
     path = tmp_path / "mine.yaml"

@@ -1,4 +1,4 @@
-"""Mounting angles become the gravity vector that UR's controller means by them."""
+"""Gravity vectors of mounting angles are those of UR's controller."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def test_gravity_of_known_mountings(tilt, rotation, gravity) -> None:
     assert np.allclose(found, gravity, atol=1e-9)
 
 
-def test_gravity_keeps_its_size() -> None:
+def test_gravity_keeps_its_magnitude() -> None:
     for tilt, rotation in np.random.default_rng(0).uniform(-np.pi, np.pi, (20, 2)):
         assert np.linalg.norm(gravity_of_mounting(tilt, rotation, 9.81)) == pytest.approx(9.81)
 
 
-def test_default_setup_stands_upright_without_payload() -> None:
+def test_default_setup_is_upright_without_payload() -> None:
     setup = Setup()
     assert np.array_equal(setup.gravity, [0, 0, -9.82])
     assert setup.payload.mass == 0

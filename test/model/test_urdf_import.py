@@ -1,4 +1,4 @@
-"""URDF arms, against pinocchio's own URDF reader."""
+"""Imported URDF arms agree with pinocchio's own URDF reader."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_torques_are_those_of_pinocchios_own_reader(tmp_path: Path) -> None:
     assert np.allclose(arm.regressor(q, qd, qdd) @ arm.parameters(), expected, atol=1e-9)
 
 
-def test_limits_come_along(tmp_path: Path) -> None:
+def test_limits_are_imported(tmp_path: Path) -> None:
     robot = load_robot(write_urdf(tmp_path / "odd.urdf", ["0 0 1", "0 1 0"]))
     assert np.allclose(robot.max_position, 2.5)
     assert np.allclose(robot.max_velocity, 1.5)
@@ -108,7 +108,7 @@ def test_a_known_arm_through_a_urdf(tmp_path: Path) -> None:
     assert np.allclose(found, known.inverse_dynamics(*state), atol=1e-8)
 
 
-def test_viewers_see_the_arm_where_it_is(tmp_path: Path) -> None:
+def test_the_urdf_for_viewers_has_the_same_kinematics(tmp_path: Path) -> None:
     """The URDF written for viewers of an arm that came from a URDF."""
     robot = load_robot(write_urdf(tmp_path / "odd.urdf", AXES))
     model = pin.buildModelFromXML(urdf(robot))
@@ -142,7 +142,7 @@ SLIDE = (
         ('<robot name="x"><link name="a"/></robot>', "no revolute joint"),
     ],
 )
-def test_refuses_what_is_no_arm(tmp_path: Path, text: str, problem: str) -> None:
+def test_other_files_are_refused(tmp_path: Path, text: str, problem: str) -> None:
     path = tmp_path / "wrong.urdf"
     path.write_text(text)
     with pytest.raises(RobotFileError, match=problem):
@@ -182,7 +182,7 @@ ARM = (
         ),
     ],
 )
-def test_nonsense_in_a_urdf_is_refused_in_one_line(
+def test_invalid_values_in_a_urdf_are_refused_in_one_line(
     tmp_path: Path, before: str, after: str, problem: str
 ) -> None:
     path = tmp_path / "r.urdf"
@@ -195,7 +195,7 @@ def test_nonsense_in_a_urdf_is_refused_in_one_line(
     assert "\n" not in str(refusal.value)
 
 
-def test_placeholders_for_no_limit_take_the_defaults(tmp_path: Path) -> None:
+def test_placeholders_for_no_limit_become_defaults(tmp_path: Path) -> None:
     path = tmp_path / "r.urdf"
     path.write_text(ARM.replace('upper="2" velocity="1" effort="5"', 'upper="1e16" effort="0"'))
     robot = load_robot(path)

@@ -1,4 +1,4 @@
-"""YAML that is malformed or malicious: refused at once, in little memory, with its line."""
+"""Malformed or malicious YAML is refused in bounded time and memory, with its line."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_bombs_are_refused_in_bounded_time_and_memory(name: str) -> None:
         (b"a: &here 1", "anchors", 1),
     ],
 )
-def test_what_is_no_plain_yaml_is_refused_with_its_line(
+def test_other_than_plain_yaml_is_refused_with_its_line(
     text: bytes, problem: str, line: int | None
 ) -> None:
     with pytest.raises(UnreadableError, match=problem) as refusal:
@@ -74,7 +74,7 @@ def test_what_is_no_plain_yaml_is_refused_with_its_line(
     assert refusal.value.line == line
 
 
-def test_files_that_are_too_large_or_no_files_are_refused(tmp_path) -> None:
+def test_too_large_files_and_folders_are_refused(tmp_path) -> None:
     path = tmp_path / "x.yaml"
     path.write_bytes(b"#" * 101)
     assert len(read_bytes(path, ReadingLimits(size=101))) == 101
@@ -97,7 +97,7 @@ def test_values_and_levels_are_counted() -> None:
 
 
 def plain(node: Node) -> object:
-    """What stands in a tree, scalars as text."""
+    """Content of a tree, scalars as text."""
     if isinstance(node, Scalar):
         return node.text
     if isinstance(node, Entries):
@@ -112,7 +112,7 @@ DATA = st.recursive(
 
 
 @given(DATA)
-def test_what_was_dumped_is_read_back(data: object) -> None:
+def test_dumped_data_are_read_back(data: object) -> None:
     assert plain(parse(yaml.safe_dump(data).encode(), LIMITS)) == data
     assert plain(node_of(data)) == data
 

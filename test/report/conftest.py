@@ -1,4 +1,4 @@
-"""A recording that a known model explains exactly: what the report must find is known."""
+"""A recording that a known model explains exactly, so that the report's results are known."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RATE = 125.0
 def explained_recording(
     model: EnergyModel, *, seconds: float = 30.0, rate: float = RATE, extra_power: float = 0.0
 ) -> Telemetry:
-    """Slow sines on all joints, then 4 s of standstill; currents and bus power as modelled.
+    """Slow sines on all joints, then 4 s of standstill; currents and bus power of the model.
 
     A program starts every 10 s; `extra_power` is added to the bus [W].
     """

@@ -16,7 +16,7 @@ from ur_energy_model.report.recording_powers import recording_powers
 from ur_energy_model.telemetry.samples import Telemetry, find_gaps
 
 
-def test_nothing_is_left_over_where_the_model_is_exact(
+def test_an_exact_model_has_no_errors(
     model: EnergyModel, telemetry: Telemetry, make_bag: MakeBag
 ) -> None:
     found = analyse(model, make_bag(telemetry))
@@ -33,7 +33,7 @@ def test_nothing_is_left_over_where_the_model_is_exact(
     assert not found.cut
 
 
-def test_a_long_recording_is_cut_and_shown_where_it_takes_most(
+def test_a_long_recording_is_cut_and_focused_on_most_energy(
     model: EnergyModel, make_bag: MakeBag
 ) -> None:
     bag = make_bag(explained_recording(model, seconds=120.0, rate=50.0))
@@ -90,7 +90,7 @@ def test_gaps_are_neither_drawn_nor_integrated_over(
     assert powers.total_energy[1000] == powers.total_energy[999]
 
 
-def test_without_currents_it_says_what_to_record(
+def test_without_currents_the_error_names_them(
     model: EnergyModel, telemetry: Telemetry, make_bag: MakeBag
 ) -> None:
     columns = {k: v for k, v in telemetry.columns.items() if k != "actual_current"}

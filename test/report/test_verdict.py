@@ -1,4 +1,4 @@
-"""The verdict follows the figures, and says what to do."""
+"""The verdict follows from the metrics, and gives remedies."""
 
 from __future__ import annotations
 
@@ -31,22 +31,24 @@ def metrics(
     [
         ({}, "good", "elbow is the weakest"),
         ({"current": 0.7}, "fair", "moves this joint more"),
-        ({"current": -0.5}, "poor", "elbow is described worse than by its mean"),
+        ({"current": -0.5}, "poor", "for elbow the mean would be a better model"),
         ({"torque": 0.5}, "poor", "mounting and payload"),
-        ({"energy": -2.0}, "fair", "identify with today's"),
+        ({"energy": -2.0}, "fair", "identify with a new"),
         ({"rmse": 9.0}, "poor", "standby"),
-        ({"motion": -14.0}, "fair", "recordings of more days"),
+        ({"motion": -14.0}, "fair", "recordings of several days"),
         ({"motion": 30.0}, "poor", "30.0 %"),
         ({"motion": None}, "good", "elbow is the weakest"),
     ],
 )
-def test_worst_figure_decides(change: dict[str, float], grade: str, words: str) -> None:
+def test_the_worst_finding_determines_the_grade(
+    change: dict[str, float], grade: str, words: str
+) -> None:
     verdict = judge([metrics(), metrics(**change)], JOINTS, held_out=True)
     assert verdict.grade == grade
     assert any(words in statement.text for statement in verdict.statements)
 
 
-def test_fitted_recordings_alone_are_never_proof() -> None:
+def test_fitted_recordings_alone_are_at_most_fair() -> None:
     verdict = judge([metrics()], JOINTS, held_out=False)
     assert verdict.grade == "fair"
     assert any("another recording" in statement.text for statement in verdict.statements)
@@ -55,7 +57,7 @@ def test_fitted_recordings_alone_are_never_proof() -> None:
 def test_missing_channels_are_named() -> None:
     empty = {"torque": None, "current": [{"r2": None}, {"r2": None}], "power": None}
     texts = " ".join(s.text for s in judge([empty], JOINTS, held_out=True).statements)
-    assert "nothing about the joint torques" in texts
+    assert "no information about the joint torques" in texts
     assert "actual_robot_voltage" in texts
 
 

@@ -113,8 +113,8 @@ def _given_setup(
     import numpy as np
 
     from ur_energy_model.errors import InputError
-    from ur_energy_model.model.ranges import GRAVITY
     from ur_energy_model.model.setup import Payload, Setup
+    from ur_energy_model.reading.ranges import GRAVITY
 
     if options.gravity is None and payload is None:
         return None

@@ -45,8 +45,8 @@ def payload_given(words: Sequence[str] | None) -> Payload | None:
     """
     import numpy as np
 
-    from ur_energy_model.model.ranges import LENGTH, PAYLOAD_MASS
     from ur_energy_model.model.setup import Payload
+    from ur_energy_model.reading.ranges import LENGTH, PAYLOAD_MASS
 
     if words is None or is_identified(words):
         return None

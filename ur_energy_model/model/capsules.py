@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from ur_energy_model.errors import RobotFileError
-from ur_energy_model.model.ranges import LENGTH
+from ur_energy_model.reading.ranges import LENGTH
 from ur_energy_model.reading.readers import Quantity, array, integer, list_of, mapping_of
 from ur_energy_model.reading.record import Record
 from ur_energy_model.reading.yaml_tree import YamlTree, excerpt

@@ -85,9 +85,9 @@ class ArmGeometry:
     @property
     def pair_names(self) -> list[tuple[str, str]]:
         """Names of the two bodies of every checked pair, in the order of `distances`."""
-        between = [(_name(self._link[i]), _name(self._link[j])) for i, j in self._pairs]
+        between = [(_link_name(self._link[i]), _link_name(self._link[j])) for i, j in self._pairs]
         return between + [
-            (_name(self._link[i]), wall.name) for wall in self.walls for i in self._free
+            (_link_name(self._link[i]), wall.name) for wall in self.walls for i in self._free
         ]
 
     def distances(self, q: Array) -> Array:
@@ -99,7 +99,7 @@ class ArmGeometry:
         ends, _, _ = self._place(q)
         _, _, length = self._nearest(ends)
         first, second = self._pairs.T
-        walls = [self._above(wall, ends)[0] for wall in self.walls]
+        walls = [self._wall_heights(wall, ends)[0] for wall in self.walls]
         return np.concatenate([length - self._radius[first] - self._radius[second], *walls], axis=1)
 
     def gradients(self, q: Array) -> tuple[Array, Array]:
@@ -117,14 +117,14 @@ class ArmGeometry:
         normal = (near_a - near_b) / np.maximum(length, 1e-12)[..., None]
         distance = [length - self._radius[first] - self._radius[second]]
         gradient = [
-            _moves(near_a, self._link[first], normal, axes, origins)
-            - _moves(near_b, self._link[second], normal, axes, origins)
+            _point_speeds(near_a, self._link[first], normal, axes, origins)
+            - _point_speeds(near_b, self._link[second], normal, axes, origins)
         ]
         for wall in self.walls:
-            height, near = self._above(wall, ends)
+            height, near = self._wall_heights(wall, ends)
             distance.append(height)
             towards = np.broadcast_to(wall.normal, near.shape)
-            gradient.append(_moves(near, self._link[self._free], towards, axes, origins))
+            gradient.append(_point_speeds(near, self._link[self._free], towards, axes, origins))
         return np.concatenate(distance, axis=1), np.concatenate(gradient, axis=1)
 
     def wall_distances(self, q: Array) -> Array:
@@ -164,8 +164,8 @@ class ArmGeometry:
                 result.clear()
                 value = coal.distance(self._shapes[i][0], where[i], shape, place, request, result)
                 if value < best.distance:
-                    other = _name(self._link[j]) if wall is None else wall.name
-                    best = Clearance(float(value), (_name(self._link[i]), other), k)
+                    other = _link_name(self._link[j]) if wall is None else wall.name
+                    best = Clearance(float(value), (_link_name(self._link[i]), other), k)
         return best
 
     def fastest_point(self, q: Array, qd: Array) -> Array:
@@ -195,7 +195,7 @@ class ArmGeometry:
         )
         return near_a, near_b, np.linalg.norm(near_a - near_b, axis=-1)
 
-    def _above(self, wall: Wall, ends: Array) -> tuple[Array, Array]:
+    def _wall_heights(self, wall: Wall, ends: Array) -> tuple[Array, Array]:
         """Height of bodies above a wall [samples, bodies], and their lower end [..., 3]."""
         height = ends[:, self._free] @ wall.normal - wall.offset
         lower = np.argmin(height, axis=-1)[..., None]
@@ -222,11 +222,11 @@ class ArmGeometry:
         return shapes, [coal.Halfspace(wall.normal, wall.offset) for wall in self.walls]
 
 
-def _name(link: int) -> str:
+def _link_name(link: int) -> str:
     return LINK_NAMES[link] if link < len(LINK_NAMES) else f"link {link}"
 
 
-def _moves(point: Array, link: Array, normal: Array, axes: Array, origins: Array) -> Array:
+def _point_speeds(point: Array, link: Array, normal: Array, axes: Array, origins: Array) -> Array:
     """Speed of points along normals per joint velocity [samples, pairs, n].
 
     Joint k moves a point p of the links after it with axis_k x (p - origin_k).

@@ -47,6 +47,17 @@ class JointModel:
     friction_reason: str = ""
 
     @property
+    def constants(self) -> dict[str, float]:
+        """The constants other than friction, by attribute name."""
+        return {
+            "gear_ratio": self.gear_ratio,
+            "reflected_inertia": self.reflected_inertia,
+            "torque_constant": self.torque_constant,
+            "winding_resistance": self.winding_resistance,
+            "back_emf_constant": self.back_emf_constant,
+        }
+
+    @property
     def current_root(self) -> Array:
         """Square root [1 + p, 1 + p] of `current_covariance`; zeros if it is unknown."""
         size = 1 + len(self.friction.law.parameters)

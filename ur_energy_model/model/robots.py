@@ -10,8 +10,8 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from ur_energy_model.errors import RobotFileError
-from ur_energy_model.model import ranges
 from ur_energy_model.model.urdf_import import robot_content
+from ur_energy_model.reading import ranges
 from ur_energy_model.reading.readers import Quantity, array, choice, text, unique_names
 from ur_energy_model.reading.record import Record
 from ur_energy_model.reading.yaml_tree import Origin, YamlTree

@@ -17,7 +17,7 @@ import yaml
 from scipy.spatial.transform import Rotation
 
 from ur_energy_model.errors import RobotFileError
-from ur_energy_model.model import ranges
+from ur_energy_model.reading import ranges
 from ur_energy_model.reading.readers import Quantity
 from ur_energy_model.reading.yaml_nodes import ReadingLimits, UnreadableError, read_bytes
 from ur_energy_model.reading.yaml_tree import excerpt
@@ -51,7 +51,7 @@ def robot_content(path: str | Path) -> dict[str, Any]:
     if root.tag != "robot":
         raise RobotFileError(path, f"begins with <{excerpt(root.tag)}>", "name a URDF file")
     try:
-        return _Reader(path, root).content()
+        return _SerialArm(path, root).content()
     except (ValueError, OverflowError) as error:
         raise RobotFileError(
             path,
@@ -60,7 +60,9 @@ def robot_content(path: str | Path) -> dict[str, Any]:
         ) from error
 
 
-class _Reader:
+class _SerialArm:
+    """The links and joints of a URDF that describes a serial arm."""
+
     def __init__(self, path: Path, root: ElementTree.Element) -> None:
         self.path, self.root = path, root
         self.links = {str(link.get("name")): link for link in root.findall("link")}

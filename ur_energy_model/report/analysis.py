@@ -1,49 +1,55 @@
-"""A recording beside the model: the arrays behind every figure of the report.
+"""Analysis: a recording compared with the model, as arrays for the figures of a report.
 
-Torques are joint side, as target_moment is. What is compared here is what METRICS are counted on
-(`identification.comparison`), so that figures and tables cannot disagree.
+Torques are joint side, like target_moment. The compared samples are those of METRICS
+(`identification.evaluation.comparison`), so figures and tables are consistent.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-
-import numpy as np
-
 from ur_energy_model.energy.power_options import MEASURED_FIELDS
 from ur_energy_model.errors import RecordingError
-from ur_energy_model.identification.evaluation.comparison import (
-    Comparison,
-    compare,
-    compare_target_torque,
-)
+from ur_energy_model.identification.evaluation.comparison import Comparison
+from ur_energy_model.identification.evaluation.comparison import compare
+from ur_energy_model.identification.evaluation.comparison import compare_target_torque
 from ur_energy_model.identification.evaluation.evaluation import read_for_comparison
 from ur_energy_model.identification.evaluation.session_anchor import anchored_friction
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.setup import Payload
-from ur_energy_model.report.recording_powers import Breaks, Powers, gap_indices, recording_powers
+from ur_energy_model.report.recording_powers import Breaks
+from ur_energy_model.report.recording_powers import Powers
+from ur_energy_model.report.recording_powers import gap_indices
+from ur_energy_model.report.recording_powers import recording_powers
 from ur_energy_model.telemetry.bag.reader import iterate_bag
-from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, concatenate
-from ur_energy_model.typing import Array, Mask
+from ur_energy_model.telemetry.samples import RecordingInfo
+from ur_energy_model.telemetry.samples import Telemetry
+from ur_energy_model.telemetry.samples import concatenate
+from ur_energy_model.typing import Array
+from ur_energy_model.typing import Mask
+import numpy as np
+
+
 
 DRAWN_SECONDS = 1200.0
-"""Longest stretch of a recording that figures over time show [s]."""
+"""Longest part of a recording that figures over time show [s]."""
 FOCUS_SECONDS = 30.0
-"""Length of the stretch that the page shows first of a recording three times as long [s]."""
+"""Length of the part that the page shows first if a recording is three times as long [s]."""
 PATH_POINTS = 2000
+"""Approximate number of points of the flange's path."""
 
 
 @dataclass(frozen=True)
 class TorqueComparison:
-    """The controller's torque beside the model's; joint side, N m.
+    """The controller's and the model's torque; joint side, N m.
 
     Attributes:
         time: since the first sample of the recording [n], s.
-        breaks: indices of samples that follow a gap.
+        breaks: indices of samples after a gap.
         recorded: target_moment [n, joints].
         modelled: links, payload and motor inertia [n, joints].
     """
@@ -56,19 +62,19 @@ class TorqueComparison:
 
 @dataclass(frozen=True)
 class CurrentComparison:
-    """Measured currents beside what the model expects of the motion alone; m samples.
+    """Measured currents and those that the model predicts from the motion alone; m samples.
 
     Attributes:
         time: since the first sample of the recording [m], s.
-        breaks: indices of samples that follow a gap.
+        breaks: indices of samples after a gap.
         q, qd, qdd: filtered motion [m, joints], rad, rad/s, rad/s^2.
         measured, modelled: [m, joints], A.
-        friction_measured: friction torque that the measured current leaves when links, payload and
-            motor inertia are taken off [m, joints], N m, joint side.
+        friction_measured: torque of the measured current minus that of links, payload and motor
+            inertia [m, joints], N m, joint side.
         friction_modelled: [m, joints], N m, joint side.
-        moving: joint moves, clear of standstill [m, joints].
+        moving: whether the joint moves, not near standstill [m, joints].
         temperature: [m, joints], degC; NaN where it was not recorded.
-        cutoff: of the filter [Hz].
+        cutoff: of the low-pass filter [Hz].
     """
 
     time: Array
@@ -87,17 +93,18 @@ class CurrentComparison:
 
 @dataclass(frozen=True)
 class Analysis:
-    """One recording beside the model.
+    """One recording compared with the model.
 
     Attributes:
         label: short name of the recording.
-        held_out: True where the model was not fitted on it, None where that is unknown.
-        info: what made the recording.
+        held_out: whether the model was fitted without it; None if unknown.
+        info: origin of the recording.
         joint_names: names of the joints.
         flange: path of the flange in the base frame, at some samples of `current` [k, 3], m.
-        torque: None where target_moment was not recorded.
-        current, powers: the comparisons.
-        cut: True where the recording goes on beyond what is shown.
+        torque: None if target_moment was not recorded.
+        current: currents and motion.
+        powers: powers and energies.
+        cut: whether the recording is longer than what is shown.
     """
 
     label: str
@@ -117,7 +124,7 @@ class Analysis:
 
     @property
     def focus(self) -> tuple[float, float] | None:
-        """Stretch of a long recording that takes the most energy [s]; None for a short one."""
+        """Part of a long recording with the most energy [s]; None for a short recording."""
         time, energy = self.powers.time, self.powers.total_energy
         if time[-1] < 3 * FOCUS_SECONDS:
             return None
@@ -136,18 +143,18 @@ def analyse(
     payload: Payload | None = None,
     seconds: float = DRAWN_SECONDS,
 ) -> Analysis:
-    """Evaluate a model along a recording, its friction anchored on the first seconds of motion.
+    """Compare a recording with a model whose friction is anchored on the first seconds of motion.
 
     Args:
         model: identified model.
-        bag: recording; mounting and payload are found in it.
+        bag: recording; mounting and payload are estimated from it.
         label: short name; by default that of the bag.
         held_out: whether the model was fitted without it.
-        payload: that was really there, where the controller was told of another one.
-        seconds: how much of it, from its start.
+        payload: the actual payload, if the controller's setting was another one.
+        seconds: length of the analysed part, from the start.
 
     Raises:
-        UrEnergyError: input that cannot be used, with place and remedy.
+        UrEnergyError: invalid input, with source and remedy.
     """
     telemetry, cut = _beginning(Path(bag), seconds)
     start = float(telemetry.time[0])
@@ -162,14 +169,14 @@ def analyse(
         if not parts:
             raise RecordingError(
                 bag,
-                "has no stretch of a second in which the robot runs",
+                "has no second in which the robot runs without interruption",
                 "record while it moves, brakes released",
             )
         current = _currents(parts, start, seconds, recording.cutoff)
         targets = list(compare_target_torque(model, recording, setups))
         torque = _torques(parts, targets, start, seconds)
-        told = np.nan_to_num(parts[0].motion.payload[0])
-        dynamics = ArmDynamics(setups.robot, setups.setup_and_delay(told)[0])
+        payload_setting = np.nan_to_num(parts[0].motion.payload[0])
+        dynamics = ArmDynamics(setups.robot, setups.setup_and_delay(payload_setting)[0])
     return Analysis(
         label=label or Path(bag).resolve().name,
         held_out=held_out,
@@ -184,7 +191,7 @@ def analyse(
 
 
 def _beginning(bag: Path, seconds: float) -> tuple[Telemetry, bool]:
-    """The first so many seconds of a bag, and whether there is more."""
+    """The first seconds of a bag, and whether the bag is longer."""
     parts: list[Telemetry] = []
     covered = 0.0
     for batch in iterate_bag(bag, MEASURED_FIELDS):
@@ -194,7 +201,7 @@ def _beginning(bag: Path, seconds: float) -> tuple[Telemetry, bool]:
         if covered > seconds:
             break
     if not parts:
-        raise RecordingError(bag, "holds no samples", "record again")
+        raise RecordingError(bag, "contains no samples", "record again")
     whole = concatenate(parts).distinct()
     late = np.flatnonzero(whole.time - whole.time[0] > seconds)
     return (whole.cut(slice(0, int(late[0]))), True) if late.size else (whole, False)
@@ -207,24 +214,21 @@ def _currents(
     shown = time <= seconds
     time = time[shown]
 
-    def motion(name: str) -> Array:
-        return np.asarray(np.concatenate([getattr(part.motion, name) for part in parts])[shown])
-
-    def joined(name: str) -> Array:
-        return np.asarray(np.concatenate([getattr(part, name) for part in parts])[shown])
+    def joined(pick: Callable[[Comparison], Array]) -> Array:
+        return np.asarray(np.concatenate([pick(part) for part in parts])[shown])
 
     return CurrentComparison(
         time=time,
         breaks=gap_indices(time),
-        q=motion("q"),
-        qd=motion("qd"),
-        qdd=motion("qdd"),
-        measured=joined("current_measured"),
-        modelled=joined("current_model"),
-        friction_measured=joined("friction_measured"),
-        friction_modelled=joined("friction_model"),
+        q=joined(lambda part: part.motion.q),
+        qd=joined(lambda part: part.motion.qd),
+        qdd=joined(lambda part: part.motion.qdd),
+        measured=joined(lambda part: part.current_measured),
+        modelled=joined(lambda part: part.current_model),
+        friction_measured=joined(lambda part: part.friction_measured),
+        friction_modelled=joined(lambda part: part.friction_model),
         moving=np.concatenate([part.moving for part in parts])[shown],
-        temperature=motion("temperature"),
+        temperature=joined(lambda part: part.motion.temperature),
         cutoff=cutoff,
     )
 
@@ -235,7 +239,7 @@ def _torques(
     start: float,
     seconds: float,
 ) -> TorqueComparison | None:
-    """Of the recorded targets, which target_moment belongs to; else of the measured motion."""
+    """Comparison along the target motion if it was recorded, else along the measured motion."""
     rows = list(targets)
     if not rows:
         rows = [

@@ -1,7 +1,7 @@
-"""Colours of the report: one per joint, the same in every figure, on light and on dark ground.
+"""Colours of the report: one per joint, the same in every figure, in a light and a dark theme.
 
-Hues are told apart by readers with any common colour vision; each has at least 3:1 contrast with
-its ground, text 4.5:1.
+Hues are distinguishable with any common colour vision deficiency. The contrast with the background
+is at least 3:1 for curves and 4.5:1 for text.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ ThemeName = Literal["light", "dark"]
 
 @dataclass(frozen=True)
 class Theme:
-    """Colours of one ground.
+    """Colours of one theme.
 
     Attributes:
-        ground, raised: of the page and of its boxes.
+        ground, raised: background of the page and of its boxes.
         ink, muted: main and secondary text.
         data: recorded curves.
         grid: grid lines and borders.
         accent: the whole arm.
         good, fair, poor: verdicts.
-        joints: one per joint, base to tool; a longer arm starts again.
+        joints: one per joint, base to tool; repeated for longer arms.
     """
 
     ground: str
@@ -39,7 +39,7 @@ class Theme:
     joints: tuple[str, ...]
 
     def joint(self, index: int | None) -> str:
-        """Colour of a joint, of the whole arm for None."""
+        """Colour of a joint; of the whole arm for None."""
         return self.accent if index is None else self.joints[index % len(self.joints)]
 
     def variables(self, scheme: ThemeName) -> str:
@@ -100,7 +100,7 @@ THEMES: dict[ThemeName, Theme] = {
 
 
 def stylesheet() -> str:
-    """Colour variables: light in print and by default, dark where the reader prefers or asks."""
+    """Colour variables: dark if the reader's system or choice says so, light otherwise."""
     light, dark = THEMES["light"].variables("light"), THEMES["dark"].variables("dark")
     return (
         f":root{{{light}}}\n"

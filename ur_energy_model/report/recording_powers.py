@@ -1,4 +1,4 @@
-"""Powers and energies of a recording, at the samples as recorded.
+"""Powers and energies of a recording at its samples, for the figures of a report.
 
 Equations: Clochiatti et al., Robotica 2024 (power and energy, eq. 19-26) and Heredia et al., EcBot
 (power of the whole arm, eq. 13-21).
@@ -25,28 +25,28 @@ from ur_energy_model.typing import Array
 
 Breaks = NDArray[np.int_]
 CHUNK = 20_000
-"""Samples worked on at a time; bounds the memory of the sensitivities."""
+"""Samples processed at a time, which bounds the memory of the sensitivities."""
 
 
 @dataclass(frozen=True)
 class Powers:
-    """Powers and their energies over one recording; W and J.
+    """Powers [W] and energies [J] of one recording.
 
     Attributes:
         time: since the first sample [n], s.
-        breaks: indices of samples that follow a gap.
+        breaks: indices of samples after a gap.
         electrical, mechanical, copper, friction: of the motors [n, joints].
         electrical_half_width: of the 95 % interval [n, joints].
         driver, standby, total: whole arm [n].
         total_half_width: of the 95 % interval [n].
-        bus: measured voltage times current [n], None where it was not recorded.
+        bus: measured voltage times current [n]; None if not recorded.
         energy: integral of each joint's electrical power since the start [n, joints].
         total_energy, bus_energy: the same for the arm [n].
         electrical_energy, mechanical_energy, friction_energy, copper_energy: [joints].
         driver_energy, standby_energy: whole arm.
         energy_half_width: of the electrical energies' 95 % intervals [joints].
         total_energy_half_width: of the total energy's.
-        duration: time that energy was integrated over, gaps left out [s].
+        duration: time that energy was integrated over, without gaps [s].
     """
 
     time: Array
@@ -76,14 +76,14 @@ class Powers:
 
 
 def recording_powers(model: EnergyModel, telemetry: Telemetry) -> Powers:
-    """Powers and energies of a recording, as the live estimator counts them.
+    """Powers and energies of a recording, computed like those of the live estimator.
 
     Args:
         model: of the arm.
-        telemetry: the recording, with the calculator's fields where it has them.
+        telemetry: the recording, with those of the calculator's fields that it has.
 
     Raises:
-        RecordingError: no sample counts.
+        RecordingError: no sample can be used.
     """
     calculator = EnergyCalculator(model, load_robot(model.robot))
     meter = EnergyMeter(len(calculator.channels))
@@ -95,7 +95,7 @@ def recording_powers(model: EnergyModel, telemetry: Telemetry) -> Powers:
             pieces.append(_piece(table, calculator.channels, meter.reading.net))
     if not pieces:
         raise RecordingError(
-            telemetry.info.source, "holds no sample whose values are finite", "record again"
+            telemetry.info.source, "contains no sample with finite values", "record again"
         )
     time, steps, columns, spread, energy = (
         np.concatenate(parts) for parts in zip(*pieces, strict=True)
@@ -134,12 +134,12 @@ def recording_powers(model: EnergyModel, telemetry: Telemetry) -> Powers:
 
 
 def _piece(table: PowerTable, channels: Channels, end: Array) -> tuple[Array, ...]:
-    """What figures need of a table: time, steps, powers, deviations and energies.
+    """Time, steps, powers, standard deviations and energies of a table.
 
     Args:
         table: of consecutive samples.
         channels: its layout.
-        end: energies counted up to its last sample [channels], J.
+        end: energies up to its last sample [channels], J.
 
     Returns:
         time [n] and steps [n], s; powers [n, channels without states and errors], W; standard
@@ -159,5 +159,5 @@ def _piece(table: PowerTable, channels: Channels, end: Array) -> tuple[Array, ..
 
 
 def gap_indices(time: Array) -> Breaks:
-    """Samples before which a curve over time [samples] is broken: indices [gaps]."""
+    """Indices of samples after a gap [gaps], for times of samples [samples], s."""
     return np.flatnonzero(bridged_steps(time)[1:] == 0.0) + 1

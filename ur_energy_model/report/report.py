@@ -1,14 +1,12 @@
-"""From a model and bags to all that a report says."""
+"""Report: recordings evaluated with a model, before they are laid out as a page."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-import numpy as np
-
 from ur_energy_model.energy.energy_summary import EnergySummary
 from ur_energy_model.energy.live.cycles import Trigger
 from ur_energy_model.energy.recording_energy import estimate_energy
@@ -16,22 +14,28 @@ from ur_energy_model.identification.evaluation.evaluation import evaluate
 from ur_energy_model.identification.recording_reader import digest
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.setup import Payload
-from ur_energy_model.report.analysis import Analysis, analyse
+from ur_energy_model.report.analysis import Analysis
+from ur_energy_model.report.analysis import analyse
 from ur_energy_model.report.charts.curves import short_name
-from ur_energy_model.report.shift import Shift, read_shift
+from ur_energy_model.report.shift import Shift
+from ur_energy_model.report.shift import read_shift
 from ur_energy_model.report.tariff import Tariff
-from ur_energy_model.report.verdict import ModelVerdict, judge
+from ur_energy_model.report.verdict import ModelVerdict
+from ur_energy_model.report.verdict import judge
 from ur_energy_model.typing import Progress
+import numpy as np
+
+
 
 
 @dataclass(frozen=True)
 class BagReport:
-    """One recording beside the model.
+    """One recording evaluated with the model.
 
     Attributes:
         analysis: arrays for the figures.
-        metrics: METRICS of all of it.
-        energy: energies of all of it.
+        metrics: METRICS of the whole recording.
+        energy: energies of the whole recording.
     """
 
     analysis: Analysis
@@ -46,15 +50,15 @@ class BagReport:
 
 @dataclass(frozen=True)
 class Report:
-    """A report before it is written.
+    """The content of a report.
 
     Attributes:
-        model: the model it is about.
-        bags: recordings, in the order given.
+        model: identified model.
+        bags: recordings, in the given order.
         shift: energy over all recordings.
-        tariff: what energy costs.
-        verdict: can the model be believed.
-        cycles: whether cycles were asked for.
+        tariff: cost of energy.
+        verdict: whether the model is reliable.
+        cycles: whether cycles were requested.
     """
 
     model: EnergyModel
@@ -75,26 +79,26 @@ def make_report(
     output: int = 0,
     progress: Progress | None = None,
 ) -> Report:
-    """Look at recordings through a model.
+    """Evaluate recordings with a model.
 
     Args:
         model: identified model.
-        bags: recordings of the arm; those that the model was fitted on are known by their hashes.
-        payload: that was really there, where the controller was told of another one.
-        tariff: what energy costs.
-        trigger: what starts a cycle, see `energy.live.cycles.CycleDetector`.
-        output: number of the digital output that may do so.
+        bags: recordings of the arm; those that the model was fitted on are recognised by hash.
+        payload: the actual payload, if the controller's setting was another one.
+        tariff: cost of energy.
+        trigger: what starts a cycle, see `energy.live.cycles`.
+        output: number of the digital output for that trigger.
         progress: called with fraction and text.
 
     Raises:
-        UrEnergyError: input that cannot be used.
+        UrEnergyError: invalid input, with source and remedy.
     """
     fitted = {entry.get("sha256") for entry in model.provenance.get("bags") or ()}
     labels = _labels(bags)
     reports = []
     for number, (bag, label) in enumerate(zip(bags, labels, strict=True)):
         stage = _Stage(progress, number / (len(bags) + 1), 1 / (len(bags) + 1))
-        reports.append(_look_at(model, Path(bag), label, fitted, stage, payload))
+        reports.append(_bag_report(model, Path(bag), label, fitted, stage, payload))
     stage = _Stage(progress, len(bags) / (len(bags) + 1), 1 / (len(bags) + 1))
     shift = read_shift(model, bags, trigger=trigger, output=output, progress=stage)
     held_out = [bag for bag in reports if bag.analysis.held_out]
@@ -109,7 +113,7 @@ def make_report(
     )
 
 
-def _look_at(
+def _bag_report(
     model: EnergyModel,
     bag: Path,
     label: str,
@@ -128,7 +132,7 @@ def _look_at(
 
 
 def _labels(bags: Sequence[str | Path]) -> list[str]:
-    """Short names of bags, all different."""
+    """Unique short names of bags."""
     names = [Path(bag).resolve().name for bag in bags]
     return [
         name if names.count(name) == 1 else f"{name} ({number + 1})"
@@ -137,7 +141,7 @@ def _labels(bags: Sequence[str | Path]) -> list[str]:
 
 
 class _Stage:
-    """A share of the whole progress."""
+    """Progress of one part of the work, as a share of the whole."""
 
     def __init__(self, progress: Progress | None, start: float, share: float) -> None:
         self._progress, self._start, self._share = progress, start, share

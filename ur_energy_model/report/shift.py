@@ -1,32 +1,37 @@
-"""Energy of a shift: over time, by what the arm does, and per cycle.
+"""Shift: energy of consecutive recordings over time, by state of the arm, and per cycle.
 
-The same estimator as live (`energy.live`) goes through the bags in constant memory, so that
-counters, states and cycles mean the same here and on /energy.
+The live estimator (`energy.live`) processes the bags in constant memory, so counters, states and
+cycles are those of the topic /energy.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-
-import numpy as np
+from dataclasses import field
 from numpy.typing import NDArray
-
+from pathlib import Path
 from ur_energy_model.energy.arm_state import ArmState
 from ur_energy_model.energy.channels import Channels
-from ur_energy_model.energy.live.cycles import Cycle, Trigger
+from ur_energy_model.energy.live.cycles import Cycle
+from ur_energy_model.energy.live.cycles import Trigger
 from ur_energy_model.energy.live.estimator import LiveEstimator
-from ur_energy_model.energy.live.options import LIVE_FIELDS, LiveOptions
-from ur_energy_model.energy.meter import CONFIDENCE, MeterReading
+from ur_energy_model.energy.live.options import LIVE_FIELDS
+from ur_energy_model.energy.live.options import LiveOptions
+from ur_energy_model.energy.meter import CONFIDENCE
+from ur_energy_model.energy.meter import MeterReading
 from ur_energy_model.errors import InputError
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.telemetry.bag.reader import iterate_bag
-from ur_energy_model.typing import Array, Progress
+from ur_energy_model.typing import Array
+from ur_energy_model.typing import Progress
+import numpy as np
+
+
 
 BIN = 1.0
-"""Length of the stretches that mean powers are kept of [s]."""
+"""Length of the intervals of mean power [s]."""
 _BATCH = 125
 
 
@@ -36,16 +41,16 @@ class Shift:
 
     Attributes:
         joint_names: n.
-        time: since the start, recordings one after another [bins], s.
-        power: mean total power up to each time since the one before [bins], W.
-        bus: the same as measured at the bus, NaN where it was not [bins], W.
-        starts: indices of bins that a recording starts at, the first left out.
-        energy, bus_energy: whole arm [J]; bus_energy None where it was not recorded throughout.
+        time: since the start, with the recordings one after another [bins], s.
+        power: mean total power between the previous time and this one [bins], W.
+        bus: the same measured at the bus, NaN where it was not recorded [bins], W.
+        starts: first bin of each recording but the first.
+        energy, bus_energy: whole arm [J]; bus_energy is None if it is not recorded throughout.
         half_width: of the 95 % interval of `energy`.
         state_time, state_energy: by state [s], [J].
-        regenerated: electrical energy that joints fed back [J].
+        regenerated: electrical energy that the joints fed back [J].
         unaccounted: time in gaps [s].
-        cycles: completed ones.
+        cycles: completed cycles.
         channels: layout of the cycles' readings.
     """
 
@@ -71,9 +76,35 @@ class Shift:
 
     @property
     def idle_share(self) -> float:
-        """Share of the energy that was taken while nothing moved."""
+        """Share of the energy while the arm does not move."""
         idle = sum(self.state_energy.values()) - self.state_energy[ArmState.MOVING]
         return idle / self.energy if self.energy > 0 else float("nan")
+
+
+@dataclass
+class _Series:
+    """Mean powers over time, while the recordings are read."""
+
+    times: list[float] = field(default_factory=lambda: [0.0])
+    powers: list[float] = field(default_factory=lambda: [np.nan])
+    buses: list[float] = field(default_factory=lambda: [np.nan])
+    starts: list[int] = field(default_factory=list)
+    bus_complete: bool = True
+
+    def append(self, time: float, power: float, bus: float | None) -> None:
+        """Append a bin; bus is None where the bus power was not measured."""
+        self.times.append(time)
+        self.powers.append(power)
+        self.buses.append(np.nan if bus is None else bus)
+        self.bus_complete &= bus is not None
+
+    def start_recording(self) -> None:
+        """Mark the start of the next recording at the last time."""
+        if self.times[-1] > 0:
+            self.starts.append(len(self.times))
+            self.times.append(self.times[-1])
+            self.powers.append(np.nan)
+            self.buses.append(np.nan)
 
 
 def read_shift(
@@ -84,29 +115,31 @@ def read_shift(
     output: int = 0,
     progress: Progress | None = None,
 ) -> Shift:
-    """Run the estimator over recordings, in order.
+    """Run the live estimator over recordings, in order.
+
+    Args:
+        model: of the arm.
+        bags: recordings.
+        trigger: what starts a cycle, see `energy.live.cycles`.
+        output: number of the digital output for that trigger.
+        progress: called with NaN and text.
 
     Raises:
-        UrEnergyError: input that cannot be used.
+        UrEnergyError: invalid input, with source and remedy.
     """
     cycles: list[Cycle] = []
     options = LiveOptions(cycle_trigger=trigger, cycle_output=output)
     robot = load_robot(model.robot)
+    series = _Series()
     total: MeterReading | None = None
-    times, powers, buses, starts = [0.0], [np.nan], [np.nan], []
-    bus_complete = True
     channels: Channels | None = None
-    elapsed = 0.0
     for bag in bags:
         estimator = LiveEstimator(model, robot, options, on_cycle=cycles.append)
         channels = estimator.channels
+        series.start_recording()
+        before = series.times[-1]
         first: float | None = None
         last: float | None = None
-        if times[-1] > 0:
-            starts.append(len(times))
-            times.append(elapsed)
-            powers.append(np.nan)
-            buses.append(np.nan)
         for batch in iterate_bag(bag, LIVE_FIELDS, _BATCH):
             if not len(batch):
                 continue
@@ -114,47 +147,41 @@ def read_shift(
             first = float(batch.time[0]) if first is None else first
             estimator.update(batch)
             now = float(batch.time[-1])
-            if last is not None and now - last < BIN and now > last:
+            if last is not None and 0 < now - last < BIN:
                 continue
             shot = estimator.snapshot()
             if shot is None:
                 continue
             last = now
-            times.append(elapsed + max(now - first, 0.0))
-            powers.append(float(shot.power[channels.arm["total"]]))
-            measured = shot.bus_measured
-            bus_complete &= measured
-            buses.append(float(shot.power[channels.arm["bus"]]) if measured else np.nan)
+            series.append(
+                before + max(now - first, 0.0),
+                float(shot.power[channels.arm["total"]]),
+                float(shot.power[channels.arm["bus"]]) if shot.bus_measured else None,
+            )
             if progress is not None:
                 progress(float("nan"), f"energy of {Path(bag).name}: {now - first:.0f} s")
         shot = estimator.snapshot()
         if shot is not None:
             total = shot.lifetime if total is None else total + shot.lifetime
-        elapsed = times[-1]
     if total is None or channels is None:
-        raise InputError(str(bags[0]), "holds no samples", "record again")
-    return _assemble(channels, total, (times, powers, buses, starts), tuple(cycles), bus_complete)
+        raise InputError(str(bags[0]), "contains no samples", "record again")
+    return _assemble(channels, total, series, tuple(cycles))
 
 
 def _assemble(
-    channels: Channels,
-    total: MeterReading,
-    series: tuple[list[float], list[float], list[float], list[int]],
-    cycles: tuple[Cycle, ...],
-    bus_complete: bool,
+    channels: Channels, total: MeterReading, series: _Series, cycles: tuple[Cycle, ...]
 ) -> Shift:
-    times, powers, buses, starts = series
     net = total.net
     states = list(ArmState)
     electrical = channels.per_joint["electrical_power"]
     return Shift(
         joint_names=channels.joints,
-        time=np.array(times),
-        power=np.array(powers),
-        bus=np.array(buses),
-        starts=np.array(starts, dtype=int),
+        time=np.array(series.times),
+        power=np.array(series.powers),
+        bus=np.array(series.buses),
+        starts=np.array(series.starts, dtype=int),
         energy=float(net[channels.arm["total"]]),
-        bus_energy=float(net[channels.arm["bus"]]) if bus_complete else None,
+        bus_energy=float(net[channels.arm["bus"]]) if series.bus_complete else None,
         half_width=CONFIDENCE * channels.deviations(net)[1],
         state_time=dict(zip(states, net[channels.state_time :].tolist(), strict=False)),
         state_energy=dict(zip(states, net[channels.state_energy :].tolist(), strict=False)),

@@ -11,14 +11,14 @@ JOULES_PER_KWH = 3.6e6
 
 @dataclass(frozen=True)
 class Tariff:
-    """What energy costs.
+    """Cost and CO2 of energy.
 
     Attributes:
-        price: per kWh, in `currency`; None leaves cost out.
-        currency: its name.
-        co2: kg of CO2 per kWh; None leaves it out.
-        supply_efficiency: share of the power from the wall that reaches the robot bus; the
-            controller's own supply and computer are not in the telemetry.
+        price: per kWh, in `currency`; None omits the cost.
+        currency: of the price.
+        co2: kg of CO2 per kWh; None omits the CO2.
+        supply_efficiency: share of the power from the wall that reaches the robot bus; telemetry
+            does not include the controller's power supply and computer.
     """
 
     price: float | None = None
@@ -43,5 +43,5 @@ class Tariff:
         return None if self.co2 is None else self.co2 * self.kwh(joules)
 
     def kwh(self, joules: float) -> float:
-        """Energy from the wall [kWh] for an energy at the bus [J]."""
+        """Energy at the wall [kWh] of an energy at the bus [J]."""
         return joules / JOULES_PER_KWH / self.supply_efficiency

@@ -1,4 +1,4 @@
-"""The verdict in plain words: can this model be believed, and what would make it better?"""
+"""The verdict: whether a model is reliable, and what would improve it."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ Grade = Literal["good", "fair", "poor"]
 
 ORDER: tuple[Grade, ...] = ("good", "fair", "poor")
 TORQUE_R2 = (0.99, 0.95)
-"""Least R2 of the torque of every joint that counts as good, and as fair."""
+"""Smallest R2 of the torque of every joint for a good and for a fair model."""
 CURRENT_R2 = (0.90, 0.60)
-"""The same for the current of moving joints; wrists, with little but friction, are the weakest."""
+"""The same for the current of moving joints; lowest at the wrists, where friction dominates."""
 POWER_RMSE = (2.0, 4.0)
-"""Largest RMSE of the power at the supply [W]; the measurement's own noise is about 1.5 W."""
+"""Largest RMSE of the power at the supply [W]; the noise of the measurement is about 1.5 W."""
 POWER_RMSE_PERCENT = (3.0, 6.0)
-"""The same in percent of the power's range; the milder of both counts."""
+"""The same in percent of the power's range; the better of both grades counts."""
 ENERGY_ERROR = (1.0, 3.0)
 """Largest error of the energy at the supply, percent."""
 MOTION_ENERGY_ERROR = (10.0, 20.0)
@@ -41,12 +41,12 @@ class Statement:
 
 @dataclass(frozen=True)
 class ModelVerdict:
-    """What the report says on top.
+    """The verdict on a model.
 
     Attributes:
         grade: worst of the findings.
         headline: one sentence.
-        statements: findings with figures, and what to do where they fall short.
+        statements: findings with numbers, and what to do about poor ones.
     """
 
     grade: Grade
@@ -64,10 +64,10 @@ def judge(
     """Judge a model by its errors on recordings.
 
     Args:
-        metrics: METRICS of the recordings that count: held out where there are any.
-        joint_names: as people say them.
+        metrics: METRICS of the held-out recordings, or of all if none is held out.
+        joint_names: for the findings.
         held_out: whether the model was fitted without these recordings.
-        simulated: whether a simulated controller made them.
+        simulated: whether they are of a simulated controller.
     """
     found = [
         *_correlation(metrics, "torque", joint_names, TORQUE_R2),
@@ -79,19 +79,21 @@ def judge(
         found.append(
             Statement(
                 "fair",
-                "These figures are about recordings that the model was fitted to. Give the report "
-                "(or identify --validate) another recording of the same arm to see whether they "
-                "hold.",
+                "These results are for the recordings that the model was fitted to. To validate "
+                "them, give the report (or identify --validate) another recording of the same "
+                "arm.",
             )
         )
     if simulated:
-        found.append(Statement("good", "A simulated controller made these recordings, not an arm."))
+        found.append(
+            Statement("good", "These recordings are of a simulated controller, not of an arm.")
+        )
     grade = worst_of(statement.grade for statement in found)
     return ModelVerdict(grade, _HEADLINES[grade], tuple(found))
 
 
 def grade_of(value: float, limits: tuple[float, float], *, high: bool) -> Grade:
-    """Grade of a figure against the limits of good and fair; `high` where more is better."""
+    """Grade of a value by the limits of good and fair; `high` if larger values are better."""
     good, fair = limits
     if value >= good if high else value <= good:
         return "good"
@@ -99,7 +101,7 @@ def grade_of(value: float, limits: tuple[float, float], *, high: bool) -> Grade:
 
 
 def worst_of(grades: Iterable[Grade]) -> Grade:
-    """The worst of some grades; "poor" where there is none."""
+    """The worst of some grades; "poor" if there are none."""
     known = set(grades)
     return next((grade for grade in reversed(ORDER) if grade in known), "poor")
 
@@ -107,7 +109,7 @@ def worst_of(grades: Iterable[Grade]) -> Grade:
 _WORDS = {
     "torque": (
         "joint torques",
-        "check mounting and payload of the recording, and that it is the right robot",
+        "check mounting and payload of the recording, and the choice of the robot",
     ),
     "current": (
         "motor currents while moving",
@@ -122,7 +124,7 @@ def _correlation(
     names: Sequence[str],
     limits: tuple[float, float],
 ) -> Iterator[Statement]:
-    """How much of a signal the model explains: typical joint, and the weakest."""
+    """Share of a signal that the model explains: median, and weakest joint."""
     rows = [
         [np.nan if entry.get("r2") is None else float(entry["r2"]) for entry in m[key]]
         for m in metrics
@@ -131,14 +133,14 @@ def _correlation(
     what, remedy = _WORDS[key]
     values = np.array(rows, dtype=float)
     if values.size == 0 or not np.isfinite(values).any():
-        yield Statement("fair", f"The recordings say nothing about the {what}.")
+        yield Statement("fair", f"The recordings contain no information about the {what}.")
         return
     worst = int(np.nanargmin(values)) % values.shape[1]
     least, middle = float(np.nanmin(values)), float(np.nanmedian(values))
     grade = grade_of(least, limits, high=True)
     text = f"It explains {_percent(middle)} of the variation of the {what}"
     if least < 0:
-        text += f"; {names[worst]} is described worse than by its mean"
+        text += f"; for {names[worst]} the mean would be a better model"
     elif _percent(least) == _percent(middle):
         text += " on every joint"
     else:
@@ -152,7 +154,7 @@ def _power(metrics: Sequence[Mapping[str, Any]]) -> Iterator[Statement]:
     if not entries:
         yield Statement(
             "fair",
-            "Power at the supply was not recorded, so that standby and losses are assumptions; "
+            "Power at the supply was not recorded, so standby and losses are assumptions; "
             "record actual_robot_voltage and actual_robot_current.",
         )
         return
@@ -165,27 +167,27 @@ def _power(metrics: Sequence[Mapping[str, Any]]) -> Iterator[Statement]:
         fits.append(grade_of(float(percent), POWER_RMSE_PERCENT, high=False))
     grades.append(min(fits, key=ORDER.index))
     grade = worst_of(grades)
-    text = f"Power at the supply is met within {worst['rmse']:.2g} W RMS"
+    text = f"Power at the supply is accurate to within {worst['rmse']:.2g} W RMS"
     if percent is not None:
         text += f" ({percent:.1f} % of its range)"
-    text += f", energy within {max(errors, default=0.0):.1f} %"
-    remedy = "; an arm's standby power shifts by some watts from day to day: identify with today's"
+    text += f", energy to within {max(errors, default=0.0):.1f} %"
+    remedy = "; standby power changes by some watts from day to day: identify with a new"
     yield Statement(grade, text + ("." if grade == "good" else f"{remedy} recording."))
 
 
 def _motion_energy(metrics: Sequence[Mapping[str, Any]]) -> Iterator[Statement]:
-    """Energy of motion on its own: most of the whole is standby, which tells nothing of motors."""
+    """Energy of motion alone: the total is mostly standby, which does not depend on motors."""
     errors = [m.get("motion_energy_error_percent") for m in metrics]
     known = [abs(float(error)) for error in errors if error is not None]
     if not known:
         return
     grade = grade_of(max(known), MOTION_ENERGY_ERROR, high=False)
-    text = f"Energy of motion above standstill is predicted within {max(known):.1f} %"
-    remedy = "; identify with recordings of more days and of motions like those in production."
+    text = f"Energy of motion above standstill is predicted to within {max(known):.1f} %"
+    remedy = "; identify with recordings of several days, and of motions as in production."
     yield Statement(grade, text + ("." if grade == "good" else remedy))
 
 
 def _percent(share: float) -> str:
-    """A share as percent, with as many nines as it deserves."""
+    """A share in percent, rounded down, with more digits the closer it is to one."""
     digits = 3 if share > 0.9995 else 2 if share > 0.99 else 1
     return f"{np.floor(share * 10 ** (digits + 2)) / 10**digits:.{digits}f} %"

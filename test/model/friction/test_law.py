@@ -1,4 +1,4 @@
-"""Friction laws: linear in their parameters, alike one by one and in a bank."""
+"""Friction laws are linear in their parameters; a bank gives the same values as single laws."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_every_law_is_linear_and_odd_in_speed(law: FrictionLaw) -> None:
     assert set(law.shape) <= set(SHAPE_UNITS)
 
 
-def test_power_flow_tells_driving_from_being_driven() -> None:
+def test_power_flow_law_depends_on_the_direction_of_power() -> None:
     friction = Friction(
         LAWS["power_flow"], {"viscous": 0.0, "coulomb_direct": 0.06, "coulomb_reverse": 0.04}
     )
@@ -54,7 +54,7 @@ def test_power_flow_tells_driving_from_being_driven() -> None:
 @pytest.mark.parametrize(
     "law", [law for law in LAWS.values() if law.name != "power_flow"], ids=lambda law: law.name
 )
-def test_friction_is_found_inside_a_motor_torque(law: FrictionLaw) -> None:
+def test_friction_as_part_of_a_motor_torque(law: FrictionLaw) -> None:
     frictions, ratio = [some_friction(law, seed) for seed in range(3)], np.full(3, RATIO)
     bank = FrictionBank(frictions, ratio)
     speed, load = (np.repeat(values[:, None], 3, axis=1) for values in (SPEED, LOAD))
@@ -72,7 +72,7 @@ def test_load_friction_may_differ_by_power_flow() -> None:
     np.testing.assert_allclose(torque[:, 0], [0.06, 0.04])
 
 
-def test_symmetric_laws_say_the_same_both_ways_and_others_nothing() -> None:
+def test_coulomb_friction_of_symmetric_laws_and_of_others() -> None:
     assert Friction(LAWS["sign"], {"viscous": 1e-4, "coulomb": 0.05}).coulomb == (0.05, 0.05)
 
 
@@ -92,7 +92,7 @@ def test_a_bank_of_mixed_laws_equals_the_laws_one_by_one() -> None:
         np.testing.assert_allclose(torque[:, j], expected @ friction.values)
 
 
-def test_temperature_stays_in_the_range_that_was_fitted() -> None:
+def test_temperature_is_clipped_to_the_fitted_range() -> None:
     law = LAWS["temperature_linear"]
     values = {"viscous": 4e-4, "coulomb": 0.05, "viscous_temperature": -8e-6}
     bank = FrictionBank([Friction(law, values, {}, None, (20.0, 40.0))], np.array([RATIO]))
@@ -108,13 +108,13 @@ def test_temperature_stays_in_the_range_that_was_fitted() -> None:
     assert at(float("nan")) == pytest.approx(at(30.0))
 
 
-def test_manufacturer_style_model_falls_with_warmth() -> None:
+def test_manufacturer_style_model_decreases_with_temperature() -> None:
     factor = temperature_factor(np.array(MODEL), np.array([20.0, 35.0, 60.0]), 35.0)
     assert factor[1] == pytest.approx(1.0)
     assert factor[0] > 1.0 > factor[2] > 0.3
 
 
-def test_a_joint_that_stops_keeps_much_of_the_friction_of_its_last_motion() -> None:
+def test_a_stopped_joint_retains_friction_of_its_last_motion() -> None:
     time = np.arange(0, 2.0, 0.01)
     qd = np.where(time < 1.0, 0.5, 0.0)
     q = np.cumsum(qd) * 0.01
@@ -126,7 +126,7 @@ def test_a_joint_that_stops_keeps_much_of_the_friction_of_its_last_motion() -> N
     assert back[-1, 0] == pytest.approx(RETAINED * (2 * np.exp(-2.0) - 1), abs=0.02)
 
 
-def test_straight_line_of_a_straight_law_is_the_law() -> None:
+def test_coulomb_viscous_fit_of_a_coulomb_viscous_law_is_the_law() -> None:
     values = {"viscous": 3e-4, "coulomb": 0.05}
     line = coulomb_viscous_fit(Friction(LAWS["coulomb_viscous"], values), RATIO, 3.0)
     assert line == pytest.approx({"coulomb": 0.05, "viscous": 3e-4}, rel=1e-6)
@@ -137,7 +137,7 @@ def test_straight_line_of_a_straight_law_is_the_law() -> None:
     )
 
 
-def test_without_a_travel_the_speed_decides() -> None:
+def test_without_presliding_travel_the_direction_is_that_of_the_speed() -> None:
     out, _ = presliding(np.zeros((3, 1)), np.ones((3, 1)), np.zeros(1), np.zeros(1))
     assert np.isnan(out).all()
     friction = Friction(LAWS["coulomb_viscous"], {"viscous": 0.0, "coulomb": 0.05})

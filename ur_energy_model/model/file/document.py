@@ -80,9 +80,9 @@ def _joint_document(joint: JointModel) -> dict[str, Any]:
     friction = joint.friction
     out: dict[str, Any] = {
         name: _quantity(
-            getattr(joint, name), unit, joint.std.get(name), joint.source.get(name, "given")
+            value, JOINT_UNITS[name], joint.std.get(name), joint.source.get(name, "given")
         )
-        for name, unit in JOINT_UNITS.items()
+        for name, value in joint.constants.items()
     }
     document: dict[str, Any] = {
         "law": friction.law.name,

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ur_energy_model.model.ranges import VARIANCE
+from ur_energy_model.reading.ranges import VARIANCE
 from ur_energy_model.reading.readers import Quantity, array
 from ur_energy_model.reading.record import Reader, Record
 from ur_energy_model.reading.yaml_nodes import Scalar

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ur_energy_model.model import ranges
 from ur_energy_model.model.file.document import JOINT_UNITS
 from ur_energy_model.model.file.estimates import Estimates, check_unit, covariance_of, with_unit
 from ur_energy_model.model.friction.law import (
@@ -13,6 +12,7 @@ from ur_energy_model.model.friction.law import (
     FrictionLaw,
 )
 from ur_energy_model.model.joint_model import JointModel
+from ur_energy_model.reading import ranges
 from ur_energy_model.reading.readers import Quantity, choice
 from ur_energy_model.reading.record import Record
 from ur_energy_model.reading.yaml_tree import YamlTree

@@ -14,7 +14,6 @@ import yaml
 
 from ur_energy_model.errors import ModelFileError
 from ur_energy_model.files import write_text
-from ur_energy_model.model import ranges
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.file.document import KIND, SCHEMA, document
 from ur_energy_model.model.file.estimates import with_unit
@@ -27,6 +26,7 @@ from ur_energy_model.model.file.section_readers import (
     sessions,
 )
 from ur_energy_model.model.sessions import SessionSpread
+from ur_energy_model.reading import ranges
 from ur_energy_model.reading.readers import text
 from ur_energy_model.reading.record import Record
 from ur_energy_model.reading.yaml_tree import YamlTree

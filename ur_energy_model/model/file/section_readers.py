@@ -6,7 +6,6 @@ import re
 
 import numpy as np
 
-from ur_energy_model.model import ranges
 from ur_energy_model.model.bus_model import BusModel
 from ur_energy_model.model.file.estimates import (
     Estimates,
@@ -21,6 +20,7 @@ from ur_energy_model.model.link_tensors import LinkTensors, is_possible
 from ur_energy_model.model.payload_calibration import LINK_PARAMETERS, PayloadCalibration
 from ur_energy_model.model.sessions import SessionSpread
 from ur_energy_model.model.setup import Payload, Setup
+from ur_energy_model.reading import ranges
 from ur_energy_model.reading.readers import Quantity, array, choice, integer, with_suggestion
 from ur_energy_model.reading.record import Reader, Record
 from ur_energy_model.reading.yaml_tree import YamlTree, excerpt

@@ -1,7 +1,7 @@
-"""Charts as plain descriptions: what is drawn, not how.
+"""Charts as plain descriptions of what is shown.
 
-The gallery makes them from an analysis; `figures` draws them with matplotlib, and the page sends
-them to the browser. So a static figure and its interactive twin cannot disagree.
+`figures` draws them with matplotlib and `page` sends them to the browser, so that a static figure
+and its interactive counterpart show the same.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import numpy as np
 from ur_energy_model.typing import Array
 
 Role = Literal["measured", "model", "truth", "aside"]
-"""What a mark stands for: recorded, from the model (in the joint's colour), a simulation's truth,
-or context in a muted colour."""
+"""Meaning of a curve or bar: recorded, from the model (in the joint's colour), true value of a
+simulation, or context in a muted colour."""
 
 
 @dataclass(frozen=True)
@@ -23,13 +23,13 @@ class Line:
     """A curve, or a cloud of points.
 
     Attributes:
-        label: what it is, in a word or two.
+        label: in a word or two.
         x, y: [n]; NaN in y breaks the curve.
-        role: decides its colour and stroke.
-        joint: number of the joint whose colour it takes where its role is "model".
+        role: determines colour and stroke.
+        joint: index of the joint whose colour it has if its role is "model".
         half_width: of a 95 % band about the curve [n], or None.
-        points: draw a cloud instead of a curve.
-        base: fill the area between the curve and this one [n], or None.
+        points: a cloud instead of a curve.
+        base: lower edge of an area that is filled up to the curve [n], or None.
     """
 
     label: str
@@ -48,10 +48,10 @@ class Panel:
 
     Attributes:
         title: usually the joint's name.
-        lines: what it shows, backmost first.
-        joint: number of the joint it belongs to; the page's joint selection shows and hides by it.
-        note: a short finding, printed inside ("R² 0.998").
-        y_label: overrides the chart's.
+        lines: from back to front.
+        joint: index of the joint that it shows, for the page's joint selection.
+        note: a short result, shown inside ("R² 0.998").
+        y_label: replaces that of the chart.
     """
 
     title: str
@@ -61,26 +61,35 @@ class Panel:
     y_label: str = ""
 
 
-@dataclass(frozen=True)
-class LineChart:
-    """Panels of curves that share their x axis.
+@dataclass(frozen=True, kw_only=True)
+class Chart:
+    """What all charts have.
 
     Attributes:
-        key: file name of its figure, and its anchor in the page.
-        title: a plain statement of what is seen.
-        caption: how to read it, its source where a paper drew it first.
-        x_label, y_label: with units.
-        panels: in reading order.
-        columns: panels side by side on a wide page.
-        equal: one scale for x and y (paths in space).
-        log_y: logarithmic y axis.
-        group: charts of one group zoom together; "" for one that does not zoom.
-        focus: part of the x axis that the page shows first, and in detail; None for all of it.
+        key: file name of the figure, and anchor in the page.
+        title: what is shown.
+        caption: how to read it, and the paper's figure that it corresponds to.
     """
 
     key: str
     title: str
     caption: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class LineChart(Chart):
+    """Panels of curves with a common x axis.
+
+    Attributes:
+        x_label, y_label: with units.
+        panels: in reading order.
+        columns: panels side by side on a wide page.
+        equal: one scale for x and y (paths in space).
+        log_y: logarithmic y axis.
+        group: charts of one group zoom together; "" for a chart that does not zoom.
+        focus: part of the x axis that the page shows first, and in detail; None for all of it.
+    """
+
     x_label: str
     y_label: str
     panels: tuple[Panel, ...]
@@ -93,7 +102,7 @@ class LineChart:
 
 @dataclass(frozen=True)
 class Box:
-    """Quartiles of one set of values; whiskers reach the 1st and the 99th percentile."""
+    """Quartiles of a set of values; whiskers from the 1st to the 99th percentile."""
 
     low: float
     first: float
@@ -105,7 +114,7 @@ class Box:
 
     @classmethod
     def from_values(cls, values: Array) -> Box:
-        """Summary of the finite ones of values [samples] (all NaN where there is none)."""
+        """Summary of the finite values [samples]; all NaN if there are none."""
         finite = values[np.isfinite(values)]
         if finite.size == 0:
             return cls(*[float("nan")] * 7)
@@ -113,19 +122,17 @@ class Box:
         return cls(low, first, median, third, high, float(finite.min()), float(finite.max()))
 
 
-@dataclass(frozen=True)
-class BoxChart:
-    """Box plots by joint, one set of boxes a recording.
+@dataclass(frozen=True, kw_only=True)
+class BoxChart(Chart):
+    """Box plots by joint, one set of boxes per recording.
 
     Attributes:
-        boxes: [recordings][joints].
-        series: names of the recordings.
+        y_label: with unit.
         categories: names of the joints.
+        series: names of the recordings.
+        boxes: [recordings][joints].
     """
 
-    key: str
-    title: str
-    caption: str
     y_label: str
     categories: tuple[str, ...]
     series: tuple[str, ...]
@@ -134,13 +141,13 @@ class BoxChart:
 
 @dataclass(frozen=True)
 class Bars:
-    """One bar a category.
+    """One bar per category.
 
     Attributes:
-        label: what the bars are.
-        values: [categories]; NaN leaves one out.
+        label: in a word or two.
+        values: [categories]; NaN for no bar.
         half_width: of the 95 % intervals [categories], or None.
-        role: decides colour and stroke.
+        role: determines colour and stroke.
     """
 
     label: str
@@ -149,17 +156,18 @@ class Bars:
     role: Role = "model"
 
 
-@dataclass(frozen=True)
-class BarChart:
-    """Bars by category; `joints` numbers the categories that are joints (None where not).
+@dataclass(frozen=True, kw_only=True)
+class BarChart(Chart):
+    """Bars by category.
 
     Attributes:
-        stacked: add the bars of a category up instead of setting them side by side.
+        y_label: with unit.
+        categories: their names.
+        bars: one series each.
+        joints: index of the joint of each category; None for other categories.
+        stacked: stack the bars of a category instead of showing them side by side.
     """
 
-    key: str
-    title: str
-    caption: str
     y_label: str
     categories: tuple[str, ...]
     bars: tuple[Bars, ...]
@@ -169,7 +177,7 @@ class BarChart:
 
 @dataclass(frozen=True)
 class Interval:
-    """One identified parameter: value, 95 % half width, and what was assumed before (or NaN)."""
+    """An identified parameter of a joint: value, 95 % half width, and prior value (or NaN)."""
 
     joint: int
     value: float
@@ -186,15 +194,9 @@ class IntervalPanel:
     intervals: tuple[Interval, ...]
 
 
-@dataclass(frozen=True)
-class IntervalChart:
-    """Parameters with their 95 % intervals, one panel a kind, one row a joint."""
+@dataclass(frozen=True, kw_only=True)
+class IntervalChart(Chart):
+    """Parameters with their 95 % intervals, one panel per kind, one row per joint."""
 
-    key: str
-    title: str
-    caption: str
     categories: tuple[str, ...]
     panels: tuple[IntervalPanel, ...]
-
-
-Chart = LineChart | BoxChart | BarChart | IntervalChart

@@ -1,4 +1,4 @@
-"""Fewer points for the eye, no peak lost: the extremes of every bucket of samples are kept."""
+"""Decimation of curves that keeps the extremes of every bucket of samples."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from ur_energy_model.typing import Array
 
 
 def decimate(x: Array, y: Array, buckets: int) -> tuple[Array, Array]:
-    """The smallest and the largest sample of each bucket, in the order they occurred.
+    """The smallest and the largest sample of each bucket, in order of time.
 
     Args:
         x: ascending abscissae [n].
-        y: values [n]; NaN marks a hole, and a bucket that touches a hole begins with one.
-        buckets: at most this many, of equal numbers of samples.
+        y: values [n]; NaN marks a hole. The first hole of each bucket is kept.
+        buckets: their number; all have equal numbers of samples.
 
     Returns:
-        x and y of at most 3 * buckets samples; the input itself where it is no longer than
-        2 * buckets. The first and the last sample are kept.
+        x and y of at most 3 * buckets samples, the first and the last among them; the input itself
+        if it has no more than 2 * buckets samples.
     """
     n = len(x)
     if n <= 2 * buckets or n == 0:
@@ -38,13 +38,13 @@ def decimate(x: Array, y: Array, buckets: int) -> tuple[Array, Array]:
 def decimate_with_focus(
     x: Array, y: Array, buckets: int, focus: tuple[float, float] | None
 ) -> tuple[Array, Array]:
-    """As `decimate`, with two thirds of the buckets for a part of the x axis.
+    """Like `decimate`, with two thirds of the buckets for a part of the x axis.
 
     Args:
         x: ascending abscissae [n].
         y: values [n].
-        buckets: at most this many in all, and a few.
-        focus: part of the x axis shown in detail, or None.
+        buckets: approximate number of all buckets.
+        focus: part of the x axis to show in detail, or None.
     """
     if focus is None or len(x) <= 2 * buckets:
         return decimate(x, y, buckets)
@@ -58,7 +58,7 @@ def decimate_with_focus(
 
 
 def _extreme(y: Array, edges: NDArray[np.int_], ufunc: np.ufunc) -> NDArray[np.int_]:
-    """Index of the first sample of each bucket that equals the bucket's extreme."""
+    """Indices of the first sample of each bucket that equals the bucket's extreme."""
     extremes = ufunc.reduceat(y, edges[:-1])
     matches = np.flatnonzero(y == np.repeat(extremes, np.diff(edges)))
     buckets = np.searchsorted(edges, matches, side="right") - 1

@@ -6,35 +6,33 @@ import numpy as np
 
 from ur_energy_model.report.analysis import Analysis
 from ur_energy_model.report.charts.chart import Line, LineChart, Panel
-from ur_energy_model.report.charts.curves import S0, joint_curves
+from ur_energy_model.report.charts.curves import S0, Timeline, chart_over_time
 
 
 def motion_chart(analysis: Analysis) -> LineChart:
     """Positions, speeds and accelerations over time (S0 Figs. 2-3)."""
     motion = analysis.current
+    timeline = Timeline(motion.time, motion.breaks)
     rows = (
         ("position", "rad", motion.q),
         ("speed", "rad/s", motion.qd),
         ("acceleration", "rad/s²", motion.qdd),
     )
-    panels = tuple(
-        Panel(
-            title=name.capitalize(),
-            lines=joint_curves(motion.time, motion.breaks, analysis.joint_names, values),
-            y_label=f"{name} [{unit}]",
-        )
-        for name, unit, values in rows
-    )
-    return LineChart(
+    return chart_over_time(
+        analysis,
+        [
+            Panel(
+                title=name.capitalize(),
+                lines=timeline.joint_curves(analysis.joint_names, values),
+                y_label=f"{name} [{unit}]",
+            )
+            for name, unit, values in rows
+        ],
         key="motion",
         title="The motion",
         caption=f"Joint positions, speeds and accelerations ({S0}, Figs. 2-3).",
-        x_label="time [s]",
         y_label="",
-        panels=panels,
         columns=1,
-        group=analysis.label,
-        focus=analysis.focus,
     )
 
 
@@ -44,7 +42,7 @@ def path_chart(analysis: Analysis) -> LineChart:
     axes = "xyz"
     return LineChart(
         key="path",
-        title="Where the flange went",
+        title="Path of the flange",
         caption=f"Path in the base frame, in metres ({S0}, Fig. 4).",
         x_label="[m]",
         y_label="[m]",
@@ -64,23 +62,20 @@ def path_chart(analysis: Analysis) -> LineChart:
 
 
 def temperature_chart(analysis: Analysis) -> LineChart | None:
-    """Joint temperatures over time."""
+    """Joint temperatures over time; None if they were not recorded."""
     motion = analysis.current
     if not np.isfinite(motion.temperature).any():
         return None
+    curves = Timeline(motion.time, motion.breaks).joint_curves(
+        analysis.joint_names, motion.temperature
+    )
     return LineChart(
         key="temperature",
         title="Joint temperatures",
-        caption="Friction falls as a joint warms; the model holds for the range it has seen.",
+        caption="Friction decreases as a joint warms up; the model holds for the temperatures of "
+        "its recordings.",
         x_label="time [s]",
         y_label="temperature [°C]",
-        panels=(
-            Panel(
-                title="",
-                lines=joint_curves(
-                    motion.time, motion.breaks, analysis.joint_names, motion.temperature
-                ),
-            ),
-        ),
+        panels=(Panel("", curves),),
         columns=1,
     )

@@ -1,4 +1,4 @@
-"""Charts of the identified parameters and of what the data could show of them."""
+"""Charts of the identified parameters and of their identifiability."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from ur_energy_model.report.charts.chart import (
 from ur_energy_model.report.charts.curves import short_name
 from ur_energy_model.typing import Array
 
-_WARMTH_SPEED = 1.0
-"""Joint speed at which friction is drawn against temperature [rad/s]."""
+_SPEED = 1.0
+"""Joint speed for the chart of friction against temperature [rad/s]."""
 _CONSTANTS = (
     ("reflected_inertia", "Reflected inertia, joint side", "kg m²"),
     ("torque_constant", "Torque constant", "N m/A"),
@@ -32,7 +32,13 @@ _CONSTANTS = (
 
 
 def interval_chart(model: EnergyModel, robot: RobotDescription) -> IntervalChart:
-    """Every identified constant with its 95 % interval, beside the robot file's value."""
+    """All identified constants with their 95 % intervals, beside the robot file's values."""
+    nominal = {
+        "reflected_inertia": robot.reflected_inertia,
+        "torque_constant": robot.torque_constant,
+        "winding_resistance": robot.winding_resistance,
+        "back_emf_constant": robot.back_emf_constant,
+    }
     panels = [
         IntervalPanel(
             title,
@@ -40,9 +46,9 @@ def interval_chart(model: EnergyModel, robot: RobotDescription) -> IntervalChart
             tuple(
                 Interval(
                     j,
-                    float(getattr(joint, name)),
+                    joint.constants[name],
                     CONFIDENCE * float(joint.std.get(name, 0.0)),
-                    float(getattr(robot, name)[j]),
+                    float(nominal[name][j]),
                 )
                 for j, joint in enumerate(model.joints)
             ),
@@ -68,16 +74,16 @@ def interval_chart(model: EnergyModel, robot: RobotDescription) -> IntervalChart
     ]
     return IntervalChart(
         key="parameters",
-        title="The parameters and how well they are known",
-        caption="Dots with 95 % intervals; the grey mark is the value of the robot file. Where the "
-        "data says little, the interval is wide and the value stays near the mark.",
+        title="The parameters and their uncertainty",
+        caption="Dots with 95 % intervals; the grey mark is the value of the robot file. If the "
+        "data contain little information, the interval is wide and the value is near the mark.",
         categories=tuple(short_name(joint.name) for joint in model.joints),
         panels=tuple(panels),
     )
 
 
-def warmth_chart(model: EnergyModel) -> LineChart | None:
-    """Friction against temperature, for joints whose law depends on it."""
+def temperature_law_chart(model: EnergyModel) -> LineChart | None:
+    """Friction against temperature; None if no joint's law depends on it."""
     panels = []
     for j, joint in enumerate(model.joints):
         span = joint.friction.temperature_range
@@ -95,9 +101,9 @@ def warmth_chart(model: EnergyModel) -> LineChart | None:
         return None
     return LineChart(
         key="warmth",
-        title="Friction falls with temperature",
-        caption=f"Friction of an unloaded joint at {_WARMTH_SPEED:g} rad/s over the temperatures "
-        "that the model has seen; outside of them it keeps the nearest value.",
+        title="Friction decreases with temperature",
+        caption=f"Friction of an unloaded joint at {_SPEED:g} rad/s over the temperatures of the "
+        "model's recordings; beyond them the model uses the nearest value.",
         x_label="joint temperature [°C]",
         y_label="friction [N m]",
         panels=tuple(panels),
@@ -105,10 +111,10 @@ def warmth_chart(model: EnergyModel) -> LineChart | None:
 
 
 def _friction(joint: JointModel, temperature: Array) -> Array:
-    """Friction without load at the chart's speed [samples], joint side, N m."""
+    """Friction without load at _SPEED [samples], joint side, N m."""
     law = joint.friction
     point = OperatingPoint(
-        speed=np.full_like(temperature, _WARMTH_SPEED),
+        speed=np.full_like(temperature, _SPEED),
         load=np.zeros_like(temperature),
         gear_ratio=joint.gear_ratio,
         temperature=temperature,
@@ -132,8 +138,8 @@ def singular_value_charts(singular_values: Array, rank: int) -> tuple[LineChart,
     values = LineChart(
         key="singular_values",
         title=f"{rank} combinations of parameters can be identified",
-        caption="Singular values of the regressor over random motion, in proportion to the "
-        f"largest. {rank} are not zero: the base parameters (Raviola et al. 2021, Fig. 1).",
+        caption="Singular values of the regressor over random motion, relative to the largest. "
+        f"{rank} are not zero: the base parameters (Raviola et al. 2021, Fig. 1).",
         x_label="number",
         y_label="relative size",
         panels=(
@@ -150,8 +156,8 @@ def singular_value_charts(singular_values: Array, rank: int) -> tuple[LineChart,
     )
     cumulative = LineChart(
         key="cumulative_energy",
-        title="A few of them carry most of the torque",
-        caption="Share of the regressor's energy that the first so many singular values hold "
+        title="A few of them account for most of the torque",
+        caption="Share of the regressor's energy in the first singular values "
         "(Raviola et al. 2021, Fig. 1).",
         x_label="number",
         y_label="cumulative energy [%]",

@@ -1,4 +1,4 @@
-"""Painters of charts by category: box plots, bars and parameter intervals in matplotlib."""
+"""Painters of box plots, bars and parameter intervals in matplotlib."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Static figures (PNG, SVG) with matplotlib, from the same charts as the page.
 
-No pyplot: figures are objects with an Agg canvas, and no display is needed.
+Figures are objects with an Agg canvas; without pyplot no display is needed.
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ def save_figures(
     formats: Sequence[str] = ("png",),
     theme: ThemeName = "light",
 ) -> list[Path]:
-    """Draw every figure that the recording has data for.
+    """Draw all figures that the data of a recording allow.
 
     Args:
         model: identified model.
         bag: a recording.
-        folder: made where it does not exist.
-        truth: a simulation's truth, as its --truth file holds it; adds the true energies.
+        folder: created if necessary.
+        truth: content of a simulation's --truth file; adds the true energies.
         formats: "png", "svg" or both.
-        theme: ground and colours.
+        theme: colours.
 
     Returns:
         The files, in the order of the report.
 
     Raises:
-        UrEnergyError: input that cannot be used, with place and remedy.
+        UrEnergyError: invalid input, with source and remedy.
     """
     analysis = analyse(model, bag)
     charts = recording_charts(analysis, true_energy=true_energy(truth))
@@ -59,7 +59,7 @@ def save_figures(
 
 
 def true_energy(truth: Mapping[str, Any] | None) -> Array | None:
-    """Electrical energy of each joint [joints], J, in a simulation's truth; None without one."""
+    """Electrical energy of each joint in a simulation's truth [joints], J; None if unknown."""
     if truth is None or "joints" not in truth:
         return None
     return np.array([float(joint["electrical_energy"]) for joint in truth["joints"]])
@@ -73,7 +73,15 @@ def save_chart(
     theme: ThemeName = "light",
     name: str | None = None,
 ) -> list[Path]:
-    """Draw one chart into a folder, in each format."""
+    """Draw one chart into a folder, in each format.
+
+    Args:
+        chart: the chart.
+        folder: created if necessary.
+        formats: "png", "svg" or both.
+        theme: colours.
+        name: of the files without suffix; None takes the chart's key.
+    """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     figure = draw_chart(chart, theme=theme)
@@ -92,7 +100,7 @@ def draw_chart(chart: Chart, *, theme: ThemeName = "light") -> Figure:
 
 
 def _metadata(path: Path) -> dict[str, Any]:
-    """No date in the files: they change with the data only."""
+    """Metadata without a date, so that equal data give equal files."""
     return {"Date": None} if path.suffix == ".svg" else {}
 
 

@@ -1,4 +1,4 @@
-"""Painters: the sheet that a figure is drawn on, and how curves look in matplotlib."""
+"""Painter of line charts in matplotlib."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ur_energy_model.report.figures.sheet import sheet
 from ur_energy_model.report.palette import Theme
 
 BUCKETS = 1200
-"""Buckets of samples kept per curve: more than there are pixels."""
+"""Buckets of samples per curve: more than a figure has pixels."""
 
 
 def line_figure(chart: LineChart, theme: Theme) -> Figure:
@@ -100,7 +100,7 @@ def _stroke(line: Line, theme: Theme) -> tuple[str, dict[str, Any]]:
 
 
 def _handles(panels: Sequence[Panel], theme: Theme) -> list[Any]:
-    """Legend of all panels together: names in the order of appearance."""
+    """Legend of all panels: labels in order of appearance."""
     names: dict[str, tuple[str, dict[str, Any], Line]] = {}
     colours: dict[str, set[str]] = {}
     for panel in panels:

@@ -1,4 +1,4 @@
-"""The sheet that a figure is drawn on: style, title, caption, legend and axes."""
+"""The layout of a static figure: style, title, caption, legend and axes."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from ur_energy_model.report.palette import Theme
 WIDTH = 10.0
 """Width of a figure [inch]."""
 BESIDE_TITLE = 3
-"""Longest legend that stands beside the title; longer ones go below the caption."""
+"""Most legend entries beside the title; longer legends are placed below the caption."""
 
 
 def style(theme: Theme) -> Any:
-    """Matplotlib settings of a theme; text is never read as mathematics."""
+    """Matplotlib settings of a theme; text is not parsed as mathematics."""
     return {
         "font.family": "DejaVu Sans",
         "font.size": 8.5,

@@ -1,22 +1,21 @@
-"""Charts as JSON for the page: small, and without losing a peak.
+"""ChartEncoder: charts as compact JSON for the page.
 
-A curve is decimated to the extremes of its buckets and sent as 16-bit steps of its own range in
-base64: 65535 steps are finer than any screen. Equal arrays (the time base of short recordings)
-are sent once.
+A curve is decimated to the extremes of its buckets and sent as 16-bit steps of its range in base64:
+65535 steps are finer than any screen. Equal arrays (such as the times of several curves) are sent
+once.
 """
 
 from __future__ import annotations
 
 import base64
 from collections.abc import Iterable
-from dataclasses import asdict
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 import numpy as np
 
 from ur_energy_model.report.charts.chart import (
     BarChart,
-    Bars,
     BoxChart,
     Chart,
     IntervalChart,
@@ -28,18 +27,26 @@ from ur_energy_model.report.charts.decimation import decimate_with_focus
 from ur_energy_model.typing import Array
 
 BUDGET = 3_000_000
-"""Characters that all curves of a page may take."""
+"""Most characters for all curves of a page."""
 MOST_BUCKETS, FEWEST_BUCKETS = 2500, 150
 STEPS = 65534
-"""Largest code of a finite value; the next one is a hole."""
+"""Largest code of a finite value; the next code is a hole."""
+_TEXTS = {field.name for field in fields(Chart)}
+"""Fields that are part of the page's HTML."""
+_KINDS: dict[type[Chart], str] = {
+    LineChart: "lines",
+    BoxChart: "boxes",
+    BarChart: "bars",
+    IntervalChart: "intervals",
+}
 _CHARACTERS_PER_BUCKET = 2 * 2 * 2 * 4 / 3
 
 
 class ChartEncoder:
-    """Turns charts into JSON values that share one pool of arrays.
+    """Converts charts to JSON values with a common pool of arrays.
 
     Args:
-        charts: all charts of the page; their number decides how finely curves are sent.
+        charts: all charts of the page; their number determines the resolution of curves.
     """
 
     def __init__(self, charts: Iterable[Chart]) -> None:
@@ -57,46 +64,14 @@ class ChartEncoder:
         self._index: dict[bytes, int] = {}
 
     def chart(self, chart: Chart) -> dict[str, Any]:
-        """One chart; text stays text, and the page never reads it as markup."""
+        """One chart without its texts; the page never interprets data as markup."""
+        out = {name: value for name, value in vars(chart).items() if name not in _TEXTS}
         if isinstance(chart, LineChart):
-            return {
-                "kind": "lines",
-                "x_label": chart.x_label,
-                "y_label": chart.y_label,
-                "columns": chart.columns,
-                "equal": chart.equal,
-                "log_y": chart.log_y,
-                "group": chart.group,
-                "focus": chart.focus,
-                "panels": [self._panel(panel, chart) for panel in chart.panels],
-            }
-        if isinstance(chart, BoxChart):
-            return {
-                "kind": "boxes",
-                "y_label": chart.y_label,
-                "categories": chart.categories,
-                "series": chart.series,
-                "boxes": [[finite(asdict(box)) for box in boxes] for boxes in chart.boxes],
-            }
-        if isinstance(chart, BarChart):
-            return {
-                "kind": "bars",
-                "y_label": chart.y_label,
-                "categories": chart.categories,
-                "joints": chart.joints,
-                "stacked": chart.stacked,
-                "bars": [self._bars(bars) for bars in chart.bars],
-            }
-        return self._intervals(chart)
+            out["panels"] = [self._panel(panel, chart) for panel in chart.panels]
+        return {"kind": _KINDS[type(chart)], **finite(out)}
 
     def _panel(self, panel: Panel, chart: LineChart) -> dict[str, Any]:
-        return {
-            "title": panel.title,
-            "joint": panel.joint,
-            "note": panel.note,
-            "y_label": panel.y_label,
-            "lines": [self._line(line, chart) for line in panel.lines],
-        }
+        return {**vars(panel), "lines": [self._line(line, chart) for line in panel.lines]}
 
     def _line(self, line: Line, chart: LineChart) -> dict[str, Any]:
         x, y = line.x, line.y
@@ -119,7 +94,7 @@ class ChartEncoder:
         }
 
     def _array(self, values: Array) -> list[float]:
-        """Lowest and highest value, and the place of the codes in the pool."""
+        """Lowest and highest value, and the index of the codes in the pool."""
         known = np.isfinite(values)
         low, high = (values[known].min(), values[known].max()) if known.any() else (0.0, 0.0)
         span = high - low
@@ -131,33 +106,11 @@ class ChartEncoder:
             self.pool.append(base64.b64encode(raw).decode("ascii"))
         return [float(low), float(high), self._index[raw]]
 
-    @staticmethod
-    def _bars(bars: Bars) -> dict[str, Any]:
-        return {
-            "label": bars.label,
-            "role": bars.role,
-            "values": finite(bars.values),
-            "half_width": None if bars.half_width is None else finite(bars.half_width),
-        }
-
-    @staticmethod
-    def _intervals(chart: IntervalChart) -> dict[str, Any]:
-        return {
-            "kind": "intervals",
-            "categories": chart.categories,
-            "panels": [
-                {
-                    "title": panel.title,
-                    "unit": panel.unit,
-                    "intervals": [finite(asdict(interval)) for interval in panel.intervals],
-                }
-                for panel in chart.panels
-            ],
-        }
-
 
 def finite(value: Any) -> Any:
-    """A JSON value in which what is not finite is null."""
+    """A JSON value: dataclasses become mappings, numbers that are not finite become null."""
+    if is_dataclass(value):
+        return finite(vars(value))
     if isinstance(value, dict):
         return {key: finite(item) for key, item in value.items()}
     if isinstance(value, np.ndarray | list | tuple):

@@ -1,7 +1,7 @@
-"""The HTML page: one file, no network, nothing in it that data could turn into markup.
+"""The HTML of a page: one file that needs no network and never interprets data as markup.
 
-All text passes `escape` or travels as JSON that the script puts into text nodes; a content
-security policy admits the page's own script and style (by their hashes) and nothing else.
+All text is escaped, or is JSON that the script puts into text nodes. A content security policy
+allows only the page's own script and style (by their hashes).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def render(page: Page) -> str:
         ],
         "pool": encoder.pool,
     }
-    # "<" must not occur in a script element, or data could close it.
+    # Data with "<" could close the script element.
     payload = json.dumps(data, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
     style = stylesheet() + _asset("report.css")
     script = '"use strict";{' + "".join(_asset(name) for name in SCRIPTS) + "}"
@@ -69,9 +69,9 @@ def render(page: Page) -> str:
         f'<ul class="contents">{contents}</ul>\n</main>\n{_tools(page)}\n<main id="sections">\n'
         + "\n".join(_section(section, page) for section in page.sections)
         + f"\n</main>\n<footer>Made by ur_energy_model {escape(__version__)}. "
-        "Curves keep the extremes of every stretch they summarise. Drag across a chart to zoom in, "
-        "double-click (or Escape) to see everything; arrows, + and − work too, and a swipe on a "
-        "phone.</footer>\n"
+        "Curves keep the extremes of all samples. Drag across a chart to zoom in, "
+        "double-click (or press Escape) to see everything; arrow keys, + and −, and swiping on a "
+        "phone work too.</footer>\n"
         '<noscript><p class="muted">Charts need JavaScript; tables do not.</p></noscript>\n'
         f'<script type="application/json" id="report-data">{payload}</script>\n'
         f"<script>{script}</script>\n</body>\n</html>\n"
@@ -83,7 +83,7 @@ def _asset(name: str) -> str:
 
 
 def _digest(text: str) -> str:
-    """The hash by which a content security policy knows an inline script or style."""
+    """The hash of an inline script or style for the content security policy."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
@@ -106,7 +106,7 @@ def _tiles(tiles: Sequence[Tile]) -> str:
 
 
 def _tools(page: Page) -> str:
-    """The bar that stays in view: which joints, which recording, and back to everything."""
+    """The toolbar, always in view: selection of joints and recording, and zoom."""
     joints = "".join(
         f'<button type="button" class="joint" data-joint="{index}" aria-pressed="false">'
         f"{escape(short_name(name))}</button>"
@@ -181,7 +181,7 @@ def _table(table: Table, recording: int | None) -> str:
 
 
 def column_digits(cells: Sequence[str | float | None]) -> int | None:
-    """Decimals that show the largest number of a column to four digits; None for tiny ones."""
+    """Decimals that show a column's largest number with four digits; None for tiny numbers."""
     sizes = [abs(cell) for cell in cells if isinstance(cell, float) and isfinite(cell)]
     largest = max(sizes, default=0.0)
     if largest == 0:
@@ -191,7 +191,7 @@ def column_digits(cells: Sequence[str | float | None]) -> int | None:
 
 
 def cell_text(cell: str | float | None, digits: int | None) -> str:
-    """A table's cell: a number with so many decimals, a dash where there is nothing."""
+    """Text of a cell: a number with this many decimals, or a dash if it is empty."""
     if cell is None or (isinstance(cell, float) and not isfinite(cell)):
         return "–"
     if isinstance(cell, str):

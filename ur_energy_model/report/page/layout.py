@@ -1,8 +1,9 @@
-"""A report laid out as a page: tiles, sections and what stands in them."""
+"""The layout of a report as a page: tiles, and sections with their charts and tables."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
 
 import numpy as np
 
@@ -11,29 +12,15 @@ from ur_energy_model.identification.dynamics.regrouping import FullRegressor, re
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.report.analysis import DRAWN_SECONDS, Analysis
+from ur_energy_model.report.charts import motion, power, torque_and_current
 from ur_energy_model.report.charts.chart import Chart
 from ur_energy_model.report.charts.curves import short_name
-from ur_energy_model.report.charts.motion import motion_chart, path_chart, temperature_chart
 from ur_energy_model.report.charts.parameters import (
     interval_chart,
     singular_value_charts,
-    warmth_chart,
-)
-from ur_energy_model.report.charts.power import (
-    bus_chart,
-    energy_chart,
-    energy_split_chart,
-    power_chart,
-    stack_chart,
+    temperature_law_chart,
 )
 from ur_energy_model.report.charts.shift import shift_charts
-from ur_energy_model.report.charts.torque_and_current import (
-    current_chart,
-    current_error_chart,
-    friction_chart,
-    torque_chart,
-    torque_error_chart,
-)
 from ur_energy_model.report.page.page import Item, Page, Section, Tile
 from ur_energy_model.report.report import BagReport, Report
 from ur_energy_model.report.tables.energy import energy_table
@@ -48,9 +35,11 @@ from ur_energy_model.report.tables.parameters import (
 from ur_energy_model.report.tables.shift import cycle_table, shift_table
 from ur_energy_model.report.tables.table import Table
 
+T = TypeVar("T", Analysis, BagReport)
+
 
 def report_page(report: Report) -> Page:
-    """The report's page."""
+    """The page of a report."""
     model, bags = report.model, report.bags
     labels = tuple(bag.label for bag in bags)
     serial = model.provenance.get("serial")
@@ -80,48 +69,44 @@ def _sections(report: Report) -> Iterable[Section]:
         "Energy",
         f"Curves show the first {DRAWN_SECONDS / 60:.0f} minutes." if cut else "",
         (
-            *_each(analyses, stack_chart),
-            *_each(analyses, energy_split_chart),
-            *_tables(bags, lambda b: energy_table(b.energy, b.label)),
-            *_each(analyses, bus_chart),
+            *_each(analyses, power.stack_chart),
+            *_each(analyses, power.energy_split_chart),
+            *_each(bags, lambda b: energy_table(b.energy, b.label)),
+            *_each(analyses, power.bus_chart),
             *_all(power_table(metrics, labels)),
-            *_each(analyses, power_chart),
-            *_each(analyses, energy_chart),
+            *_each(analyses, power.power_chart),
+            *_each(analyses, power.energy_chart),
         ),
     )
     yield _shift_section(report)
     yield Section(
         "torque",
         "Torque and inertia",
-        "How well the rigid-body model and the motors' inertia give the controller's own torque.",
+        "How well the rigid-body model and the motors' inertia reproduce the controller's torque.",
         (
-            *_each(analyses, torque_chart),
-            *_all(
-                torque_error_chart(analyses),
-            ),
-            *_tables(bags, lambda b: error_table("torque", b.metrics, names, b.label)),
+            *_each(analyses, torque_and_current.torque_chart),
+            *_all(torque_and_current.torque_error_chart(analyses)),
+            *_each(bags, lambda b: error_table("torque", b.metrics, names, b.label)),
             *_all(inertia_table(model)),
         ),
     )
     yield Section(
         "current",
         "Current and friction",
-        "How well torque constants and friction give the measured motor currents.",
+        "How well torque constants and friction reproduce the measured motor currents.",
         (
-            *_each(analyses, current_chart),
-            *_all(
-                current_error_chart(analyses),
-            ),
-            *_tables(bags, lambda b: error_table("current", b.metrics, names, b.label)),
+            *_each(analyses, torque_and_current.current_chart),
+            *_all(torque_and_current.current_error_chart(analyses)),
+            *_each(bags, lambda b: error_table("current", b.metrics, names, b.label)),
             *_all(friction_table(model), friction_choice_table(model)),
-            *_each(analyses, friction_chart),
-            *_all(warmth_chart(model)),
-            *_each(analyses, temperature_chart),
+            *_each(analyses, torque_and_current.friction_chart),
+            *_all(temperature_law_chart(model)),
+            *_each(analyses, motion.temperature_chart),
         ),
     )
     yield Section(
         "parameters",
-        "What was identified",
+        "Identified parameters",
         "",
         _all(
             interval_chart(model, robot),
@@ -133,7 +118,7 @@ def _sections(report: Report) -> Iterable[Section]:
         "motion",
         "The motion",
         "",
-        (*_each(analyses, motion_chart), *_each(analyses, path_chart)),
+        (*_each(analyses, motion.motion_chart), *_each(analyses, motion.path_chart)),
     )
     yield Section("provenance", "Provenance", "", _all(provenance_table(model)))
 
@@ -144,7 +129,7 @@ def _shift_section(report: Report) -> Section:
         "shift",
         "The shift",
         "All recordings one after another."
-        + (" No start of a cycle was found in them." if report.cycles and not shift.cycles else ""),
+        + (" They contain no start of a cycle." if report.cycles and not shift.cycles else ""),
         _all(*shift_charts(shift), shift_table(shift, report.tariff), cycle_table(shift)),
     )
 
@@ -154,20 +139,10 @@ def _singular_values(model: EnergyModel, robot: RobotDescription) -> Sequence[Ch
     return singular_value_charts(found.singular_values, found.rank)
 
 
-def _each(
-    analyses: Sequence[Analysis], draw: Callable[[Analysis], Chart | None]
-) -> tuple[Item, ...]:
-    """One chart a recording, where it has the data."""
-    drawn = [(draw(analysis), number) for number, analysis in enumerate(analyses)]
-    return tuple(Item(chart, number) for chart, number in drawn if chart is not None)
-
-
-def _tables(
-    bags: Sequence[BagReport], make: Callable[[BagReport], Table | None]
-) -> tuple[Item, ...]:
-    """One table a recording, where it has the data."""
-    made = [(make(bag), number) for number, bag in enumerate(bags)]
-    return tuple(Item(table, number) for table, number in made if table is not None)
+def _each(entries: Sequence[T], make: Callable[[T], Chart | Table | None]) -> tuple[Item, ...]:
+    """One chart or table per recording, if its data allow it."""
+    made = [(make(entry), number) for number, entry in enumerate(entries)]
+    return tuple(Item(content, number) for content, number in made if content is not None)
 
 
 def _all(*content: Chart | Table | None) -> tuple[Item, ...]:
@@ -183,7 +158,7 @@ def _tiles(report: Report) -> tuple[Tile, ...]:
             _energy(shift.energy), f"in {_duration(shift.seconds)}, ± {_energy(shift.half_width)}"
         ),
         Tile(f"{mean:.1f} W", "mean power of the whole arm"),
-        Tile(f"{100 * shift.idle_share:.0f} %", "of the energy while nothing moved"),
+        Tile(f"{100 * shift.idle_share:.0f} %", "of the energy without motion"),
     ]
     if shift.bus_energy:
         error = 100 * (shift.energy - shift.bus_energy) / shift.bus_energy
@@ -201,12 +176,12 @@ def _tiles(report: Report) -> tuple[Tile, ...]:
 
 
 def _arm_name(robot: str) -> str:
-    """A robot's name as people write it: "ur5e" is a UR5e."""
+    """A robot's name for headings: "ur5e" becomes "UR5e"."""
     return "UR" + robot[2:] if robot.startswith("ur") else robot.capitalize()
 
 
 def _energy(joules: float) -> str:
-    """An energy in the unit that keeps it readable."""
+    """An energy in J, Wh or kWh, depending on its size."""
     if joules >= 3.6e5:
         return f"{joules / 3.6e6:.3f} kWh"
     return f"{joules / 3600:.2f} Wh" if joules >= 3.6e4 else f"{joules:.0f} J"

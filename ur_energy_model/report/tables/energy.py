@@ -60,17 +60,17 @@ def energy_table(summary: EnergySummary, label: str) -> Table:
             "fed back [J]",
         ),
         tuple(rows),
-        "Over the whole recording, ± 95 %. Mechanical energy is what reaches the motor shaft, "
+        "Over the whole recording, ± 95 %. Mechanical energy is that at the motor shaft, "
         f"friction included. {_session_note(summary)}",
     )
 
 
 def _session_note(summary: EnergySummary) -> str:
-    """Where the standby power of the recording is from."""
+    """The standby power of the recording, and its source."""
     session = summary.session
     power = f"{session.power:.1f} ± {CONFIDENCE * session.std:.1f} W"
     if session.anchored:
         return (
             f"Standby: {power}, from {session.still_seconds:.1f} s of this recording's standstill."
         )
-    return f"Standby: {power}, the model's, for this recording shows no standstill with bus power."
+    return f"Standby: {power}, from the model: the recording has no standstill with bus power."

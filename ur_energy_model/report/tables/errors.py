@@ -32,7 +32,7 @@ def error_table(
 
 
 _POWERS = {"power": "from measured currents", "power_from_motion": "from the motion alone"}
-"""METRICS keys of power, and how people say them."""
+"""METRICS keys of power, with their names in the table."""
 
 
 def power_table(metrics: Sequence[Mapping[str, Any]], labels: Sequence[str]) -> Table | None:
@@ -64,5 +64,5 @@ def power_table(metrics: Sequence[Mapping[str, Any]], labels: Sequence[str]) -> 
             "error of motion energy [%]",
         ),
         tuple(rows),
-        "Motion energy is what the supply gives above its power at standstill.",
+        "Motion energy is the energy of the supply above its power at standstill.",
     )

@@ -1,4 +1,4 @@
-"""The report's tables; their numbers are those of Clochiatti et al., Robotica 2024 (S0)."""
+"""Tables of the identified parameters, numbered as in Clochiatti et al., Robotica 2024 (S0)."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def inertia_table(model: EnergyModel) -> Table:
             "from",
         ),
         tuple(rows),
-        "From target_moment, which contains motor inertia but no friction.",
+        "From target_moment, which includes motor inertia but no friction.",
     )
 
 
@@ -83,7 +83,7 @@ def friction_table(model: EnergyModel) -> Table:
 
 
 def friction_choice_table(model: EnergyModel) -> Table:
-    """Why each joint has its friction law."""
+    """The reasons for the joints' friction laws."""
     return Table(
         "friction_choice",
         "Why these friction laws",
@@ -91,7 +91,7 @@ def friction_choice_table(model: EnergyModel) -> Table:
         tuple(
             (
                 short_name(joint.name),
-                f"{joint.friction.law.description}: {joint.friction_reason or 'as asked for'}",
+                f"{joint.friction.law.description}: {joint.friction_reason or 'as requested'}",
             )
             for joint in model.joints
         ),
@@ -99,7 +99,7 @@ def friction_choice_table(model: EnergyModel) -> Table:
 
 
 def drives_table(model: EnergyModel) -> Table:
-    """Drive constants: robot file beside what was identified."""
+    """Drive constants: identified ones beside those of the robot file."""
     title, columns, rows = drive_table(model)
     return Table(
         "drives", title[0].upper() + title[1:], tuple(columns), tuple(tuple(row) for row in rows)
@@ -107,7 +107,7 @@ def drives_table(model: EnergyModel) -> Table:
 
 
 def provenance_table(model: EnergyModel) -> Table:
-    """What made the model."""
+    """Origin of the model: robot, software, recordings."""
     made = model.provenance
     payload = model.setup.payload
     rows: list[tuple[Cell, ...]] = [
@@ -136,7 +136,7 @@ def provenance_table(model: EnergyModel) -> Table:
         )
         for bag in made.get("bags") or ()
     ]
-    return Table("provenance", "Where the model comes from", ("", ""), tuple(rows))
+    return Table("provenance", "Origin of the model", ("", ""), tuple(rows))
 
 
 def _text(value: Any) -> str:

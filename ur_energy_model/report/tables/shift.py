@@ -20,7 +20,7 @@ STATE_NAMES: dict[ArmState, str] = {
 
 
 def shift_table(shift: Shift, tariff: Tariff) -> Table:
-    """Time, energy, cost and CO2 by what the arm was doing."""
+    """Time, energy, cost and CO2 by state of the arm."""
     columns = ["", "time [min]", "energy [Wh]", "mean power [W]", "share of energy [%]"]
     if tariff.price is not None:
         columns.append(f"cost [{tariff.currency}]")
@@ -51,12 +51,12 @@ def shift_table(shift: Shift, tariff: Tariff) -> Table:
     note = "Energy of the robot bus"
     if tariff.supply_efficiency < 1:
         note += f"; cost and CO2 at the wall with {100 * tariff.supply_efficiency:.0f} % efficiency"
-    note += ". The controller's computer and power supply are not in the telemetry."
+    note += ". Telemetry does not include the controller's computer and power supply."
     return Table("shift", "Energy of the shift", tuple(columns), tuple(rows), note)
 
 
 def cycle_table(shift: Shift) -> Table | None:
-    """What cycles take on average, and how much they differ."""
+    """Mean, standard deviation and range of the cycles' durations, energies and peak powers."""
     if not shift.cycles:
         return None
     figures = [cycle.summary(shift.channels) for cycle in shift.cycles]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ur_energy_model.errors import InputError
-from ur_energy_model.model import ranges
+from ur_energy_model.reading import ranges
 from ur_energy_model.reading.readers import Quantity, list_of, mapping_of, text
 from ur_energy_model.reading.record import Reader, Record
 from ur_energy_model.reading.yaml_tree import YamlTree

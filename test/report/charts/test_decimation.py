@@ -1,4 +1,4 @@
-"""Decimation keeps every extreme, the ends and the holes."""
+"""Decimation keeps extremes, ends and holes."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from ur_energy_model.report.charts.curves import break_at
 from ur_energy_model.report.charts.decimation import decimate
-from ur_energy_model.report.charts.gaps import break_at
 
 VALUES = arrays(
     float,
@@ -21,7 +21,7 @@ VALUES = arrays(
 
 
 @given(y=VALUES, buckets=st.integers(1, 50))
-def test_extremes_of_every_bucket_survive(y: np.ndarray, buckets: int) -> None:
+def test_extremes_of_every_bucket_are_kept(y: np.ndarray, buckets: int) -> None:
     x = np.arange(len(y), dtype=float)
     kept_x, kept_y = decimate(x, y, buckets)
     assert len(kept_x) <= max(2 * buckets, 3 * buckets + 2)
@@ -37,7 +37,7 @@ def test_extremes_of_every_bucket_survive(y: np.ndarray, buckets: int) -> None:
 
 
 @pytest.mark.filterwarnings("error")
-def test_a_single_spike_in_ten_minutes_is_seen() -> None:
+def test_a_single_spike_in_ten_minutes_is_kept() -> None:
     y = np.zeros(300_000)
     y[123_456] = 1.0
     _, kept = decimate(np.arange(len(y)) / 500, y, 500)

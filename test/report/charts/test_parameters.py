@@ -1,4 +1,4 @@
-"""Charts of the parameters, for every friction law that there is."""
+"""Charts of the parameters for every friction law."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction.law import LAWS, Friction
-from ur_energy_model.report.charts.parameters import warmth_chart
+from ur_energy_model.report.charts.parameters import temperature_law_chart
 
 WARM_LAWS = sorted(name for name, law in LAWS.items() if law.uses_temperature)
 
@@ -28,10 +28,8 @@ def with_law(model: EnergyModel, name: str) -> EnergyModel:
 
 
 @pytest.mark.parametrize("name", WARM_LAWS)
-def test_friction_is_drawn_against_temperature_whatever_the_law(
-    model: EnergyModel, name: str
-) -> None:
-    chart = warmth_chart(with_law(model, name))
+def test_friction_against_temperature_for_every_law(model: EnergyModel, name: str) -> None:
+    chart = temperature_law_chart(with_law(model, name))
     assert chart is not None
     (line,) = chart.panels[0].lines
     assert line.x[[0, -1]] == pytest.approx([20.0, 40.0])
@@ -39,9 +37,9 @@ def test_friction_is_drawn_against_temperature_whatever_the_law(
     assert np.ptp(line.y) > 0.0
 
 
-def test_no_chart_where_no_joint_depends_on_temperature(model: EnergyModel) -> None:
+def test_no_chart_if_no_joint_depends_on_temperature(model: EnergyModel) -> None:
     joints = tuple(
         replace(joint, friction=Friction(LAWS["coulomb_viscous"], {"coulomb": 1.0, "viscous": 0.1}))
         for joint in model.joints
     )
-    assert warmth_chart(replace(model, joints=joints)) is None
+    assert temperature_law_chart(replace(model, joints=joints)) is None

@@ -1,4 +1,4 @@
-"""The generated robot model has the arm's own kinematics (pinocchio reads it back)."""
+"""The exported URDF has the kinematics of the arm (read with pinocchio)."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_modified_parameters_and_fixed_joints() -> None:
     )
 
 
-def test_names_limits_and_looks() -> None:
+def test_names_limits_and_visuals() -> None:
     robot = load_robot("ur10e")
     root = ElementTree.fromstring(urdf(robot, prefix="left_").partition("\n")[2])
     joints = [joint for joint in root.iter("joint") if joint.get("type") == "revolute"]

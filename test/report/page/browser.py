@@ -1,4 +1,4 @@
-"""A headless Chromium driven over the DevTools protocol, as far as the report's test needs it."""
+"""A headless Chromium controlled over the DevTools protocol."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ TIMEOUT = 40.0
 
 
 def find_browser() -> str | None:
-    """Path of a Chromium or Chrome, None without one."""
+    """Path of a Chromium or Chrome; None if there is none."""
     return next((path for name in NAMES if (path := shutil.which(name))), None)
 
 
 class Browser:
-    """One page of a fresh browser; everything it complains about is kept in `complaints`."""
+    """One page of a new browser; its errors and warnings are collected in `complaints`."""
 
     def __init__(self, program: str) -> None:
         self._profile = tempfile.mkdtemp(prefix="report-browser-")
@@ -83,7 +83,7 @@ class Browser:
             time.sleep(0.05)
 
     def resize(self, width: int, height: int, *, phone: bool = False) -> None:
-        """Take another window size [CSS pixels], and let the page redraw."""
+        """Change the window size [CSS pixels], and let the page redraw."""
         self.call(
             "Emulation.setDeviceMetricsOverride",
             {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": phone},
@@ -91,12 +91,12 @@ class Browser:
         self.evaluate("new Promise(r => requestAnimationFrame(() => setTimeout(r, 150)))")
 
     def media(self, *, kind: str = "screen", scheme: str = "light") -> None:
-        """Emulate screen or print, and the reader's preferred colours."""
+        """Emulate screen or print, and the preferred colours."""
         features = [{"name": "prefers-color-scheme", "value": scheme}]
         self.call("Emulation.setEmulatedMedia", {"media": kind, "features": features})
 
     def drag(self, start: tuple[float, float], end: tuple[float, float]) -> None:
-        """Press, move and release the mouse at places in the window."""
+        """Press, move and release the mouse at positions in the window."""
         for kind, (x, y) in (
             ("mouseMoved", start),
             ("mousePressed", start),
@@ -121,11 +121,11 @@ class Browser:
         return base64.b64decode(self.call("Page.printToPDF", options)["data"])
 
     def call(self, method: str, parameters: dict[str, Any] | None = None) -> dict[str, Any]:
-        """A DevTools command to the page, and its answer."""
+        """Send a DevTools command to the page and return the answer."""
         return self._call(method, parameters or {}, self._session)
 
     def close(self) -> None:
-        """End the browser and everything it started."""
+        """End the browser and its child processes."""
         if hasattr(self, "_socket"):
             self._socket.close()
         if self._process.poll() is None:

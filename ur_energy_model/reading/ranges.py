@@ -47,7 +47,6 @@ FACTOR = Quantity("1", -1e6, 1e6)
 ERROR = Quantity("1", -1e12, 1e12)
 """Of a parameter that may be unidentifiable, in its own unit."""
 VARIANCE = Quantity("1", -1e12, 1e12)
-
 GYRATION_RADIUS = 5.0
 """Largest distance of a link's mass from its centre of mass [m]."""
 _NO_MOMENT = -1e-9

@@ -1,4 +1,4 @@
-"""Static figures: one a chart, the same picture for the same data, text never as mathematics."""
+"""Static figures: one per chart, equal for equal data, text not parsed as mathematics."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_a_recording_without_a_channel_lacks_its_figures_only(
     assert {chart.key for chart in charts} == PAPER_FIGURES - missing
 
 
-def test_layers_of_the_power_stack_add_up_to_the_power_taken(analysis: Analysis) -> None:
+def test_layers_of_the_power_stack_add_up_to_the_total_power(analysis: Analysis) -> None:
     chart = stack_chart(analysis)
     layers = [line for line in chart.panels[0].lines if line.base is not None]
     powers = analysis.powers
@@ -67,14 +67,14 @@ def test_layers_of_the_power_stack_add_up_to_the_power_taken(analysis: Analysis)
     assert all(np.allclose(upper.base, lower.y) for lower, upper in pairwise(layers))
 
 
-def test_truth_stands_beside_the_estimate(analysis: Analysis) -> None:
+def test_truth_is_shown_beside_the_estimate(analysis: Analysis) -> None:
     truth = analysis.powers.electrical_energy * 1.01
     bars = {bar.label: bar.values for bar in energy_split_chart(analysis, truth).bars}
     assert np.allclose(bars["true electrical"][:6], truth)
     assert bars["electrical"].sum() == pytest.approx(analysis.powers.total_energy[-1], rel=0.02)
 
 
-def test_names_are_never_read_as_mathematics(analysis: Analysis, tmp_path: Path) -> None:
+def test_names_are_not_parsed_as_mathematics(analysis: Analysis, tmp_path: Path) -> None:
     hostile = replace(analysis, label=r"$\frac{", joint_names=(r"$\undefined_joint", *["b"] * 5))
     for chart in (stack_chart(hostile), energy_split_chart(hostile), path_chart(hostile)):
         assert save_chart(chart, tmp_path)

@@ -1,4 +1,4 @@
-"""The report in a real browser: no complaint, working controls, readable on a phone and printed."""
+"""The report in a real browser: no errors, working controls, readable on a phone and in print."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from test.report.browser import Browser, find_browser
 from test.report.conftest import explained_recording
+from test.report.page.browser import Browser, find_browser
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.report.page.html import render
 from ur_energy_model.report.page.layout import report_page
@@ -53,7 +53,7 @@ def browser(report: Path) -> Iterator[Browser]:
 
 @pytest.fixture(autouse=True)
 def _fresh(browser: Browser, report: Path) -> Iterator[None]:
-    """Every test starts from the page as it opens, and may leave no complaint."""
+    """Each test starts with the freshly opened page and must cause no errors in the browser."""
     browser.media()
     browser.resize(1280, 900)
     browser.open(report)
@@ -118,7 +118,7 @@ def test_drag_zooms_all_charts_of_the_recording_and_back(browser: Browser) -> No
     assert browser.evaluate(AXIS) == before
 
 
-def test_buttons_zoom_where_there_is_no_mouse(browser: Browser) -> None:
+def test_buttons_zoom_without_a_mouse(browser: Browser) -> None:
     before = browser.evaluate(AXIS)
     click(browser, "#closer")
     assert browser.evaluate(AXIS) != before
@@ -127,7 +127,7 @@ def test_buttons_zoom_where_there_is_no_mouse(browser: Browser) -> None:
     assert browser.evaluate("document.querySelector('#whole').hidden") is True
 
 
-def test_a_finger_pushes_a_zoomed_curve_along(browser: Browser) -> None:
+def test_swiping_moves_a_zoomed_curve(browser: Browser) -> None:
     click(browser, "#closer")
     before = browser.evaluate(AXIS)
     browser.evaluate(
@@ -140,7 +140,7 @@ def test_a_finger_pushes_a_zoomed_curve_along(browser: Browser) -> None:
     assert browser.evaluate(AXIS) != before
 
 
-def test_hover_tells_values(browser: Browser) -> None:
+def test_hover_shows_values(browser: Browser) -> None:
     note = browser.evaluate(
         "(() => { const s = document.querySelector('#torque-0 .panel svg');"
         "const b = s.getBoundingClientRect();"
@@ -164,7 +164,7 @@ def test_a_long_recording_opens_zoomed_and_the_keyboard_moves_it(browser: Browse
     assert browser.evaluate(axis) != before
 
 
-def test_colours_follow_the_reader_and_the_button(browser: Browser) -> None:
+def test_colours_follow_the_system_and_the_button(browser: Browser) -> None:
     ground = "getComputedStyle(document.body).backgroundColor"
     light = browser.evaluate(ground)
     browser.media(scheme="dark")
@@ -175,7 +175,7 @@ def test_colours_follow_the_reader_and_the_button(browser: Browser) -> None:
 
 
 @pytest.mark.parametrize("width", [360, 390, 768])
-def test_a_phone_needs_no_sideways_scrolling(browser: Browser, width: int) -> None:
+def test_a_phone_needs_no_horizontal_scrolling(browser: Browser, width: int) -> None:
     browser.resize(width, 800, phone=True)
     assert browser.evaluate("document.documentElement.scrollWidth") <= width
     narrow = browser.evaluate(

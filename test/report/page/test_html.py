@@ -1,4 +1,4 @@
-"""The page: complete, small, and immune to what names and notes contain."""
+"""The page: complete, small, and safe against names and notes with markup."""
 
 from __future__ import annotations
 
@@ -23,7 +23,15 @@ HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&"
 def chart(label: str = "model", *, samples: int = 100, lines: int = 1) -> LineChart:
     x = np.linspace(0, 10, samples)
     curves = tuple(Line(label, x, np.sin(x + k)) for k in range(lines))
-    return LineChart("key", label, label, "time [s]", label, (Panel(label, curves),), group="g")
+    return LineChart(
+        key="key",
+        title=label,
+        caption=label,
+        x_label="time [s]",
+        y_label=label,
+        panels=(Panel(label, curves),),
+        group="g",
+    )
 
 
 def page(text: str) -> str:
@@ -57,19 +65,20 @@ def test_hostile_text_makes_no_markup() -> None:
     assert not {name for name in hostile.attributes if name.startswith("on")}
 
 
-def test_nothing_comes_from_elsewhere() -> None:
+def test_the_page_loads_nothing() -> None:
     text = page("harmless")
     assert not re.findall(r"(?:src|href)=\"(?!#)", text)
     assert not re.findall(r"url\((?!#)|@import|https?://(?!www\.w3\.org/2000/svg)", text)
     assert "default-src 'none'" in text
 
 
-def test_curves_arrive_within_a_step_of_their_range() -> None:
+def test_curves_are_accurate_to_a_step_of_their_range() -> None:
     x = np.linspace(0, 600, 300_000)
     y = np.sin(x) * np.exp(-x / 100)
     y[[1000, 200_000]] = [7.0, np.nan]
     encoder = ChartEncoder([chart()])
-    curve = LineChart("k", "", "", "", "", (Panel("", (Line("a", x, y),)),))
+    panels = (Panel("", (Line("a", x, y),)),)
+    curve = LineChart(key="k", title="", caption="", x_label="", y_label="", panels=panels)
     (panel,) = encoder.chart(curve)["panels"]
     low, high, index = panel["lines"][0]["y"]
     codes = np.frombuffer(base64.b64decode(encoder.pool[index]), "<u2")

@@ -1,0 +1,145 @@
+"""Model files: what is written is read again, and invalid content is refused with its line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from test.model.made_up import ROBOT, N, made_up_model, motion, with_tensors
+from ur_energy_model.errors import ModelFileError
+from ur_energy_model.model.dynamics import ArmDynamics
+from ur_energy_model.model.file.model_file import load_model, save_model
+from ur_energy_model.model.sessions import SessionSpread
+
+
+def test_save_and_load_give_the_same_model(tmp_path: Path) -> None:
+    spread = SessionSpread(1.2, np.linspace(0.02, 0.07, N), 3)
+    model = replace(made_up_model(), sessions=spread)
+    save_model(model, tmp_path / "m.yaml")
+    loaded = load_model(tmp_path / "m.yaml")
+    assert (loaded.sessions.standby, loaded.sessions.count) == (1.2, 3)
+    np.testing.assert_allclose(loaded.sessions.friction, spread.friction)
+    before, after = model.predict(*motion()), loaded.predict(*motion())
+    np.testing.assert_allclose(after.total_power, before.total_power, rtol=1e-6, atol=1e-5)
+    np.testing.assert_allclose(after.total_power_std, before.total_power_std, rtol=1e-5)
+    assert loaded.current_delay == 1.2e-3
+    assert loaded.bus.mode_power == {"idle": 12.5}
+    assert loaded.joints[0].friction.presliding == 1e-3
+    assert loaded.joints[5].friction.temperature_range == (20.0, 40.0)
+    assert loaded.fit == model.fit
+    assert loaded.provenance == model.provenance
+
+
+def test_files_without_sessions_have_the_prior_spread(tmp_path: Path) -> None:
+    path = tmp_path / "m.yaml"
+    save_model(made_up_model(), path)
+    text = path.read_text()
+    start, end = text.index("sessions:"), text.index("fit:\n")
+    path.write_text(text[:start] + text[end:])
+    sessions = load_model(path).sessions
+    assert (sessions.standby, sessions.count) == (SessionSpread().standby, 0)
+    assert sessions.friction_of(N)[0] == SessionSpread().friction_of(N)[0]
+
+
+def test_failed_saving_changes_no_files(tmp_path: Path) -> None:
+    (tmp_path / "taken").mkdir()
+    with pytest.raises(ModelFileError, match="choose another place"):
+        save_model(made_up_model(), tmp_path / "taken")
+    assert [path.name for path in tmp_path.iterdir()] == ["taken"]
+
+
+Change = Callable[[str], str]
+
+
+@pytest.mark.parametrize(
+    ("change", "names"),
+    [
+        (lambda t: t.replace("kind: ur_energy_model", "kind: other"), "model file"),
+        (lambda t: t.replace("schema: 1", "schema: 7"), "schema"),
+        (lambda t: t.replace("robot: ur5e", "robot: ur5e\nspare: 1"), "spare"),
+        (lambda t: t.replace("robot: ur5e", "robot: ur5e\nrobot: ur3"), "twice"),
+        (
+            lambda t: t.replace("standby_std: {value: 2.5", "standby_std: {value: -1"),
+            "sessions.standby_std",
+        ),
+        (lambda t: t.replace("count: 0", "count: -1"), "sessions.count"),
+        (lambda t: t.replace("value: 0.1,", "value: .nan,"), "torque_constant"),
+        (lambda t: t.replace("value: 0.1,", "value: -0.1,"), "positive"),
+        (lambda t: t.replace("unit: N m/A", "unit: mN m/A"), "N m/A"),
+        (lambda t: t.replace("law: stribeck", "law: none"), "friction.law: 'none' must be one of"),
+        (lambda t: t.replace("wrist_3_joint:", "wrist_4_joint:", 1), "wrist_"),
+        (lambda t: t.replace("robot: ur5e", "robot: &a ur5e\nspare: *a"), "aliases"),
+        (lambda t: t.replace("robot: ur5e", "robot: !!python/name:os.system x"), "tags"),
+        (lambda t: t.replace("robot: ur5e", "robot: [" * 400 + "]" * 400), "nested"),
+        (lambda t: t.replace("robot: ur5e", "robot: [ur5e"), "YAML"),
+        (lambda t: t.replace("standby: {value: 25.0", "standby: {value: many"), "standby"),
+        (lambda t: "", "empty"),
+        (lambda t: "- 1\n", "mapping"),
+    ],
+)
+def test_invalid_files_are_refused_with_the_key(tmp_path: Path, change: Change, names: str) -> None:
+    path = tmp_path / "m.yaml"
+    save_model(made_up_model(), path)
+    text = path.read_text(encoding="utf-8")
+    changed = change(text)
+    assert changed != text
+    path.write_text(changed, encoding="utf-8")
+    with pytest.raises(ModelFileError) as error:
+        load_model(path)
+    message = str(error.value)
+    assert names in message
+    assert "\n" not in message
+    assert str(path) in message
+
+
+def test_identified_link_tensors_are_saved_and_used(tmp_path: Path) -> None:
+    model = with_tensors()
+    save_model(model, tmp_path / "m.yaml")
+    loaded = load_model(tmp_path / "m.yaml")
+    assert loaded.link_tensors is not None
+    assert model.link_tensors is not None
+    np.testing.assert_allclose(loaded.link_tensors.values, model.link_tensors.values)
+    np.testing.assert_allclose(loaded.link_tensors.std, model.link_tensors.std)
+    np.testing.assert_allclose(loaded.description(ROBOT).inertia, model.link_tensors.values)
+    torque = ArmDynamics(loaded.description(), loaded.setup).inverse_dynamics(*motion())
+    np.testing.assert_allclose(loaded.dynamics(robot=ROBOT).inverse_dynamics(*motion()), torque)
+    bare = made_up_model().predict(*motion()).current
+    assert np.abs(loaded.predict(*motion()).current - bare).max() > 0.01
+
+
+@pytest.mark.parametrize(
+    ("change", "names"),
+    [
+        (lambda t: t.replace("[0.01, 0.0, 0.0]", "[0.5, 0.0, 0.0]", 1), "tensor of a body"),
+        (lambda t: t.replace("[0.01, 0.0, 0.0]", "[0.01, 0.1, 0.0]", 1), "tensor of a body"),
+        (lambda t: t.replace("[0.01, 0.0, 0.0]", "[0.01, 0.0]", 1), "3 are needed"),
+        (lambda t: t.replace("[0.001, 0.001, 0.001]", "[-1.0, 0.001, 0.001]", 1), "negative"),
+        (lambda t: t.replace("unit: kg m^2\n  source", "unit: g m^2\n  source"), "kg m^2"),
+    ],
+)
+def test_impossible_link_tensors_are_refused(tmp_path: Path, change: Change, names: str) -> None:
+    path = tmp_path / "m.yaml"
+    save_model(with_tensors(), path)
+    text = path.read_text(encoding="utf-8")
+    path.write_text(change(text), encoding="utf-8")
+    assert change(text) != text
+    with pytest.raises(ModelFileError, match="link_tensors") as error:
+        load_model(path)
+    assert names in str(error.value)
+
+
+def test_errors_name_the_line(tmp_path: Path) -> None:
+    path = tmp_path / "m.yaml"
+    save_model(made_up_model(), path)
+    lines = path.read_text(encoding="utf-8").splitlines()
+    at = next(i for i, line in enumerate(lines) if "torque_constant" in line)
+    lines[at] = lines[at].replace("N m/A", "Nm")
+    path.write_text("\n".join(lines), encoding="utf-8")
+    with pytest.raises(ModelFileError, match=f"line {at + 1}"):
+        load_model(path)
+    with pytest.raises(ModelFileError, match="check the path"):
+        load_model(tmp_path / "missing.yaml")
