@@ -1,1 +1,1 @@
-"""Figures and the HTML report."""
+"""Reports: recordings evaluated with a model, as an HTML page and static figures."""

@@ -1,1 +1,1 @@
-"""The model file: read strictly, written whole or not at all."""
+"""Model files: strict reading and atomic writing."""

@@ -1,1 +1,1 @@
-"""Friction laws: terms, curves and the bank of all joints."""
+"""Friction laws: their terms, presliding, and the friction of all joints."""

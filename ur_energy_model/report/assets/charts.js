@@ -1,4 +1,4 @@
-// Drawing: each kind of chart as SVG, at the width it is given.
+// Drawing: each kind of chart as SVG with a given width.
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -27,7 +27,7 @@ function colourClass(line) {
   return line.joint === null || line.joint === undefined ? "c-arm" : `c${line.joint % 8}`;
 }
 
-// The visible part of a curve, thinned to the extremes of each pixel column.
+// The visible part of a curve, decimated to the extremes of each pixel column.
 function curvePath(line, px, py, low, high, columns) {
   const { x, y } = line;
   const first = Math.max(0, lowerBound(x, low) - 1);
@@ -59,7 +59,7 @@ function curvePath(line, px, py, low, high, columns) {
   return parts.join("");
 }
 
-// Area between two curves; a hole ends it.
+// Area between two curves, interrupted by holes.
 function areaPath(line, upperAt, lowerAt, px, py, low, high) {
   const first = Math.max(0, lowerBound(line.x, low) - 1);
   const last = Math.min(line.x.length, lowerBound(line.x, high) + 1);
@@ -108,7 +108,7 @@ function visibleRange(lines, low, high, logY) {
   return [bottom - 0.06 * span, top + 0.06 * span];
 }
 
-// One pair of axes. Returns what interaction needs: scales and the plot's place.
+// One pair of axes. Returns scales and position of the plot, for interaction.
 function drawPanel(parent, chart, panel, lines, width, range) {
   const wide = width > 520;
   const height = Math.round(chart.equal ? width * 0.85 : wide ? Math.min(270, width * 0.36) : 165);
@@ -182,7 +182,7 @@ function legend(parent, entries) {
   }
 }
 
-// Charts with one row a category: boxes, bars and intervals read on any width.
+// Charts with one row per category: boxes, bars and intervals, readable at any width.
 function rowFrame(parent, width, rows, rowHeight, low, high, label) {
   const left = Math.min(110, Math.max(88, width * 0.3)), right = width - 14, top = 6;
   const bottom = top + rows.length * rowHeight;

@@ -118,7 +118,7 @@ function legendEntries(chart) {
   return [...seen.values()];
 }
 
-// Hover, drag to zoom, double click or Escape to see everything, arrows and + - with the keyboard.
+// Hover, drag to zoom, double click or Escape to see everything, arrow keys and + - on the keyboard.
 function interact(item) {
   const { axes, chart } = item;
   const root = axes.root;
@@ -252,7 +252,7 @@ recordingButtons.forEach((button) => button.addEventListener("click", () => {
   drawAll();
 }));
 
-// The buttons act on everything shown that has a time axis.
+// The buttons act on all visible charts with a time axis.
 function scaleTime(factor) {
   const seen = new Set();
   for (const { chart, figure, cells } of charts) {

@@ -14,7 +14,7 @@ function decodeArray(entry, pool) {
   return out;
 }
 
-// Round places within a range: about so many, three at least.
+// Round tick values within a range: about the given number, at least three.
 function ticks(low, high, count) {
   for (let more = count; more < count + 6; more++) {
     const found = ticksAbout(low, high, more);
@@ -64,7 +64,7 @@ function short(value) {
   return fixed(value, digits);
 }
 
-// A value with its interval, two significant digits of it.
+// A value with its interval, rounded to two significant digits of the interval.
 function withReach(value, reach) {
   if (!(reach > 0)) return short(value);
   const digits = 1 - Math.floor(Math.log10(reach));
