@@ -6,34 +6,29 @@ Torques are joint side, like target_moment. The compared samples are those of ME
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+
+import numpy as np
+
 from ur_energy_model.energy.power_options import MEASURED_FIELDS
 from ur_energy_model.errors import RecordingError
-from ur_energy_model.identification.evaluation.comparison import Comparison
-from ur_energy_model.identification.evaluation.comparison import compare
-from ur_energy_model.identification.evaluation.comparison import compare_target_torque
+from ur_energy_model.identification.evaluation.comparison import (
+    Comparison,
+    compare,
+    compare_target_torque,
+)
 from ur_energy_model.identification.evaluation.evaluation import read_for_comparison
 from ur_energy_model.identification.evaluation.session_anchor import anchored_friction
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.setup import Payload
-from ur_energy_model.report.recording_powers import Breaks
-from ur_energy_model.report.recording_powers import Powers
-from ur_energy_model.report.recording_powers import gap_indices
-from ur_energy_model.report.recording_powers import recording_powers
+from ur_energy_model.report.recording_powers import Breaks, Powers, gap_indices, recording_powers
 from ur_energy_model.telemetry.bag.reader import iterate_bag
-from ur_energy_model.telemetry.samples import RecordingInfo
-from ur_energy_model.telemetry.samples import Telemetry
-from ur_energy_model.telemetry.samples import concatenate
-from ur_energy_model.typing import Array
-from ur_energy_model.typing import Mask
-import numpy as np
-
-
+from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, concatenate
+from ur_energy_model.typing import Array, Mask
 
 DRAWN_SECONDS = 1200.0
 """Longest part of a recording that figures over time show [s]."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+
 from ur_energy_model.energy.energy_summary import EnergySummary
 from ur_energy_model.energy.live.cycles import Trigger
 from ur_energy_model.energy.recording_energy import estimate_energy
@@ -14,18 +16,12 @@ from ur_energy_model.identification.evaluation.evaluation import evaluate
 from ur_energy_model.identification.recording_reader import digest
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.setup import Payload
-from ur_energy_model.report.analysis import Analysis
-from ur_energy_model.report.analysis import analyse
+from ur_energy_model.report.analysis import Analysis, analyse
 from ur_energy_model.report.charts.curves import short_name
-from ur_energy_model.report.shift import Shift
-from ur_energy_model.report.shift import read_shift
+from ur_energy_model.report.shift import Shift, read_shift
 from ur_energy_model.report.tariff import Tariff
-from ur_energy_model.report.verdict import ModelVerdict
-from ur_energy_model.report.verdict import judge
+from ur_energy_model.report.verdict import ModelVerdict, judge
 from ur_energy_model.typing import Progress
-import numpy as np
-
-
 
 
 @dataclass(frozen=True)

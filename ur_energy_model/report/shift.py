@@ -7,28 +7,23 @@ cycles are those of the topic /energy.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from dataclasses import field
-from numpy.typing import NDArray
+from dataclasses import dataclass, field
 from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
 from ur_energy_model.energy.arm_state import ArmState
 from ur_energy_model.energy.channels import Channels
-from ur_energy_model.energy.live.cycles import Cycle
-from ur_energy_model.energy.live.cycles import Trigger
+from ur_energy_model.energy.live.cycles import Cycle, Trigger
 from ur_energy_model.energy.live.estimator import LiveEstimator
-from ur_energy_model.energy.live.options import LIVE_FIELDS
-from ur_energy_model.energy.live.options import LiveOptions
-from ur_energy_model.energy.meter import CONFIDENCE
-from ur_energy_model.energy.meter import MeterReading
+from ur_energy_model.energy.live.options import LIVE_FIELDS, LiveOptions
+from ur_energy_model.energy.meter import CONFIDENCE, MeterReading
 from ur_energy_model.errors import InputError
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.telemetry.bag.reader import iterate_bag
-from ur_energy_model.typing import Array
-from ur_energy_model.typing import Progress
-import numpy as np
-
-
+from ur_energy_model.typing import Array, Progress
 
 BIN = 1.0
 """Length of the intervals of mean power [s]."""

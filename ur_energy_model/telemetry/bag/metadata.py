@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from collections.abc import Sequence
-from dataclasses import dataclass
-from dataclasses import field
-from pathlib import Path
-from pathlib import PurePath
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path, PurePath
 from typing import Any
+
+import yaml
+
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.files import new_file
-from ur_energy_model.reading.ranges import GRAVITY
 from ur_energy_model.reading.readers import integer
 from ur_energy_model.reading.record import Record
 from ur_energy_model.reading.yaml_nodes import ReadingLimits
-from ur_energy_model.reading.yaml_tree import YamlTree
-from ur_energy_model.reading.yaml_tree import excerpt
-import yaml
-
-
+from ur_energy_model.reading.yaml_tree import YamlTree, excerpt
 
 FILE_NAME = "metadata.yaml"
 ROOT = "rosbag2_bagfile_information"
