@@ -1,4 +1,4 @@
-"""The demo's view of the estimator: a subscriber of the whole-arm topics under /energy."""
+"""Subscriber of the whole-arm topics of the estimator."""
 
 from __future__ import annotations
 
@@ -13,10 +13,14 @@ TOPICS = ("energy/total/power", "energy/total/energy", "energy/bus/power", "ener
 
 
 class EnergyMonitor:
-    """Latest values of the whole-arm topics, in a ROS context of its own.
+    """Latest values of the whole-arm topics, received in a separate ROS context.
 
     Args:
-        domain: ROS domain that the estimator publishes in.
+        domain: ROS domain of the estimator.
+
+    Attributes:
+        latest: latest value by topic, W or J.
+        messages: number of received messages.
     """
 
     def __init__(self, domain: int) -> None:
@@ -35,8 +39,8 @@ class EnergyMonitor:
         self._executor = SingleThreadedExecutor(context=self._context)
         self._executor.add_node(self._node)
 
-    def spin(self, seconds: float) -> None:
-        """Take what arrives within this time."""
+    def receive(self, seconds: float) -> None:
+        """Receive messages for this time [s]."""
         end = self._node.get_clock().now().nanoseconds + int(seconds * 1e9)
         while (left := end - self._node.get_clock().now().nanoseconds) > 0:
             self._executor.spin_once(timeout_sec=left / 1e9)

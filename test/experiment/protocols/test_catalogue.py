@@ -1,4 +1,4 @@
-"""The protocols of the papers, from design to verdict, on an arm that nobody waits for."""
+"""The protocols of the papers, from design to verdict, on an arm without real-time clock."""
 
 from __future__ import annotations
 
@@ -14,12 +14,8 @@ from ur_energy_model.experiment.design.design import Design
 from ur_energy_model.experiment.design.problem import DesignProblem, DesignRequest
 from ur_energy_model.experiment.execution.execution_plan import ExecutionPlan
 from ur_energy_model.experiment.limits import check
-from ur_energy_model.experiment.protocols.catalogue import (
-    PAYLOAD,
-    PROTOCOLS,
-    identify_known_payload,
-    run_protocol,
-)
+from ur_energy_model.experiment.protocols.catalogue import PROTOCOLS, run_protocol
+from ur_energy_model.experiment.protocols.known_payload import PAYLOAD, identify_known_payload
 from ur_energy_model.experiment.protocols.outcome import Outcome
 from ur_energy_model.experiment.protocols.protocol_run import ProtocolRun
 from ur_energy_model.model.robots import load_robot
@@ -38,7 +34,7 @@ ROBOT = load_robot("ur5")
 """Its controller has the fewest cycles a second, which makes these tests quick."""
 
 
-class UnhurriedArm:
+class FastArm:
     """A simulated arm that runs and records plans as fast as it can be computed."""
 
     def __init__(self) -> None:
@@ -77,12 +73,12 @@ class QuickSession(ProtocolRun):
 
 
 @pytest.fixture
-def arm() -> UnhurriedArm:
-    return UnhurriedArm()
+def arm() -> FastArm:
+    return FastArm()
 
 
 @pytest.fixture
-def session(arm: UnhurriedArm, tmp_path: Path) -> QuickSession:
+def session(arm: FastArm, tmp_path: Path) -> QuickSession:
     shipped = load_trajectory(config_file("excitation", "ur5.yaml")).repeated(1)
     designs = [shipped, replace(shipped, period=1.3 * shipped.period)]
     return QuickSession(
@@ -112,7 +108,7 @@ def check_files(outcome: Outcome, folder: Path, models: set[str], bags: set[str]
     assert {path.parent.name for path in folder.glob("*/metadata.yaml")} == bags
 
 
-def test_s0_on_test_motions(session: QuickSession, arm: UnhurriedArm) -> None:
+def test_s0_on_test_motions(session: QuickSession, arm: FastArm) -> None:
     outcome = run_protocol("s0", session)
     check_files(outcome, session.folder, {"model.yaml"}, {"trajectory_a", "trajectory_b"})
     assert np.min(figures(outcome, "torque R2")) > 0.999
@@ -137,7 +133,7 @@ def test_s2_fits_power_in_two_ways(session: QuickSession) -> None:
         assert row.here[2] > 0.9, row.figure
 
 
-def test_s4_weighs_a_payload(session: QuickSession) -> None:
+def test_s4_identifies_a_payload(session: QuickSession) -> None:
     outcome = run_protocol("s4", session)
     bags = {"excitation_unloaded", "general_unloaded", "excitation_loaded"}
     check_files(outcome, session.folder, {"model.yaml"}, bags)
@@ -148,7 +144,7 @@ def test_s4_weighs_a_payload(session: QuickSession) -> None:
 def test_without_anybody_to_mount_the_payload_is_left_out(session: QuickSession) -> None:
     session.mount = None
     assert identify_known_payload(session, {}, session.designs[0], None, session.folder) == []
-    assert any("nobody is there to mount it" in warning for warning in session.warnings)
+    assert any("somebody has to mount it" in warning for warning in session.warnings)
 
 
 def test_every_protocol_is_run_here() -> None:

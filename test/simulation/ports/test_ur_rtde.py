@@ -227,9 +227,7 @@ def test_payload_slider_signals_and_script(host: str) -> None:
     assert result["payload_set"]
     assert result["payload"] == pytest.approx([1.2, 0.01, 0.02, 0.03])
     assert result["slider_set"]
-    assert result["slider"] == pytest.approx(
-        [0.5, 1.0]
-    )  # scaling excludes the slider
+    assert result["slider"] == pytest.approx([0.5, 1.0])  # scaling excludes the slider
     assert result["output"]
     assert result["voltage"] == pytest.approx(5.0)
     assert result["tcp"] == [True, [0, 0, 0.1, 0, 0, 0]]
