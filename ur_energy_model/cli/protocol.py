@@ -25,7 +25,7 @@ s1  exciting trajectory, base parameters, validation (RAAD 2021)
 s2  sinusoids, power model with all terms free (EcBot)
 s4  self and general verification, known payload (Machines 2024)
 """
-_WORKSHOP_PORT = 29998
+_CONTROL_PORT = 29998
 
 
 def register(subparsers: Any) -> None:
@@ -154,7 +154,7 @@ def _carry(host: str, mass: float) -> None:
 
     try:
         with (
-            socket.create_connection((host, _WORKSHOP_PORT), timeout=5.0) as connection,
+            socket.create_connection((host, _CONTROL_PORT), timeout=5.0) as connection,
             connection.makefile("rw", newline="\n") as lines,
         ):
             lines.readline()

@@ -106,7 +106,7 @@ def test_condition_number_of_known_matrices():
 
 
 def test_energy_accuracy_rewards_speed_and_load(problem, motion):
-    """The same motion made slow tells less about friction and torque constants."""
+    """The same motion at low speed contains less information on friction and torque constants."""
     objective = EnergyAccuracy(problem.regressor, problem.limits.reflected_inertia, motion)
     q, qd, qdd = motion
     assert objective.value(q, 0.2 * qd, 0.04 * qdd) > objective.value(q, qd, qdd)

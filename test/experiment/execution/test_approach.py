@@ -1,4 +1,4 @@
-"""The way to the start keeps clear, goes round where it must, and is refused where it cannot."""
+"""The path to the start keeps its distance, avoids obstacles, or is refused."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_refused_where_every_way_is_barred(problem):
         plan_approach(LEFT, RIGHT, limits)
 
 
-def test_a_table_that_the_arm_stands_in_is_not_there(problem):
+def test_a_table_that_the_arm_intersects_is_ignored(problem):
     """An arm on a pedestal may hang below the plane of its base."""
     below = np.array([0.0, 0.3, 0.2, -1.5, -1.5, 0.0])
     assert problem.limits.geometry.wall_distances(below[None]).min() < 0

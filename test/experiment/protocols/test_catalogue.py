@@ -53,13 +53,13 @@ class FastArm:
         write_bag(bag, record_arm(arm, plan.trajectory.duration + 1.0))
 
     def mount(self, mass: float) -> None:
-        """Put a payload on the flange that the controller is not told of."""
+        """Mount a payload without informing the controller."""
         self.arm.carry(Payload(mass, np.array([0.0, 0.0, 0.05])))
 
 
 @dataclass
-class QuickSession(ProtocolRun):
-    """A session whose designs are there already: a search has tests of its own."""
+class QuickRun(ProtocolRun):
+    """A run with ready designs: the search is tested elsewhere."""
 
     designs: list[FourierTrajectory] = field(default_factory=list)
 
@@ -78,10 +78,10 @@ def arm() -> FastArm:
 
 
 @pytest.fixture
-def session(arm: FastArm, tmp_path: Path) -> QuickSession:
+def session(arm: FastArm, tmp_path: Path) -> QuickRun:
     shipped = load_trajectory(config_file("excitation", "ur5.yaml")).repeated(1)
     designs = [shipped, replace(shipped, period=1.3 * shipped.period)]
-    return QuickSession(
+    return QuickRun(
         ROBOT,
         tmp_path,
         arm.run,
@@ -108,24 +108,24 @@ def check_files(outcome: Outcome, folder: Path, models: set[str], bags: set[str]
     assert {path.parent.name for path in folder.glob("*/metadata.yaml")} == bags
 
 
-def test_s0_on_test_motions(session: QuickSession, arm: FastArm) -> None:
+def test_s0_on_test_motions(session: QuickRun, arm: FastArm) -> None:
     outcome = run_protocol("s0", session)
     check_files(outcome, session.folder, {"model.yaml"}, {"trajectory_a", "trajectory_b"})
     assert np.min(figures(outcome, "torque R2")) > 0.999
     assert np.min(figures(outcome, "current R2")) > 0.97
     model, measured = figures(outcome, "energy at the supply")
     assert model == pytest.approx(measured, rel=0.03)
-    assert figures(outcome, "mean motor inertia, wrists") is None  # of a CB3 arm nobody knows it
+    assert figures(outcome, "mean motor inertia, wrists") is None  # unpublished for CB3 arms
 
 
-def test_s1_finds_base_parameters(session: QuickSession) -> None:
+def test_s1_finds_base_parameters(session: QuickRun) -> None:
     outcome = run_protocol("s1", session)
     check_files(outcome, session.folder, {"model.yaml"}, {"excitation", "validation_run"})
     assert figures(outcome, "base parameters") == 52
     assert figures(outcome, "condition number, designed") < 60
 
 
-def test_s2_fits_power_in_two_ways(session: QuickSession) -> None:
+def test_s2_fits_power_in_two_ways(session: QuickRun) -> None:
     outcome = run_protocol("s2", session)
     models = {"model_ecbot.yaml", "model_physical.yaml"}
     check_files(outcome, session.folder, models, {"training", "testing"})
@@ -133,7 +133,7 @@ def test_s2_fits_power_in_two_ways(session: QuickSession) -> None:
         assert row.here[2] > 0.9, row.figure
 
 
-def test_s4_identifies_a_payload(session: QuickSession) -> None:
+def test_s4_identifies_a_payload(session: QuickRun) -> None:
     outcome = run_protocol("s4", session)
     bags = {"excitation_unloaded", "general_unloaded", "excitation_loaded"}
     check_files(outcome, session.folder, {"model.yaml"}, bags)
@@ -141,7 +141,7 @@ def test_s4_identifies_a_payload(session: QuickSession) -> None:
     assert outcome.warnings == []
 
 
-def test_without_anybody_to_mount_the_payload_is_left_out(session: QuickSession) -> None:
+def test_without_anybody_to_mount_the_payload_is_left_out(session: QuickRun) -> None:
     session.mount = None
     assert identify_known_payload(session, {}, session.designs[0], None, session.folder) == []
     assert any("somebody has to mount it" in warning for warning in session.warnings)

@@ -20,7 +20,7 @@ def test_at_a_steady_load_the_supply_gives_it_behind_its_resistance():
     assert bus.supplied == pytest.approx(0.2)
 
 
-def test_energy_is_kept_whatever_the_drives_do():
+def test_energy_is_conserved_for_any_power():
     bus = Bus()
     power = 40.0 + 260.0 * np.sin(np.linspace(0.0, 60.0, 5000))
     voltage, current = [], []

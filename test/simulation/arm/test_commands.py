@@ -67,7 +67,7 @@ def test_a_move_keeps_to_the_tool_speed_that_the_controller_plans_with(arm):
     assert np.abs(qd).max() < 2.0
 
 
-def test_a_move_during_a_move_stops_first_and_goes_to_the_new_goal(arm):
+def test_a_move_during_a_move_stops_first_and_reaches_the_new_goal(arm):
     arm.command(cmd.MoveJ(AWAY))
     run(arm, 0.3, "timestamp")
     arm.command(cmd.MoveJ(HOME))
@@ -131,7 +131,7 @@ def test_broken_limits_stop_the_arm_and_keep_it_powered(arm, command, reason):
     assert arm.outputs["target_q"] == pytest.approx(HOME)
 
 
-def test_a_position_limit_stops_the_arm_before_it_goes_far_beyond(arm):
+def test_a_position_limit_stops_the_arm_close_to_it(arm):
     arm.command(cmd.SpeedJ(np.array([0, 0, 1.0, 0, 0, 0]), a=5.0))
     run(arm, 4.0, "timestamp")
     assert "position limit of elbow_joint" in arm.stop_reason
@@ -165,7 +165,7 @@ def test_a_stop_from_outside_pauses_the_program_until_it_is_unlocked_and_played(
     assert np.abs(qd).max() > 0.3
 
 
-def test_pause_holds_the_motion_and_play_goes_on_with_it(playing):
+def test_pause_holds_the_motion_and_play_resumes_it(playing):
     run(playing, 0.4, "timestamp")
     playing.command(cmd.ProgramCommand.PAUSE)
     (scaling,) = run(playing, 0.5, "speed_scaling")
@@ -222,8 +222,8 @@ def test_set_payload_changes_what_the_controller_computes_and_not_the_arm(arm):
     run(arm, 0.2, "timestamp")
     arm.command(cmd.SetPayload(2.0, np.array([0.0, 0.0, 0.08])))
     run(arm, 0.2, "timestamp")
-    told = Setup(payload=Payload(2.0, np.array([0.0, 0.0, 0.08])))
-    expected = ArmDynamics(ROBOT, told).gravity_torque(HOME[None])[0]
+    configured = Setup(payload=Payload(2.0, np.array([0.0, 0.0, 0.08])))
+    expected = ArmDynamics(ROBOT, configured).gravity_torque(HOME[None])[0]
     assert arm.outputs["target_moment"] == pytest.approx(expected, abs=1e-9)
     assert arm.outputs["payload"] == 2.0
     assert arm.outputs["actual_q"] == pytest.approx(HOME, abs=5e-3)
@@ -266,7 +266,7 @@ def test_brake_release_powers_the_arm_where_needed(arm):
     assert arm.robot_mode is RobotMode.RUNNING
 
 
-def test_brakes_hold_a_moving_arm_when_power_goes(playing):
+def test_brakes_hold_a_moving_arm_at_power_off(playing):
     run(playing, 0.5, "timestamp")
     playing.command(cmd.PowerCommand.OFF)
     q, current = run(playing, 0.5, "actual_q", "actual_current")

@@ -53,7 +53,7 @@ def frictionless(parameters):
     )
 
 
-def test_it_stands_under_the_torque_of_gravity():
+def test_it_is_in_equilibrium_under_gravity():
     parameters = frictionless(draw_parameters(ROBOT, 1))
     plant = Plant(ROBOT, parameters, Setup(), HOME)
     torque = plant.dynamics.gravity_torque(HOME[None])[0]

@@ -92,7 +92,7 @@ def test_spreads_are_those_stated():
     lost = np.mean(table["running_in"]) * (1 - np.exp(-1 / table["running_in_sessions"]))
     scale = np.array([session.friction_scale for session in sessions])
     assert scale.mean() == pytest.approx(1 - lost, abs=0.01)
-    # Of two joints of one session, the common part is what goes together.
+    # The common part is the correlation between two joints of one session.
     common = np.cov(scale[:, 0], scale[:, 1])
     assert np.sqrt(common[0, 1]) == pytest.approx(table["friction_common"], rel=0.1)
     ambient = np.array([session.ambient_offset for session in sessions])
@@ -121,7 +121,7 @@ def test_warmth_sets_the_joints_between_ambient_and_rest():
     assert rest - cold == pytest.approx(arm.thermal_resistance * arm.standby_heat)
 
 
-def test_the_recording_shows_the_session_and_the_truth_tells_it(tmp_path):
+def test_recording_and_truth_contain_the_session(tmp_path):
     path = tmp_path / "truth.json"
     base = SimulatedArm(ROBOT, motion=Hold(HOME), seed=3)
     arm = SimulatedArm(ROBOT, motion=Hold(HOME), seed=3, truth=path, options=ArmOptions(session=2))

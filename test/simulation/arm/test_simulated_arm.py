@@ -198,7 +198,7 @@ def test_joints_warm_up_as_they_work():
     assert np.allclose(steps, np.rint(steps))
 
 
-def test_an_arm_may_carry_more_than_its_controller_was_told():
+def test_the_payload_may_differ_from_the_configured_one():
     carried = Payload(2.8, np.array([0.0, 0.0, 0.05]))
     arms = [SimulatedArm(ROBOT, motion=Hold(HOME), carried=load) for load in (None, carried)]
     currents = []

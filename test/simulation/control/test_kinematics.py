@@ -79,7 +79,7 @@ def test_inverse_of_what_is_out_of_reach_is_none() -> None:
 
 @pytest.fixture
 def standing(box: ControlBox) -> ControlBox:
-    """A control box whose arm stands at a regular position."""
+    """A control box with the arm at a regular position."""
     q = np.array([0.3, -1.4, 1.5, -1.7, -1.4, 0.5])
     box.values.update(actual_q=q, target_q=q)
     return box

@@ -1,4 +1,4 @@
-"""Straight-line moves: the tool goes along a line, at the speed asked for, and comes to rest."""
+"""Straight-line moves: the tool follows a line at the requested speed and comes to rest."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_a_program_waits_for_its_straight_move(box: ControlBox, arm: StandInArm)
 
 def test_the_simulated_arm_follows_the_line() -> None:
     arm = SimulatedArm(UR5E, motion=Hold(HOME))
-    box = ControlBox(arm, SimulatedIdentity.of(UR5E, (5, 11, 1), 0, "hold"))
+    box = ControlBox(arm, SimulatedIdentity.for_robot(UR5E, (5, 11, 1), 0, "hold"))
     start = KINEMATICS.forward(HOME, np.zeros(6))
     goal = start + np.array([0.0, 0.05, 0.1, 0.0, 0.0, 0.0])
     ScriptSession(box).receive(f"movel(p{goal.tolist()}, a=1.0, v=0.3)\n".encode())

@@ -57,7 +57,7 @@ def test_old_spelling_of_digital_outputs() -> None:
 
 
 @pytest.mark.parametrize("body", ["while True:", "x = 1", "movej(q)", "movej([0], a=b)", "1 +"])
-def test_programs_that_need_an_interpreter_are_told_apart(body: str) -> None:
+def test_programs_that_need_an_interpreter_are_recognised(body: str) -> None:
     assert plain_calls(f"def p():\n  {body}\nend") is None
 
 

@@ -27,7 +27,7 @@ TICK = 0.002
 
 
 def ask(server: SimulatedController, line: str) -> str:
-    """One line to the workshop port, and its answer."""
+    """Send one line to the control port; returns the answer."""
     with socket.create_connection((server.host, CONTROL_PORT), timeout=3.0) as client:
         stream = client.makefile("rw")
         stream.readline()  # the greeting
@@ -149,7 +149,7 @@ def test_value_faults_reach_the_client(serve: Serve, connect: Connect) -> None:
 # Streams
 
 
-def test_stalled_stream_stays_connected_and_goes_on(serve: Serve, connect: Connect) -> None:
+def test_stalled_stream_stays_connected_and_resumes(serve: Serve, connect: Connect) -> None:
     server = serve()
     client = connect(server)
     client.start(*NAMES)
@@ -234,7 +234,7 @@ def test_half_open_connection_is_silent(serve: Serve, connect: Connect) -> None:
 # At run time
 
 
-def test_workshop_port(serve: Serve) -> None:
+def test_control_port(serve: Serve) -> None:
     server = serve()
     assert ask(server, "fault voltage_dip@100:20").startswith("ok voltage_dip@")
     assert "voltage_dip" in ask(server, "list")
@@ -253,7 +253,7 @@ def test_faults_at_run_time_count_from_now(box: ControlBox) -> None:
     assert faults.active("stalled_stream") is not None
 
 
-def test_a_payload_that_the_controller_is_not_told_of(serve: Serve, arm: StandInArm) -> None:
+def test_a_payload_unknown_to_the_controller(serve: Serve, arm: StandInArm) -> None:
     server = serve()
     assert ask(server, "carry 2.5,0,0,0.1") == "ok carrying 2.5 kg"
     assert ask(server, "carry 1") == "ok carrying 1 kg"

@@ -201,7 +201,7 @@ def test_realtime_packet(fixture: str, size: int, request: pytest.FixtureRequest
 def test_realtime_packet_has_the_length_of_its_version(
     arm: StandInArm, version: tuple[int, ...], size: int
 ) -> None:
-    box = ControlBox(arm, SimulatedIdentity.of(arm.robot, version, 0, "hold"))
+    box = ControlBox(arm, SimulatedIdentity.for_robot(arm.robot, version, 0, "hold"))
     assert len(realtime_packet(box)) == size
 
 

@@ -41,7 +41,7 @@ def run_client(host: str, *program: str, timeout: float = 30.0) -> dict[str, Any
 
 @pytest.fixture(scope="module")
 def host(simulate: Any, fresh_host: Any) -> str:
-    """Address of a simulated UR5e that stands still until a client moves it."""
+    """Address of a simulated UR5e at rest."""
     address: str = fresh_host()
     simulate(address, "--motion", "hold")
     return address

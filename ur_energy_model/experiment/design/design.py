@@ -66,7 +66,9 @@ class Design:
         }
 
 
-def design_of(problem: DesignProblem, best: DesignCandidate, seconds: float, tried: int) -> Design:
+def make_design(
+    problem: DesignProblem, best: DesignCandidate, seconds: float, tried: int
+) -> Design:
     """Design of a candidate, with its figures in the trajectory's metadata.
 
     Args:

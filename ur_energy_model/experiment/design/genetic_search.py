@@ -7,7 +7,7 @@ import time
 import numpy as np
 
 from ur_energy_model.errors import MotionRefusedError
-from ur_energy_model.experiment.design.design import Design, DesignCandidate, design_of
+from ur_energy_model.experiment.design.design import Design, DesignCandidate, make_design
 from ur_energy_model.experiment.design.problem import DesignProblem, DesignRequest
 from ur_energy_model.typing import Array, Progress
 
@@ -60,7 +60,7 @@ def genetic_search(
         if verdict.passed:
             found = DesignCandidate(x, problem.value(problem.trajectory(x)), verdict)
             tried = population * (generations + 1)
-            return design_of(problem, found, time.monotonic() - begin, tried)
+            return make_design(problem, found, time.monotonic() - begin, tried)
     raise MotionRefusedError(
         "no individual of the genetic search passed every check; use a larger --population or "
         "the gradient search"

@@ -15,7 +15,7 @@ from scipy.optimize import minimize
 
 from ur_energy_model.errors import MotionRefusedError
 from ur_energy_model.experiment.child_process import start_ignoring_interrupts
-from ur_energy_model.experiment.design.design import Design, DesignCandidate, design_of
+from ur_energy_model.experiment.design.design import Design, DesignCandidate, make_design
 from ur_energy_model.experiment.design.problem import DesignProblem, DesignRequest
 from ur_energy_model.typing import Array, Progress
 
@@ -97,7 +97,7 @@ def design_trajectory(
             "a smaller --clearance or fewer walls"
         )
     problem = DesignProblem(request)
-    return design_of(problem, best, time.monotonic() - begin, tried)
+    return make_design(problem, best, time.monotonic() - begin, tried)
 
 
 def descend(

@@ -46,7 +46,7 @@ class Drives(NamedTuple):
     friction_factor: Array  # of the speed-dependent friction, by temperature
 
     @classmethod
-    def of(cls, p: ArmParameters, temperature: Array) -> Drives:
+    def from_parameters(cls, p: ArmParameters, temperature: Array) -> Drives:
         """Constants of an arm at joint temperatures [n], degC."""
         curve = p.friction
         return cls(

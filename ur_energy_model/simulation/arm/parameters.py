@@ -210,7 +210,7 @@ def _no_load_friction(robot: RobotDescription, torque: Array, scale: Array) -> N
         fit_calibration(np.array(table["speed"]), np.array(table[key])[like] * to_joint[:, None])
         for key in ("forward", "backward")
     ]
-    return NoLoadFriction.of_directions(
+    return NoLoadFriction.from_directions(
         *curves,
         scale=scale * size,
         breakaway=laws["breakaway"],
