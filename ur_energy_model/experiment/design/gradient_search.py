@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from multiprocessing.connection import Connection, wait
+from multiprocessing.context import SpawnContext
 from typing import Any
 
 import numpy as np
@@ -157,7 +158,7 @@ class _Worker:
 
     def __init__(
         self,
-        context: Any,
+        context: SpawnContext,
         request: DesignRequest,
         index: int,
         deadline: float,

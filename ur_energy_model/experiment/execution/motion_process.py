@@ -83,7 +83,7 @@ class MotionProcess:
         self.host = host
         self.report = MotionReport("connecting")
         self._pipe, theirs = context.Pipe()
-        self._process: Any = context.Process(target=_drive, args=(theirs, host, rate), daemon=True)
+        self._process = context.Process(target=_drive, args=(theirs, host, rate), daemon=True)
         start_ignoring_interrupts(self._process)
         theirs.close()
 
