@@ -32,7 +32,7 @@ def test_regressor_gives_torque(problem, motion):
 
 
 def test_speeds_of_rounding_size_are_rest(problem, motion):
-    """Their signs differ between processors and must not turn Coulomb columns."""
+    """Their signs differ between processors and must not change Coulomb columns."""
     q, qd, qdd = motion
     still = qd.copy()
     still[[0, -1]] = 0.0
@@ -70,7 +70,7 @@ def test_regressor_gradient(problem, motion):
 
 
 def test_regressor_gradient_on_a_wall(motion):
-    """With gravity across the first axis the first joint's position matters, too."""
+    """With gravity across the first axis the position of the first joint matters."""
     setup = Setup(gravity=gravity_of_mounting(np.pi / 2, 0.4))
     regressor = MotionRegressor(ArmDynamics(load_robot("ur5e"), setup))
     weight = np.random.default_rng(3).normal(size=(30, 6, 78))

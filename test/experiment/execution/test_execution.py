@@ -1,4 +1,4 @@
-"""Trajectories on a simulated controller, through ur_rtde: recorded whole, or stopped and kept."""
+"""Trajectories on a simulated controller through ur_rtde: complete, or stopped and kept."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def controller(simulate, fresh_host):
 
 @pytest.fixture(scope="module")
 def short() -> FourierTrajectory:
-    """The UR5e's trajectory at a twelfth of its size, which begins a little beside home."""
+    """The trajectory of the UR5e at a twelfth of its size, starting near the home position."""
     whole = load_trajectory(config_file("excitation", "ur5e.yaml"))
     a, b = whole.a / 12, whole.b / 12
     start = home_of(load_robot("ur5e")) + 0.05
@@ -111,7 +111,7 @@ def tell_simulation(host: str, line: str) -> None:
         assert lines.readline().startswith("ok")
 
 
-def test_recorded_whole(controller, short, problem, tmp_path):
+def test_a_complete_recording(controller, short, problem, tmp_path):
     shown: list[MotionSummary] = []
 
     def approve(summary: MotionSummary) -> bool:
@@ -143,7 +143,7 @@ def test_recorded_whole(controller, short, problem, tmp_path):
     np.testing.assert_allclose(reached.min(axis=0), wanted.min(axis=0), atol=0.02)
 
 
-def test_nothing_moves_without_a_yes(controller, short, problem, tmp_path):
+def test_nothing_moves_without_approval(controller, short, problem, tmp_path):
     plan = ExecutionPlan(short, problem.limits)
     with pytest.raises(MotionRefusedError, match="nothing moved"):
         execute(plan, controller, tmp_path / "bag", approve=lambda summary: False)

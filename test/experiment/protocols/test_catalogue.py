@@ -31,7 +31,7 @@ from ur_energy_model.trajectory.motions import Hold
 from ur_energy_model.trajectory.planner import home_of
 
 ROBOT = load_robot("ur5")
-"""Its controller has the fewest cycles a second, which makes these tests quick."""
+"""Its controller has the lowest rate, which makes these tests fast."""
 
 
 class FastArm:
@@ -93,13 +93,13 @@ def session(arm: FastArm, tmp_path: Path) -> QuickRun:
 
 
 def figures(outcome: Outcome, start: str) -> object:
-    """What was found here, by the beginning of a row's name."""
+    """Value found here, by the start of a row's name."""
     (row,) = (row for row in outcome.rows if row.figure.startswith(start))
     return row.here
 
 
 def check_files(outcome: Outcome, folder: Path, models: set[str], bags: set[str]) -> None:
-    """Everything is in the folder, and the verdict says what the outcome does."""
+    """All files are in the folder, and the verdict equals the outcome."""
     content = json.loads((folder / "verdict.json").read_text())
     assert content == json.loads(json.dumps(plain(outcome.as_dict())))
     table = (folder / "verdict.md").read_text()
@@ -141,7 +141,7 @@ def test_s4_identifies_a_payload(session: QuickRun) -> None:
     assert outcome.warnings == []
 
 
-def test_without_anybody_to_mount_the_payload_is_left_out(session: QuickRun) -> None:
+def test_without_a_mount_the_payload_part_is_skipped(session: QuickRun) -> None:
     session.mount = None
     assert identify_known_payload(session, {}, session.designs[0], None, session.folder) == []
     assert any("somebody has to mount it" in warning for warning in session.warnings)

@@ -1,4 +1,4 @@
-"""What clients ask of the arm: moves, streams, stops, power, payload, protective stops."""
+"""Commands to the arm: moves, streams, stops, power, payload, protective stops."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def playing():
     return SimulatedArm(ROBOT, motion=named_motion("trajectory_a", ROBOT), seed=3)
 
 
-def test_move_j_arrives_with_the_speed_and_acceleration_asked_for(arm):
+def test_move_j_uses_the_requested_speed_and_acceleration(arm):
     arm.command(cmd.MoveJ(AWAY, v=0.6, a=2.0))
     assert arm.busy
     qd, qdd = run(arm, 2.0, "target_qd", "target_qdd")
@@ -115,7 +115,7 @@ def test_servo_j_follows_a_stream_with_its_lookahead(arm):
         (cmd.SpeedJ(np.array([0, 0, 0, 0, 0, 4.0]), a=20.0), "speed limit of wrist_3_joint"),
     ],
 )
-def test_broken_limits_stop_the_arm_and_keep_it_powered(arm, command, reason):
+def test_exceeded_limits_stop_the_arm_and_keep_it_powered(arm, command, reason):
     arm.command(command)
     run(arm, 1.5, "timestamp")
     assert arm.safety_mode is SafetyMode.PROTECTIVE_STOP
@@ -152,7 +152,7 @@ def test_a_load_beyond_the_torque_limits_stops_the_arm():
     assert "torque limit" in arm.stop_reason
 
 
-def test_a_stop_from_outside_pauses_the_program_until_it_is_unlocked_and_played(playing):
+def test_a_protective_stop_pauses_the_program_until_unlock_and_play(playing):
     run(playing, 0.5, "timestamp")
     playing.command(cmd.SafetyCommand.PROTECTIVE_STOP)
     run(playing, 1.0, "timestamp")
@@ -180,7 +180,7 @@ def test_pause_holds_the_motion_and_play_resumes_it(playing):
     assert np.abs(qd).max() > 0.3
 
 
-def test_stop_ends_the_motion_and_play_begins_it_anew(playing):
+def test_stop_ends_the_motion_and_play_restarts_it(playing):
     run(playing, 1.0, "timestamp")
     playing.command(cmd.ProgramCommand.STOP)
     run(playing, 1.0, "timestamp")
@@ -192,7 +192,7 @@ def test_stop_ends_the_motion_and_play_begins_it_anew(playing):
     assert np.abs(q - start).max(axis=1).min() < 1e-3
 
 
-def test_a_client_takes_over_from_the_own_motion(playing):
+def test_a_command_replaces_the_built_in_motion(playing):
     run(playing, 1.0, "timestamp")
     playing.command(cmd.MoveJ(HOME, v=3.0, a=6.0))
     q, _ = run(playing, 3.0, "target_q", "timestamp")
@@ -218,7 +218,7 @@ def test_target_accelerations_are_right_while_the_scaling_changes(playing):
     assert np.abs(np.diff(qd, axis=0) / 0.002 - 0.5 * (qdd[1:] + qdd[:-1])).max() < 0.1
 
 
-def test_set_payload_changes_what_the_controller_computes_and_not_the_arm(arm):
+def test_set_payload_changes_the_controller_and_not_the_arm(arm):
     run(arm, 0.2, "timestamp")
     arm.command(cmd.SetPayload(2.0, np.array([0.0, 0.0, 0.08])))
     run(arm, 0.2, "timestamp")
@@ -283,7 +283,7 @@ def test_a_move_without_speed_hardly_moves(arm, command):
     assert arm.safety_mode is SafetyMode.NORMAL
 
 
-def test_commands_and_seeds_make_the_same_run(arm):
+def test_equal_commands_and_seeds_give_equal_runs(arm):
     again = SimulatedArm(ROBOT, motion=Hold(HOME), seed=3)
     results = []
     for each in (arm, again):

@@ -1,4 +1,4 @@
-"""Sessions of simulated arms: what they change, what they leave alone, and what the truth says."""
+"""Sessions of simulated arms: what varies, what stays, and the truth file."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_session_0_is_the_arm_as_drawn():
     assert first.info == second.info
 
 
-def test_a_session_is_the_same_whenever_it_is_drawn_and_no_two_are_alike():
+def test_repeated_draws_of_a_session_are_equal_and_sessions_differ():
     again, first, second, other = (
         draw_session(seed, number, 6) for seed, number in ((3, 1), (3, 1), (3, 2), (4, 1))
     )
@@ -141,7 +141,7 @@ def test_recording_and_truth_contain_the_session(tmp_path):
     assert power[1] - power[0] == pytest.approx(drawn.standby_offset, abs=0.4)
 
 
-def test_sessions_have_noise_of_their_own():
+def test_sessions_have_independent_noise():
     arms = [
         SimulatedArm(ROBOT, motion=Hold(HOME), seed=3, options=ArmOptions(session=number))
         for number in (1, 2)
@@ -152,6 +152,6 @@ def test_sessions_have_noise_of_their_own():
     assert abs(np.corrcoef(noise[0].ravel(), noise[1].ravel())[0, 1]) < 0.3
 
 
-def test_a_session_before_the_first_is_refused():
+def test_a_negative_session_is_refused():
     with pytest.raises(InputError, match="session"):
         draw_session(0, -1, 6)

@@ -1,4 +1,4 @@
-"""Faults on request: their spelling, when they act, and what each does to a client."""
+"""Fault injection: syntax, timing, and the effect of each fault on a client."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_bad_spelling_is_refused_with_a_remedy(text: str) -> None:
 
 
 @pytest.mark.parametrize("kind", FAULTS.values(), ids=lambda kind: kind.name)
-def test_every_fault_says_what_it_does_and_works_without_argument(kind: object) -> None:
+def test_every_fault_has_an_effect_text_and_works_without_argument(kind: object) -> None:
     assert kind.effect  # type: ignore[attr-defined]
     assert parse_fault(kind.name).argument == kind.default  # type: ignore[attr-defined]
 
@@ -95,7 +95,7 @@ def test_a_fault_lasts_from_its_start_for_its_duration() -> None:
     assert active == [False, False, True, True, False]
 
 
-def test_something_that_happens_once_happens_once() -> None:
+def test_single_events_occur_once() -> None:
     faults = Faults.parse(["late_ticks@1:20"])
     assert faults.take_due("late_ticks") is None
     faults.now = 1.0

@@ -236,7 +236,7 @@ def test_payload_slider_signals_and_script(host: str) -> None:
     assert result["moves"]
 
 
-def test_protective_stop_where_limits_are_broken(host: str) -> None:
+def test_protective_stop_when_limits_are_exceeded(host: str) -> None:
     result = run_client(
         host,
         CONTROL,
