@@ -161,8 +161,7 @@ class _Run:
             )
 
     def _follow(self, trajectory: PeriodicMotion, text: str) -> None:
-        pace = self._plan.speed_fraction
-        self._mover.order(FollowTrajectory(trajectory, pace))
+        self._mover.order(FollowTrajectory(trajectory, self._plan.speed_fraction))
         self._wait(text, trajectory.duration)
 
     def _wait(self, text: str, duration: float | None) -> None:
