@@ -1,4 +1,4 @@
-"""Fixtures that more than one room's tests use."""
+"""Fixtures shared by the tests of several packages."""
 
 from __future__ import annotations
 
@@ -29,39 +29,39 @@ SHARED = Path(__file__).resolve().parents[2] / "shared"
 
 @pytest.fixture
 def recordings(request: pytest.FixtureRequest) -> Path:
-    """Folder with recordings of real arms, kept beside the checkout and never inside it."""
+    """Folder with recordings of real arms, beside the checkout."""
     return _beside(request, "data", "recordings of real arms")
 
 
 @pytest.fixture
 def facts(request: pytest.FixtureRequest) -> Path:
-    """Folder with published constants, kept beside the checkout."""
+    """Folder with published constants, beside the checkout."""
     return _beside(request, "facts", "published constants")
 
 
 def _beside(request: pytest.FixtureRequest, name: str, content: str) -> Path:
-    """A folder beside the checkout; where it is absent, what the test would have shown is said."""
+    """A folder beside the checkout; without it the test is skipped with the reason."""
     folder = SHARED / name
     if not folder.is_dir():
-        said = request.function.__doc__ or request.function.__name__.removeprefix("test_")
-        untested = said.splitlines()[0].rstrip(".").replace("_", " ")
+        purpose = request.function.__doc__ or request.function.__name__.removeprefix("test_")
+        untested = purpose.splitlines()[0].rstrip(".").replace("_", " ")
         pytest.skip(f"{content} are not at {folder}; not tested: {untested}")
     return folder
 
 
 @pytest.fixture(scope="session")
 def fresh_host() -> Callable[[], str]:
-    """Loopback addresses that no other test uses, nor another run of the tests beside this one."""
+    """Loopback addresses that are unique among tests and concurrent test runs."""
     number, process = itertools.count(), os.getpid()
     return lambda: f"127.{64 + next(number) % 190}.{process >> 8 & 255}.{process & 255}"
 
 
 @pytest.fixture(scope="session")
 def fresh_domain() -> Iterator[Callable[[], int]]:
-    """ROS domains that no other test uses, nor another run of the tests beside this one.
+    """ROS domains that are unique among tests and concurrent test runs.
 
-    A domain is held by the TCP port of the number that its discovery has in UDP (DDSI-RTPS
-    9.6.1.1), which ROS leaves alone.
+    A domain is reserved by the TCP port with the number of its UDP discovery port (DDSI-RTPS
+    9.6.1.1), which ROS does not use.
     """
     with ExitStack() as held:
 
@@ -81,7 +81,7 @@ Simulate = Callable[..., "subprocess.Popen[str]"]
 
 @pytest.fixture(scope="module")
 def simulate() -> Iterator[Simulate]:
-    """Start simulated controllers in processes of their own; they are ended after the module.
+    """Start simulated controllers in separate processes, which end after the module.
 
     `simulate(host, *options)` returns the process once it is ready.
     """

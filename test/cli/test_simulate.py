@@ -7,7 +7,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -35,8 +34,9 @@ def test_a_signal_ends_it_soon_with_the_truth_written(
     simulate: Simulate, fresh_host: Host, tmp_path: Path, number: signal.Signals
 ) -> None:
     truth = tmp_path / "truth.json"
-    child = simulate(fresh_host(), "--motion", "trajectory_a", "--truth", str(truth))
-    time.sleep(0.3)
+    host = fresh_host()
+    child = simulate(host, "--motion", "trajectory_a", "--truth", str(truth))
+    assert ask_dashboard(host, "programState").startswith("PLAYING")
     child.send_signal(number)
     out, err = child.communicate(timeout=10)
     assert child.returncode == 0, err

@@ -1,4 +1,4 @@
-"""The demo, end to end: its numbers against the truth, its files, and how it ends."""
+"""The demo end to end: results against the true values, files, and interruption."""
 
 from __future__ import annotations
 
@@ -33,6 +33,14 @@ def children_of(session_text: str) -> list[str]:
         if session_text in line and int(path.parent.name) != os.getpid():
             found.append(line)
     return found
+
+
+def _wait_for(condition: Callable[[], bool], seconds: float) -> bool:
+    """Wait until a condition holds, at most this long; returns whether it does."""
+    end = time.monotonic() + seconds
+    while not (met := condition()) and time.monotonic() < end:
+        time.sleep(0.02)
+    return met
 
 
 @pytest.mark.timeout(240)
@@ -77,7 +85,7 @@ def test_demo_leaves_nothing_running_when_interrupted(
         for line in demo.stderr:
             if "the logger records ..." in line:
                 break
-        time.sleep(1.0)
+        assert _wait_for(lambda: any((output / "bags").rglob("*.mcap")), 30.0)
         demo.send_signal(signal.SIGINT)
         demo.communicate(timeout=40)
     assert demo.returncode == 130
@@ -95,11 +103,11 @@ def test_processes_report_a_child_that_ended(tmp_path: Path) -> None:
 def test_processes_take_sigterm_like_ctrl_c(tmp_path: Path) -> None:
     seconds = f"1000.{os.getpid()}"
     script = (
-        "import sys, time\nfrom pathlib import Path\n"
+        "import signal, sys\nfrom pathlib import Path\n"
         "from ur_energy_model.demo.processes import Processes\n"
         "with Processes(Path(sys.argv[1]), {}) as children:\n"
         f"    children.start('sleeper', ['sleep', '{seconds}'])\n"
-        "    print('started', flush=True)\n    time.sleep(60)\n"
+        "    print('started', flush=True)\n    signal.pause()\n"
     )
     with subprocess.Popen(
         [sys.executable, "-c", script, str(tmp_path)],
@@ -109,16 +117,13 @@ def test_processes_take_sigterm_like_ctrl_c(tmp_path: Path) -> None:
     ) as parent:
         assert parent.stdout is not None
         assert parent.stdout.readline() == "started\n"
-        end = time.monotonic() + 10.0
-        while not children_of(f"sleep {seconds}") and time.monotonic() < end:
-            time.sleep(0.05)
-        assert children_of(f"sleep {seconds}")
+        assert _wait_for(lambda: bool(children_of(f"sleep {seconds}")), 10.0)
         parent.send_signal(signal.SIGTERM)
         parent.wait(timeout=20)
     assert not children_of(f"sleep {seconds}")
 
 
-def test_folder_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
+def test_a_folder_not_made_by_the_demo_is_kept(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("years of work")
     with pytest.raises(InputError, match="not from an earlier demo"):
         _fresh_folder(tmp_path)

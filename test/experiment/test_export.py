@@ -1,4 +1,4 @@
-"""Exports say the same motion: the table row by row, the URScript by running it."""
+"""Exports describe the same motion: the table by its rows, the URScript by running it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ STEP = 0.002
 
 
 def run_script(text: str) -> list[list[float]]:
-    """Carry out the loop of the program, as a controller of 500 Hz would; servoj's positions."""
+    """Run the loop of the program as a controller at 500 Hz does; returns the servoj positions."""
     streamed: list[list[float]] = []
     body = text.replace("def exciting_trajectory():", "def program():")
     body = re.sub(r"\blocal ", "", body)

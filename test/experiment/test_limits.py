@@ -1,4 +1,4 @@
-"""Checks find what is broken, and the search's penalty agrees with them."""
+"""Checks find violated limits, and the penalty of the search agrees with them."""
 
 from __future__ import annotations
 

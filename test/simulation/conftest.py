@@ -1,4 +1,4 @@
-"""A stand-in for the simulated arm where a test is not about physics, and a plain RTDE client."""
+"""A stand-in for the simulated arm in tests without physics, and a plain RTDE client."""
 
 from __future__ import annotations
 
@@ -104,7 +104,9 @@ def arm() -> StandInArm:
 @pytest.fixture
 def box(arm: StandInArm) -> ControlBox:
     """Control box of an e-Series arm with software 5.11.1."""
-    return ControlBox(arm, SimulatedIdentity.of(arm.robot, (5, 11, 1), seed=7, motion="hold"))
+    return ControlBox(
+        arm, SimulatedIdentity.for_robot(arm.robot, (5, 11, 1), seed=7, motion="hold")
+    )
 
 
 @pytest.fixture
@@ -112,12 +114,12 @@ def cb3_box() -> ControlBox:
     """Control box of a CB3 arm with software 3.15.8."""
     robot = load_robot("ur5")
     return ControlBox(
-        StandInArm(robot), SimulatedIdentity.of(robot, (3, 15, 8), seed=0, motion="hold")
+        StandInArm(robot), SimulatedIdentity.for_robot(robot, (3, 15, 8), seed=0, motion="hold")
     )
 
 
 class RtdeClient:
-    """A blocking RTDE v2 client that keeps every packet it got, in order."""
+    """A blocking RTDE v2 client that records the order of the packets."""
 
     def __init__(self, host: str) -> None:
         self.socket = socket.create_connection((host, RTDE_PORT), timeout=3.0)
@@ -126,7 +128,7 @@ class RtdeClient:
         self.seen: list[int] = []
 
     def request(self, kind: int, payload: bytes = b"") -> bytes:
-        """Payload of the reply; packets of other types before it are passed over."""
+        """Payload of the reply; packets of other types before it are skipped."""
         self.socket.sendall(frame(kind, payload))
         while True:
             packet = self.next_packet()
@@ -143,7 +145,7 @@ class RtdeClient:
         return packet
 
     def start(self, *names: str) -> bool:
-        """Negotiate version 2, set up these outputs and start; whether that was accepted."""
+        """Negotiate version 2, set up these outputs and start; returns whether it was accepted."""
         version = self.request(PacketType.REQUEST_PROTOCOL_VERSION, encode_version_request(2))
         assert version == b"\x01"
         self.request(PacketType.GET_CONTROLLER_VERSION)
@@ -171,7 +173,7 @@ Connect = Callable[[SimulatedController], RtdeClient]
 
 @pytest.fixture
 def serve(arm: StandInArm, fresh_host: Callable[[], str]) -> Iterator[Serve]:
-    """Start servers around the stand-in, each on a loopback address of its own."""
+    """Start servers around the stand-in, each on its own loopback address."""
     with ExitStack() as running:
 
         def start(*faults: str, speed: float = 1.0) -> SimulatedController:
@@ -179,7 +181,7 @@ def serve(arm: StandInArm, fresh_host: Callable[[], str]) -> Iterator[Serve]:
                 SimulatedController(
                     arm,
                     fresh_host(),
-                    SimulatedIdentity.of(arm.robot, (5, 11, 1), seed=7, motion="hold"),
+                    SimulatedIdentity.for_robot(arm.robot, (5, 11, 1), seed=7, motion="hold"),
                     faults=Faults.parse(faults),
                     speed=speed,
                 )

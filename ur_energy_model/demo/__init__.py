@@ -1,1 +1,1 @@
-"""The whole way once, with a simulated arm."""
+"""Demonstration of the complete workflow with a simulated arm."""

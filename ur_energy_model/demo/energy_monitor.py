@@ -1,29 +1,31 @@
-"""Subscriber of the estimator's whole-arm topics."""
+"""Subscriber of the whole-arm topics of the estimator."""
 
 from __future__ import annotations
 
-import rclpy
 from rclpy.context import Context
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.qos import QoSProfile
 from std_msgs.msg import Float64
 from typing_extensions import Self
+from ur_energy_model.nodes.topics_and_services import BUS_ENERGY
+from ur_energy_model.nodes.topics_and_services import BUS_POWER
+from ur_energy_model.nodes.topics_and_services import TOTAL_ENERGY
+from ur_energy_model.nodes.topics_and_services import TOTAL_POWER
+import rclpy
 
-from ur_energy_model.nodes.topics_and_services import (
-    BUS_ENERGY,
-    BUS_POWER,
-    TOTAL_ENERGY,
-    TOTAL_POWER,
-)
 
 TOPICS = tuple(topic.name for topic in (TOTAL_POWER, TOTAL_ENERGY, BUS_POWER, BUS_ENERGY))
 
 
 class EnergyMonitor:
-    """Latest values of the whole-arm topics, in a ROS context of its own.
+    """Latest values of the whole-arm topics, received in a separate ROS context.
 
     Args:
-        domain: ROS domain that the estimator publishes in.
+        domain: ROS domain of the estimator.
+
+    Attributes:
+        latest: latest value by topic, W or J.
+        messages: number of received messages.
     """
 
     def __init__(self, domain: int) -> None:
@@ -42,8 +44,8 @@ class EnergyMonitor:
         self._executor = SingleThreadedExecutor(context=self._context)
         self._executor.add_node(self._node)
 
-    def spin(self, seconds: float) -> None:
-        """Take what arrives within this time."""
+    def receive(self, seconds: float) -> None:
+        """Receive messages for this time [s]."""
         end = self._node.get_clock().now().nanoseconds + int(seconds * 1e9)
         while (left := end - self._node.get_clock().now().nanoseconds) > 0:
             self._executor.spin_once(timeout_sec=left / 1e9)

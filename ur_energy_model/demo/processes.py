@@ -1,4 +1,4 @@
-"""Child processes of a command: started together, watched, and never left behind."""
+"""Child processes that are monitored and always ended."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ STOP_TIMEOUT = 10.0
 
 
 class ChildError(UrEnergyError):
-    """A child process that ended, or was not ready, when it was needed.
+    """A child process ended unexpectedly or was not ready in time.
 
     Attributes:
-        name: of the child.
-        log: file that holds what it printed.
+        name: name of the child.
+        log: file with its output.
     """
 
     def __init__(self, name: str, problem: str, log: Path) -> None:
@@ -33,11 +33,11 @@ class ChildError(UrEnergyError):
 
 
 class Processes:
-    """A context manager whose children end with it, last started first.
+    """Context manager that ends its child processes, last started first.
 
     Args:
-        logs: folder for one log file a child.
-        environment: variables that the children get on top of this process's own.
+        logs: folder for one log file per child.
+        environment: additional environment variables of the children.
     """
 
     def __init__(self, logs: Path, environment: Mapping[str, str]) -> None:
@@ -46,10 +46,10 @@ class Processes:
         self._children: dict[str, subprocess.Popen[bytes]] = {}
 
     def start(self, name: str, command: Sequence[str]) -> None:
-        """Start a console script of this package (or any command) in a session of its own.
+        """Start a console script of this package, or any command, in a new session.
 
-        A session of its own keeps Ctrl-C of the terminal from reaching the child before this
-        process has decided what to end first.
+        In a new session, Ctrl-C of the terminal does not reach the child; this process decides the
+        order in which the children end.
         """
         script = Path(sysconfig.get_path("scripts")) / command[0]
         program = str(script) if script.is_file() else command[0]
@@ -65,24 +65,24 @@ class Processes:
             )
 
     def log(self, name: str) -> Path:
-        """File that holds what a child printed."""
+        """Log file of a child."""
         return self._logs / f"{name}.log"
 
     def check(self) -> None:
-        """Make sure that every child still runs.
+        """Check that every child is running.
 
         Raises:
-            ChildError: one has ended.
+            ChildError: a child has ended.
         """
         for name, child in self._children.items():
             if child.poll() is not None:
                 raise ChildError(name, f"ended with exit code {child.returncode}", self.log(name))
 
     def wait_until(self, ready: Callable[[], bool], name: str, timeout: float) -> None:
-        """Wait for a child's readiness.
+        """Wait at most `timeout` s until a child is ready.
 
         Raises:
-            ChildError: it ended, or was not ready in time.
+            ChildError: a child ended, or this one was not ready in time.
         """
         end = time.monotonic() + timeout
         while not ready():
@@ -92,7 +92,7 @@ class Processes:
             time.sleep(0.05)
 
     def stop(self, name: str) -> int:
-        """End one child as Ctrl-C would, and return its exit code."""
+        """End one child with SIGINT, as Ctrl-C does, and return its exit code."""
         child = self._children.pop(name)
         if child.poll() is None:
             child.send_signal(signal.SIGINT)
@@ -105,12 +105,12 @@ class Processes:
         return child.returncode
 
     def __enter__(self) -> Self:
-        """Take SIGTERM like Ctrl-C: its default would end this process and leave the children."""
+        """Handle SIGTERM like Ctrl-C; its default would end this process but not the children."""
         self._before = signal.signal(signal.SIGTERM, signal.default_int_handler)
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End all children, in any case; a second Ctrl-C must not leave one behind."""
+        """End all children; a second Ctrl-C is ignored meanwhile."""
         before = signal.signal(signal.SIGINT, signal.SIG_IGN)
         try:
             for name in reversed(list(self._children)):

@@ -1,4 +1,4 @@
-"""What the demo found: the paper's tables with the simulated arm's truth beside them."""
+"""Results of the demo: the tables of the paper with the true values of the simulated arm."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ from ur_energy_model.telemetry.bag.reader import read_bag
 
 @dataclass(frozen=True)
 class DemoResult:
-    """Estimate and truth over the recording of trajectory B.
+    """Estimated and true energies over the recording of trajectory B.
 
     Attributes:
         energy: estimated from the recording.
-        truth: of the simulated arm, over the same stretch of controller time.
-        metrics: of the model on this recording, which it was not fitted to.
-        figures: files drawn.
-        lost: samples that the recordings lack.
-        seconds: length of the recording.
+        truth: true energies over the same time.
+        metrics: accuracy of the model on this held-out recording.
+        figures: created figure files.
+        lost: number of lost samples.
+        seconds: duration of the recording.
     """
 
     energy: EnergySummary
@@ -49,7 +49,7 @@ class DemoResult:
 
 
 def evaluate_run(model: EnergyModel, bag: Path, truth_file: Path, folder: Path) -> DemoResult:
-    """Evaluate the model on a recording with known truth, draw its figures, keep the numbers."""
+    """Evaluate the model on a recording with known true energies; write figures and numbers."""
     recording = read_bag(bag)
     truth = true_energy(truth_file, float(recording.time[0]), float(recording.time[-1]))
     result = DemoResult(
@@ -75,7 +75,7 @@ def evaluate_run(model: EnergyModel, bag: Path, truth_file: Path, folder: Path) 
 
 
 def print_result(result: DemoResult, live: Mapping[str, float]) -> None:
-    """Tables on stdout: energies (Table VIII), torque (Table V) and current (Table VII) errors."""
+    """Print tables: energies (Table VIII), torque (Table V) and current (Table VII) errors."""
     energy, truth, metrics = result.energy, result.truth, result.metrics
     names = [name.removesuffix("_joint") for name in energy.names]
     print_table(

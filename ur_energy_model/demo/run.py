@@ -1,34 +1,41 @@
-"""The whole way once, with the simulated controller and the ROS nodes.
+"""The complete workflow with the simulated controller and the ROS nodes.
 
-A simulated UR5e runs trajectory A while the logger records; identification fits; trajectory B runs
-while logger and estimator are on; then what the paper tabulates is printed beside the truth.
+A simulated arm runs trajectory A while the logger records; a model is identified; trajectory B runs
+with logger and estimator; then the tables of the paper are printed beside the true values.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from ur_energy_model.cli.output import ProgressReport
+from ur_energy_model.cli.output import note
+from ur_energy_model.cli.output import progress
+from ur_energy_model.demo.processes import Processes
+from ur_energy_model.demo.result import evaluate_run
+from ur_energy_model.demo.result import print_result
+from ur_energy_model.errors import InputError
+from ur_energy_model.identification.pipeline import identify
+from ur_energy_model.nodes.node_command import node_command
+from ur_energy_model.model.file.model_file import save_model
+from ur_energy_model.nodes.topics_and_services import BUS_POWER
+from ur_energy_model.nodes.topics_and_services import TOTAL_ENERGY
+from ur_energy_model.nodes.topics_and_services import TOTAL_POWER
 import random
 import shutil
 import socket
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
-from ur_energy_model.cli.output import ProgressReport, note, progress
-from ur_energy_model.errors import InputError
-from ur_energy_model.model.file.model_file import save_model
-from ur_energy_model.nodes.topics_and_services import BUS_POWER, TOTAL_ENERGY, TOTAL_POWER
-
-if TYPE_CHECKING:
-    from ur_energy_model.demo.energy_monitor import EnergyMonitor
-    from ur_energy_model.demo.processes import Processes
 
 RTDE_PORT = 30004
 START_TIMEOUT = 90.0
-"""Longest time for a node to start [s]; the simulated arm compiles itself once, on first use."""
+"""Longest time for a node to start [s]; the simulated arm is compiled on first use."""
 MARK = ".ur_energy_demo"
-"""File by which the demo knows an output folder of its own, and may replace it."""
+"""File that marks an output folder of the demo, which the demo may replace."""
 
 
 @dataclass(frozen=True)
@@ -36,9 +43,9 @@ class Stage:
     """One run of the simulated arm.
 
     Attributes:
-        motion: its trajectory.
-        bag: what the logger recorded.
-        truth: what the simulated arm says of itself.
+        motion: name of the trajectory.
+        bag: recording of the logger.
+        truth: true energies of the simulated arm.
     """
 
     motion: str
@@ -48,14 +55,14 @@ class Stage:
 
 @dataclass(frozen=True)
 class DemoOptions:
-    """What a demo runs with.
+    """Options of the demo.
 
     Attributes:
-        output: folder for everything that is made.
-        robot: robot description of the simulated arm.
+        output: output folder.
+        robot: robot model of the simulated arm.
         host: loopback address of the simulated arm.
-        seconds: length of each trajectory [s].
-        seed: which arm; another one every time where it is None.
+        seconds: duration of each trajectory [s].
+        seed: number of the simulated arm; None for a random one.
     """
 
     output: Path
@@ -66,11 +73,11 @@ class DemoOptions:
 
 
 def run_demo(options: DemoOptions) -> int:
-    """Run the demo; the exit code is 0 when every part of it worked."""
-    from ur_energy_model.demo.processes import Processes
-    from ur_energy_model.demo.result import evaluate_run, print_result
-    from ur_energy_model.identification.pipeline import identify
+    """Run the demo; returns exit code 0.
 
+    Raises:
+        UrEnergyError: a part of the demo failed.
+    """
     folder = _fresh_folder(options.output)
     seed = random.SystemRandom().randrange(1, 10_000) if options.seed is None else options.seed
     domain = _free_domain()
@@ -98,8 +105,8 @@ def run_demo(options: DemoOptions) -> int:
         folder,
         [
             (first.bag, "trajectory A as the logger recorded it"),
-            (second.bag, "trajectory B, which the model was not fitted to"),
-            (second.truth, "what the simulated arm says of itself"),
+            (second.bag, "trajectory B, held out from identification"),
+            (second.truth, "true energies of the simulated arm"),
             (model_file, "the identified model"),
             (folder / "result.json", "the tables above, as numbers"),
             (folder / "report.html", "the report: open it in a browser"),
@@ -110,7 +117,7 @@ def run_demo(options: DemoOptions) -> int:
 
 
 class _Demo:
-    """The stages that need running nodes."""
+    """Stages that need running nodes."""
 
     def __init__(self, options: DemoOptions, seed: int, folder: Path, processes: Processes) -> None:
         self.options, self.seed, self.folder, self.processes = options, seed, folder, processes
@@ -119,7 +126,7 @@ class _Demo:
     def record(
         self, motion: str, title: str, model_file: Path | None = None, domain: int = 0
     ) -> Stage:
-        """Run a trajectory with the logger, and with the estimator where there is a model."""
+        """Run a trajectory with the logger and, given a model, the estimator."""
         host, robot = self.options.host, self.options.robot
         truth = self.folder / f"truth_{motion}.json"
         bags = self.folder / "bags" / motion
@@ -155,16 +162,16 @@ class _Demo:
         return Stage(motion, bag, truth)
 
     def _start(self, node: str, **parameters: Any) -> None:
-        from ur_energy_model.nodes.node_command import node_command
-
         self.processes.start(node, node_command(node, parameters))
 
     def _watch(self, report: ProgressReport, domain: int) -> None:
-        """Show what the estimator publishes while the trajectory runs."""
-        from ur_energy_model.demo.energy_monitor import EnergyMonitor
+        """Show the output of the estimator while the trajectory runs."""
+        from ur_energy_model.demo.energy_monitor import EnergyMonitor  # needs ROS
 
         with EnergyMonitor(domain) as monitor:
-            self._wait(report, monitor.spin, lambda: f"3/4  trajectory B  {_line(monitor)}")
+            self._wait(
+                report, monitor.receive, lambda: f"3/4  trajectory B  {_live_power(monitor.latest)}"
+            )
             self.live = dict(monitor.latest) | {"messages": float(monitor.messages)}
 
     def _wait(
@@ -178,27 +185,27 @@ class _Demo:
             pause(min(0.25, seconds - elapsed + 0.01))
 
 
-def _line(monitor: EnergyMonitor) -> str:
-    latest = monitor.latest
+def _live_power(latest: Mapping[str, float]) -> str:
+    """Live power and energy as text, from the latest value by topic."""
     if TOTAL_POWER.name not in latest:
         return "the estimator starts"
     bus = latest.get(BUS_POWER.name)
-    beside = "" if bus is None else f" (bus {bus:5.1f} W)"
+    measured = "" if bus is None else f" (bus {bus:5.1f} W)"
     return (
-        f"/energy {latest[TOTAL_POWER.name]:5.1f} W{beside} "
+        f"/energy {latest[TOTAL_POWER.name]:5.1f} W{measured} "
         f"{latest.get(TOTAL_ENERGY.name, 0.0):6.0f} J"
     )
 
 
 def print_files(folder: Path, files: Sequence[tuple[Path, str]]) -> None:
-    """The last lines: every file that was made, and what it is."""
+    """Print the created files and what they are."""
     print(f"in {folder}:")
     for path, what in files:
         print(f"  {path.relative_to(folder)}  {what}")
 
 
 def _fresh_folder(folder: Path) -> Path:
-    """An empty folder; what an earlier demo left there goes, anything else stays."""
+    """Create an empty folder; one of an earlier demo is replaced, any other is refused."""
     if folder.exists() and any(folder.iterdir()):
         if not (folder / MARK).is_file():
             raise InputError(
@@ -211,7 +218,7 @@ def _fresh_folder(folder: Path) -> Path:
 
 
 def _free_domain() -> int:
-    """A ROS domain whose discovery port nobody uses on this machine (DDSI-RTPS 9.6.1.1)."""
+    """A ROS domain whose discovery port is free on this machine (DDSI-RTPS 9.6.1.1)."""
     domains = list(range(1, 100))
     random.SystemRandom().shuffle(domains)
     for domain in domains:

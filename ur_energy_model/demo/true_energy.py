@@ -1,4 +1,4 @@
-"""The simulated arm's true energies over the stretch of time that a recording covers."""
+"""True energies of the simulated arm over the time of a recording."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class TrueEnergy:
 
     Attributes:
         mechanical, electrical: of the joints at the motor [n], J.
-        bus: taken from the supply by the whole arm, standby included [J].
+        bus: delivered by the supply to the whole arm, including standby [J].
     """
 
     mechanical: Array
@@ -26,15 +26,15 @@ class TrueEnergy:
     bus: float
 
     def as_truth(self) -> dict[str, Any]:
-        """In the layout of a truth file, as far as figures need it."""
+        """The part of a truth file that figures need."""
         return {"joints": [{"electrical_energy": float(value)} for value in self.electrical]}
 
 
 def true_energy(truth_file: Path, start: float, end: float) -> TrueEnergy:
-    """Energies between two controller timestamps, linearly between the truth's rows.
+    """Energies between two controller timestamps, interpolated linearly.
 
     Args:
-        truth_file: JSON file that the simulated arm wrote; its arrays lie beside it.
+        truth_file: JSON file written by the simulated arm, with its array file beside it.
         start: controller time [s].
         end: controller time [s].
     """

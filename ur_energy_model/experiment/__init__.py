@@ -1,1 +1,1 @@
-"""From a wish to a bag: exciting trajectories, checked and executed."""
+"""Exciting trajectories: design, safety checks, execution and protocols of the papers."""

@@ -1,4 +1,4 @@
-"""Child processes that leave Ctrl-C to their parent."""
+"""Child processes that ignore Ctrl-C."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from multiprocessing.process import BaseProcess
 
 
 def start_ignoring_interrupts(process: BaseProcess) -> None:
-    """Start a process that never sees SIGINT, which is its parent's to handle.
+    """Start a process with SIGINT blocked; its parent handles Ctrl-C.
 
-    Without this, a child that is still being imported when Ctrl-C comes from the terminal, or
-    whose parent is interrupted while it starts it, prints a traceback.
+    Otherwise a child that is interrupted during its imports, or during its start by the parent,
+    prints a traceback.
     """
-    resource_tracker.ensure_running()  # its start would let SIGINT through
+    resource_tracker.ensure_running()  # starting it later would unblock SIGINT
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         process.start()

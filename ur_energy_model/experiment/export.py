@@ -1,4 +1,4 @@
-"""Trajectories as URScript programs and CSV tables."""
+"""Export of trajectories as URScript programs and CSV tables."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MOTIONS = ("q", "qd", "qdd")
 
 
 def export_trajectory(path: str | Path, trajectory: FourierTrajectory, rate: float) -> None:
-    """Write a trajectory for other tools; the file's suffix says what.
+    """Write a trajectory for other tools in the format given by the suffix.
 
     Args:
         path: .csv for a table, .script or .urscript for a program.
@@ -30,7 +30,7 @@ def export_trajectory(path: str | Path, trajectory: FourierTrajectory, rate: flo
         rate: rows per second of a table [Hz].
 
     Raises:
-        InputError: a suffix of another kind, or the place cannot be written.
+        InputError: unknown suffix, or the file cannot be written.
     """
     target = Path(path)
     match target.suffix.lower():
@@ -40,13 +40,13 @@ def export_trajectory(path: str | Path, trajectory: FourierTrajectory, rate: flo
             text = urscript(trajectory)
         case suffix:
             raise InputError(
-                target, f"'{suffix}' is no export format", "name it .csv, .script or .urscript"
+                target, f"has no export format for '{suffix}'", "name it .csv, .script or .urscript"
             )
     write_text(target, text)
 
 
 def csv_table(trajectory: FourierTrajectory, rate: float) -> str:
-    """Comma-separated table as `ur_energy predict` reads it: time, q_0 ... qdd_5, SI units."""
+    """CSV table for `ur_energy predict`: time, q_0 ... qdd_5, SI units."""
     samples = round(trajectory.duration * rate) + 1
     time = np.linspace(0.0, trajectory.duration, samples)
     motions = trajectory.sample(time)
@@ -58,10 +58,10 @@ def csv_table(trajectory: FourierTrajectory, rate: float) -> str:
 
 
 def urscript(trajectory: FourierTrajectory) -> str:
-    """A program for the controller: slow move to the start, then the series by servoj.
+    """URScript program: slow move to the start, then the Fourier series by servoj.
 
-    It evaluates the series itself, with one sine and one cosine a step (the others follow from
-    the addition theorem), so no stream of points and no network is needed while it runs.
+    The program evaluates the series itself, with one sine and one cosine per step (the others
+    follow from the addition theorem), so it needs no network while it runs.
     """
     orders = range(1, trajectory.harmonics + 1)
     start = ", ".join(f"{value:.9f}" for value in trajectory.start)

@@ -1,7 +1,7 @@
-"""What a motion must keep: joint, torque and tool limits, and distance to everything.
+"""Safety limits of a motion: joints, torques, tool speed and clearance.
 
-`SafetyLimits.penalty` is differentiable and coarse, for searching; `check` judges a trajectory on
-a fine grid and is what is reported.
+`SafetyLimits.penalty` is differentiable and coarse, for the search; `check` evaluates a trajectory
+on a fine grid and is decisive.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ur_energy_model.model.geometry import ArmGeometry
 from ur_energy_model.typing import Array
 
 CHECK_RATE = 500.0
-"""Samples per second on which a trajectory is judged [Hz]."""
+"""Sampling rate of the checks [Hz]."""
 _REST = 1e-9
 _ROUNDING = 1e-6
 _TIGHTER = 0.99
@@ -26,18 +26,18 @@ _TIGHTER = 0.99
 
 @dataclass(frozen=True)
 class SafetyLimits:
-    """Limits of one arm in one place.
+    """Limits of one arm in its workplace.
 
     Attributes:
         dynamics: the arm in its setup.
-        geometry: its shape and surroundings.
-        clearance: distance to keep [m].
-        tool_speed: largest speed of flange and elbow [m/s].
-        share: part of the joint position and acceleration limits that may be used.
-        velocity_share: part of the joint velocity limits that may be used; the rest is left to the
-            ripple of streamed set points, which makes a controller at its limit stop.
-        torque_share: part of the joint torque limit that links and motor inertia may take; the
-            rest is left to friction, which is not known before identification.
+        geometry: shape of the arm and its surroundings.
+        clearance: minimum distance [m].
+        tool_speed: maximum speed of flange and elbow [m/s].
+        share: usable part of the joint position and acceleration limits.
+        velocity_share: usable part of the joint velocity limits; the rest is margin for the ripple
+            of streamed set points, which stops a controller at its limit.
+        torque_share: part of the joint torque limit for links and motor inertia; the rest is for
+            friction, which is unknown before identification.
     """
 
     dynamics: ArmDynamics
@@ -50,21 +50,21 @@ class SafetyLimits:
 
     @property
     def reflected_inertia(self) -> Array:
-        """Nominal motor and reducer inertia, joint side [n], kg m^2; 0 where it is unknown."""
+        """Nominal motor and reducer inertia, joint side [n], kg m^2; 0 if unknown."""
         return np.asarray(np.nan_to_num(self.dynamics.robot.reflected_inertia))
 
     @property
     def max_velocity(self) -> Array:
-        """Largest joint velocities that are used [n], rad/s."""
+        """Usable joint velocities [n], rad/s."""
         return self.velocity_share * self.dynamics.robot.max_velocity
 
     @property
     def max_acceleration(self) -> Array:
-        """Largest joint accelerations that are used [n], rad/s^2."""
+        """Usable joint accelerations [n], rad/s^2."""
         return self.share * self.dynamics.robot.max_acceleration
 
     def torque(self, q: Array, qd: Array, qdd: Array) -> Array:
-        """Frictionless joint torques [samples, n], N m, motor inertia included."""
+        """Joint torques without friction, with motor inertia [samples, n], N m."""
         return self.dynamics.inverse_dynamics(q, qd, qdd) + self.reflected_inertia * qdd
 
     def speeds(self, q: Array, qd: Array) -> Array:
@@ -74,9 +74,8 @@ class SafetyLimits:
     def penalty(self, q: Array, qd: Array, qdd: Array) -> tuple[float, tuple[Array, Array, Array]]:
         """Mean square of relative violations, and its gradient with respect to the motion.
 
-        q, qd, qdd and the three gradients are [samples, n]. Violations are measured against
-        slightly tightened limits, so that what is feasible on the grid of a search stays feasible
-        between its points.
+        q, qd, qdd and the three gradients are [samples, n]. The limits are slightly tightened so
+        that a motion that is feasible on the grid is feasible between its points.
         """
         robot = self.dynamics.robot
         samples = len(q)
@@ -153,18 +152,18 @@ class SafetyLimits:
 
 @dataclass(frozen=True)
 class TrajectoryVerdict:
-    """What the checks of a trajectory found.
+    """Result of the checks of a trajectory.
 
     Attributes:
-        max_position_ratio, max_velocity_ratio, max_acceleration_ratio: largest use of the joint
-            limits, 1 is the limit.
-        max_torque_ratio: of the joint torque limit, without friction.
+        max_position_ratio, max_velocity_ratio, max_acceleration_ratio: largest value relative to
+            the joint limit.
+        max_torque_ratio: relative to the joint torque limit, without friction.
         max_tool_speed: of elbow and flange [m/s].
         end_velocity, end_acceleration: largest at both ends [rad/s, rad/s^2].
-        clearance: smallest distance between links, and to walls [m]; a lower bound also between
-            the samples that were looked at.
-        closest: the two bodies that come closest.
-        problems: what is broken, in words; empty where the trajectory may run.
+        clearance: lower bound of the distance between links and to walls, also between the samples
+            [m].
+        closest: the two closest bodies.
+        problems: violated limits in words; empty if the trajectory may run.
     """
 
     max_position_ratio: float
@@ -189,14 +188,14 @@ class TrajectoryVerdict:
 
 
 def check(motion: PeriodicMotion, limits: SafetyLimits) -> TrajectoryVerdict:
-    """Judge a motion on a fine grid over one repetition."""
+    """Check a motion on a fine grid over one repetition."""
     robot = limits.dynamics.robot
     _, q, qd, qdd = sample_period(motion, CHECK_RATE)
     ends = motion.sample(np.array([0.0, motion.duration]))
     speeds = limits.speeds(q, qd)
     closest = limits.geometry.clearance(q)
-    # Two points can come closer by at most this much between a sample and the middle of the next.
-    unseen = float(limits.geometry.fastest_point(q, qd).max()) / CHECK_RATE
+    # The largest approach of two points between a sample and the midpoint to the next one.
+    between_samples = float(limits.geometry.fastest_point(q, qd).max()) / CHECK_RATE
     ratios = {
         "position": float((np.abs(q) / robot.max_position).max()),
         "velocity": float((np.abs(qd) / robot.max_velocity).max()),
@@ -204,7 +203,7 @@ def check(motion: PeriodicMotion, limits: SafetyLimits) -> TrajectoryVerdict:
         "torque": float((np.abs(limits.torque(q, qd, qdd)) / robot.max_torque).max()),
     }
     rest = (float(np.abs(ends[1]).max()), float(np.abs(ends[2]).max()))
-    clearance = closest.distance - unseen
+    clearance = closest.distance - between_samples
     problems = [
         f"joint {name} reaches {100 * ratio:.0f} % of its limit"
         for name, ratio in ratios.items()

@@ -1,4 +1,4 @@
-"""What can be run on a robot: any joint motion that ends where it began, at rest."""
+"""Periodic joint motions, which a robot can run and repeat."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from ur_energy_model.typing import Array
 
 
 class PeriodicMotion(Protocol):
-    """A joint motion that is repeated; `FourierTrajectory` is one."""
+    """A joint motion from and to the same position, at rest, such as `FourierTrajectory`."""
 
     @property
     def robot(self) -> str:
-        """Name of the arm."""
+        """Name of the robot model."""
         ...
 
     @property
     def period(self) -> float:
-        """Of one repetition [s]."""
+        """Duration of one repetition [s]."""
         ...
 
     @property
     def duration(self) -> float:
-        """Of all repetitions [s]."""
+        """Duration of all repetitions [s]."""
         ...
 
     @property
@@ -36,7 +36,7 @@ class PeriodicMotion(Protocol):
 
     @property
     def starts_smoothly(self) -> bool:
-        """Whether acceleration, too, is zero at both ends."""
+        """Whether the acceleration is also zero at both ends."""
         ...
 
     def sample(self, time: Array | float) -> tuple[Array, Array, Array]:
@@ -50,12 +50,12 @@ class PeriodicMotion(Protocol):
 
 @dataclass(frozen=True)
 class RepeatedMotion:
-    """A motion of the simulator's library (points, sinusoids, ...) made runnable.
+    """A `Motion` (through points, sinusoids, ...) as a periodic motion.
 
     Attributes:
-        robot: name of the arm.
-        motion: ends where it begins, at rest.
-        repetitions: how often it is run.
+        robot: name of the robot model.
+        motion: starts and ends at the same position, at rest.
+        repetitions: number of repetitions.
     """
 
     robot: str
@@ -64,12 +64,12 @@ class RepeatedMotion:
 
     @property
     def period(self) -> float:
-        """Of one repetition [s]."""
+        """Duration of one repetition [s]."""
         return self.motion.duration
 
     @property
     def duration(self) -> float:
-        """Of all repetitions [s]."""
+        """Duration of all repetitions [s]."""
         return self.period * self.repetitions
 
     @property
@@ -79,7 +79,7 @@ class RepeatedMotion:
 
     @property
     def starts_smoothly(self) -> bool:
-        """Trapezoidal speed does not."""
+        """False: trapezoidal speed profiles start with a step of the acceleration."""
         return False
 
     def sample(self, time: Array | float) -> tuple[Array, Array, Array]:

@@ -1,1 +1,1 @@
-"""The arm on the desk: a simulated controller with known truth."""
+"""A simulated controller and arm with known true energies."""

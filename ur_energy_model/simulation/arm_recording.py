@@ -41,7 +41,7 @@ def record_arm(
         time[k] = arm.time
         for name in names:
             columns[name][k] = arm.outputs[name]
-    payload = arm.payload
+    payload = arm.setup.payload
     x, y, z = (float(value) for value in payload.center_of_mass)
     gravity = tuple(float(value) for value in arm.setup.gravity)
     info = RecordingInfo(

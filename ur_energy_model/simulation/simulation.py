@@ -84,7 +84,7 @@ class Simulation:
             options=ArmOptions(self.session, self.ambient, self.controller, version),
         )
         arm.tick()  # compiles and loads what is used first, before the clock starts
-        identity = SimulatedIdentity.of(robot, version, self.seed, Path(self.motion).stem)
+        identity = SimulatedIdentity.for_robot(robot, version, self.seed, Path(self.motion).stem)
         server = SimulatedController(
             arm, self.host, identity, faults=faults, speed=self.speed, report=report
         )

@@ -43,7 +43,7 @@ def test_one_descent_is_well_conditioned_and_safe(found, problem):
 
 
 def test_a_seed_repeats(monkeypatch):
-    """Also where the checks refuse the end, which no test of repetition should depend on."""
+    """Compared before the checks, whose outcome may depend on rounding."""
     monkeypatch.setattr(gradient_search, "_STAGES", ((3.0, 4.0, 40), (100.0, 8.0, 20)))
     request = DesignRequest(load_robot("ur3e"), harmonics=3)
     starts, ends = [], []
@@ -77,8 +77,8 @@ def test_other_objectives_improve_themselves(objective):
     assert better.value < problem.value(problem.trajectory(start))
 
 
-def test_impossible_wishes_are_refused():
-    """A wall through the arm's own base leaves nothing."""
+def test_impossible_requests_are_refused():
+    """A wall through the base of the arm leaves no free space."""
     wall = Wall("wall", np.array([1.0, 0.0, 0.0]), 0.5)
     boxed_in = Wall("wall", np.array([-1.0, 0.0, 0.0]), 0.5)
     request = DesignRequest(load_robot("ur5e"), walls=(TABLE, wall, boxed_in))
@@ -87,7 +87,7 @@ def test_impossible_wishes_are_refused():
 
 
 @pytest.mark.parametrize("arm", ARMS)
-def test_shipped_trajectories_are_what_their_files_say(arm):
+def test_shipped_trajectories_match_their_metadata(arm):
     trajectory = load_trajectory(config_file("excitation", f"{arm}.yaml"))
     assert trajectory.robot == arm
     problem = DesignProblem(DesignRequest(load_robot(arm)))

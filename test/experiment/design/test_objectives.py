@@ -32,7 +32,7 @@ def test_regressor_gives_torque(problem, motion):
 
 
 def test_speeds_of_rounding_size_are_rest(problem, motion):
-    """Their signs differ between processors and must not turn Coulomb columns."""
+    """Their signs differ between processors and must not change Coulomb columns."""
     q, qd, qdd = motion
     still = qd.copy()
     still[[0, -1]] = 0.0
@@ -70,7 +70,7 @@ def test_regressor_gradient(problem, motion):
 
 
 def test_regressor_gradient_on_a_wall(motion):
-    """With gravity across the first axis the first joint's position matters, too."""
+    """With gravity across the first axis the position of the first joint matters."""
     setup = Setup(gravity=gravity_of_mounting(np.pi / 2, 0.4))
     regressor = MotionRegressor(ArmDynamics(load_robot("ur5e"), setup))
     weight = np.random.default_rng(3).normal(size=(30, 6, 78))
@@ -106,7 +106,7 @@ def test_condition_number_of_known_matrices():
 
 
 def test_energy_accuracy_rewards_speed_and_load(problem, motion):
-    """The same motion made slow tells less about friction and torque constants."""
+    """The same motion at low speed contains less information on friction and torque constants."""
     objective = EnergyAccuracy(problem.regressor, problem.limits.reflected_inertia, motion)
     q, qd, qdd = motion
     assert objective.value(q, 0.2 * qd, 0.04 * qdd) > objective.value(q, qd, qdd)

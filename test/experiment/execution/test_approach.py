@@ -1,4 +1,4 @@
-"""The way to the start keeps clear, goes round where it must, and is refused where it cannot."""
+"""The path to the start keeps its distance, avoids obstacles, or is refused."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ RIGHT = np.array([1.4, -0.35, 0.3, -1.5, -1.5, 0.0])
 POST = (Wall("post", np.array([1.0, 0.0, 0.0]), -0.45),)
 
 
-def test_straight_where_nothing_is_in_the_way(problem):
+def test_straight_without_obstacles(problem):
     way = plan_approach(OPEN, OPEN + 0.3, problem.limits)
     assert len(way) == 1
     np.testing.assert_array_equal(way[0], OPEN + 0.3)
 
 
-def test_round_by_an_upright_position(problem):
+def test_around_an_obstacle_by_an_upright_position(problem):
     """Turning with the arm stretched out would hit the wall in front."""
     limits = replace(
         problem.limits, geometry=ArmGeometry(problem.request.robot, problem.request.walls + POST)
@@ -35,7 +35,7 @@ def test_round_by_an_upright_position(problem):
     assert path_distance([LEFT, *way], limits.geometry) > 0
 
 
-def test_refused_where_every_way_is_barred(problem):
+def test_refused_if_every_path_is_blocked(problem):
     low = Wall("ceiling", np.array([0.0, 0.0, -1.0]), -0.75)
     limits = replace(
         problem.limits,
@@ -45,7 +45,7 @@ def test_refused_where_every_way_is_barred(problem):
         plan_approach(LEFT, RIGHT, limits)
 
 
-def test_a_table_that_the_arm_stands_in_is_not_there(problem):
+def test_a_table_that_the_arm_intersects_is_ignored(problem):
     """An arm on a pedestal may hang below the plane of its base."""
     below = np.array([0.0, 0.3, 0.2, -1.5, -1.5, 0.0])
     assert problem.limits.geometry.wall_distances(below[None]).min() < 0

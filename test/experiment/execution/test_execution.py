@@ -1,4 +1,4 @@
-"""Trajectories on a simulated controller, through ur_rtde: recorded whole, or stopped and kept."""
+"""Trajectories on a simulated controller through ur_rtde: complete, or stopped and kept."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def controller(simulate, fresh_host):
 
 @pytest.fixture(scope="module")
 def short() -> FourierTrajectory:
-    """The UR5e's trajectory at a twelfth of its size, which begins a little beside home."""
+    """The trajectory of the UR5e at a twelfth of its size, starting near the home position."""
     whole = load_trajectory(config_file("excitation", "ur5e.yaml"))
     a, b = whole.a / 12, whole.b / 12
     start = home_position(load_robot("ur5e")) + 0.05
@@ -49,7 +49,7 @@ def yes(summary: MotionSummary) -> bool:
 
 
 class Execution:
-    """`ur_energy excite --execute` in a process of its own; ended with the test."""
+    """`ur_energy excite --execute` in its own process; ended with the test."""
 
     def __init__(self, host: str, trajectory: FourierTrajectory, folder: Path) -> None:
         path = folder / "trajectory.yaml"
@@ -83,7 +83,7 @@ class Execution:
         self.child.communicate()
 
     def wait_until_recorded(self, size: int = 400_000) -> None:
-        """Until the recording has this many bytes: some seconds of it, on any machine."""
+        """Wait until the recording has this many bytes, a few seconds of data."""
         file = self.bag / "bag_0.mcap"
         while not file.exists() or file.stat().st_size < size:
             assert self.child.poll() is None, self.child.communicate()[1]
@@ -95,12 +95,12 @@ class Execution:
             output, errors = self.child.communicate(timeout=90)
         except subprocess.TimeoutExpired:
             self.child.kill()
-            pytest.fail(f"it does not end; it said: {self.child.communicate()[1]}")
+            pytest.fail(f"it does not end; its output: {self.child.communicate()[1]}")
         return self.child.returncode, output, errors
 
 
 def tell_simulation(host: str, line: str) -> None:
-    """Send a line to the port on which a simulation takes orders."""
+    """Send a line to the control port of the simulation."""
     with (
         socket.create_connection((host, 29998), timeout=10) as connection,
         connection.makefile("rw") as lines,
@@ -111,7 +111,7 @@ def tell_simulation(host: str, line: str) -> None:
         assert lines.readline().startswith("ok")
 
 
-def test_recorded_whole(controller, short, problem, tmp_path):
+def test_a_complete_recording(controller, short, problem, tmp_path):
     shown: list[MotionSummary] = []
 
     def approve(summary: MotionSummary) -> bool:
@@ -143,7 +143,7 @@ def test_recorded_whole(controller, short, problem, tmp_path):
     np.testing.assert_allclose(reached.min(axis=0), wanted.min(axis=0), atol=0.02)
 
 
-def test_nothing_moves_without_a_yes(controller, short, problem, tmp_path):
+def test_nothing_moves_without_approval(controller, short, problem, tmp_path):
     plan = ExecutionPlan(short, problem.limits)
     with pytest.raises(MotionRefusedError, match="nothing moved"):
         execute(plan, controller, tmp_path / "bag", approve=lambda summary: False)
@@ -205,7 +205,7 @@ def test_a_dead_controller_ends_the_run_and_keeps_the_bag(simulate, fresh_host, 
 
 @pytest.mark.parametrize("fault", ["stalled_stream@0+inf", "closed_socket@0"])
 def test_a_cut_connection_stops_the_arm(simulate, fresh_host, short, tmp_path, fault):
-    """The arm itself is at rest soon after, though nobody can tell it any more."""
+    """The arm comes to rest although the connection is lost."""
     host = fresh_host()
     controller = simulate(host, "--motion", "hold")
     with Execution(host, replace(short, repetitions=8), tmp_path) as execution:
@@ -223,7 +223,7 @@ def test_a_cut_connection_stops_the_arm(simulate, fresh_host, short, tmp_path, f
     controller.terminate()
 
 
-def test_json_tells_what_was_recorded(controller, short, tmp_path):
+def test_json_describes_the_recording(controller, short, tmp_path):
     with Execution(controller, short, tmp_path) as execution:
         code, output, errors = execution.end()
     assert code == 0, errors

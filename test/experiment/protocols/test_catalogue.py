@@ -1,4 +1,4 @@
-"""The protocols of the papers, from design to verdict, on an arm that nobody waits for."""
+"""The protocols of the papers, from design to verdict, on an arm without real-time clock."""
 
 from __future__ import annotations
 
@@ -14,12 +14,8 @@ from ur_energy_model.experiment.design.design import Design
 from ur_energy_model.experiment.design.problem import DesignProblem, DesignRequest
 from ur_energy_model.experiment.execution.execution_plan import ExecutionPlan
 from ur_energy_model.experiment.limits import check
-from ur_energy_model.experiment.protocols.catalogue import (
-    PAYLOAD,
-    PROTOCOLS,
-    identify_known_payload,
-    run_protocol,
-)
+from ur_energy_model.experiment.protocols.catalogue import PROTOCOLS, run_protocol
+from ur_energy_model.experiment.protocols.known_payload import PAYLOAD, identify_known_payload
 from ur_energy_model.experiment.protocols.outcome import Outcome
 from ur_energy_model.experiment.protocols.protocol_run import ProtocolRun
 from ur_energy_model.model.robots import load_robot
@@ -35,10 +31,10 @@ from ur_energy_model.trajectory.motions import Hold
 from ur_energy_model.trajectory.planner import home_position
 
 ROBOT = load_robot("ur5")
-"""Its controller has the fewest cycles a second, which makes these tests quick."""
+"""Its controller has the lowest rate, which makes these tests fast."""
 
 
-class UnhurriedArm:
+class FastArm:
     """A simulated arm that runs and records plans as fast as it can be computed."""
 
     def __init__(self) -> None:
@@ -57,13 +53,13 @@ class UnhurriedArm:
         write_bag(bag, record_arm(arm, plan.trajectory.duration + 1.0))
 
     def mount(self, mass: float) -> None:
-        """Put a payload on the flange that the controller is not told of."""
+        """Mount a payload without informing the controller."""
         self.arm.carry(Payload(mass, np.array([0.0, 0.0, 0.05])))
 
 
 @dataclass
-class QuickSession(ProtocolRun):
-    """A session whose designs are there already: a search has tests of its own."""
+class QuickRun(ProtocolRun):
+    """A run with ready designs: the search is tested elsewhere."""
 
     designs: list[FourierTrajectory] = field(default_factory=list)
 
@@ -77,15 +73,15 @@ class QuickSession(ProtocolRun):
 
 
 @pytest.fixture
-def arm() -> UnhurriedArm:
-    return UnhurriedArm()
+def arm() -> FastArm:
+    return FastArm()
 
 
 @pytest.fixture
-def session(arm: UnhurriedArm, tmp_path: Path) -> QuickSession:
+def session(arm: FastArm, tmp_path: Path) -> QuickRun:
     shipped = load_trajectory(config_file("excitation", "ur5.yaml")).repeated(1)
     designs = [shipped, replace(shipped, period=1.3 * shipped.period)]
-    return QuickSession(
+    return QuickRun(
         ROBOT,
         tmp_path,
         arm.run,
@@ -97,13 +93,13 @@ def session(arm: UnhurriedArm, tmp_path: Path) -> QuickSession:
 
 
 def figures(outcome: Outcome, start: str) -> object:
-    """What was found here, by the beginning of a row's name."""
+    """Value found here, by the start of a row's name."""
     (row,) = (row for row in outcome.rows if row.figure.startswith(start))
     return row.here
 
 
 def check_files(outcome: Outcome, folder: Path, models: set[str], bags: set[str]) -> None:
-    """Everything is in the folder, and the verdict says what the outcome does."""
+    """All files are in the folder, and the verdict equals the outcome."""
     content = json.loads((folder / "verdict.json").read_text())
     assert content == json.loads(json.dumps(plain(outcome.as_dict())))
     table = (folder / "verdict.md").read_text()
@@ -112,24 +108,24 @@ def check_files(outcome: Outcome, folder: Path, models: set[str], bags: set[str]
     assert {path.parent.name for path in folder.glob("*/metadata.yaml")} == bags
 
 
-def test_s0_on_test_motions(session: QuickSession, arm: UnhurriedArm) -> None:
+def test_s0_on_test_motions(session: QuickRun, arm: FastArm) -> None:
     outcome = run_protocol("s0", session)
     check_files(outcome, session.folder, {"model.yaml"}, {"trajectory_a", "trajectory_b"})
     assert np.min(figures(outcome, "torque R2")) > 0.999
     assert np.min(figures(outcome, "current R2")) > 0.97
     model, measured = figures(outcome, "energy at the supply")
     assert model == pytest.approx(measured, rel=0.03)
-    assert figures(outcome, "mean motor inertia, wrists") is None  # of a CB3 arm nobody knows it
+    assert figures(outcome, "mean motor inertia, wrists") is None  # unpublished for CB3 arms
 
 
-def test_s1_finds_base_parameters(session: QuickSession) -> None:
+def test_s1_finds_base_parameters(session: QuickRun) -> None:
     outcome = run_protocol("s1", session)
     check_files(outcome, session.folder, {"model.yaml"}, {"excitation", "validation_run"})
     assert figures(outcome, "base parameters") == 52
     assert figures(outcome, "condition number, designed") < 60
 
 
-def test_s2_fits_power_in_two_ways(session: QuickSession) -> None:
+def test_s2_fits_power_in_two_ways(session: QuickRun) -> None:
     outcome = run_protocol("s2", session)
     models = {"model_ecbot.yaml", "model_physical.yaml"}
     check_files(outcome, session.folder, models, {"training", "testing"})
@@ -137,7 +133,7 @@ def test_s2_fits_power_in_two_ways(session: QuickSession) -> None:
         assert row.here[2] > 0.9, row.figure
 
 
-def test_s4_weighs_a_payload(session: QuickSession) -> None:
+def test_s4_identifies_a_payload(session: QuickRun) -> None:
     outcome = run_protocol("s4", session)
     bags = {"excitation_unloaded", "general_unloaded", "excitation_loaded"}
     check_files(outcome, session.folder, {"model.yaml"}, bags)
@@ -145,10 +141,10 @@ def test_s4_weighs_a_payload(session: QuickSession) -> None:
     assert outcome.warnings == []
 
 
-def test_without_anybody_to_mount_the_payload_is_left_out(session: QuickSession) -> None:
+def test_without_a_mount_the_payload_part_is_skipped(session: QuickRun) -> None:
     session.mount = None
     assert identify_known_payload(session, {}, session.designs[0], None, session.folder) == []
-    assert any("nobody is there to mount it" in warning for warning in session.warnings)
+    assert any("somebody has to mount it" in warning for warning in session.warnings)
 
 
 def test_every_protocol_is_run_here() -> None:

@@ -1,4 +1,4 @@
-"""The bus: energy is kept, the supply never takes power back."""
+"""The bus: energy is conserved, the supply never absorbs power."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ur_energy_model.simulation.arm.bus import Bus
 from ur_energy_model.simulation.arm.parameters import constants
 
 
-def test_at_a_steady_load_the_supply_gives_it_behind_its_resistance():
+def test_a_steady_load_is_supplied_behind_the_source_resistance():
     bus = Bus()
     bus.advance(0.002, 100.0)
     table = constants()["bus"]
@@ -20,7 +20,7 @@ def test_at_a_steady_load_the_supply_gives_it_behind_its_resistance():
     assert bus.supplied == pytest.approx(0.2)
 
 
-def test_energy_is_kept_whatever_the_drives_do():
+def test_energy_is_conserved_for_any_power():
     bus = Bus()
     power = 40.0 + 260.0 * np.sin(np.linspace(0.0, 60.0, 5000))
     voltage, current = [], []
@@ -35,7 +35,7 @@ def test_energy_is_kept_whatever_the_drives_do():
     assert max(voltage) < constants()["bus"]["brake_voltage"] + 6.0
 
 
-def test_a_little_regeneration_is_used_before_the_supply_gives_again():
+def test_stored_regenerated_energy_is_used_before_the_supply():
     bus = Bus()
     bus.advance(0.01, -100.0)
     assert bus.braked == 0.0
@@ -46,7 +46,7 @@ def test_a_little_regeneration_is_used_before_the_supply_gives_again():
     assert bus.supplied == pytest.approx(1.5)
 
 
-def test_switched_off_it_holds_nothing():
+def test_switched_off_it_stores_nothing():
     bus = Bus()
     bus.advance(0.01, -100.0)
     bus.switch_off()

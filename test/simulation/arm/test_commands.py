@@ -1,4 +1,4 @@
-"""What clients ask of the arm: moves, streams, stops, power, payload, protective stops."""
+"""Commands to the arm: moves, streams, stops, power, payload, protective stops."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def playing():
     return SimulatedArm(ROBOT, motion=named_motion("trajectory_a", ROBOT), seed=3)
 
 
-def test_move_j_arrives_with_the_speed_and_acceleration_asked_for(arm):
+def test_move_j_uses_the_requested_speed_and_acceleration(arm):
     arm.command(cmd.MoveJ(AWAY, v=0.6, a=2.0))
     assert arm.busy
     qd, qdd = run(arm, 2.0, "target_qd", "target_qdd")
@@ -67,7 +67,7 @@ def test_a_move_keeps_to_the_tool_speed_that_the_controller_plans_with(arm):
     assert np.abs(qd).max() < 2.0
 
 
-def test_a_move_during_a_move_stops_first_and_goes_to_the_new_goal(arm):
+def test_a_move_during_a_move_stops_first_and_reaches_the_new_goal(arm):
     arm.command(cmd.MoveJ(AWAY))
     run(arm, 0.3, "timestamp")
     arm.command(cmd.MoveJ(HOME))
@@ -115,7 +115,7 @@ def test_servo_j_follows_a_stream_with_its_lookahead(arm):
         (cmd.SpeedJ(np.array([0, 0, 0, 0, 0, 4.0]), a=20.0), "speed limit of wrist_3_joint"),
     ],
 )
-def test_broken_limits_stop_the_arm_and_keep_it_powered(arm, command, reason):
+def test_exceeded_limits_stop_the_arm_and_keep_it_powered(arm, command, reason):
     arm.command(command)
     run(arm, 1.5, "timestamp")
     assert arm.safety_mode is SafetyMode.PROTECTIVE_STOP
@@ -131,7 +131,7 @@ def test_broken_limits_stop_the_arm_and_keep_it_powered(arm, command, reason):
     assert arm.outputs["target_q"] == pytest.approx(HOME)
 
 
-def test_a_position_limit_stops_the_arm_before_it_goes_far_beyond(arm):
+def test_a_position_limit_stops_the_arm_close_to_it(arm):
     arm.command(cmd.SpeedJ(np.array([0, 0, 1.0, 0, 0, 0]), a=5.0))
     run(arm, 4.0, "timestamp")
     assert "position limit of elbow_joint" in arm.stop_reason
@@ -152,7 +152,7 @@ def test_a_load_beyond_the_torque_limits_stops_the_arm():
     assert "torque limit" in arm.stop_reason
 
 
-def test_a_stop_from_outside_pauses_the_program_until_it_is_unlocked_and_played(playing):
+def test_a_protective_stop_pauses_the_program_until_unlock_and_play(playing):
     run(playing, 0.5, "timestamp")
     playing.command(cmd.SafetyCommand.PROTECTIVE_STOP)
     run(playing, 1.0, "timestamp")
@@ -165,7 +165,7 @@ def test_a_stop_from_outside_pauses_the_program_until_it_is_unlocked_and_played(
     assert np.abs(qd).max() > 0.3
 
 
-def test_pause_holds_the_motion_and_play_goes_on_with_it(playing):
+def test_pause_holds_the_motion_and_play_resumes_it(playing):
     run(playing, 0.4, "timestamp")
     playing.command(cmd.ProgramCommand.PAUSE)
     (scaling,) = run(playing, 0.5, "speed_scaling")
@@ -180,7 +180,7 @@ def test_pause_holds_the_motion_and_play_goes_on_with_it(playing):
     assert np.abs(qd).max() > 0.3
 
 
-def test_stop_ends_the_motion_and_play_begins_it_anew(playing):
+def test_stop_ends_the_motion_and_play_restarts_it(playing):
     run(playing, 1.0, "timestamp")
     playing.command(cmd.ProgramCommand.STOP)
     run(playing, 1.0, "timestamp")
@@ -192,7 +192,7 @@ def test_stop_ends_the_motion_and_play_begins_it_anew(playing):
     assert np.abs(q - start).max(axis=1).min() < 1e-3
 
 
-def test_a_client_takes_over_from_the_own_motion(playing):
+def test_a_command_replaces_the_built_in_motion(playing):
     run(playing, 1.0, "timestamp")
     playing.command(cmd.MoveJ(HOME, v=3.0, a=6.0))
     q, _ = run(playing, 3.0, "target_q", "timestamp")
@@ -218,12 +218,12 @@ def test_target_accelerations_are_right_while_the_scaling_changes(playing):
     assert np.abs(np.diff(qd, axis=0) / 0.002 - 0.5 * (qdd[1:] + qdd[:-1])).max() < 0.1
 
 
-def test_set_payload_changes_what_the_controller_computes_and_not_the_arm(arm):
+def test_set_payload_changes_the_controller_and_not_the_arm(arm):
     run(arm, 0.2, "timestamp")
     arm.command(cmd.SetPayload(2.0, np.array([0.0, 0.0, 0.08])))
     run(arm, 0.2, "timestamp")
-    told = Setup(payload=Payload(2.0, np.array([0.0, 0.0, 0.08])))
-    expected = ArmDynamics(ROBOT, told).gravity_torque(HOME[None])[0]
+    configured = Setup(payload=Payload(2.0, np.array([0.0, 0.0, 0.08])))
+    expected = ArmDynamics(ROBOT, configured).gravity_torque(HOME[None])[0]
     assert arm.outputs["target_moment"] == pytest.approx(expected, abs=1e-9)
     assert arm.outputs["payload"] == 2.0
     assert arm.outputs["actual_q"] == pytest.approx(HOME, abs=5e-3)
@@ -266,7 +266,7 @@ def test_brake_release_powers_the_arm_where_needed(arm):
     assert arm.robot_mode is RobotMode.RUNNING
 
 
-def test_brakes_hold_a_moving_arm_when_power_goes(playing):
+def test_brakes_hold_a_moving_arm_at_power_off(playing):
     run(playing, 0.5, "timestamp")
     playing.command(cmd.PowerCommand.OFF)
     q, current = run(playing, 0.5, "actual_q", "actual_current")
@@ -283,7 +283,7 @@ def test_a_move_without_speed_hardly_moves(arm, command):
     assert arm.safety_mode is SafetyMode.NORMAL
 
 
-def test_commands_and_seeds_make_the_same_run(arm):
+def test_equal_commands_and_seeds_give_equal_runs(arm):
     again = SimulatedArm(ROBOT, motion=Hold(HOME), seed=3)
     results = []
     for each in (arm, again):

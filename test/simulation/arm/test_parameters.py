@@ -1,4 +1,4 @@
-"""Constants of simulated arms: the calibration they come from, and their spread."""
+"""Constants of simulated arms: their calibration and their spread."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_a_calibrated_arm_has_the_calibrated_friction_times_its_spread():
     assert mean[1:] == pytest.approx(np.array(table["forward"]).T[1:] * to_joint, rel=0.07)
 
 
-def test_seeds_make_arms_of_one_type_that_differ():
+def test_seeds_give_different_arms_of_one_type():
     robot = load_robot("ur5e")
     constant = np.array([draw_parameters(robot, seed).torque_constant for seed in range(50)])
     ratio = constant / robot.torque_constant
@@ -71,7 +71,7 @@ def test_every_arm_has_plausible_constants(name):
     assert np.all(p.friction.torque(speed) < 0.25 * robot.max_torque)
 
 
-def test_unknown_motors_follow_their_neighbours_in_size():
+def test_unknown_motors_are_interpolated_by_size():
     small, large = (draw_parameters(load_robot(name), 0) for name in ("ur10e", "ur20"))
     assert np.all(large.reflected_inertia > small.reflected_inertia)
     assert np.all(large.winding_resistance < small.winding_resistance)
@@ -79,7 +79,7 @@ def test_unknown_motors_follow_their_neighbours_in_size():
     assert draw_parameters(known, 0).reflected_inertia == pytest.approx(known.reflected_inertia)
 
 
-def test_gear_torque_twist_and_energy_belong_together():
+def test_gear_torque_twist_and_energy_are_consistent():
     stiffness = np.array([[4.7e3, 6.1e3, 7.1e3]])
     knees = np.array([[2.0, 6.9]])
     for torque in (-20.0, -5.0, -1.0, 0.0, 1.5, 4.0, 12.0):

@@ -53,7 +53,7 @@ def frictionless(parameters):
     )
 
 
-def test_it_stands_under_the_torque_of_gravity():
+def test_it_is_in_equilibrium_under_gravity():
     parameters = frictionless(draw_parameters(ROBOT, 1))
     plant = Plant(ROBOT, parameters, Setup(), HOME)
     torque = plant.dynamics.gravity_torque(HOME[None])[0]
@@ -75,7 +75,7 @@ def test_friction_holds_a_joint_without_creeping():
     assert np.abs(plant.state[QD]).max() < 1e-6
 
 
-def test_a_motor_against_a_blocked_rotor_only_heats():
+def test_a_blocked_motor_only_heats():
     parameters = draw_parameters(ROBOT, 1)
     plant = Plant(ROBOT, parameters, WEIGHTLESS, HOME)
     reference = np.stack([plant.state[ROTOR], np.zeros(6)])
@@ -90,7 +90,7 @@ def test_a_motor_against_a_blocked_rotor_only_heats():
 
 
 @pytest.mark.parametrize("speed", [-1.5, -0.5, 0.5, 1.5])
-def test_constant_speed_takes_the_current_of_the_friction(speed):
+def test_current_at_constant_speed_equals_friction(speed):
     parameters = replace(
         draw_parameters(ROBOT, 1), load_direct=np.zeros(6), load_reverse=np.zeros(6)
     )
@@ -130,7 +130,7 @@ def run_trajectory(plant, parameters, seconds):
     return q[-1]
 
 
-def test_work_of_the_motors_is_stored_or_becomes_heat():
+def test_motor_work_is_stored_or_dissipated():
     parameters = draw_parameters(ROBOT, 4)
     plant = Plant(ROBOT, parameters, Setup(), named_motion("trajectory_a", ROBOT).points[0])
     before = plant.stored_energy()
@@ -144,7 +144,7 @@ def test_work_of_the_motors_is_stored_or_becomes_heat():
     assert np.all(plant.energy[[COPPER, FRICTION, GEAR]] >= 0.0)
 
 
-def test_without_friction_energy_swings_to_and_fro():
+def test_without_friction_energy_is_conserved():
     parameters = replace(frictionless(draw_parameters(ROBOT, 4)), damping=np.zeros(6))
     plant = Plant(ROBOT, parameters, Setup(), HOME)
     reference = np.stack([plant.state[ROTOR], np.zeros(6)])
@@ -158,7 +158,7 @@ def test_without_friction_energy_swings_to_and_fro():
     assert np.array_equal(plant.state[ROTOR], reference[0])
 
 
-def test_links_give_way_by_the_stiffness_of_their_gears():
+def test_links_deflect_by_the_stiffness_of_their_gears():
     parameters = draw_parameters(ROBOT, 4)
     plant = Plant(ROBOT, parameters, Setup(), HOME)
     torque = plant.dynamics.gravity_torque(HOME[None])[0]

@@ -1,4 +1,4 @@
-"""Sessions of simulated arms: what they change, what they leave alone, and what the truth says."""
+"""Sessions of simulated arms: what varies, what stays, and the truth file."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_session_0_is_the_arm_as_drawn():
     assert first.info == second.info
 
 
-def test_a_session_is_the_same_whenever_it_is_drawn_and_no_two_are_alike():
+def test_repeated_draws_of_a_session_are_equal_and_sessions_differ():
     again, first, second, other = (
         draw_session(seed, number, 6) for seed, number in ((3, 1), (3, 1), (3, 2), (4, 1))
     )
@@ -92,7 +92,7 @@ def test_spreads_are_those_stated():
     lost = np.mean(table["running_in"]) * (1 - np.exp(-1 / table["running_in_sessions"]))
     scale = np.array([session.friction_scale for session in sessions])
     assert scale.mean() == pytest.approx(1 - lost, abs=0.01)
-    # Of two joints of one session, the common part is what goes together.
+    # The common part is the correlation between two joints of one session.
     common = np.cov(scale[:, 0], scale[:, 1])
     assert np.sqrt(common[0, 1]) == pytest.approx(table["friction_common"], rel=0.1)
     ambient = np.array([session.ambient_offset for session in sessions])
@@ -121,7 +121,7 @@ def test_warmth_sets_the_joints_between_ambient_and_rest():
     assert rest - cold == pytest.approx(arm.thermal_resistance * arm.standby_heat)
 
 
-def test_the_recording_shows_the_session_and_the_truth_tells_it(tmp_path):
+def test_recording_and_truth_contain_the_session(tmp_path):
     path = tmp_path / "truth.json"
     base = SimulatedArm(ROBOT, motion=Hold(HOME), seed=3)
     arm = SimulatedArm(ROBOT, motion=Hold(HOME), seed=3, truth=path, options=ArmOptions(session=2))
@@ -141,7 +141,7 @@ def test_the_recording_shows_the_session_and_the_truth_tells_it(tmp_path):
     assert power[1] - power[0] == pytest.approx(drawn.standby_offset, abs=0.4)
 
 
-def test_sessions_have_noise_of_their_own():
+def test_sessions_have_independent_noise():
     arms = [
         SimulatedArm(ROBOT, motion=Hold(HOME), seed=3, options=ArmOptions(session=number))
         for number in (1, 2)
@@ -152,6 +152,6 @@ def test_sessions_have_noise_of_their_own():
     assert abs(np.corrcoef(noise[0].ravel(), noise[1].ravel())[0, 1]) < 0.3
 
 
-def test_a_session_before_the_first_is_refused():
+def test_a_negative_session_is_refused():
     with pytest.raises(InputError, match="session"):
         draw_session(0, -1, 6)

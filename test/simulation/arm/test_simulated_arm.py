@@ -1,4 +1,4 @@
-"""The simulated arm as a client sees it, beside its truth and beside real recordings."""
+"""The simulated arm seen by a client, compared with its truth and with real recordings."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from ur_energy_model.trajectory.named_motions import named_motion
 ROBOT = load_robot("ur5e")
 HOME = named_motion("hold", ROBOT).q
 BOX = {"actual_digital_output_bits", "output_int_register_0"}
-"""Fields that the control box has and the arm has not."""
+"""Fields of the control box, not of the arm."""
 
 
 def run(arm, seconds, *names):
-    """Values of fields over a stretch of time, [samples] or [samples, n] each."""
+    """Values of fields over time, [samples] or [samples, n] each."""
     rows = []
     for _ in range(round(seconds * arm.rate)):
         arm.tick()
@@ -59,7 +59,7 @@ def resting():
     return arm, dict(zip(names, run(arm, 8.0, *names), strict=True))
 
 
-def test_it_has_every_field_that_is_recorded_with_the_right_width(moving):
+def test_it_has_every_recorded_field_with_the_right_width(moving):
     outputs = moving[0].outputs
     for name in set(ENERGY_FIELDS) - BOX:
         assert np.size(outputs[name]) == FIELDS[name].width, name
@@ -73,7 +73,7 @@ def test_time_passes_by_controller_cycles(moving):
     assert np.allclose(np.diff(time), 0.002)
 
 
-def test_the_same_seed_gives_the_same_numbers_and_another_one_does_not():
+def test_equal_seeds_give_equal_values_and_others_do_not():
     motion = named_motion("trajectory_a", ROBOT)
     first, again, other = (SimulatedArm(ROBOT, motion=motion, seed=seed) for seed in (5, 5, 6))
     fields = ("actual_current", "actual_robot_current", "actual_q")
@@ -89,7 +89,7 @@ def test_target_moment_is_frictionless_inverse_dynamics_of_the_targets(moving):
     assert np.abs(columns["target_moment"] - expected).max() < 1e-9
 
 
-def test_target_moment_knows_mounting_and_payload():
+def test_target_moment_includes_mounting_and_payload():
     setup = Setup(gravity_of_mounting(np.pi / 4, 0.3), Payload(1.5, np.array([0.0, 0.02, 0.1])))
     arm = SimulatedArm(ROBOT, motion=Hold(HOME), setup=setup)
     arm.tick()
@@ -131,7 +131,7 @@ def test_bus_power_is_explained_by_the_drives(moving):
     assert power.min() > 0.0
 
 
-def test_what_the_bus_gives_is_where_the_truth_says_it_went(moving):
+def test_bus_energy_is_the_sum_of_the_true_energies(moving):
     arm, columns, (before, stored) = moving
     after = arm.energies()
     joints = after.joints().sum(axis=1) - before.joints().sum(axis=1)
@@ -148,7 +148,7 @@ def test_what_the_bus_gives_is_where_the_truth_says_it_went(moving):
     assert counted[-1] - before.bus == pytest.approx(bus)
 
 
-def test_currents_at_rest_are_held_back_by_friction_after_a_motion(moving):
+def test_friction_changes_the_holding_currents_after_a_motion(moving):
     _, columns, _ = moving
     still = np.abs(columns["target_qd"]).max(axis=1) < 1e-12
     offset = (columns["actual_current"] - columns["target_current"])[still]
@@ -163,7 +163,7 @@ def test_positions_are_whole_encoder_counts_and_rest_is_zero_speed(resting):
 
 
 def noise(values):
-    """Standard deviation of white noise on a signal [m] or on columns [m, n], outliers aside."""
+    """Standard deviation of white noise on a signal [m] or on columns [m, n], without outliers."""
     steps = np.diff(values, axis=0)
     return np.median(np.abs(steps), axis=0) / 0.6745 / np.sqrt(2)
 
@@ -198,7 +198,7 @@ def test_joints_warm_up_as_they_work():
     assert np.allclose(steps, np.rint(steps))
 
 
-def test_an_arm_may_carry_more_than_its_controller_was_told():
+def test_the_payload_may_differ_from_the_configured_one():
     carried = Payload(2.8, np.array([0.0, 0.0, 0.05]))
     arms = [SimulatedArm(ROBOT, motion=Hold(HOME), carried=load) for load in (None, carried)]
     currents = []
@@ -216,7 +216,7 @@ def test_an_arm_may_carry_more_than_its_controller_was_told():
     assert np.all(np.abs(expected[1:3]) > 1.5 * static[1:3])
 
 
-def test_a_payload_mounted_at_run_time_is_felt_by_the_motors():
+def test_a_payload_mounted_at_run_time_changes_the_currents():
     arm = SimulatedArm(ROBOT, motion=Hold(HOME))
     before = run(arm, 1.0, "actual_current")[0][-200:].mean(axis=0)
     arm.carry(Payload(5.0, np.array([0.0, 0.0, 0.05])))
@@ -243,7 +243,7 @@ def test_an_unknown_controller_is_refused():
 
 
 @pytest.mark.parametrize("name", ["ur3", "ur10", "ur20", "gen3"])
-def test_arms_without_known_motors_move_too(name):
+def test_arms_without_known_motors_move(name):
     robot = load_robot(name)
     arm = SimulatedArm(robot, motion=named_motion("trajectory_b", robot), seed=1)
     time, q, target = run(arm, 3.0, "timestamp", "actual_q", "target_q")

@@ -1,4 +1,4 @@
-"""The truth file: what it holds, and that its arrays and its sums agree."""
+"""The truth file: content, and consistency of arrays and sums."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def written(tmp_path_factory):
     return content, arrays, arm, np.array(rows)
 
 
-def test_it_names_what_an_estimate_names(written):
+def test_it_has_the_names_of_an_estimate(written):
     content, _, arm, _ = written
     assert [joint["name"] for joint in content["joints"]] == list(ROBOT.joint_names)
     for entry in (*content["joints"], content["total"]):
@@ -48,7 +48,7 @@ def test_it_names_what_an_estimate_names(written):
     assert content["gravity"] == [0.0, 0.0, -9.82]
 
 
-def test_energies_of_the_joints_make_up_the_bus(written):
+def test_joint_energies_add_up_to_the_bus_energy(written):
     total = written[0]["total"]
     assert total["bus_energy"] == pytest.approx(
         total["electrical_energy"]
@@ -67,7 +67,7 @@ def test_mechanical_energy_is_the_integral_of_motor_torque_times_speed(written):
     assert power.sum(axis=0) * 0.002 == pytest.approx(energy, rel=0.02, abs=0.2)
 
 
-def test_arrays_give_the_truth_of_any_window(written):
+def test_arrays_give_the_energies_of_any_interval(written):
     content, arrays, _, _ = written
     assert np.all(np.diff(arrays["timestamp"]) > 0)
     assert np.median(np.diff(arrays["timestamp"])) == pytest.approx(0.02)
@@ -95,7 +95,7 @@ def test_friction_is_that_of_the_recording_s_temperatures(written):
     assert line == pytest.approx(whole, rel=0.06)
 
 
-def test_a_name_that_the_arrays_need_is_refused(tmp_path):
+def test_the_name_of_the_array_file_is_refused(tmp_path):
     with pytest.raises(InputError, match="json file"):
         TruthLog(tmp_path / "truth.npz")
 

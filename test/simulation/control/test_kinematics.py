@@ -1,4 +1,4 @@
-"""Tool poses: forward, inverse, composition, and the answers ur_rtde's script gives about them."""
+"""Tool poses: forward, inverse, composition, and the answers of ur_rtde's script."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_inverse_finds_the_joint_positions_nearby(name: str) -> None:
         np.testing.assert_allclose(found, q, atol=1e-5)
 
 
-def test_inverse_of_what_is_out_of_reach_is_none() -> None:
+def test_inverse_of_an_unreachable_pose_is_none() -> None:
     assert UR5E.inverse(np.array([3.0, 0, 0, 0, 0, 0]), np.full(6, -1.0), np.zeros(6)) is None
 
 
@@ -79,7 +79,7 @@ def test_inverse_of_what_is_out_of_reach_is_none() -> None:
 
 @pytest.fixture
 def standing(box: ControlBox) -> ControlBox:
-    """A control box whose arm stands at a regular position."""
+    """A control box with the arm at a regular position."""
     q = np.array([0.3, -1.4, 1.5, -1.7, -1.4, 0.5])
     box.values.update(actual_q=q, target_q=q)
     return box
@@ -143,7 +143,7 @@ def test_reported_tool_pose_follows_the_tool(standing: ControlBox) -> None:
     np.testing.assert_allclose(standing.values["actual_TCP_pose"], compose(flange, TOOL))
 
 
-def test_watchdog_stops_a_program_whose_client_falls_silent(box: ControlBox) -> None:
+def test_watchdog_stops_a_program_without_inputs(box: ControlBox) -> None:
     ScriptSession(box).receive(b"def rtde_control():\nend\n")
     box.step()
     box.write_inputs({"input_int_register_0": 35, "input_double_register_0": 10.0})
@@ -160,7 +160,7 @@ def test_watchdog_stops_a_program_whose_client_falls_silent(box: ControlBox) -> 
     assert "watchdog" in box.messages[-1].text
 
 
-def test_reader_forgets_nothing_between_programs() -> None:
+def test_reader_keeps_text_between_programs() -> None:
     reader = ScriptReader()
     assert reader.feed(b"stopj(1)\ndef a():\n") == ["stopj(1)"]
     assert reader.feed(b"end\nstopj(2)\n") == ["def a():\nend", "stopj(2)"]

@@ -1,4 +1,4 @@
-"""Straight-line moves: the tool goes along a line, at the speed asked for, and comes to rest."""
+"""Straight-line moves: the tool follows a line at the requested speed and comes to rest."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def tool_path(line: StraightLine, count: int = 200) -> tuple[np.ndarray, np.ndar
     return time, np.array(poses)[:, :3]
 
 
-def test_tool_stays_on_the_line_and_ends_where_it_should() -> None:
+def test_tool_stays_on_the_line_and_reaches_the_goal() -> None:
     shift = np.array([0.1, -0.2, 0.15])
     _, path = tool_path(plan([*shift, 0, 0, 0]))
     start = KINEMATICS.forward(HOME, TOOL)[:3]
@@ -85,7 +85,7 @@ def test_a_turn_alone_moves_about_the_tool_centre_point() -> None:
     np.testing.assert_allclose(matrix_of(end), matrix_of(goal), atol=1e-6)
 
 
-def test_joints_set_the_pace_where_they_are_at_their_limit() -> None:
+def test_joint_speed_limits_slow_the_move_down() -> None:
     line = plan([0.15, 0.1, 0.0, 0, 0, 0], speed=20.0, acceleration=500.0)
     speed = np.abs(line.sample(np.linspace(0, line.duration, 2000))[1])
     assert (speed <= UR5E.max_velocity * 1.01).all()
@@ -119,7 +119,7 @@ def test_a_program_waits_for_its_straight_move(box: ControlBox, arm: StandInArm)
 
 def test_the_simulated_arm_follows_the_line() -> None:
     arm = SimulatedArm(UR5E, motion=Hold(HOME))
-    box = ControlBox(arm, SimulatedIdentity.of(UR5E, (5, 11, 1), 0, "hold"))
+    box = ControlBox(arm, SimulatedIdentity.for_robot(UR5E, (5, 11, 1), 0, "hold"))
     start = KINEMATICS.forward(HOME, np.zeros(6))
     goal = start + np.array([0.0, 0.05, 0.1, 0.0, 0.0, 0.0])
     ScriptSession(box).receive(f"movel(p{goal.tolist()}, a=1.0, v=0.3)\n".encode())

@@ -1,4 +1,4 @@
-"""Scripts that clients upload: cutting, plain calls, and ur_rtde's control loop."""
+"""Uploaded scripts: splitting, plain calls, and the control loop of ur_rtde."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def session(box: ControlBox) -> ScriptSession:
     return ScriptSession(box)
 
 
-def test_programs_are_cut_at_end_and_lines_stand_alone() -> None:
+def test_programs_end_at_end_and_lines_are_programs() -> None:
     reader = ScriptReader()
     text = "def a():\n  if x:\n    y()\n  end\nend\nstopj(2.0)\nsec b():\nend\n"
     programs = [program for byte in text for program in reader.feed(byte.encode())]
@@ -57,11 +57,11 @@ def test_old_spelling_of_digital_outputs() -> None:
 
 
 @pytest.mark.parametrize("body", ["while True:", "x = 1", "movej(q)", "movej([0], a=b)", "1 +"])
-def test_programs_that_need_an_interpreter_are_told_apart(body: str) -> None:
+def test_programs_that_need_an_interpreter_are_recognised(body: str) -> None:
     assert plain_calls(f"def p():\n  {body}\nend") is None
 
 
-def test_a_program_carries_out_its_calls_in_order(
+def test_a_program_executes_its_calls_in_order(
     session: ScriptSession, box: ControlBox, arm: StandInArm
 ) -> None:
     session.receive(
@@ -99,7 +99,7 @@ def test_a_program_carries_out_its_calls_in_order(
         (b"def p():\n  while True:\n  end\nend\n", "needs a URScript interpreter"),
     ],
 )
-def test_what_cannot_be_run_is_said_and_does_not_run(
+def test_programs_that_cannot_run_are_reported(
     session: ScriptSession, box: ControlBox, program: bytes, reason: str
 ) -> None:
     session.receive(program)
@@ -139,7 +139,7 @@ def test_an_uploaded_program_replaces_the_motion(
 
 
 class Loop:
-    """ur_rtde's side of the register handshake."""
+    """Client side of ur_rtde's register handshake."""
 
     def __init__(self, box: ControlBox, offset: int = 0) -> None:
         self.box, self.offset = box, offset
@@ -190,7 +190,7 @@ def test_a_synchronous_move_reports_done_when_the_arm_rests(loop: Loop, arm: Sta
     assert loop.state == 1
 
 
-def test_an_asynchronous_move_reports_done_at_once_and_progress_apart(
+def test_an_asynchronous_move_reports_done_at_once_and_its_progress(
     loop: Loop, arm: StandInArm
 ) -> None:
     before = int(loop.output("int", 2))
@@ -225,7 +225,7 @@ def test_streaming_commands_leave_the_loop_ready(loop: Loop, arm: StandInArm) ->
     assert arm.commands[-1] == cmd.StopJ(10.0)
 
 
-def test_payload_keeps_its_centre_where_none_is_given(loop: Loop, arm: StandInArm) -> None:
+def test_payload_keeps_its_centre_if_none_is_given(loop: Loop, arm: StandInArm) -> None:
     configured = np.array(arm.outputs["payload_cog"])
     loop.write(17, [1.5, 0.0, 0.0, 0.0])
     loop.write(0)
@@ -253,7 +253,7 @@ def test_stop_command_ends_the_program(loop: Loop, arm: StandInArm) -> None:
     assert isinstance(arm.commands[-1], cmd.StopJ)
 
 
-def test_a_command_that_is_not_simulated_ends_the_program_and_says_so(loop: Loop) -> None:
+def test_an_unsimulated_command_ends_the_program_with_a_message(loop: Loop) -> None:
     loop.write(6)
     assert loop.box.program_state == ProgramState.STOPPED
     assert "command 6" in loop.box.messages[-1].text

@@ -1,4 +1,4 @@
-"""The dashboard server: what public clients match, and what the commands do."""
+"""The dashboard server: answers that public clients expect, and effects of the commands."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def test_quit_closes(dashboard: DashboardSession) -> None:
     assert dashboard.finished
 
 
-def test_lines_may_come_in_pieces_and_never_pile_up(dashboard: DashboardSession) -> None:
+def test_lines_may_arrive_in_pieces_and_are_bounded(dashboard: DashboardSession) -> None:
     assert dashboard.receive(b"robot") == b""
     assert dashboard.receive(b"mode\r\n") == b"Robotmode: RUNNING\n"
     assert dashboard.receive(b"x" * 100_000) == b""

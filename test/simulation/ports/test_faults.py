@@ -1,4 +1,4 @@
-"""Faults on request: their spelling, when they act, and what each does to a client."""
+"""Fault injection: syntax, timing, and the effect of each fault on a client."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TICK = 0.002
 
 
 def ask(server: SimulatedController, line: str) -> str:
-    """One line to the workshop port, and its answer."""
+    """Send one line to the control port; returns the answer."""
     with socket.create_connection((server.host, CONTROL_PORT), timeout=3.0) as client:
         stream = client.makefile("rw")
         stream.readline()  # the greeting
@@ -79,7 +79,7 @@ def test_bad_spelling_is_refused_with_a_remedy(text: str) -> None:
 
 
 @pytest.mark.parametrize("kind", FAULTS.values(), ids=lambda kind: kind.name)
-def test_every_fault_says_what_it_does_and_works_without_argument(kind: object) -> None:
+def test_every_fault_has_an_effect_text_and_works_without_argument(kind: object) -> None:
     assert kind.effect  # type: ignore[attr-defined]
     assert parse_fault(kind.name).argument == kind.default  # type: ignore[attr-defined]
 
@@ -93,7 +93,7 @@ def test_a_fault_lasts_from_its_start_for_its_duration() -> None:
     assert active == [False, False, True, True, False]
 
 
-def test_something_that_happens_once_happens_once() -> None:
+def test_single_events_occur_once() -> None:
     faults = Faults.parse(["late_ticks@1:20"])
     assert faults.take_due("late_ticks") is None
     faults.now = 1.0
@@ -147,7 +147,7 @@ def test_value_faults_reach_the_client(serve: Serve, connect: Connect) -> None:
 # Streams
 
 
-def test_stalled_stream_stays_connected_and_goes_on(serve: Serve, connect: Connect) -> None:
+def test_stalled_stream_stays_connected_and_resumes(serve: Serve, connect: Connect) -> None:
     server = serve()
     client = connect(server)
     client.start(*NAMES)
@@ -232,7 +232,7 @@ def test_half_open_connection_is_silent(serve: Serve, connect: Connect) -> None:
 # At run time
 
 
-def test_workshop_port(serve: Serve) -> None:
+def test_control_port(serve: Serve) -> None:
     server = serve()
     assert ask(server, "fault voltage_dip@100:20").startswith("ok voltage_dip@")
     assert "voltage_dip" in ask(server, "list")
@@ -251,7 +251,7 @@ def test_faults_at_run_time_count_from_now(box: ControlBox) -> None:
     assert faults.active("stalled_stream") is not None
 
 
-def test_a_payload_that_the_controller_is_not_told_of(serve: Serve, arm: StandInArm) -> None:
+def test_a_payload_unknown_to_the_controller(serve: Serve, arm: StandInArm) -> None:
     server = serve()
     assert ask(server, "carry 2.5,0,0,0.1") == "ok carrying 2.5 kg"
     assert ask(server, "carry 1") == "ok carrying 1 kg"

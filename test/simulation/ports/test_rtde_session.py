@@ -27,7 +27,7 @@ from ur_energy_model.telemetry.rtde.recipe import Recipe
 
 
 class Client:
-    """Sends one packet at a time and takes the replies apart."""
+    """Sends one packet at a time and splits the replies."""
 
     def __init__(self, box: ControlBox, *, packer: Packer | None = None, version: int = 2) -> None:
         self.box = box
@@ -186,7 +186,7 @@ def test_names_may_end_with_a_comma(client: Client) -> None:
     assert decode_setup_reply(client.reply(PacketType.SETUP_INPUTS, names)).accepted
 
 
-def test_packets_may_come_in_pieces(client: Client) -> None:
+def test_packets_may_arrive_in_pieces(client: Client) -> None:
     request = frame(PacketType.GET_CONTROLLER_VERSION) + frame(PacketType.PAUSE)
     replies = b"".join(client.session.receive(request[i : i + 1]) for i in range(len(request)))
     assert replies == client.session.receive(request)
@@ -222,7 +222,7 @@ def test_several_input_recipes_are_numbered(client: Client) -> None:
         assert reply.recipe_id == number
 
 
-def test_an_input_field_belongs_to_one_client_until_it_leaves(box: ControlBox) -> None:
+def test_an_input_field_belongs_to_one_client_until_it_disconnects(box: ControlBox) -> None:
     first, second = Client(box), Client(box)
     names = encode_names(("input_int_register_0", "input_int_register_1"))
     assert decode_setup_reply(first.reply(PacketType.SETUP_INPUTS, names)).accepted

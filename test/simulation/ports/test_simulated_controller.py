@@ -1,4 +1,4 @@
-"""The whole server on a loopback address: clients together, streams, clients that do not read."""
+"""The server on a loopback address: several clients, streams, clients that do not read."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_a_client_that_does_not_read_is_closed_and_others_do_not_notice(
     assert len(client.samples(10)) == 10
 
 
-def test_a_client_that_leaves_in_the_middle_is_forgotten(serve: Serve, connect: Connect) -> None:
+def test_a_client_that_disconnects_is_removed(serve: Serve, connect: Connect) -> None:
     server = serve()
     client = connect(server)
     client.start(*NAMES)
@@ -82,7 +82,7 @@ def test_a_client_that_leaves_in_the_middle_is_forgotten(serve: Serve, connect: 
     assert server.connections == 1
 
 
-def test_rubbish_closes_the_connection_and_nothing_else(serve: Serve, connect: Connect) -> None:
+def test_invalid_data_closes_only_its_connection(serve: Serve, connect: Connect) -> None:
     server = serve()
     client = connect(server)
     client.start(*NAMES)
@@ -92,7 +92,7 @@ def test_rubbish_closes_the_connection_and_nothing_else(serve: Serve, connect: C
     assert len(client.samples(10)) == 10
 
 
-def test_an_address_that_is_taken_is_refused(serve: Serve, arm: StandInArm) -> None:
+def test_an_address_in_use_is_refused(serve: Serve, arm: StandInArm) -> None:
     server = serve()
     with pytest.raises(ControllerError, match="30004"):
         SimulatedController(arm, server.host, server.box.identity)
@@ -115,7 +115,7 @@ def test_text_messages_reach_every_rtde_client(serve: Serve, connect: Connect) -
 
 
 def packets(data: bytes) -> dict[int, bytes]:
-    """Bodies by type of packets that follow one another."""
+    """Bodies of consecutive packets by type."""
     bodies = {}
     while data:
         size, kind = struct.unpack_from(">iB", data)
@@ -201,7 +201,7 @@ def test_realtime_packet(fixture: str, size: int, request: pytest.FixtureRequest
 def test_realtime_packet_has_the_length_of_its_version(
     arm: StandInArm, version: tuple[int, ...], size: int
 ) -> None:
-    box = ControlBox(arm, SimulatedIdentity.of(arm.robot, version, 0, "hold"))
+    box = ControlBox(arm, SimulatedIdentity.for_robot(arm.robot, version, 0, "hold"))
     assert len(realtime_packet(box)) == size
 
 

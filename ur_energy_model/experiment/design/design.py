@@ -1,4 +1,4 @@
-"""What a search for an exciting trajectory finds."""
+"""Result of a search for an exciting trajectory."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class DesignCandidate:
 
     Attributes:
         x: free coefficients, see `DesignProblem`.
-        value: of the objective, as reported.
-        verdict: of the checks.
+        value: objective.
+        verdict: result of the checks.
     """
 
     x: Array
@@ -28,16 +28,16 @@ class DesignCandidate:
 
 @dataclass(frozen=True)
 class Design:
-    """A designed trajectory with its figures.
+    """A designed trajectory with its figures of merit.
 
     Attributes:
         trajectory: passed every check.
         condition_number: of its stacked base regressor over one period.
-        objective: name of what was minimised.
-        value: of the objective.
-        verdict: of the checks.
-        seconds: that the search took.
-        starts: descents (or individuals) tried.
+        objective: name of the objective.
+        value: objective.
+        verdict: result of the checks.
+        seconds: duration of the search.
+        starts: number of descents (or individuals) tried.
     """
 
     trajectory: FourierTrajectory
@@ -49,7 +49,7 @@ class Design:
     starts: int
 
     def figures(self) -> dict[str, Any]:
-        """The figures of the command line's JSON and of the trajectory file."""
+        """Figures of merit for JSON output and the trajectory file."""
         return {
             "condition_number": self.condition_number,
             "objective": self.objective,
@@ -66,14 +66,16 @@ class Design:
         }
 
 
-def design_of(problem: DesignProblem, best: DesignCandidate, seconds: float, tried: int) -> Design:
-    """The design that a candidate is, with its figures in the trajectory's file.
+def make_design(
+    problem: DesignProblem, best: DesignCandidate, seconds: float, tried: int
+) -> Design:
+    """Design of a candidate, with its figures in the trajectory's metadata.
 
     Args:
-        problem: what was wanted.
+        problem: the design problem.
         best: the candidate.
-        seconds: that the search took.
-        tried: descents or individuals.
+        seconds: duration of the search.
+        tried: number of descents or individuals.
     """
     request = problem.request
     plain = problem.trajectory(best.x)

@@ -1,4 +1,4 @@
-"""The genetic search of Raviola et al. 2021 for an exciting trajectory, for comparison."""
+"""Genetic search of Raviola et al. 2021 for an exciting trajectory, for comparison."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import time
 import numpy as np
 
 from ur_energy_model.errors import MotionRefusedError
-from ur_energy_model.experiment.design.design import Design, DesignCandidate, design_of
+from ur_energy_model.experiment.design.design import Design, DesignCandidate, make_design
 from ur_energy_model.experiment.design.problem import DesignProblem, DesignRequest
 from ur_energy_model.typing import Array, Progress
 
@@ -19,11 +19,17 @@ def genetic_search(
     generations: int = 5,
     progress: Progress | None = None,
 ) -> Design:
-    """A plain genetic algorithm with the setting of Raviola et al. 2021 (300 x 5) as default.
+    """A genetic algorithm; the defaults are those of Raviola et al. 2021 (300 x 5).
 
-    Individuals are Fourier coefficients scaled into the joint limits; those that break another
-    limit rank behind all that do not. Tournament selection, blend crossover, Gaussian mutation,
-    the best tenth survives.
+    Individuals are Fourier coefficients scaled into the joint limits; those that violate another
+    limit rank behind all others. Tournament selection, blend crossover, Gaussian mutation, elitism
+    of one tenth.
+
+    Args:
+        request: the wanted trajectory.
+        population: number of individuals.
+        generations: number of generations.
+        progress: called with a fraction and a text.
 
     Raises:
         MotionRefusedError: no individual passed the checks.
@@ -31,15 +37,15 @@ def genetic_search(
     begin = time.monotonic()
     problem = DesignProblem(request)
     random = np.random.default_rng(request.seed)
-    people = np.stack([problem.random_start(random) for _ in range(population)])
-    fitness = np.array([_rank(problem, x) for x in people])
+    individuals = np.stack([problem.random_start(random) for _ in range(population)])
+    fitness = np.array([_rank(problem, x) for x in individuals])
     for generation in range(generations):
         if progress is not None:
             progress(generation / generations, f"generation {generation + 1}")
         order = np.argsort(fitness)
         elite = order[: max(1, population // 10)]
         pairs = random.integers(0, population, (population - len(elite), 2, 2))
-        parents = people[
+        parents = individuals[
             np.where(fitness[pairs[..., 0]] < fitness[pairs[..., 1]], pairs[..., 0], pairs[..., 1])
         ]
         blend = random.uniform(-0.25, 1.25, parents[:, 0].shape)
@@ -47,14 +53,14 @@ def genetic_search(
         mutated = random.random(children.shape) < 0.05
         children = children + mutated * 0.1 * random.standard_normal(children.shape)
         children = np.stack([problem.within_joint_limits(x) for x in children])
-        people = np.concatenate([people[elite], children])
+        individuals = np.concatenate([individuals[elite], children])
         fitness = np.concatenate([fitness[elite], [_rank(problem, x) for x in children]])
     for index in np.argsort(fitness)[:20]:
-        x, verdict = problem.finish(people[index])
+        x, verdict = problem.finish(individuals[index])
         if verdict.passed:
             found = DesignCandidate(x, problem.value(problem.trajectory(x)), verdict)
             tried = population * (generations + 1)
-            return design_of(problem, found, time.monotonic() - begin, tried)
+            return make_design(problem, found, time.monotonic() - begin, tried)
     raise MotionRefusedError(
         "no individual of the genetic search passed every check; use a larger --population or "
         "the gradient search"
@@ -62,8 +68,8 @@ def genetic_search(
 
 
 def _rank(problem: DesignProblem, x: Array) -> float:
-    """Smooth objective on the search grid, with broken limits behind everything else."""
+    """Objective on the search grid; any violated limit ranks behind all feasible values."""
     motion = problem.motion(x)
-    broken = problem.limits.penalty(*motion)[0]
+    penalty = problem.limits.penalty(*motion)[0]
     value = problem.objective.value(*motion)
-    return value + (1e6 * (1 + broken) if broken > 1e-6 else 0.0)
+    return value + (1e6 * (1 + penalty) if penalty > 1e-6 else 0.0)

@@ -1,4 +1,4 @@
-"""The search for an exciting trajectory: many gradient descents in parallel."""
+"""Search for an exciting trajectory by many gradient descents in parallel."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from multiprocessing.connection import Connection, wait
+from multiprocessing.context import SpawnContext
 from typing import Any
 
 import numpy as np
@@ -15,18 +16,18 @@ from scipy.optimize import minimize
 
 from ur_energy_model.errors import MotionRefusedError
 from ur_energy_model.experiment.child_process import start_ignoring_interrupts
-from ur_energy_model.experiment.design.design import Design, DesignCandidate, design_of
+from ur_energy_model.experiment.design.design import Design, DesignCandidate, make_design
 from ur_energy_model.experiment.design.problem import DesignProblem, DesignRequest
 from ur_energy_model.typing import Array, Progress
 
 _STAGES = ((3.0, 4.0, 150), (100.0, 8.0, 80), (3000.0, 16.0, 80))
 """Penalty weight, sharpness of the objective and iterations of each stage of a descent."""
 _CLOSING = 2.5
-"""Part of the time limit kept for the last checks [s]."""
+"""Time reserved for the last checks [s]."""
 _PATIENCE = 1.0
-"""How much longer than the time limit the first descent may take, in time limits."""
+"""Extra time for the first descent, relative to the time limit."""
 _HOP = 0.08
-"""Random part of a start beside the best trajectory so far [rad]."""
+"""Standard deviation of starts around the best trajectory so far [rad]."""
 _THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
@@ -38,22 +39,22 @@ def design_trajectory(
     workers: int | None = None,
     progress: Progress | None = None,
 ) -> Design:
-    """The best trajectory that many gradient descents find.
+    """The best trajectory of many gradient descents.
 
-    Each descent follows the analytic gradient of objective and limits from a random motion, or
-    from one beside the best so far; its end is kept where it passes every check.
+    Each descent follows the analytic gradient of objective and limits from a random motion or from
+    one near the best so far; its result is kept if it passes every check.
 
     Args:
-        request: what is wanted.
-        time_limit: wall time of the search, its processes' start and the checks included [s]; a
-            machine too busy to end a single descent in it takes up to twice as long.
-        starts: end after this many descents per worker, for results that do not depend on the
-            machine's speed; None searches until the time limit.
-        workers: processes; None takes one a core.
-        progress: called with a fraction done and a text.
+        request: the wanted trajectory.
+        time_limit: wall time of the search, including start of the processes and checks [s]; twice
+            as long if no descent has ended by then.
+        starts: descents per worker, for results that do not depend on the speed of the machine;
+            None searches until the time limit.
+        workers: number of processes; None for one per core.
+        progress: called with a fraction and a text.
 
     Returns:
-        The best; also after Ctrl-C, where something was found by then.
+        The best design; also after Ctrl-C if one was found.
 
     Raises:
         MotionRefusedError: no trajectory passed the checks.
@@ -97,21 +98,20 @@ def design_trajectory(
             "a smaller --clearance or fewer walls"
         )
     problem = DesignProblem(request)
-    return design_of(problem, best, time.monotonic() - begin, tried)
+    return make_design(problem, best, time.monotonic() - begin, tried)
 
 
 def descend(
     problem: DesignProblem, x: Array, deadline: float = float("inf")
 ) -> DesignCandidate | None:
-    """One descent from x [2 L - 1, n]; None where its end does not pass the checks.
+    """One descent from x [2 L - 1, n]; None if its result does not pass the checks.
 
-    Which ends do not differs between processors: each descent takes hundreds of steps, along a
-    path that rounding can turn.
+    Results differ between processors: rounding can change the path of hundreds of steps.
 
     Args:
         problem: objective and limits.
         x: start.
-        deadline: monotonic time at which to stop with what there is [s].
+        deadline: monotonic time at which to stop early [s].
     """
     end, verdict = problem.finish(minimised(problem, x, deadline))
     if not verdict.passed:
@@ -120,15 +120,15 @@ def descend(
 
 
 def minimised(problem: DesignProblem, x: Array, deadline: float = float("inf")) -> Array:
-    """Free coefficients [2 L - 1, n] at the end of a descent from x, before any check.
+    """Free coefficients [2 L - 1, n] after a descent from x, without checks.
 
     Args:
         problem: objective and limits.
         x: start [2 L - 1, n].
-        deadline: monotonic time at which to stop with what there is [s].
+        deadline: monotonic time at which to stop early [s].
     """
 
-    def watch(intermediate_result: Any) -> None:
+    def stop_at_deadline(intermediate_result: Any) -> None:
         del intermediate_result
         if time.monotonic() > deadline:
             raise StopIteration
@@ -147,18 +147,18 @@ def minimised(problem: DesignProblem, x: Array, deadline: float = float("inf")) 
             flat,
             jac=True,
             method="L-BFGS-B",
-            callback=watch,
+            callback=stop_at_deadline,
             options={"maxiter": iterations, "maxcor": 20},
         ).x
     return np.asarray(flat.reshape(problem.shape))
 
 
 class _Worker:
-    """A process that descends until its time is over and sends what it finds."""
+    """A process that runs descents until the deadline and sends the results."""
 
     def __init__(
         self,
-        context: Any,
+        context: SpawnContext,
         request: DesignRequest,
         index: int,
         deadline: float,
@@ -172,7 +172,7 @@ class _Worker:
         theirs.close()
 
     def end(self) -> None:
-        """Stop the process, whatever it does."""
+        """Terminate the process."""
         self._process.terminate()
         self._process.join()
         self.pipe.close()
@@ -198,13 +198,13 @@ def _work(
         done += 1
         try:
             pipe.send(found)
-        except BrokenPipeError:  # the parent has left
+        except BrokenPipeError:  # the parent has ended
             return
 
 
 @contextmanager
 def _single_threaded_children() -> Iterator[None]:
-    """Child processes started inside use one BLAS thread each: there is one process a core."""
+    """Limit child processes to one BLAS thread each, as there is one process per core."""
     before = {name: os.environ.get(name) for name in _THREADS}
     os.environ.update(dict.fromkeys(_THREADS, "1"))
     try:

@@ -1,6 +1,6 @@
-"""What an exciting trajectory is good at, with gradients with respect to the motion.
+"""Objectives of exciting trajectories, with gradients with respect to the motion.
 
-Every objective is a scalar to be minimised over sampled motions q, qd, qdd [samples, n].
+Each objective is a scalar to minimise over sampled motions q, qd, qdd [samples, n].
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ ObjectiveName = Literal["condition", "logdet", "energy"]
 
 
 class Objective(Protocol):
-    """A figure of merit of sampled motions; smaller is better."""
+    """An objective over sampled motions; smaller is better."""
 
     def value(self, q: Array, qd: Array, qdd: Array) -> float:
-        """The figure itself, as it is reported; q, qd, qdd are [samples, n], rad and s."""
+        """The objective; q, qd, qdd are [samples, n] in rad and s."""
         ...
 
     def smooth(
         self, q: Array, qd: Array, qdd: Array, *, sharpness: float = 8.0
     ) -> tuple[float, Motion]:
-        """A differentiable stand-in for its logarithm, and the gradient, each [samples, n].
+        """Differentiable approximation of its logarithm, and the gradients, each [samples, n].
 
         Args:
             q: [samples, n], rad.
             qd: [samples, n], rad/s.
             qdd: [samples, n], rad/s^2.
-            sharpness: order of the power means that stand for extreme values, where there are.
+            sharpness: order of the power means that approximate extreme values.
         """
         ...
 
@@ -54,11 +54,11 @@ def condition_number(regressor: Array) -> float:
 class ConditionNumber:
     """Condition number of the stacked base regressor (Raviola et al. 2021; Machines 2024).
 
-    It depends on which of the dependent columns are chosen as base, so the objective is the
-    geometric mean over several choices: a trajectory that is good whichever a reader takes.
+    It depends on the choice of base columns, so the objective is the geometric mean over several
+    choices.
 
     Attributes:
-        regressor: of the arm.
+        regressor: regressor of the arm.
         bases: maps [13 n, b] onto base regressors.
     """
 
@@ -83,10 +83,10 @@ class ConditionNumber:
 class LogDeterminant:
     """D-optimality: minus the log-determinant of the information matrix per sample.
 
-    Choosing other base columns adds a constant, so that one choice is enough.
+    Other base columns only add a constant, so one choice suffices.
 
     Attributes:
-        regressor: of the arm.
+        regressor: regressor of the arm.
         base: map [13 n, b] onto its base regressor.
     """
 
@@ -102,23 +102,23 @@ class LogDeterminant:
     def smooth(
         self, q: Array, qd: Array, qdd: Array, *, sharpness: float = 8.0
     ) -> tuple[float, Motion]:
-        """The same per base parameter, with smoothed Coulomb columns, and its gradient."""
+        """The value per base parameter with smoothed Coulomb columns, and its gradient."""
         return _spectral(self.regressor, (self.base,), q, qd, qdd, _log_determinant)
 
 
 class EnergyAccuracy:
-    """Accuracy of the currents, and so of the copper losses, that the identified model predicts.
+    """Variance of the currents, hence of the copper losses, that the identified model predicts.
 
     Per joint the current model of Clochiatti et al. 2024 (eq. 10-18) is linear in four unknowns
     with the regressor x = (tau / N, w, Coulomb driving, Coulomb driven). With the information
-    matrix X'X / samples of the exciting motion and the second moments C of the motions the model
-    will be used on, trace((X'X / samples)^-1 C) is the mean variance of the predicted current in
-    units of the measurement's (V-optimality); the objective is its geometric mean over joints.
+    matrix X'X / samples of the exciting motion and the second moments C of typical motions,
+    trace((X'X / samples)^-1 C) is the mean variance of the predicted current in units of the
+    measurement's (V-optimality); the objective is its geometric mean over joints.
 
     Args:
-        regressor: gives dynamics; its base columns are not used.
+        regressor: provides the dynamics; its base columns are not used.
         reflected_inertia: nominal motor and reducer inertia, joint side [n], kg m^2.
-        reference: motions the model is meant for: q, qd, qdd, each [samples, n].
+        reference: typical motions: q, qd, qdd, each [samples, n].
     """
 
     def __init__(

@@ -1,7 +1,7 @@
-"""The design of an exciting trajectory as an optimisation problem over free coefficients.
+"""Design of an exciting trajectory as an optimisation problem.
 
-A trajectory is x [2 L - 1, n]: coefficients in `rest_basis`, so that both ends are at rest whatever
-x is. Motions, and gradients back from motions, are one matrix product each.
+A trajectory is x [2 L - 1, n], coefficients in `rest_basis`: both ends are at rest for every x.
+Motions, and gradients with respect to x, are one matrix product each.
 """
 
 from __future__ import annotations
@@ -31,27 +31,27 @@ from ur_energy_model.trajectory.fourier import FourierTrajectory, rest_basis, se
 from ur_energy_model.typing import Array
 
 SAMPLES_PER_HARMONIC = 12
-"""Instants per period and harmonic that a search looks at."""
+"""Samples per period and harmonic in the search."""
 VALUE_RATE = 100.0
-"""Samples per second of the figures that are reported [Hz]."""
+"""Sampling rate of the reported figures [Hz]."""
 _SHRINK = 0.98
 _RANGE = np.pi
-"""Centres of motion are drawn from plus or minus one half turn [rad]."""
+"""Centres of motion are drawn from plus or minus this angle [rad]."""
 
 
 @dataclass(frozen=True)
 class DesignRequest:
-    """What trajectory is wanted.
+    """Requirements on an exciting trajectory.
 
     Attributes:
         robot: the arm.
         setup: its mounting and payload.
         harmonics, period, repetitions: of the Fourier series; period in s.
-        objective: what to minimise.
-        walls: half-spaces to keep out of, base frame.
+        objective: objective to minimise.
+        walls: forbidden half-spaces, base frame.
         tool: capsules of the tool, flange frame.
-        clearance: distance to keep [m].
-        tool_speed: largest speed of flange and elbow [m/s].
+        clearance: minimum distance [m].
+        tool_speed: maximum speed of flange and elbow [m/s].
         seed: of all random choices.
     """
 
@@ -69,7 +69,7 @@ class DesignRequest:
 
 
 def limits_of(request: DesignRequest) -> SafetyLimits:
-    """What a trajectory of this request must keep."""
+    """Safety limits of a request."""
     return SafetyLimits(
         ArmDynamics(request.robot, request.setup),
         ArmGeometry(request.robot, request.walls, request.tool),
@@ -106,7 +106,7 @@ class DesignProblem:
         return q, qd, qdd
 
     def cost(self, x: Array, weight: float, sharpness: float) -> tuple[float, Array]:
-        """Smooth objective plus `weight` times the penalty of broken limits, and its gradient.
+        """Smooth objective plus `weight` times the penalty of violated limits, and its gradient.
 
         Args:
             x: free coefficients [2 L - 1, n].
@@ -115,12 +115,12 @@ class DesignProblem:
         """
         motion = self.motion(x)
         value, slopes = self.objective.smooth(*motion, sharpness=sharpness)
-        broken, pushes = self.limits.penalty(*motion)
+        penalty, pushes = self.limits.penalty(*motion)
         gradient = sum(
             values.T @ (slope + weight * push)
             for values, slope, push in zip(self._motions, slopes, pushes, strict=True)
         )
-        return value + weight * broken, np.asarray(gradient)
+        return value + weight * penalty, np.asarray(gradient)
 
     def trajectory(self, x: Array, design: dict[str, Any] | None = None) -> FourierTrajectory:
         """The trajectory of free coefficients x [2 L - 1, n], rad."""
@@ -138,7 +138,7 @@ class DesignProblem:
         )
 
     def value(self, trajectory: FourierTrajectory) -> float:
-        """The objective of one period, as it is reported."""
+        """The objective over one period, as reported."""
         return self.objective.value(*sample_period(trajectory, VALUE_RATE)[1:])
 
     def condition_number(self, trajectory: FourierTrajectory) -> float:
@@ -147,7 +147,7 @@ class DesignProblem:
         return condition_number(full @ self.bases[0])
 
     def within_joint_limits(self, x: Array) -> Array:
-        """Free coefficients [2 L - 1, n] shrunk about the centre into the joint limits."""
+        """Free coefficients [2 L - 1, n] scaled about the centre into the joint limits."""
         use = np.zeros(x.shape[1])
         bounds = (self.limits.max_velocity, self.limits.max_acceleration)
         for motion, bound in zip(self.motion(x)[1:], bounds, strict=True):
@@ -157,7 +157,7 @@ class DesignProblem:
         return out
 
     def finish(self, x: Array) -> tuple[Array, TrajectoryVerdict]:
-        """Free coefficients [2 L - 1, n] shrunk to pass the checks, where a little is enough."""
+        """Free coefficients [2 L - 1, n], scaled down a little if that makes them pass; verdict."""
         x = self.within_joint_limits(x)
         verdict = check(self.trajectory(x), self.limits)
         for _ in range(5):

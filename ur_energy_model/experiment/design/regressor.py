@@ -1,4 +1,4 @@
-"""The regressor of a motion, its base columns, and gradients of what is computed from it.
+"""Regressor of a motion, its base columns, and gradients of functions of it.
 
 The regressor has 13 columns a joint: ten inertial parameters, Coulomb friction sign(qd), viscous
 friction qd and motor inertia qdd (Raviola et al., RAAD 2021, sec. 2), joint after joint. Its base
@@ -19,9 +19,9 @@ from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.typing import Array
 
 COULOMB_SMOOTHING = 0.05
-"""Speed scale of tanh(qd / scale) that stands for sign(qd) while searching [rad/s]."""
+"""Speed scale of tanh(qd / scale), which approximates sign(qd) in the search [rad/s]."""
 REST = 1e-9
-"""Largest speed that counts as rest: what rounding leaves of zero is far below it [rad/s]."""
+"""Speeds up to this count as rest; rounding errors of zero are far smaller [rad/s]."""
 _STEP = 1e-6
 
 
@@ -37,13 +37,13 @@ class MotionRegressor:
         gravity = dynamics.model.gravity.linear
         turns_with_base = bool(np.allclose(gravity[:2], 0.0))
         self._moved = range(1 if turns_with_base else 0, dynamics.dof)
-        """Joints whose position changes the regressor: not the first where its axis is vertical."""
+        """Joints whose position changes the regressor: not the first if its axis is vertical."""
 
     def matrix(self, q: Array, qd: Array, qdd: Array, *, smooth: bool = False) -> Array:
         """Regressor [samples, n, 13 n]; `smooth` replaces sign(qd) by a hyperbolic tangent.
 
-        The sign is zero at rest: both ends of a trajectory have speeds of 1e-16 rad/s whose
-        signs differ between processors.
+        The sign is zero at rest: rounding leaves speeds of 1e-16 rad/s at both ends, whose signs
+        differ between processors.
         """
         moving = np.where(np.abs(qd) > REST, qd, 0.0)
         coulomb = np.tanh(qd / COULOMB_SMOOTHING) if smooth else np.sign(moving)
@@ -68,8 +68,8 @@ class MotionRegressor:
             weight: [samples, n, 13 n].
 
         Returns:
-            Three arrays [samples, n]. Rigid-body terms by forward differences, which are exact in
-            qdd, where the regressor is affine.
+            Three arrays [samples, n]. Rigid-body terms are forward differences; those in qdd are
+            exact because the regressor is affine in it.
         """
         samples, n = q.shape
         blocks = weight.reshape(samples, n, n, 13)
@@ -99,13 +99,12 @@ class MotionRegressor:
 
 
 def base_choices(dynamics: ArmDynamics) -> tuple[Array, ...]:
-    """Maps [13 n, b] of the full regressor onto base regressors that people use.
+    """Maps [13 n, b] of the full regressor onto common choices of base regressors.
 
-    Which of the dependent columns are called base parameters is a matter of taste, and the
-    condition number depends on it. First comes the choice of the identification (`regroup`), whose
-    condition number is the one reported; then QR with column pivoting of the plain regressor over
-    random states, the first and the last independent columns in order, and the combinations that
-    singular values give, which single out no columns.
+    The choice of base parameters is not unique, and the condition number depends on it. The first
+    choice is that of the identification (`regroup`), whose condition number is reported. The others
+    are QR with column pivoting of the regressor over random states, the first and the last
+    independent columns, and the singular vectors.
     """
     full = FullRegressor(dynamics.robot, dynamics.model.gravity.linear)
     columns = regroup(full).base
@@ -125,7 +124,7 @@ def base_choices(dynamics: ArmDynamics) -> tuple[Array, ...]:
 
 
 def _random_regressor(dynamics: ArmDynamics) -> Array:
-    """Stacked regressor [states n, 13 n] over states spread evenly within the limits."""
+    """Stacked regressor [states n, 13 n] over uniform random states within the limits."""
     random = np.random.default_rng(0)
     robot, states = dynamics.robot, 200
     bounds = (np.full(robot.dof, np.pi), robot.max_velocity, robot.max_acceleration)

@@ -1,1 +1,1 @@
-"""A trajectory on a robot: approach, motion, recording."""
+"""Execution of a trajectory on a robot: approach, motion, recording."""

@@ -1,4 +1,4 @@
-"""The way from where an arm stands to where a trajectory starts, without touching anything."""
+"""Collision-free move from the current position to the start of a trajectory."""
 
 from __future__ import annotations
 
@@ -12,38 +12,38 @@ from ur_energy_model.model.geometry import ArmGeometry
 from ur_energy_model.typing import Array
 
 _STEP = 0.02
-"""Largest joint step between looked-at positions [rad]."""
+"""Largest joint step between checked positions [rad]."""
 _TIGHT = 0.01
-"""Distance that is kept on the way, unless the arm stands closer already [m]."""
+"""Minimum distance on the path, unless the arm starts or ends closer [m]."""
 _UPRIGHT = {1: -np.pi / 2, 2: 0.0, 3: -np.pi / 2}
 """Shoulder lift, elbow and wrist 1 of a UR arm that points straight up."""
 
 
-def plan_approach(here: Array, start: Array, limits: SafetyLimits) -> list[Array]:
-    """Joint positions to move through in straight lines, the last one is the start.
+def plan_approach(current: Array, start: Array, limits: SafetyLimits) -> list[Array]:
+    """Joint positions to move through in straight lines; the last one is the start.
 
     Args:
-        here: where the arm stands [n], rad.
-        start: where it shall go [n], rad.
+        current: current position [n], rad.
+        start: start of the trajectory [n], rad.
         limits: shape and surroundings of the arm.
 
     Returns:
-        The start alone, or one or two upright positions before it.
+        The start, preceded by up to two upright positions.
 
     Raises:
-        MotionRefusedError: every way comes too close to something.
+        MotionRefusedError: every path comes too close to an obstacle.
     """
-    geometry = _surroundings(here, limits.geometry)
-    upright_here, upright_start = (
+    geometry = _surroundings(current, limits.geometry)
+    upright_current, upright_start = (
         np.array([_UPRIGHT.get(joint, value) for joint, value in enumerate(q)])
-        for q in (here, start)
+        for q in (current, start)
     )
-    ways = ([start], [upright_start, start], [upright_here, upright_start, start])
-    for way in ways:
-        if path_distance([here, *way], geometry) > _needed(here, start, geometry):
-            return way
+    candidates = ([start], [upright_start, start], [upright_current, upright_start, start])
+    for path in candidates:
+        if path_distance([current, *path], geometry) > _required_distance(current, start, geometry):
+            return path
     raise MotionRefusedError(
-        "the way to the start of the trajectory comes too close to the arm itself, the table or a "
+        "the path to the start of the trajectory comes too close to the arm itself, the table or a "
         "wall; move the arm by hand to an open position, such as straight up, and try again"
     )
 
@@ -57,17 +57,18 @@ def path_distance(corners: list[Array], geometry: ArmGeometry) -> float:
     return float(geometry.distances(np.concatenate(parts)).min())
 
 
-def _surroundings(here: Array, geometry: ArmGeometry) -> ArmGeometry:
-    """The geometry without walls that the arm sticks in already: they cannot be there."""
+def _surroundings(current: Array, geometry: ArmGeometry) -> ArmGeometry:
+    """The geometry without walls that the arm already intersects, which cannot be real."""
     walls = tuple(
         wall
         for wall in geometry.walls
-        if ArmGeometry(geometry.robot, (wall,), geometry.tool).wall_distances(here[None]).min() > 0
+        if ArmGeometry(geometry.robot, (wall,), geometry.tool).wall_distances(current[None]).min()
+        > 0
     )
     return ArmGeometry(geometry.robot, walls, geometry.tool)
 
 
-def _needed(here: Array, start: Array, geometry: ArmGeometry) -> float:
-    """Distance to keep: a little less than at the closer one of both ends, where that is less."""
-    ends = float(geometry.distances(np.stack([here, start])).min())
+def _required_distance(current: Array, start: Array, geometry: ArmGeometry) -> float:
+    """Required distance: `_TIGHT`, or slightly less than at the ends if they are closer."""
+    ends = float(geometry.distances(np.stack([current, start])).min())
     return min(_TIGHT, ends - 1e-3)

@@ -1,4 +1,4 @@
-"""A trajectory run on a robot and recorded meanwhile, watched, and stopped where need be."""
+"""Runs a trajectory on a robot, records and monitors it, and stops it on problems."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ from ur_energy_model.telemetry.rtde.source import RtdeSource
 from ur_energy_model.typing import Array, Progress
 
 MARGIN = 0.5
-"""Rest that is recorded before and after the trajectory [s]."""
+"""Recorded rest before and after the trajectory [s]."""
 _POLL = 0.02
 _ARRIVED = 1e-2
-"""Joint distance to the start within which a trajectory may begin [rad]."""
+"""Largest joint distance to the start at which a trajectory may begin [rad]."""
 _SETTLE = 5.0
 
 
@@ -53,25 +53,25 @@ def execute(
 ) -> ExecutionResult:
     """Move to the start, run the trajectory and record it.
 
-    The robot is stopped smoothly, and what was recorded is kept, where the motion is not safe any
-    more (protective stop, following error, loss of the connection) and on Ctrl-C.
+    On problems (protective stop, following error, lost connection) and on Ctrl-C the robot is
+    stopped smoothly, and the recording is kept.
 
     Args:
         plan: what to run.
         host: address of the controller.
-        bag: directory to record to; must not exist.
-        approve: is shown what will move; nothing moves unless it says yes.
-        progress: called with a fraction done and a text.
+        bag: directory of the recording; must not exist.
+        approve: receives the summary; the robot moves only if it returns True.
+        progress: called with a fraction and a text.
 
     Returns:
-        What became of it; look at `completed`.
+        The result; check `completed`.
 
     Raises:
-        MotionRefusedError: nothing moved, or not to the end: the trajectory does not pass the
-            checks, the robot is not ready, the person said no, or the way to the start is barred.
+        MotionRefusedError: the trajectory does not pass the checks, the robot is not ready, the
+            motion was not approved, or the start cannot be reached safely.
         ControllerError: no connection.
         RecordingError: the bag exists or cannot be written.
-        KeyboardInterrupt: Ctrl-C, after the robot was stopped and the bag finished.
+        KeyboardInterrupt: Ctrl-C, after the robot has stopped and the bag is complete.
     """
     if Path(bag).exists():
         raise RecordingError(bag, "exists already", "name another output")
@@ -79,18 +79,17 @@ def execute(
     if not verdict.passed:
         raise MotionRefusedError(f"the trajectory is not safe: {'; '.join(verdict.problems)}")
     robot = plan.limits.dynamics.robot
-    watch = SafetyMonitor()
+    monitor = SafetyMonitor()
     with (
         RtdeSource(host, robot=robot.name) as source,
-        Recorder(source, tap=watch) as recorder,
+        Recorder(source, tap=monitor) as recorder,
     ):
-        here = _ready(host, watch)
-        summary = _summary(plan, verdict, host, source.info.serial, here, watch)
+        here = _ready(host, monitor)
+        summary = _summary(plan, verdict, host, source.info.serial, here, monitor)
         if not approve(summary):
             raise MotionRefusedError("not approved, nothing moved")
         with _one_interrupt(), MotionProcess(host, robot.rate) as mover:
-            run = _Run(plan, mover, watch, recorder, Path(bag), progress)
-            return run.whole()
+            return _Run(plan, mover, monitor, recorder, Path(bag), progress).run()
 
 
 class _Run:
@@ -100,18 +99,18 @@ class _Run:
         self,
         plan: ExecutionPlan,
         mover: MotionProcess,
-        watch: SafetyMonitor,
+        monitor: SafetyMonitor,
         recorder: Recorder,
         bag: Path,
         progress: Progress | None,
     ) -> None:
-        self._plan, self._mover, self._watch = plan, mover, watch
+        self._plan, self._mover, self._monitor = plan, mover, monitor
         self._recorder, self._bag, self._progress = recorder, bag, progress
 
-    def whole(self) -> ExecutionResult:
-        """Approach, warm up, rest, run, rest."""
-        plan, watch = self._plan, self._watch
-        watch.guard()
+    def run(self) -> ExecutionResult:
+        """Move to the start, warm up, and record the trajectory with rest before and after."""
+        plan, monitor = self._plan, self._monitor
+        monitor.activate()
         self._approach()
         if plan.warm_up > 0:
             periods = max(1, round(plan.warm_up * plan.speed_fraction / plan.trajectory.period))
@@ -120,7 +119,7 @@ class _Run:
             self._expect_finished()
         before = self._temperatures()
         self._recorder.start(self._bag)
-        watch.guard()
+        monitor.activate()
         try:
             time.sleep(MARGIN)
             self._recorder.mark("trajectory begins")
@@ -131,24 +130,24 @@ class _Run:
         finally:
             self._mover.stop()
             time.sleep(MARGIN)
-            error = watch.following_error
+            error = monitor.following_error
             status = self._recorder.stop()
         reason = self._reason(report)
         temperatures = np.stack([before, self._temperatures()])
         return ExecutionResult(not reason, reason, self._bag, status, error, temperatures)
 
     def _approach(self) -> None:
-        """Move to the start by a checked way, slowly."""
+        """Move slowly to the start on a collision-free path."""
         self._settle()
         start = self._plan.trajectory.start
-        here = self._watch.latest("actual_q")
+        here = self._monitor.latest("actual_q")
         assert here is not None
         for corner in plan_approach(here, start, self._plan.limits):
             self._mover.order(MoveTo(corner, APPROACH_SPEED, APPROACH_ACCELERATION))
             self._wait("moving to the start", None)
             self._expect_finished()
         self._settle()
-        reached = self._watch.latest("actual_q")
+        reached = self._monitor.latest("actual_q")
         assert reached is not None
         if np.abs(reached - start).max() > _ARRIVED:
             raise MotionRefusedError(
@@ -157,12 +156,11 @@ class _Run:
             )
 
     def _follow(self, trajectory: PeriodicMotion, text: str) -> None:
-        pace = self._plan.speed_fraction
-        self._mover.order(FollowTrajectory(trajectory, pace))
+        self._mover.order(FollowTrajectory(trajectory, self._plan.speed_fraction))
         self._wait(text, trajectory.duration)
 
     def _wait(self, text: str, duration: float | None) -> None:
-        """Until the motion has ended; it is ended where something is wrong."""
+        """Wait until the motion has ended; stop it on a problem."""
         while self._mover.update().state == "moving":
             if self._problem():
                 self._mover.stop()
@@ -174,10 +172,10 @@ class _Run:
     def _expect_finished(self) -> None:
         reason = self._reason(self._mover.report)
         if reason:
-            raise MotionRefusedError(f"the motion was ended: {reason}")
+            raise MotionRefusedError(f"the motion was stopped: {reason}")
 
     def _reason(self, report: MotionReport) -> str:
-        """Why a motion did not end as planned."""
+        """Why a motion did not finish, "" if it did."""
         if self._problem():
             return self._problem()
         if report.state == "finished":
@@ -185,41 +183,41 @@ class _Run:
         return report.reason or f"the motion was {report.state}"
 
     def _problem(self) -> str:
-        """What is wrong with robot or recording, "" where nothing is."""
+        """Problem of robot or recording, "" without one."""
         status = self._recorder.status
         if status.state in ("failing", "stopped"):
             return f"recording failed ({status.last_error})"
-        return self._watch.problem
+        return self._monitor.problem
 
     def _settle(self) -> None:
-        """Wait until the arm stands still."""
+        """Wait until the arm is at rest."""
         deadline = time.monotonic() + _SETTLE
         while time.monotonic() < deadline:
-            speed = self._watch.latest("target_qd")
+            speed = self._monitor.latest("target_qd")
             if speed is not None and np.abs(speed).max() < 1e-3:
-                time.sleep(0.1)  # the measured position has followed by then
+                time.sleep(0.1)  # until the measured position has settled
                 return
             time.sleep(_POLL)
         raise MotionRefusedError("the arm does not come to rest; stop the program that moves it")
 
     def _temperatures(self) -> Array:
-        value = self._watch.latest("joint_temperatures")
+        value = self._monitor.latest("joint_temperatures")
         return np.full(len(self._plan.trajectory.start), np.nan) if value is None else value
 
 
-def _ready(host: str, watch: SafetyMonitor) -> Array:
-    """Joint positions of a robot that can move.
+def _ready(host: str, monitor: SafetyMonitor) -> Array:
+    """Joint positions [n], rad, of a robot that is ready to move.
 
     Raises:
         ControllerError: no telemetry.
-        MotionRefusedError: it is not ready.
+        MotionRefusedError: the robot is not ready.
     """
     deadline = time.monotonic() + 3.0
-    while (here := watch.latest("actual_q")) is None:
+    while (here := monitor.latest("actual_q")) is None:
         if time.monotonic() > deadline:
             raise ControllerError(host, "sends no telemetry", "check the connection")
         time.sleep(_POLL)
-    mode, safety = watch.code("robot_mode"), watch.code("safety_mode")
+    mode, safety = monitor.code("robot_mode"), monitor.code("safety_mode")
     if mode is not None and mode not in BRAKES_RELEASED:
         raise MotionRefusedError(
             f"the robot is in mode '{ROBOT_MODES.get(mode, str(mode))}'; power it on and release "
@@ -239,7 +237,7 @@ def _summary(
     host: str,
     serial: str | None,
     here: Array,
-    watch: SafetyMonitor,
+    monitor: SafetyMonitor,
 ) -> MotionSummary:
     _, q, qd, _ = sample_period(plan.trajectory, 100.0)
     return MotionSummary(
@@ -254,13 +252,13 @@ def _summary(
         clearance=verdict.clearance,
         duration=plan.duration,
         warm_up=plan.warm_up,
-        program_running=watch.code("runtime_state") == PLAYING,
+        program_running=monitor.code("runtime_state") == PLAYING,
     )
 
 
 @contextmanager
 def _one_interrupt() -> Iterator[None]:
-    """Ctrl-C or SIGTERM interrupts once; the robot is then stopped undisturbed."""
+    """Let only the first Ctrl-C or SIGTERM interrupt, so that stopping is not interrupted."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

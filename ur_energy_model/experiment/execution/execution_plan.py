@@ -1,4 +1,4 @@
-"""A motion to be run on a robot: the plan, what a person is shown before, what became of it."""
+"""Execution of a motion on a robot: plan, summary for approval, result."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from ur_energy_model.typing import Array
 
 @dataclass(frozen=True)
 class ExecutionPlan:
-    """What shall be run.
+    """Plan of an execution.
 
     Attributes:
-        trajectory: checked against `limits` before anything moves.
-        limits: of the arm in its place.
-        warm_up: time to run the trajectory before recording, so that the joints are warm [s].
-        speed_fraction: of the designed speed, at most 1.
+        trajectory: checked against `limits` before the robot moves.
+        limits: limits of the arm in its workplace.
+        warm_up: time to run the trajectory before recording, to warm up the joints [s].
+        speed_fraction: fraction of the designed speed, at most 1.
     """
 
     trajectory: PeriodicMotion
@@ -29,23 +29,23 @@ class ExecutionPlan:
 
     @property
     def duration(self) -> float:
-        """Time that the recorded run lasts [s]."""
+        """Duration of the recorded run [s]."""
         return self.trajectory.duration / self.speed_fraction
 
 
 @dataclass(frozen=True)
 class MotionSummary:
-    """What a robot is about to do, for the person who is asked.
+    """Planned motion, shown for approval.
 
     Attributes:
-        host, robot, serial: who moves.
-        here, start: joint positions now and at the trajectory's start [n], rad.
-        travel: largest joint travel of the trajectory [n], rad.
-        joint_speed: largest of each joint [n], rad/s.
-        tool_speed: largest of flange and elbow [m/s].
-        clearance: smallest distance by the check [m].
+        host, robot, serial: the robot.
+        here, start: current joint positions and those at the start [n], rad.
+        travel: joint travel of the trajectory [n], rad.
+        joint_speed: largest speed of each joint [n], rad/s.
+        tool_speed: largest speed of flange and elbow [m/s].
+        clearance: smallest distance found by the check [m].
         duration, warm_up: s.
-        program_running: a program runs on the controller and will be replaced.
+        program_running: whether a running program will be replaced.
     """
 
     host: str
@@ -64,15 +64,15 @@ class MotionSummary:
 
 @dataclass(frozen=True)
 class ExecutionResult:
-    """What became of it.
+    """Result of an execution.
 
     Attributes:
-        completed: the trajectory ran to its end.
-        reason: why it did not, "" where it did.
-        bag: what was recorded, None where recording had not begun.
-        status: of the recorder at the end.
-        following_error: largest while the trajectory ran [rad].
-        temperatures: of the joints before and after [2, n], degC; NaN where unknown.
+        completed: whether the trajectory ran to its end.
+        reason: why it did not, "" otherwise.
+        bag: the recording, None if recording had not started.
+        status: status of the recorder at the end.
+        following_error: largest during the trajectory [rad].
+        temperatures: of the joints before and after [2, n], degC; NaN if unknown.
     """
 
     completed: bool

@@ -1,35 +1,37 @@
-"""Moves a robot through ur_rtde, in a process of its own.
+"""Moves a robot through ur_rtde in a separate process.
 
-ur_rtde's constructor can hang while it holds Python's global lock, and a process that dies must
-not leave a robot moving: so the process that commands motions does nothing else. It ends the
-motion smoothly when told to, when its parent vanishes (the pipe closes), and the controller's
-watchdog stops the program where the process itself vanishes.
+The constructor of ur_rtde can block while it holds Python's global interpreter lock, and a process
+that dies must not leave a robot moving. The process that commands motions therefore does nothing
+else. It ends the motion smoothly on request and when its parent ends (the pipe closes); if the
+process itself ends, the watchdog of the controller stops the program.
 """
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-import time
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
-from typing import Any, Literal
-
+from typing import Any
+from typing import Literal
 from ur_energy_model.errors import ControllerError
 from ur_energy_model.experiment.child_process import start_ignoring_interrupts
-from ur_energy_model.experiment.export import GAIN, LOOKAHEAD_TIME
+from ur_energy_model.experiment.export import GAIN
+from ur_energy_model.experiment.export import LOOKAHEAD_TIME
 from ur_energy_model.experiment.periodic_motion import PeriodicMotion
 from ur_energy_model.typing import Array
+import multiprocessing
+import os
+import time
+
 
 State = Literal["connecting", "idle", "moving", "finished", "stopped", "failed", "closed"]
 
 STOP_SECONDS = 0.4
-"""Time in which a followed trajectory is slowed down to rest, on its own path."""
+"""Time to slow a followed trajectory down to rest on its path."""
 JOINT_STOP = 1.5
-"""Deceleration that ends a joint move [rad/s^2]."""
+"""Deceleration that stops a joint move [rad/s^2]."""
 WATCHDOG = 2.0
-"""The controller stops the program when it hears less often than this [Hz]."""
+"""The controller stops the program if it receives inputs less often than this [Hz]."""
 CONNECT_SECONDS = 30.0
 _IDLE_SECONDS = 0.05
 _REPORT_SECONDS = 0.1
@@ -50,20 +52,20 @@ class MoveTo:
 
 @dataclass(frozen=True)
 class FollowTrajectory:
-    """Follow a trajectory from its start, `pace` times as fast as it was designed."""
+    """Follow a trajectory from its start at `speed_fraction` of its speed."""
 
     trajectory: PeriodicMotion
-    pace: float = 1.0
+    speed_fraction: float = 1.0
 
 
 @dataclass(frozen=True)
 class StopMoving:
-    """End what moves, smoothly."""
+    """Stop the motion smoothly."""
 
 
 @dataclass(frozen=True)
 class MotionReport:
-    """What the moving process says: its state, path time [s] and the reason of a failure."""
+    """Report of the motion process: state, time along the path [s], reason of a failure."""
 
     state: State
     time: float = 0.0
@@ -71,11 +73,11 @@ class MotionReport:
 
 
 class MotionProcess:
-    """The parent's end: gives orders, knows the state. A context manager that ends the motion.
+    """The motion process seen from its parent; a context manager that stops the motion.
 
     Args:
         host: address of the controller.
-        rate: of the controller [Hz].
+        rate: controller cycles per second [Hz].
     """
 
     def __init__(self, host: str, rate: float) -> None:
@@ -83,7 +85,7 @@ class MotionProcess:
         self.host = host
         self.report = MotionReport("connecting")
         self._pipe, theirs = context.Pipe()
-        self._process: Any = context.Process(target=_drive, args=(theirs, host, rate), daemon=True)
+        self._process = context.Process(target=_drive, args=(theirs, host, rate), daemon=True)
         start_ignoring_interrupts(self._process)
         theirs.close()
 
@@ -91,7 +93,7 @@ class MotionProcess:
         """Wait for the connection.
 
         Raises:
-            ControllerError: refused, or no answer in time.
+            ControllerError: connection refused, or no answer in time.
         """
         deadline = time.monotonic() + CONNECT_SECONDS
         while self.update().state == "connecting" and time.monotonic() < deadline:
@@ -101,7 +103,7 @@ class MotionProcess:
             self._end()
             raise ControllerError(
                 self.host,
-                "does not let itself be controlled"
+                "does not accept remote control"
                 + (f" ({reason})" if reason else "" if state == "failed" else ": no answer"),
                 "power it on, release the brakes and switch it to remote control",
             )
@@ -112,7 +114,7 @@ class MotionProcess:
         self._end()
 
     def order(self, order: MoveTo | FollowTrajectory) -> None:
-        """Begin a motion; the state turns to moving, then finished, stopped or failed."""
+        """Start a motion; the state changes to moving, then finished, stopped or failed."""
         self.report = MotionReport("moving")
         self._send(order)
 
@@ -124,12 +126,12 @@ class MotionProcess:
         except (EOFError, OSError):
             if self.report.state not in ("failed", "closed"):
                 self.report = MotionReport(
-                    "failed", self.report.time, "the moving process has ended"
+                    "failed", self.report.time, "the motion process has ended"
                 )
         return self.report
 
     def stop(self, timeout: float = 3.0) -> None:
-        """End the motion smoothly and wait until it has ended, at most this long [s]."""
+        """Stop the motion smoothly; wait at most `timeout` s until it has stopped."""
         if self.update().state != "moving":
             return
         self._send(StopMoving())
@@ -146,17 +148,17 @@ class MotionProcess:
     def _end(self) -> None:
         self._send(None)
         self._process.join(timeout=3.0)
-        if self._process.is_alive():  # ur_rtde hangs; the watchdog on the controller stops the arm
+        if self._process.is_alive():  # ur_rtde blocks; the watchdog of the controller stops the arm
             self._process.kill()
             self._process.join()
         self._pipe.close()
 
 
 class _ControllerClock:
-    """Time by the controller, cycle by cycle.
+    """Timestamps of the controller, cycle by cycle.
 
     Args:
-        receiver: ur_rtde's receive interface.
+        receiver: receive interface of ur_rtde.
     """
 
     def __init__(self, receiver: Any) -> None:
@@ -164,7 +166,7 @@ class _ControllerClock:
         self._last = -1.0
 
     def next(self) -> float:
-        """Wait for the next cycle and return its timestamp [s]; the old one after a silence."""
+        """Timestamp of the next cycle [s]; the previous one after `_SILENCE` s without data."""
         deadline = time.monotonic() + _SILENCE
         now: float = self._receiver.getTimestamp()
         while now == self._last and time.monotonic() < deadline:
@@ -175,9 +177,9 @@ class _ControllerClock:
 
 
 def _drive(pipe: Connection, host: str, rate: float) -> None:
-    """Body of the moving process."""
-    os.dup2(2, 1)  # ur_rtde prints remarks; stdout is the parent's
-    with suppress(AttributeError, OSError):  # real-time priority, where the system grants it
+    """Main function of the motion process."""
+    os.dup2(2, 1)  # ur_rtde prints to stdout, which belongs to the parent
+    with suppress(AttributeError, OSError):  # real-time priority if permitted
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(_PRIORITY))
     try:
         from rtde_control import RTDEControlInterface
@@ -203,7 +205,7 @@ def _drive(pipe: Connection, host: str, rate: float) -> None:
                 pipe.send(_move(control, pipe, order))
             elif isinstance(order, FollowTrajectory):
                 pipe.send(_follow(control, clock, pipe, order, 1.0 / rate))
-    except (EOFError, BrokenPipeError):  # the parent has vanished
+    except (EOFError, BrokenPipeError):  # the parent has ended
         pass
     except Exception as error:
         pipe.send(
@@ -214,7 +216,7 @@ def _drive(pipe: Connection, host: str, rate: float) -> None:
 
 
 def _move(control: Any, pipe: Connection, order: MoveTo) -> MotionReport:
-    """A joint move, ended early by any message."""
+    """Joint move; any message stops it."""
     if not control.moveJ(order.q.tolist(), order.speed, order.acceleration, True):
         return MotionReport("failed", reason="the controller refused the move")
     began = time.monotonic()
@@ -232,39 +234,39 @@ def _move(control: Any, pipe: Connection, order: MoveTo) -> MotionReport:
 def _follow(
     control: Any, clock: _ControllerClock, pipe: Connection, order: FollowTrajectory, period: float
 ) -> MotionReport:
-    """Stream a trajectory; after a stop it is followed on, slower and slower, to rest.
+    """Stream a trajectory; a stop slows it down to rest on its path.
 
-    Each set point answers a cycle of the controller, so that none goes without and none gets two;
-    path time is controller time, but goes on by a few cycles at most, so that a long hiccup of
-    this machine delays the motion instead of making it jump.
+    One set point is sent per controller cycle. Path time follows controller time but advances by a
+    few cycles at most, so that an interruption of this process delays the motion instead of making
+    it jump.
     """
-    trajectory, pace, where = order.trajectory, order.pace, 0.0
+    trajectory, speed, path_time = order.trajectory, order.speed_fraction, 0.0
     last, reported = clock.next(), time.monotonic()
     stopping = False
-    while where < trajectory.duration and pace > 0:
+    while path_time < trajectory.duration and speed > 0:
         now = clock.next()
         step = min(max(now - last, 0.0), _MOST_CYCLES * period)
         last = now
         if stopping:
-            pace = max(0.0, pace - order.pace * step / STOP_SECONDS)
-        where = min(where + pace * step, trajectory.duration)
-        q = trajectory.sample(where)[0][0].tolist()
+            speed = max(0.0, speed - order.speed_fraction * step / STOP_SECONDS)
+        path_time = min(path_time + speed * step, trajectory.duration)
+        q = trajectory.sample(path_time)[0][0].tolist()
         if not control.servoJ(q, 0.0, 0.0, period, LOOKAHEAD_TIME, GAIN):
-            return MotionReport("failed", where, "the controller takes no more set points")
+            return MotionReport("failed", path_time, "the controller does not accept set points")
         if not stopping:
             stopping = _stop_wanted(pipe)
         if time.monotonic() - reported > _REPORT_SECONDS:
             reported = time.monotonic()
             if not control.isConnected() or not control.isProgramRunning():
-                return MotionReport("failed", where, "the controller ended the program")
+                return MotionReport("failed", path_time, "the controller ended the program")
             if not stopping:
-                pipe.send(MotionReport("moving", where))
+                pipe.send(MotionReport("moving", path_time))
     control.servoStop()
-    return MotionReport("stopped" if stopping else "finished", where)
+    return MotionReport("stopped" if stopping else "finished", path_time)
 
 
 def _stop_wanted(pipe: Connection) -> bool:
-    """Whether the parent said anything, which while moving means stop, or has vanished."""
+    """Whether the parent sent a message, which means stop while moving, or has ended."""
     try:
         if not pipe.poll():
             return False

@@ -1,4 +1,4 @@
-"""What is wrong with a robot while it moves, told from every sample that is read."""
+"""Monitors telemetry for problems while a robot moves."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.typing import Array
 
 FOLLOWING_ERROR = 0.1
-"""Largest deviation of measured from commanded joint position that is borne [rad]."""
+"""Tolerated difference of measured and commanded joint position [rad]."""
 SILENCE = 1.0
-"""Without telemetry for this long the connection counts as lost and the motion is ended [s]."""
+"""Time without telemetry after which the connection counts as lost [s]."""
 
 
 class SafetyMonitor:
-    """The latest state of the robot, from every sample that is read, and what is wrong with it."""
+    """Keeps the latest telemetry of the robot and detects problems; safe to use across threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._batch: Telemetry | None = None
-        self._heard = time.monotonic()
+        self._received = time.monotonic()
         self._following_error = 0.0
         self._problem = ""
-        self.guarding = False
+        self._active = False
 
     def __call__(self, batch: Telemetry) -> None:
-        """Take a batch; called by the recorder's reading thread."""
+        """Process a batch; called by the reading thread of the recorder."""
         safety, error = batch.columns.get("safety_mode"), 0.0
         if "target_q" in batch and "actual_q" in batch:
             error = float(np.nanmax(np.abs(batch["target_q"] - batch["actual_q"])))
         with self._lock:
-            self._batch, self._heard = batch, time.monotonic()
-            if not self.guarding:
+            self._batch, self._received = batch, time.monotonic()
+            if not self._active:
                 return
             self._following_error = max(self._following_error, error)
             if self._problem:
@@ -47,28 +47,28 @@ class SafetyMonitor:
                 if bad:
                     self._problem = SAFETY_MODES.get(bad[0], f"safety mode {bad[0]}")
 
-    def guard(self) -> None:
-        """From now on following error and safety mode are held against the robot."""
+    def activate(self) -> None:
+        """Start to check following error, safety mode and connection."""
         with self._lock:
-            self.guarding, self._following_error, self._problem = True, 0.0, ""
+            self._active, self._following_error, self._problem = True, 0.0, ""
 
     @property
     def problem(self) -> str:
-        """What is wrong, "" where nothing is."""
+        """Description of the problem, "" without one."""
         with self._lock:
-            if self._problem or not self.guarding:
+            if self._problem or not self._active:
                 return self._problem
-            quiet = time.monotonic() - self._heard
-        return f"connection lost, nothing heard for {quiet:.1f} s" if quiet > SILENCE else ""
+            quiet = time.monotonic() - self._received
+        return f"connection lost, no telemetry for {quiet:.1f} s" if quiet > SILENCE else ""
 
     @property
     def following_error(self) -> float:
-        """Largest since `guard` [rad]."""
+        """Largest following error since `activate` [rad]."""
         with self._lock:
             return self._following_error
 
     def latest(self, name: str) -> Array | None:
-        """The last value of a field [width]; None where it is not known yet."""
+        """Latest value of a field [width]; None if it is not known yet."""
         with self._lock:
             batch = self._batch
         if batch is None or name not in batch:
@@ -76,6 +76,6 @@ class SafetyMonitor:
         return np.atleast_1d(batch[name][-1])
 
     def code(self, name: str) -> int | None:
-        """The last value of a field that holds a code."""
+        """Latest value of a field that contains a code; None if it is unknown."""
         value = self.latest(name)
         return None if value is None or not np.isfinite(value[0]) else int(value[0])

@@ -1,4 +1,4 @@
-"""The figures that a protocol found, beside the published ones."""
+"""Result of a protocol: the figures found beside the published ones."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Row:
-    """One line of a verdict.
+    """One row of a verdict.
 
     Attributes:
-        figure: what it is, with its unit.
-        published: what the paper reports, None where it reports nothing.
-        here: what was found on this arm.
+        figure: name with unit.
+        published: value in the paper, None without one.
+        here: value found on this arm.
     """
 
     figure: str
@@ -26,14 +26,14 @@ class Row:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a protocol came to.
+    """Result of a protocol.
 
     Attributes:
         protocol: "s0", "s1", "s2" or "s4".
         source: the paper.
-        robot: arm it was run on.
-        simulated: whether that was a simulated one.
-        rows: figures beside the published ones.
+        robot: name of the arm.
+        simulated: whether the arm is simulated.
+        rows: figures found and published.
         warnings: for the user, one line each.
     """
 
@@ -59,7 +59,7 @@ class Outcome:
         }
 
     def markdown(self) -> str:
-        """The table as a Markdown page."""
+        """The result as a Markdown page."""
         lines = [
             f"# Protocol {self.protocol} on {self.robot}{' (simulated)' * self.simulated}",
             "",
@@ -75,7 +75,7 @@ class Outcome:
 
 
 def cell(value: Any) -> str:
-    """A figure as text, to four significant digits."""
+    """A value as text with four significant digits."""
     match value:
         case None:
             return "-"

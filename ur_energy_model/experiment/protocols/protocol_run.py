@@ -1,4 +1,4 @@
-"""What the recipes of the papers share: folder, robot, motions recorded to bags, verdict."""
+"""One run of a protocol: robot, output folder, recorded motions, verdict."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ class ProtocolRun:
 
     Attributes:
         robot: the arm.
-        folder: where everything goes.
+        folder: output folder.
         run: executes a plan and records it to a bag.
-        mount: has a payload of this mass [kg] put on the flange, None where nobody can.
+        mount: asks for a payload of this mass [kg] on the flange; None if nobody can mount it.
         progress: called with a fraction and a text.
         seed: of all random choices.
-        design_seconds: time a design may take [s].
-        simulated: whether the arm is a simulated one.
-        warnings: for the user, filled on the way.
+        design_seconds: time limit of a design [s].
+        simulated: whether the arm is simulated.
+        warnings: for the user, collected during the run.
     """
 
     robot: RobotDescription
@@ -54,11 +54,11 @@ class ProtocolRun:
 
     @property
     def limits(self) -> SafetyLimits:
-        """What every motion keeps: an upright arm on a table."""
+        """Limits of every motion: an upright arm on a table."""
         return limits_of(DesignRequest(self.robot))
 
     def design(self, name: str, seed: int) -> Design:
-        """Design an exciting trajectory, and keep its file."""
+        """Design an exciting trajectory and save it."""
         design = design_trajectory(
             DesignRequest(self.robot, seed=seed),
             time_limit=self.design_seconds,
@@ -68,16 +68,16 @@ class ProtocolRun:
         return design
 
     def record(self, name: str, motion: PeriodicMotion) -> Path:
-        """Run a motion and record it; the bag's path."""
+        """Run and record a motion; returns the path of the bag."""
         bag = self.folder / name
         self.run(ExecutionPlan(motion, self.limits), bag)
         return bag
 
-    def safe(self, candidates: Callable[[int], RepeatedMotion], seed: int) -> RepeatedMotion:
-        """The first of seeded motions that passes every check.
+    def first_safe(self, candidates: Callable[[int], RepeatedMotion], seed: int) -> RepeatedMotion:
+        """The first of 100 seeded motions that passes every check.
 
         Raises:
-            MotionRefusedError: none of many does.
+            MotionRefusedError: none passes.
         """
         limits = self.limits
         for attempt in range(100):
@@ -87,7 +87,7 @@ class ProtocolRun:
         raise MotionRefusedError(f"no test motion of {self.robot.name} passes the checks")
 
     def finish(self, protocol: str, published: Mapping[str, Any], rows: Sequence[Row]) -> Outcome:
-        """The outcome, also written as verdict.md and verdict.json."""
+        """Write the outcome as verdict.md and verdict.json, and return it."""
         outcome = Outcome(
             protocol, published["source"], self.robot.name, self.simulated, rows, self.warnings
         )

@@ -1,4 +1,4 @@
-"""What the papers report, by protocol: config/published_results.yaml."""
+"""Published figures by protocol: config/published_results.yaml."""
 
 from __future__ import annotations
 
@@ -53,10 +53,10 @@ _PROTOCOLS: dict[str, Reader[dict[str, Any]]] = {
 
 
 def published_results(path: Path | None = None) -> dict[str, dict[str, Any]]:
-    """What the papers report, by protocol.
+    """Published figures by protocol.
 
     Args:
-        path: of the file; the package's own where None.
+        path: of the file; None for the one in the package.
 
     Raises:
         InputError: the file is damaged; names its line.

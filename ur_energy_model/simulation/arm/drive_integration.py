@@ -46,7 +46,7 @@ class Drives(NamedTuple):
     friction_factor: Array  # of the speed-dependent friction, by temperature
 
     @classmethod
-    def of(cls, p: ArmParameters, temperature: Array) -> Drives:
+    def from_parameters(cls, p: ArmParameters, temperature: Array) -> Drives:
         """Constants of an arm at joint temperatures [n], degC."""
         curve = p.friction
         return cls(
@@ -118,15 +118,15 @@ class Steps(NamedTuple):
 @numba.njit(cache=True)  # type: ignore[untyped-decorator]
 def _friction(drives: Drives, j: int, speed: float, ahead: float, transmitted: float) -> float:
     """Magnitude of the rotor friction [N m] of joint `j` that moves on with speed `ahead`."""
-    way = 0 if ahead >= 0.0 else 1
-    pace = abs(speed)
-    dip = math.exp(-((pace / drives.stribeck_speed[j]) ** 2))
+    direction = 0 if ahead >= 0.0 else 1
+    size = abs(speed)
+    stribeck = math.exp(-((size / drives.stribeck_speed[j]) ** 2))
     moving = (
-        drives.rise[way, j] * (1.0 - math.exp(-pace / drives.pace[way, j]))
-        + drives.viscous[way, j] * pace
+        drives.rise[direction, j] * (1.0 - math.exp(-size / drives.pace[direction, j]))
+        + drives.viscous[direction, j] * size
     )
     share = drives.load_direct[j] if transmitted * ahead >= 0.0 else drives.load_reverse[j]
-    level = drives.coulomb[way, j] * (1.0 + (drives.breakaway[j] - 1.0) * dip)
+    level = drives.coulomb[direction, j] * (1.0 + (drives.breakaway[j] - 1.0) * stribeck)
     return float(level + drives.friction_factor[j] * moving + share * abs(transmitted))
 
 

@@ -38,7 +38,7 @@ class NoLoadFriction:
     stribeck_speed: Array
 
     @classmethod
-    def of_directions(
+    def from_directions(
         cls,
         forward: Array,
         backward: Array,

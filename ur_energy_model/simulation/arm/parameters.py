@@ -13,6 +13,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.resources import config_file
@@ -190,7 +191,11 @@ def _motor_constants(robot: RobotDescription, torque: Array) -> dict[str, Array]
         name: _interpolate(torque, table["max_torque"], table[name]) * turn**power
         for name, power in powers.items()
     }
-    known = {name: getattr(robot, name) for name in powers}
+    known = {
+        "rotor_inertia": robot.rotor_inertia,
+        "winding_resistance": robot.winding_resistance,
+        "torque_constant": robot.torque_constant,
+    }
     return {name: np.where(np.isfinite(known[name]), known[name], assumed[name]) for name in powers}
 
 
@@ -210,7 +215,7 @@ def _no_load_friction(robot: RobotDescription, torque: Array, scale: Array) -> N
         fit_calibration(np.array(table["speed"]), np.array(table[key])[like] * to_joint[:, None])
         for key in ("forward", "backward")
     ]
-    return NoLoadFriction.of_directions(
+    return NoLoadFriction.from_directions(
         *curves,
         scale=scale * size,
         breakaway=laws["breakaway"],
@@ -226,7 +231,7 @@ def _gears(torque: Array) -> Array:
     return np.stack([_interpolate(torque, sizes, column) for column in columns.T], axis=1)
 
 
-def _interpolate(at: Array, points: Any, values: Any) -> Array:
+def _interpolate(at: Array, points: ArrayLike, values: ArrayLike) -> Array:
     """Linear interpolation, and extrapolation, on doubly logarithmic scales."""
     x, y = np.log(np.asarray(points, float)), np.log(np.asarray(values, float))
     u = np.log(at)

@@ -145,7 +145,7 @@ class Plant:
 
     def set_temperature(self, temperature: Array) -> None:
         """Adapt the friction to joint temperatures [n], degC."""
-        self._drives = Drives.of(self.parameters, temperature)
+        self._drives = Drives.from_parameters(self.parameters, temperature)
 
     def stored_energy(self) -> float:
         """Kinetic, potential and elastic energy of links, rotors and gears [J]."""

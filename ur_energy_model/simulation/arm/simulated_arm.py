@@ -128,11 +128,6 @@ class SimulatedArm:
         """State of the built-in motion."""
         return self._supervisor.program_state
 
-    @property
-    def payload(self) -> Payload:
-        """Configured payload."""
-        return self.setup.payload
-
     def command(self, command: cmd.Command) -> None:
         """Accept a command; it takes effect in the next cycle.
 

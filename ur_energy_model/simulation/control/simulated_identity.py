@@ -28,7 +28,7 @@ class SimulatedIdentity:
     motion: str
 
     @classmethod
-    def of(
+    def for_robot(
         cls, robot: RobotDescription, version: tuple[int, ...], seed: int, motion: str
     ) -> SimulatedIdentity:
         """Identity of the simulated arm with this version and seed."""

@@ -19,13 +19,18 @@ USER_ROLES = ("PROGRAMMER", "OPERATOR", "NONE", "LOCKED", "RESTRICTED")
 
 
 class DashboardSession(LineSession):
-    """One client of the dashboard server."""
+    """One client of the dashboard server.
+
+    Attributes:
+        box: the control box.
+        operational_mode, user_role: as set by the client.
+    """
 
     def __init__(self, box: ControlBox) -> None:
         super().__init__()
-        self._box = box
-        self._operational_mode = "NONE"
-        self._user_role = "NONE"
+        self.box = box
+        self.operational_mode = "NONE"
+        self.user_role = "NONE"
 
     def greeting(self) -> bytes:
         """First line, as on real controllers."""
@@ -39,166 +44,123 @@ class DashboardSession(LineSession):
                 return reply(self, match[1] if match.groups() else "")
         return f'could not understand: "{line}"'
 
-    # Programs
-
-    def _load(self, name: str) -> str:
-        if not name.endswith(".urp"):
-            return f"File not found: {name}"
-        self._box.stop()
-        self._box.loaded_program = name
-        return f"Loading program: {name}"
-
-    def _play(self, _: str) -> str:
-        return "Starting program" if self._box.play() else "Failed to execute: play"
-
-    def _stop(self, _: str) -> str:
-        self._box.stop()
-        return "Stopped"
-
-    def _pause(self, _: str) -> str:
-        return "Pausing program" if self._box.pause() else "Failed to execute: pause"
-
-    def _running(self, _: str) -> str:
-        running = self._box.program_state == ProgramState.PLAYING
-        return f"Program running: {str(running).lower()}"
-
-    def _program_state(self, _: str) -> str:
-        return f"{self._box.program_state.name} {PurePosixPath(self._box.loaded_program).name}"
-
-    def _loaded_program(self, _: str) -> str:
-        return f"Loaded program: {self._box.loaded_program}"
-
-    def _program_saved(self, _: str) -> str:
-        return f"true {self._box.loaded_program}"
-
-    # Power and safety
-
-    def _power_on(self, _: str) -> str:
-        self._box.power_on()
-        return "Powering on"
-
-    def _power_off(self, _: str) -> str:
-        self._box.power_off()
-        return "Powering off"
-
-    def _brake_release(self, _: str) -> str:
-        self._box.release_brakes()
-        return "Brake releasing"
-
-    def _unlock(self, _: str) -> str:
-        self._box.unlock()
-        return "Protective stop releasing"
-
-    def _restart_safety(self, _: str) -> str:
-        self._box.unlock()
-        self._box.power_off()
-        return "Restarting safety"
-
-    def _robot_mode(self, _: str) -> str:
-        return f"Robotmode: {RobotMode(self._box.arm.robot_mode).name}"
-
-    def _safety_mode(self, _: str) -> str:
-        return f"Safetymode: {SafetyMode(self._box.arm.safety_mode).name}"
-
-    def _safety_status(self, _: str) -> str:
-        return f"Safetystatus: {SafetyMode(self._box.arm.safety_mode).name}"
-
-    # The controller itself
-
-    def _polyscope_version(self, _: str) -> str:
-        major, minor, bugfix, build = self._box.version
-        return f"URSoftware {major}.{minor}.{bugfix}.{build} ({BUILD_DATE})"
-
-    def _version(self, _: str) -> str:
-        return ".".join(map(str, self._box.version))
-
-    def _serial_number(self, _: str) -> str:
-        return self._box.identity.serial
-
-    def _robot_model(self, _: str) -> str:
-        return self._box.identity.model
-
-    def _remote_control(self, _: str) -> str:
-        return "true"
-
-    def _set_operational_mode(self, mode: str) -> str:
-        self._operational_mode = mode.upper()
-        return f"Operational mode {mode.upper()} is set"
-
-    def _get_operational_mode(self, _: str) -> str:
-        return self._operational_mode
-
-    def _clear_operational_mode(self, _: str) -> str:
-        self._operational_mode = "NONE"
-        return "No longer controlling the operational mode. Current operational mode: 'NONE'."
-
-    def _set_user_role(self, role: str) -> str:
-        if role.upper() not in USER_ROLES:
-            return "Failed setting user role: " + role
-        self._user_role = role.upper()
-        return f"Setting user role: {role}"
-
-    def _get_user_role(self, _: str) -> str:
-        return self._user_role
-
-    def _quit(self, _: str) -> str:
-        self.finished = True
-        return "Disconnected"
-
-    def _shutdown(self, _: str) -> str:
-        self._box.power_off()
-        return "Shutting down"
-
 
 Reply = Callable[[DashboardSession, str], str]
+"""Executes a command with its argument and returns the answer."""
 
 
 def _fixed(answer: str) -> Reply:
+    """A constant answer; {} stands for the argument."""
     return lambda session, argument: answer.format(argument)
 
 
-def _pattern(words: str) -> re.Pattern[str]:
-    return re.compile(words, re.IGNORECASE)
+def _query(value: Callable[[ControlBox], str]) -> Reply:
+    """A value of the control box."""
+    return lambda session, argument: value(session.box)
 
 
-_COMMANDS: tuple[tuple[re.Pattern[str], Reply], ...] = tuple(
-    (_pattern(words), reply)
-    for words, reply in (
-        (r"load installation (.+)", _fixed("Loading installation: {}")),
-        (r"load (.+)", DashboardSession._load),
-        (r"play", DashboardSession._play),
-        (r"stop", DashboardSession._stop),
-        (r"pause", DashboardSession._pause),
-        (r"running", DashboardSession._running),
-        (r"programState", DashboardSession._program_state),
-        (r"get loaded program", DashboardSession._loaded_program),
-        (r"isProgramSaved", DashboardSession._program_saved),
-        (r"power on", DashboardSession._power_on),
-        (r"power off", DashboardSession._power_off),
-        (r"brake release", DashboardSession._brake_release),
-        (r"unlock protective stop", DashboardSession._unlock),
-        (r"restart safety", DashboardSession._restart_safety),
-        (r"robotmode", DashboardSession._robot_mode),
-        (r"safetymode", DashboardSession._safety_mode),
-        (r"safetystatus", DashboardSession._safety_status),
-        (r"PolyscopeVersion", DashboardSession._polyscope_version),
-        (r"version", DashboardSession._version),
-        (r"get serial number", DashboardSession._serial_number),
-        (r"get robot model", DashboardSession._robot_model),
-        (r"is in remote control", DashboardSession._remote_control),
-        (r"set operational mode (manual|automatic)", DashboardSession._set_operational_mode),
-        (r"get operational mode", DashboardSession._get_operational_mode),
-        (r"clear operational mode", DashboardSession._clear_operational_mode),
-        (r"setUserRole (\w+)", DashboardSession._set_user_role),
-        (r"getUserRole", DashboardSession._get_user_role),
-        (r"popup (.*)", _fixed("showing popup")),
-        (r"close popup", _fixed("closing popup")),
-        (r"close safety popup", _fixed("closing safety popup")),
-        (r"addToLog(?: (.*))?", _fixed("Added log message")),
-        (r"saveLog", _fixed("Log saved to disk")),
-        (r"generate flight report.*", _fixed("Flight Report generated with id: 0")),
-        (r"generate support file.*", _fixed("Completed successfully: no file, simulated")),
-        (r"quit", DashboardSession._quit),
-        (r"shutdown", DashboardSession._shutdown),
-    )
+def _action(action: Callable[[ControlBox], None], answer: str) -> Reply:
+    """An action that always succeeds."""
+
+    def reply(session: DashboardSession, argument: str) -> str:
+        action(session.box)
+        return answer
+
+    return reply
+
+
+def _attempt(action: Callable[[ControlBox], bool], answer: str, failure: str) -> Reply:
+    """An action that may fail."""
+    return lambda session, argument: answer if action(session.box) else failure
+
+
+def _load(session: DashboardSession, name: str) -> str:
+    if not name.endswith(".urp"):
+        return f"File not found: {name}"
+    session.box.stop()
+    session.box.loaded_program = name
+    return f"Loading program: {name}"
+
+
+def _restart_safety(box: ControlBox) -> None:
+    box.unlock()
+    box.power_off()
+
+
+def _running(box: ControlBox) -> str:
+    return f"Program running: {str(box.program_state == ProgramState.PLAYING).lower()}"
+
+
+def _program_state(box: ControlBox) -> str:
+    return f"{box.program_state.name} {PurePosixPath(box.loaded_program).name}"
+
+
+def _polyscope_version(box: ControlBox) -> str:
+    major, minor, bugfix, build = box.version
+    return f"URSoftware {major}.{minor}.{bugfix}.{build} ({BUILD_DATE})"
+
+
+def _set_operational_mode(session: DashboardSession, mode: str) -> str:
+    session.operational_mode = mode.upper()
+    return f"Operational mode {mode.upper()} is set"
+
+
+def _clear_operational_mode(session: DashboardSession, argument: str) -> str:
+    session.operational_mode = "NONE"
+    return "No longer controlling the operational mode. Current operational mode: 'NONE'."
+
+
+def _set_user_role(session: DashboardSession, role: str) -> str:
+    if role.upper() not in USER_ROLES:
+        return f"Failed setting user role: {role}"
+    session.user_role = role.upper()
+    return f"Setting user role: {role}"
+
+
+def _quit(session: DashboardSession, argument: str) -> str:
+    session.finished = True
+    return "Disconnected"
+
+
+_REPLIES: dict[str, Reply] = {
+    r"load installation (.+)": _fixed("Loading installation: {}"),
+    r"load (.+)": _load,
+    r"play": _attempt(ControlBox.play, "Starting program", "Failed to execute: play"),
+    r"stop": _action(ControlBox.stop, "Stopped"),
+    r"pause": _attempt(ControlBox.pause, "Pausing program", "Failed to execute: pause"),
+    r"running": _query(_running),
+    r"programState": _query(_program_state),
+    r"get loaded program": _query(lambda box: f"Loaded program: {box.loaded_program}"),
+    r"isProgramSaved": _query(lambda box: f"true {box.loaded_program}"),
+    r"power on": _action(ControlBox.power_on, "Powering on"),
+    r"power off": _action(ControlBox.power_off, "Powering off"),
+    r"brake release": _action(ControlBox.release_brakes, "Brake releasing"),
+    r"unlock protective stop": _action(ControlBox.unlock, "Protective stop releasing"),
+    r"restart safety": _action(_restart_safety, "Restarting safety"),
+    r"robotmode": _query(lambda box: f"Robotmode: {RobotMode(box.arm.robot_mode).name}"),
+    r"safetymode": _query(lambda box: f"Safetymode: {SafetyMode(box.arm.safety_mode).name}"),
+    r"safetystatus": _query(lambda box: f"Safetystatus: {SafetyMode(box.arm.safety_mode).name}"),
+    r"PolyscopeVersion": _query(_polyscope_version),
+    r"version": _query(lambda box: ".".join(map(str, box.version))),
+    r"get serial number": _query(lambda box: box.identity.serial),
+    r"get robot model": _query(lambda box: box.identity.model),
+    r"is in remote control": _fixed("true"),
+    r"set operational mode (manual|automatic)": _set_operational_mode,
+    r"get operational mode": lambda session, argument: session.operational_mode,
+    r"clear operational mode": _clear_operational_mode,
+    r"setUserRole (\w+)": _set_user_role,
+    r"getUserRole": lambda session, argument: session.user_role,
+    r"popup (.*)": _fixed("showing popup"),
+    r"close popup": _fixed("closing popup"),
+    r"close safety popup": _fixed("closing safety popup"),
+    r"addToLog(?: (.*))?": _fixed("Added log message"),
+    r"saveLog": _fixed("Log saved to disk"),
+    r"generate flight report.*": _fixed("Flight Report generated with id: 0"),
+    r"generate support file.*": _fixed("Completed successfully: no file, simulated"),
+    r"quit": _quit,
+    r"shutdown": _action(ControlBox.power_off, "Shutting down"),
+}
+"""Replies by pattern of the command, in order of priority."""
+_COMMANDS = tuple(
+    (re.compile(pattern, re.IGNORECASE), reply) for pattern, reply in _REPLIES.items()
 )

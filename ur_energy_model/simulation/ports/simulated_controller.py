@@ -6,7 +6,6 @@ import gc
 import threading
 import time
 from collections.abc import Callable
-from types import TracebackType
 
 from typing_extensions import Self
 
@@ -206,12 +205,7 @@ class SimulatedController:
         except BaseException as error:
             self._failure = error
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         """Stop serving.
 
         Raises:

@@ -10,12 +10,13 @@ from typing import Any
 
 from ur_energy_model import __version__
 from ur_energy_model.errors import RecordingError
+from ur_energy_model.reading.ranges import GRAVITY
 from ur_energy_model.reading.yaml_tree import excerpt
 from ur_energy_model.telemetry.samples import Gap, RecordingInfo
 
 RECORD_NAME = "ur_energy_model"
 GAP_RECORD_NAME = "ur_energy_model.gap"
-_GRAVITY = (8.5, 11.5)
+_GRAVITY = (GRAVITY.low, GRAVITY.high)
 """Plausible magnitude of the configured gravity vector [m/s^2]."""
 _CENTER_OF_MASS = (0.0, 10.0)
 """Plausible distance of a payload's centre of mass from the flange [m]."""

@@ -1,0 +1,91 @@
+"""Protocol s4, Machines 2024, 12(9), 595: self and general verification, known payload."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ur_energy_model.experiment.periodic_motion import PeriodicMotion
+from ur_energy_model.experiment.protocols.outcome import Outcome, Row
+from ur_energy_model.experiment.protocols.protocol_run import ProtocolRun
+from ur_energy_model.identification.dynamics.base_parameter_bags import identify_base_parameters
+from ur_energy_model.identification.payload.payload_bags import payload_difference
+from ur_energy_model.identification.pipeline import Identification, identify
+
+PAYLOAD = 1.0
+"""Known mass [kg]; every arm can carry it."""
+
+
+def run(session: ProtocolRun, published: Mapping[str, Any]) -> Outcome:
+    """Verify without payload on the same and on another motion, then identify a known payload."""
+    if session.mount is not None:
+        session.mount(0.0)
+    design = session.design("excitation", session.seed)
+    other = session.design("general", session.seed + 1)
+    fitted = session.record("excitation_unloaded", design.trajectory)
+    general = session.record("general_unloaded", other.trajectory)
+    base = identify_base_parameters(
+        [fitted], session.robot, validate=[general], progress=session.progress
+    )
+    found = identify([fitted], session.robot, validate=[general], progress=session.progress)
+    found.model.save(session.folder / "model.yaml")
+    session.warnings += base.warnings
+    verification = base.verification
+    parameters = base.parameters
+    rows = [
+        Row(
+            "base parameters (published without, here with motor inertias)",
+            published["base_parameters"],
+            parameters.regrouping.rank,
+        ),
+        Row("torque RMS, self verification [N m]", None, parameters.torque_rms),
+        Row(
+            "torque RMS, general verification [N m]",
+            None,
+            None if verification is None else verification.torque_rms,
+        ),
+        Row(
+            "torque R2, general verification",
+            None,
+            None if verification is None else verification.torque_r2,
+        ),
+    ]
+    rows += identify_known_payload(session, published, design.trajectory, found, fitted)
+    return session.finish("s4", published, rows)
+
+
+def identify_known_payload(
+    session: ProtocolRun,
+    published: Mapping[str, Any],
+    motion: PeriodicMotion,
+    found: Identification,
+    unloaded: Path,
+) -> list[Row]:
+    """Rows about a known payload, from loaded minus unloaded currents; empty without a mount.
+
+    Args:
+        session: run of the protocol.
+        published: figures of the paper.
+        motion: motion to repeat with the payload.
+        found: model identified without payload.
+        unloaded: bag of the motion without payload.
+    """
+    if session.mount is None:
+        session.warnings.append(
+            "the part with a payload was skipped: somebody has to mount it; run without --yes"
+        )
+        return []
+    session.mount(PAYLOAD)
+    try:
+        loaded = session.record("excitation_loaded", motion)
+    finally:
+        session.mount(0.0)
+    ratio = published["payload_torque_estimated"] / published["payload_torque_applied"]
+    mass, std = payload_difference(found.model, loaded, unloaded, progress=session.progress)
+    return [
+        Row("known payload [kg]", None, PAYLOAD),
+        Row("payload found, loaded minus unloaded currents [kg]", None, mass),
+        Row("its standard deviation [kg]", None, std),
+        Row("estimated over applied load", ratio, mass / PAYLOAD),
+    ]
