@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING
-from ur_energy_model.cli import arguments
-from ur_energy_model.cli.output import ask
-from ur_energy_model.cli.output import note
-from ur_energy_model.cli.output import print_json
-from ur_energy_model.cli.output import print_table
-from ur_energy_model.cli.output import progress
 import argparse
 import socket
 import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
 
+from ur_energy_model.cli import arguments
+from ur_energy_model.cli.output import ask, note, print_json, print_table, progress
 
 if TYPE_CHECKING:
     from ur_energy_model.experiment.execution.execution_plan import ExecutionPlan, ExecutionResult

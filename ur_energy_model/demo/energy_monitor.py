@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import rclpy
 from rclpy.context import Context
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.qos import QoSProfile
 from std_msgs.msg import Float64
 from typing_extensions import Self
-from ur_energy_model.nodes.topics_and_services import BUS_ENERGY
-from ur_energy_model.nodes.topics_and_services import BUS_POWER
-from ur_energy_model.nodes.topics_and_services import TOTAL_ENERGY
-from ur_energy_model.nodes.topics_and_services import TOTAL_POWER
-import rclpy
 
+from ur_energy_model.nodes.topics_and_services import (
+    BUS_ENERGY,
+    BUS_POWER,
+    TOTAL_ENERGY,
+    TOTAL_POWER,
+)
 
 TOPICS = tuple(topic.name for topic in (TOTAL_POWER, TOTAL_ENERGY, BUS_POWER, BUS_ENERGY))
 

@@ -6,30 +6,23 @@ with logger and estimator; then the tables of the paper are printed beside the t
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from collections.abc import Mapping
-from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
-from ur_energy_model.cli.output import ProgressReport
-from ur_energy_model.cli.output import note
-from ur_energy_model.cli.output import progress
-from ur_energy_model.demo.processes import Processes
-from ur_energy_model.demo.result import evaluate_run
-from ur_energy_model.demo.result import print_result
-from ur_energy_model.errors import InputError
-from ur_energy_model.identification.pipeline import identify
-from ur_energy_model.nodes.node_command import node_command
-from ur_energy_model.model.file.model_file import save_model
-from ur_energy_model.nodes.topics_and_services import BUS_POWER
-from ur_energy_model.nodes.topics_and_services import TOTAL_ENERGY
-from ur_energy_model.nodes.topics_and_services import TOTAL_POWER
 import random
 import shutil
 import socket
 import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
+from ur_energy_model.cli.output import ProgressReport, note, progress
+from ur_energy_model.demo.processes import Processes
+from ur_energy_model.demo.result import evaluate_run, print_result
+from ur_energy_model.errors import InputError
+from ur_energy_model.identification.pipeline import identify
+from ur_energy_model.model.file.model_file import save_model
+from ur_energy_model.nodes.node_command import node_command
+from ur_energy_model.nodes.topics_and_services import BUS_POWER, TOTAL_ENERGY, TOTAL_POWER
 
 RTDE_PORT = 30004
 START_TIMEOUT = 90.0

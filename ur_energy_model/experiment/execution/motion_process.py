@@ -8,21 +8,19 @@ process itself ends, the watchdog of the controller stops the program.
 
 from __future__ import annotations
 
-from contextlib import suppress
-from dataclasses import dataclass
-from multiprocessing.connection import Connection
-from typing import Any
-from typing import Literal
-from ur_energy_model.errors import ControllerError
-from ur_energy_model.experiment.child_process import start_ignoring_interrupts
-from ur_energy_model.experiment.export import GAIN
-from ur_energy_model.experiment.export import LOOKAHEAD_TIME
-from ur_energy_model.experiment.periodic_motion import PeriodicMotion
-from ur_energy_model.typing import Array
 import multiprocessing
 import os
 import time
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from typing import Any, Literal
 
+from ur_energy_model.errors import ControllerError
+from ur_energy_model.experiment.child_process import start_ignoring_interrupts
+from ur_energy_model.experiment.export import GAIN, LOOKAHEAD_TIME
+from ur_energy_model.experiment.periodic_motion import PeriodicMotion
+from ur_energy_model.typing import Array
 
 State = Literal["connecting", "idle", "moving", "finished", "stopped", "failed", "closed"]
 

@@ -8,20 +8,18 @@ s4: Machines 2024, 12(9), 595.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
-from ur_energy_model.energy.recording_energy import estimate_energy
-from ur_energy_model.experiment.protocols import exciting_trajectory
-from ur_energy_model.experiment.protocols import known_payload
-from ur_energy_model.experiment.protocols import random_point_motions
-from ur_energy_model.experiment.protocols import sinusoidal_motions
+
+from ur_energy_model.experiment.protocols import (
+    exciting_trajectory,
+    known_payload,
+    random_point_motions,
+    sinusoidal_motions,
+)
 from ur_energy_model.experiment.protocols.outcome import Outcome
 from ur_energy_model.experiment.protocols.protocol_run import ProtocolRun
 from ur_energy_model.experiment.protocols.published_results import published_results
-from ur_energy_model.identification.pipeline import IdentificationOptions
-from ur_energy_model.model.file.model_file import save_model
-
 
 PROTOCOLS: dict[str, Callable[[ProtocolRun, Mapping[str, Any]], Outcome]] = {
     "s0": random_point_motions.run,

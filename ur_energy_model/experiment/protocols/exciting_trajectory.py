@@ -8,7 +8,8 @@ from typing import Any
 from ur_energy_model.experiment.protocols.outcome import Outcome, Row
 from ur_energy_model.experiment.protocols.protocol_run import ProtocolRun
 from ur_energy_model.identification.dynamics.base_parameter_bags import identify_base_parameters
-from ur_energy_model.identification.pipeline import identify
+from ur_energy_model.identification.pipeline import IdentificationOptions, identify
+from ur_energy_model.model.file.model_file import save_model
 
 
 def run(session: ProtocolRun, published: Mapping[str, Any]) -> Outcome:
@@ -24,10 +25,10 @@ def run(session: ProtocolRun, published: Mapping[str, Any]) -> Outcome:
         [fitted],
         session.robot,
         validate=[held_out],
-        friction="coulomb_viscous",
+        options=IdentificationOptions(friction="coulomb_viscous"),
         progress=session.progress,
     )
-    found.model.save(session.folder / "model.yaml")
+    save_model(found.model, session.folder / "model.yaml")
     session.warnings += base.warnings
     torque_constants = [joint.torque_constant for joint in found.model.joints]
     rows = [

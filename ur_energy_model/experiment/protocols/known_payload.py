@@ -10,8 +10,9 @@ from ur_energy_model.experiment.periodic_motion import PeriodicMotion
 from ur_energy_model.experiment.protocols.outcome import Outcome, Row
 from ur_energy_model.experiment.protocols.protocol_run import ProtocolRun
 from ur_energy_model.identification.dynamics.base_parameter_bags import identify_base_parameters
-from ur_energy_model.identification.payload.payload_bags import payload_difference
+from ur_energy_model.identification.payload.payload_identification import payload_difference
 from ur_energy_model.identification.pipeline import Identification, identify
+from ur_energy_model.model.file.model_file import save_model
 
 PAYLOAD = 1.0
 """Known mass [kg]; every arm can carry it."""
@@ -29,7 +30,7 @@ def run(session: ProtocolRun, published: Mapping[str, Any]) -> Outcome:
         [fitted], session.robot, validate=[general], progress=session.progress
     )
     found = identify([fitted], session.robot, validate=[general], progress=session.progress)
-    found.model.save(session.folder / "model.yaml")
+    save_model(found.model, session.folder / "model.yaml")
     session.warnings += base.warnings
     verification = base.verification
     parameters = base.parameters

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from ur_energy_model.energy.recorded import estimate
+from ur_energy_model.energy.recording_energy import estimate_energy
 from ur_energy_model.experiment.periodic_motion import RepeatedMotion
 from ur_energy_model.experiment.protocols.outcome import Outcome, Row
 from ur_energy_model.experiment.protocols.protocol_run import ProtocolRun
-from ur_energy_model.identification.pipeline import Identification, identify
+from ur_energy_model.identification.pipeline import Identification, IdentificationOptions, identify
+from ur_energy_model.model.file.model_file import save_model
 from ur_energy_model.trajectory.planner import Planner
 from ur_energy_model.typing import Array
 
@@ -27,7 +28,7 @@ def run(session: ProtocolRun, published: Mapping[str, Any]) -> Outcome:
     planner = Planner(session.robot)
 
     def through_points(seed: int) -> RepeatedMotion:
-        motion = planner.through(planner.random_points(seed))
+        motion = planner.chain_through(planner.random_points(seed))
         return RepeatedMotion(session.robot.name, motion, REPETITIONS)
 
     bags = [
@@ -35,10 +36,14 @@ def run(session: ProtocolRun, published: Mapping[str, Any]) -> Outcome:
         for name, offset in (("trajectory_a", 11), ("trajectory_b", 23))
     ]
     found = identify(
-        bags[:1], session.robot, validate=bags[1:], friction="power_flow", progress=session.progress
+        bags[:1],
+        session.robot,
+        validate=bags[1:],
+        options=IdentificationOptions(friction="power_flow"),
+        progress=session.progress,
     )
-    found.model.save(session.folder / "model.yaml")
-    energies = estimate(found.model, bags[1])
+    save_model(found.model, session.folder / "model.yaml")
+    energies = estimate_energy(found.model, bags[1])
     dissipated = energies.supply - energies.electrical.sum() - energies.driver - energies.standby
     if dissipated > DISSIPATED_SHARE * energies.supply:
         session.warnings.append(

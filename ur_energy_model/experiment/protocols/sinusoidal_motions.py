@@ -10,7 +10,8 @@ import numpy as np
 from ur_energy_model.experiment.periodic_motion import RepeatedMotion
 from ur_energy_model.experiment.protocols.outcome import Outcome, Row
 from ur_energy_model.experiment.protocols.protocol_run import ProtocolRun
-from ur_energy_model.identification.pipeline import identify
+from ur_energy_model.identification.pipeline import IdentificationOptions, identify
+from ur_energy_model.model.file.model_file import save_model
 from ur_energy_model.trajectory.motions import Sinusoids
 
 _OPEN = np.array([0.0, -np.pi / 2, np.pi / 3, -np.pi / 2, -np.pi / 4, 0.0])
@@ -27,9 +28,13 @@ def run(session: ProtocolRun, published: Mapping[str, Any]) -> Outcome:
     rows = []
     for kind, label in (("ecbot", "free model"), ("physical", "physical model")):
         found = identify(
-            bags[:1], session.robot, validate=bags[1:], power_model=kind, progress=session.progress
+            bags[:1],
+            session.robot,
+            validate=bags[1:],
+            options=IdentificationOptions(power_model=kind),
+            progress=session.progress,
         )
-        found.model.save(session.folder / f"model_{kind}.yaml")
+        save_model(found.model, session.folder / f"model_{kind}.yaml")
         for part, metrics in (("train", found.fit[0]), ("test", found.validation[0])):
             power = metrics.power or {}
             here = [power.get(key) for key in ("rmse", "rmse_percent", "r2")]
