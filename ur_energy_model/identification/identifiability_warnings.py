@@ -42,7 +42,7 @@ def identifiability_warnings(
             f"{np.degrees(mounting.tilt):.0f} degrees from what was stated or assumed (gravity "
             f"{vector} m/s^2, payload {mounting.setup.payload.mass:.1f} kg); "
             + (
-                "the values of --gravity and --payload are used all the same: check them"
+                "the setup stated with --gravity and --payload is used all the same: check it"
                 if model.setup_source == "given"
                 else "that is used; state what you know with --gravity and --payload"
             )
