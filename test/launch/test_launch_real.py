@@ -43,7 +43,7 @@ def launched(cell: Cell, name: str, **arguments: str) -> subprocess.Popen[str]:
     """Start a launch file, in a session of its own."""
     words = [f"{key}:={value}" for key, value in arguments.items()]
     command = [sys.executable, "-c", _RUN, str(launch_file(name)), *words]
-    return cell.run(command, AMENT_PREFIX_PATH=sys.prefix)
+    return cell.run_command(command, AMENT_PREFIX_PATH=sys.prefix)
 
 
 def ended(child: subprocess.Popen[str], timeout: float = 90.0) -> str:
@@ -73,7 +73,7 @@ def test_the_demo_runs_until_ctrl_c(
     cell: Cell, tmp_path: Path, fresh_host: Callable[[], str]
 ) -> None:
     known_model().save(tmp_path / "model.yaml")
-    cell.observer.listen("/cell_1/energy/total/power", "std_msgs/Float64")
+    cell.observer.subscribe("/cell_1/energy/total/power", "std_msgs/Float64")
     child = launched(
         cell,
         "demo",
@@ -83,7 +83,7 @@ def test_the_demo_runs_until_ctrl_c(
         bag_directory=str(tmp_path / "bags"),
         namespace="cell_1",
     )
-    cell.observer.hear("/cell_1/energy/total/power")
+    cell.observer.next_message("/cell_1/energy/total/power")
     cell.observer.wait(lambda: list(tmp_path.glob("bags/*/*.mcap")), "a bag")
     child.send_signal(signal.SIGINT)
     output = ended(child)
@@ -97,7 +97,7 @@ def test_the_cell_waits_for_its_controller(
     cell: Cell, tmp_path: Path, fresh_host: Callable[[], str], composed: str, processes: int
 ) -> None:
     known_model().save(tmp_path / "model.yaml")
-    cell.observer.listen("/diagnostics", "diagnostic_msgs/DiagnosticArray")
+    cell.observer.subscribe("/diagnostics", "diagnostic_msgs/DiagnosticArray")
     child = launched(
         cell,
         "energy",
