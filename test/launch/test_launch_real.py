@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import yaml
+from rcl_interfaces.srv import GetParameters
 
 from test.energy.known_arm import known_model
 from test.nodes.conftest import Cell
@@ -110,6 +112,33 @@ def test_the_cell_waits_for_its_controller(
     assert child.poll() is None
     child.send_signal(signal.SIGINT)
     assert ended(child).count("process has finished cleanly") == processes
+
+
+@pytest.mark.parametrize("composed", ["false", "true"])
+def test_changed_arguments_override_the_parameter_file(
+    cell: Cell, tmp_path: Path, fresh_host: Callable[[], str], composed: str
+) -> None:
+    known_model().save(tmp_path / "model.yaml")
+    host = fresh_host()
+    values = {"robot_ip": host, "publish_rate": 20.0, "tf_prefix": "file_"}
+    content = {"/**": {"ros__parameters": values}}
+    (tmp_path / "mine.yaml").write_text(yaml.safe_dump(content))
+    child = launched(
+        cell,
+        "energy",
+        model_file=str(tmp_path / "model.yaml"),
+        params_file=str(tmp_path / "mine.yaml"),
+        tf_prefix="argument_",
+        namespace="left",
+        composed=composed,
+    )
+    for node in ("estimator", "logger"):
+        request = GetParameters.Request(names=["robot_ip", "publish_rate", "tf_prefix"])
+        found = cell.observer.call(f"/left/{node}/get_parameters", GetParameters, request).values
+        assert [found[0].string_value, found[1].double_value] == [host, 20.0]
+        assert found[2].string_value == "argument_"
+    child.send_signal(signal.SIGINT)
+    ended(child)
 
 
 def test_identification_ends_by_itself_and_says_why(cell: Cell, tmp_path: Path) -> None:
