@@ -1,4 +1,4 @@
-"""From a bag to a figure in ten lines: energy per joint and metre of tool path.
+"""Draws the energy of each joint per metre of tool path from a bag.
 
 python examples/bag_to_figure.py model.yaml my_bag figure.png
 """

@@ -1,4 +1,4 @@
-"""Warns where an arm takes more than 150 W: ros2 run is not needed, plain python is enough."""
+"""Warns when the power of an arm exceeds a limit. Start it with python: it is not in a package."""
 
 import rclpy
 from rclpy.node import Node

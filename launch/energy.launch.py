@@ -1,15 +1,19 @@
 # Live power and energy of an arm: the estimator, and the logger beside it.
 #   ros2 launch ur_energy_model energy.launch.py robot_ip:=192.168.0.10 model_file:=model.yaml
-from pathlib import Path
-
 from launch import LaunchDescription
-from launch.actions import DeclareLaunchArgument, OpaqueFunction
+from launch.actions import DeclareLaunchArgument
+from launch.actions import OpaqueFunction
 from launch.conditions import IfCondition
-from launch.substitutions import LaunchConfiguration, PathJoinSubstitution
+from launch.substitutions import LaunchConfiguration
+from launch.substitutions import PathJoinSubstitution
 from launch_ros.actions import Node
 from launch_ros.substitutions import FindPackageShare
-
+from pathlib import Path
+from ur_energy_model.model.robots import load_robot
+from ur_energy_model.model.urdf_export import urdf
 from ur_energy_model.nodes.launch_parameters import changed_parameters
+
+
 
 PACKAGE = "ur_energy_model"
 CONFIG = PathJoinSubstitution([FindPackageShare(PACKAGE), "config"])
@@ -77,23 +81,18 @@ def launch_setup(context):
     else:
         nodes = [estimator, logger]
     if arguments["robot_description"] == "true":
-        nodes.append(robot_state_publisher(arguments["robot_model"], arguments["tf_prefix"]))
+        robot = load_robot(arguments["robot_model"])
+        nodes.append(
+            Node(
+                package="robot_state_publisher",
+                executable="robot_state_publisher",
+                name="robot_state_publisher",
+                namespace=namespace,
+                parameters=[{"robot_description": urdf(robot, prefix=arguments["tf_prefix"])}],
+                output="screen",
+            )
+        )
     return nodes
-
-
-def robot_state_publisher(robot_model, tf_prefix):
-    from ur_energy_model.model.urdf import urdf
-
-    from ur_energy_model.model.robots import load_robot
-
-    return Node(
-        package="robot_state_publisher",
-        executable="robot_state_publisher",
-        name="robot_state_publisher",
-        namespace=LaunchConfiguration("namespace"),
-        parameters=[{"robot_description": urdf(load_robot(robot_model), prefix=tf_prefix)}],
-        output="screen",
-    )
 
 
 def generate_launch_description():

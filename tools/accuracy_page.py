@@ -1,4 +1,6 @@
-"""Writes accuracy.md from recordings of real arms: python -m tools.accuracy_page FOLDER.
+"""Writes docs/accuracy.md from recordings of real arms.
+
+    python -m tools.accuracy_page FOLDER
 
 FOLDER holds the CSV recordings that the page names; they are not part of the repository.
 """
@@ -30,13 +32,13 @@ DOCS = Path(__file__).resolve().parents[1] / "docs"
 
 @dataclass(frozen=True)
 class Case:
-    """One identification on real data.
+    """One identification from a recording of a real arm.
 
     Attributes:
-        title: what is tried.
+        title: arm and motion.
         robot: name of the arm.
-        fitted, judged: recordings; the same one where the arm has no second.
-        source: who published them.
+        fitted, judged: recordings; the same one if the arm has only one.
+        source: repository that published them.
     """
 
     title: str
@@ -63,22 +65,24 @@ SOURCES = {recording: case.source for case in CASES for recording in (case.fitte
 
 PAGE = """# How accurate it is
 
-On which real data, and what came out. Every number here is printed by `tools/accuracy_page.py`
-from public recordings kept beside the checkout; nothing is edited by hand.
+Accuracy on recordings of real arms. `tools/accuracy_page.py` writes this page from public
+recordings (see [Sources](#sources)) that are not part of the repository; no number is edited by
+hand.
 
-**Held out** means that the model has not seen the recording. Where a public recording is the
-only one of its arm the model is judged on what it was fitted to, and the table says so: read
-those rows as *does the structure fit*, not as *does it predict*.
+**Held out** means that the model was not fitted to the recording. If there is only one public
+recording of an arm, the model is evaluated on the recording it was fitted to, and the table says
+so. These rows show whether the structure of the model fits, not whether it predicts.
 
 ## Torque, current and power
 
-R² per joint as least and median; current over samples at which the joint moves.
+R² is given as minimum and median over the joints; that of the current is for samples at which the
+joint moves.
 
 {metrics}
 
-The noise of the bus measurement itself is 1.4 to 1.6 W. Energy error on a fitted recording is
-small by construction, since standby is fitted too. The streamed move lasts six seconds, so that its
-currents are mostly friction near standstill: torque and power hold, currents are poorly explained.
+The noise of the measured bus power is 1.4 to 1.6 W. The energy error on a fitted recording is small
+by construction, since the standby power is fitted too. The streamed move lasts six seconds, and its
+currents are mostly friction near standstill: torque and power are accurate, currents are not.
 
 ![Current of a UR10e, measured and estimated, on the held-out motion](images/accuracy_current.png)
 
@@ -86,27 +90,28 @@ currents are mostly friction near standstill: torque and power hold, currents ar
 
 ## Beside other methods
 
-`python -m test.benchmarks peers` fits each recording in turn and judges it by the others of an arm
-of its type, and does the same with sessions of simulated arms (one fitted, three others judged;
-[what a session is](simulated_arm.md#sessions)). No method has seen what it is judged on. The others
-are ordinary least squares: *least squares* predicts each joint's current from its acceleration,
-speed, tanh of the speed, the torque of the nominal links and a constant; *base parameters* (those
-of figaroh where it is installed) from the whole arm's regressor; *three coefficients* predicts
-power from 1, sum R i² and sum k_t N q̇ i; *EcBot* has its own regressions of current and of power
-(4n+1 coefficients). They get the mounting, the payload and the filters that this package worked
-out; a joint that does not move in the fitted recording rules it out for all. A model is meant for
-its own arm; *another arm* shows what comes of taking it for another one of the type.
+`python -m test.benchmarks peers` fits each recording in turn and evaluates the model on the other
+recordings of arms of that type. It does the same with sessions of simulated arms (one fitted, three
+held out; see [sessions](simulated_arm.md#sessions)). All evaluations are held out. The other
+methods are ordinary least squares: *least squares* predicts each joint's current from its
+acceleration, speed, tanh of the speed, the torque of the nominal links and a constant; *base
+parameters* (those of figaroh if it is installed) uses the regressor of the whole arm; *three
+coefficients* predicts power from 1, sum R i² and sum k_t N q̇ i; *EcBot* has its own regressions of
+current and of power (4n+1 coefficients). They use the mounting, the payload and the filters that
+this package has estimated. A recording in which a joint does not move is not fitted by any method.
+A model is valid for its own arm; *another arm* shows the errors on a second arm of the same type.
 
-Energy at the supply is not predicted on equal terms: `estimate` learns the standby power of the
-judged session from its standstill, the regressions keep that of the fitted one. Motion energy is
-what each of them has above its own standstill, so that there standby plays no part.
+The comparison of the energy at the supply is not on equal terms: `estimate` takes the standby power
+of the evaluated session from its standstill, while the regressions keep that of the fitted session.
+Motion energy is the energy above the power at standstill of each method, so that it does not depend
+on the standby power.
 
 {peers}
 
 ## Inertia, mounting and payload
 
-Reflected inertia of motor and reducer beside the controller's published constants; mounting and
-payload as estimated from the recording.
+Identified reflected inertia of motor and gear, compared with the published constants of the
+controller; mounting and payload as estimated from the recording.
 
 {constants}
 
@@ -117,7 +122,7 @@ payload as estimated from the recording.
 
 
 def main() -> None:
-    """Identify, judge, compare, draw, write."""
+    """Identify, evaluate, compare, draw and write the page."""
     folder = Path(sys.argv[1])
     with tempfile.TemporaryDirectory() as name:
         bags = {
@@ -154,14 +159,14 @@ def main() -> None:
 
 
 def beside_others() -> str:
-    """What the benchmark beside other methods found; some minutes."""
+    """Summary of the benchmark against other methods; takes some minutes."""
     command = [sys.executable, "-m", "test.benchmarks.bench_peers", "--summary"]
     done = subprocess.run(command, cwd=DOCS.parent, check=True, stdout=subprocess.PIPE, text=True)
     return done.stdout.strip()
 
 
 def import_bag(folder: Path, recording: str, robot: str, bags: Path) -> Path:
-    """The recording as a bag; made once."""
+    """Path of the recording as a bag, which is made if it does not exist."""
     path = bags / recording
     if not path.exists():
         telemetry = read_csv([folder / f"{recording}.csv.gz"], robot)
@@ -171,7 +176,7 @@ def import_bag(folder: Path, recording: str, robot: str, bags: Path) -> Path:
 
 
 def draw(results: Mapping[Case, Identification], bags: Mapping[str, Path]) -> None:
-    """Pictures of the held-out currents and of bus power."""
+    """Draw the figures of held-out currents and of bus power."""
     ur10e, ur5e = CASES[0], CASES[2]
     current = current_chart(analyse(results[ur10e].model, bags[ur10e.judged]))
     power = bus_chart(analyse(results[ur5e].model, bags[ur5e.judged]))
@@ -193,7 +198,7 @@ def metrics_row(case: Case, metrics: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def share(entries: list[dict[str, Any]] | None) -> str:
-    """Least and median R² of the joints."""
+    """Minimum and median R² of the joints."""
     values = [entry["r2"] for entry in entries or () if entry["r2"] is not None]
     return f"{min(values):.4f}, {np.median(values):.4f}" if values else ""
 

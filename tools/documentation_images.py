@@ -1,4 +1,4 @@
-"""Draws the pictures of README and docs from a simulated UR5e.
+"""Draws the figures of README and docs from a simulated UR5e.
 
 python -m tools.documentation_images
 """

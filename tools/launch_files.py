@@ -1,4 +1,4 @@
-"""Arguments of the launch files, read from their source: works where launch is not installed."""
+"""Arguments of the launch files, read from their source: launch need not be installed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class LaunchArgument:
 
     Attributes:
         name: as typed after `ros2 launch ... name:=value`.
-        default_value: text; None where the user must give a value.
+        default_value: text; None if the user must give a value.
         description: one sentence without a full stop.
         choices: allowed values; empty for any.
     """

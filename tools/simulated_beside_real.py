@@ -1,11 +1,11 @@
-"""Draws docs/simulated_beside_real.png: a simulated UR5e beside recordings of two real ones.
+"""Draws docs/images/simulated_beside_real.png: a simulated UR5e and recordings of two real ones.
 
     python -m tools.simulated_beside_real FOLDER
 
-FOLDER holds the recordings `ur5e_streamed_move_500hz_6s` and `ur5e_pick_place_50hz_24s` (kept
-beside the checkout). The simulated arm is sent through the targets of each recording, in the
-mounting and with the payload that the recording shows; it is arm number 0 of its type, not fitted
-to either of the two.
+FOLDER holds the recordings `ur5e_streamed_move_500hz_6s` and `ur5e_pick_place_50hz_24s`, which are
+not part of this repository. The simulated arm follows the targets of each recording, with the
+mounting and payload of the recording. It is arm number 0 of its type and not fitted to the
+recordings.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ SETUPS = {
         gravity_of_mounting(np.pi / 4, np.pi), Payload(1.48, np.array([0.0, 0.0, 0.153]))
     ),
 }
-"""Mounting and payload as RTDE and target_moment of the recordings show them."""
+"""Mounting and payload of each recording, from RTDE and target_moment."""
 
 
 def both(folder: Path, name: str) -> tuple[Telemetry, Telemetry]:
-    """A recording and what the simulated arm makes of its targets, at the recording's instants."""
+    """A recording, and the simulated arm on its targets at the same instants."""
     real = read_csv([folder / f"{name}.csv.gz"], "ur5e").distinct()
     motion = Sampled(real.time, real["target_q"], real["target_qd"], real["target_qdd"])
     arm = SimulatedArm(load_robot("ur5e"), motion=motion, setup=SETUPS[name])
@@ -58,19 +58,19 @@ def power(telemetry: Telemetry) -> Array:
 
 
 def settled(telemetry: Telemetry) -> Mask:
-    """Samples in the midst of rest [samples]."""
+    """Samples at rest for 25 samples around them [samples]."""
     still = np.abs(telemetry["target_qd"]).max(axis=1) < 1e-6
     return np.asarray(np.convolve(still, np.ones(25), "same") > 24.5)
 
 
 def white_noise(values: Array, where: Mask) -> Array:
-    """Standard deviation of white noise on columns, from steps between neighbours, robust."""
+    """Robust standard deviation of white noise on columns, from differences of neighbours."""
     steps = np.diff(values, axis=0)[where[1:] & where[:-1]]
     return np.asarray(np.median(np.abs(steps), axis=0) / 0.6745 / np.sqrt(2))
 
 
 def draw_moment(axes: Axes, real: Telemetry, simulated: Telemetry, joint: int) -> None:
-    """Target moment against motor current: a line at rest, a loop of friction in motion."""
+    """Target moment over motor current: a line at rest, a friction loop in motion."""
     for telemetry, colour, label in ((real, REAL, "real"), (simulated, SIMULATED, "simulated")):
         axes.plot(
             telemetry["actual_current"][:, joint],
@@ -124,7 +124,7 @@ def draw_power_noise(axes: Axes, pair: tuple[Telemetry, Telemetry]) -> None:
 
 
 def draw_error(axes: Axes, pair: tuple[Telemetry, Telemetry]) -> None:
-    """How far the joints are from their targets."""
+    """Distribution of the position errors of the joints."""
     for telemetry, colour in zip(pair, (REAL, SIMULATED), strict=True):
         error = np.abs(telemetry["actual_q"] - telemetry["target_q"])
         moving = np.abs(telemetry["target_qd"]).max(axis=1) > 0.05
@@ -146,7 +146,7 @@ def draw_time(axes: Axes, real: Telemetry, series: tuple[Array, Array], label: s
 
 
 def draw(folder: Path) -> Figure:
-    """The whole figure; rows are recordings."""
+    """The figure, with two rows of axes per recording."""
     plt.rcParams.update({"font.size": 8, "axes.spines.top": False, "axes.spines.right": False})
     figure, grid = plt.subplots(4, 3, figsize=(12, 13.5), layout="constrained")
     titles = ("UR5e, 500 Hz, streamed move, 0.1 kg", "UR5e, 50 Hz, pick and place, 45° mounting")

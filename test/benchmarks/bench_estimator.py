@@ -233,8 +233,8 @@ def node(observed: bool, busy: bool) -> None:
         observer = Observer(domain)
         for topic, kind in live_topics(ROBOT.joint_names).items():
             if observed or topic == "/energy/total/power":
-                observer.listen(topic, kind)
-        observer.hear("/energy/total/power")
+                observer.subscribe(topic, kind)
+        observer.next_message("/energy/total/power")
         received: list[tuple[float, float]] = []
         observer.node.create_subscription(
             Float64,

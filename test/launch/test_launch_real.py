@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from collections.abc import Iterator
+from pathlib import Path
+from rcl_interfaces.srv import GetParameters
+from test.energy.known_arm import known_model
+from test.nodes.conftest import Cell
+from tools.launch_files import LAUNCH_FILES
+from tools.launch_files import declared_arguments
+from tools.launch_files import launch_file
+from ur_energy_model.model.file.model_file import save_model
 import os
+import pytest
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from pathlib import Path
+import yaml
 
-import pytest
 
-from test.energy.known_arm import known_model
-from test.nodes.conftest import Cell
-from tools.launch_files import LAUNCH_FILES, declared_arguments, launch_file
-from ur_energy_model.model.file.model_file import save_model
 
 launch_ros = pytest.importorskip("launch_ros", reason="launch_ros is not installed here")
 
@@ -44,7 +49,7 @@ def launched(cell: Cell, name: str, **arguments: str) -> subprocess.Popen[str]:
     """Start a launch file, in a session of its own."""
     words = [f"{key}:={value}" for key, value in arguments.items()]
     command = [sys.executable, "-c", _RUN, str(launch_file(name)), *words]
-    return cell.run(command, AMENT_PREFIX_PATH=sys.prefix)
+    return cell.run_command(command, AMENT_PREFIX_PATH=sys.prefix)
 
 
 def ended(child: subprocess.Popen[str], timeout: float = 90.0) -> str:
@@ -74,7 +79,7 @@ def test_the_demo_runs_until_ctrl_c(
     cell: Cell, tmp_path: Path, fresh_host: Callable[[], str]
 ) -> None:
     save_model(known_model(), tmp_path / "model.yaml")
-    cell.observer.listen("/cell_1/energy/total/power", "std_msgs/Float64")
+    cell.observer.subscribe("/cell_1/energy/total/power", "std_msgs/Float64")
     child = launched(
         cell,
         "demo",
@@ -84,7 +89,7 @@ def test_the_demo_runs_until_ctrl_c(
         bag_directory=str(tmp_path / "bags"),
         namespace="cell_1",
     )
-    cell.observer.hear("/cell_1/energy/total/power")
+    cell.observer.next_message("/cell_1/energy/total/power")
     cell.observer.wait(lambda: list(tmp_path.glob("bags/*/*.mcap")), "a bag")
     child.send_signal(signal.SIGINT)
     output = ended(child)
@@ -98,7 +103,7 @@ def test_the_cell_waits_for_its_controller(
     cell: Cell, tmp_path: Path, fresh_host: Callable[[], str], composed: str, processes: int
 ) -> None:
     save_model(known_model(), tmp_path / "model.yaml")
-    cell.observer.listen("/diagnostics", "diagnostic_msgs/DiagnosticArray")
+    cell.observer.subscribe("/diagnostics", "diagnostic_msgs/DiagnosticArray")
     child = launched(
         cell,
         "energy",
@@ -111,6 +116,33 @@ def test_the_cell_waits_for_its_controller(
     assert child.poll() is None
     child.send_signal(signal.SIGINT)
     assert ended(child).count("process has finished cleanly") == processes
+
+
+@pytest.mark.parametrize("composed", ["false", "true"])
+def test_changed_arguments_override_the_parameter_file(
+    cell: Cell, tmp_path: Path, fresh_host: Callable[[], str], composed: str
+) -> None:
+    save_model(known_model(), tmp_path / "model.yaml")
+    host = fresh_host()
+    values = {"robot_ip": host, "publish_rate": 20.0, "tf_prefix": "file_"}
+    content = {"/**": {"ros__parameters": values}}
+    (tmp_path / "mine.yaml").write_text(yaml.safe_dump(content))
+    child = launched(
+        cell,
+        "energy",
+        model_file=str(tmp_path / "model.yaml"),
+        params_file=str(tmp_path / "mine.yaml"),
+        tf_prefix="argument_",
+        namespace="left",
+        composed=composed,
+    )
+    for node in ("estimator", "logger"):
+        request = GetParameters.Request(names=["robot_ip", "publish_rate", "tf_prefix"])
+        found = cell.observer.call(f"/left/{node}/get_parameters", GetParameters, request).values
+        assert [found[0].string_value, found[1].double_value] == [host, 20.0]
+        assert found[2].string_value == "argument_"
+    child.send_signal(signal.SIGINT)
+    ended(child)
 
 
 def test_identification_ends_by_itself_and_says_why(cell: Cell, tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
-"""Nodes beside an observer, on a ROS domain of their own: in this process, or in their own.
+"""Nodes and an observer in a ROS domain of their own.
 
-A node in this process is up in no time; one of its own is for what needs a process: signals, exit
-codes, kills, and the company of other processes.
+Nodes in this process start fast. Tests of signals, exit codes and several processes start nodes in
+processes of their own.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from ur_energy_model.nodes.managed_node import ManagedNode
 from ur_energy_model.nodes.node_command import node_command
 
 PATIENCE = 60.0
-"""Longest wait for anything [s]; a bound, not an expectation."""
+"""Longest wait for a condition [s]."""
 
 
 def message_class(name: str) -> Any:
@@ -39,7 +39,7 @@ def message_class(name: str) -> Any:
 
 
 class Observer:
-    """Subscribes, calls services, and waits with a bound."""
+    """Subscribes to topics, calls services, and waits with a time limit."""
 
     def __init__(self, domain: int) -> None:
         self.latest: dict[str, Any] = {}
@@ -50,8 +50,8 @@ class Observer:
         self.executor = SingleThreadedExecutor(context=self.context)
         self.executor.add_node(self.node)
 
-    def listen(self, topic: str, kind: str, *, latched: bool = False) -> None:
-        """Keep the messages of a topic."""
+    def subscribe(self, topic: str, kind: str, *, latched: bool = False) -> None:
+        """Keep all messages of a topic from now on."""
         qos = QoSProfile(depth=100)
         if latched:
             qos.durability = DurabilityPolicy.TRANSIENT_LOCAL
@@ -63,34 +63,34 @@ class Observer:
         self.node.create_subscription(message_class(kind), topic, keep, qos)
 
     def spin(self, seconds: float) -> None:
-        """Take what arrives."""
+        """Receive messages for this time."""
         end = time.monotonic() + seconds
         while (left := end - time.monotonic()) > 0:
             self.executor.spin_once(timeout_sec=left)
 
     def wait(self, condition: Callable[[], Any], what: str) -> Any:
-        """Until a condition holds; its value."""
+        """Wait until a condition is true; returns its value."""
         end = time.monotonic() + PATIENCE
         while time.monotonic() < end:
             value = condition()
             if value:
                 return value
             self.executor.spin_once(timeout_sec=0.1)
-        pytest.fail(f"waited in vain for {what}")
+        pytest.fail(f"no {what} within {PATIENCE:g} s")
 
-    def hear(self, topic: str) -> Any:
-        """The next message of a topic that is listened to."""
+    def next_message(self, topic: str) -> Any:
+        """Wait for the next message of a subscribed topic."""
         known = len(self.history.get(topic, []))
         self.wait(lambda: len(self.history.get(topic, [])) > known, topic)
         return self.latest[topic]
 
-    def hear_many(self, topic: str, count: int) -> None:
-        """The next `count` messages of a topic: time as the robot counts it, on any machine."""
+    def wait_for_messages(self, topic: str, count: int) -> None:
+        """Wait for `count` messages: a time of the robot, however slow the machine is."""
         known = len(self.history.get(topic, []))
         self.wait(lambda: len(self.history.get(topic, [])) >= known + count, topic)
 
     def drain(self, topic: str) -> int:
-        """Take what is still under way on a topic that nobody feeds any more; how many in all."""
+        """Receive the last messages of a topic without publishers; returns their number."""
         while True:
             known = len(self.history.get(topic, []))
             self.spin(0.3)
@@ -98,11 +98,11 @@ class Observer:
                 return known
 
     def call(self, service: str, kind: Any = Trigger, request: Any = None) -> Any:
-        """Answer of a service."""
+        """Response of a service."""
         client = self.node.create_client(kind, service)
         self.wait(client.service_is_ready, service)
         future = client.call_async(kind.Request() if request is None else request)
-        self.wait(future.done, f"an answer of {service}")
+        self.wait(future.done, f"response of {service}")
         self.node.destroy_client(client)
         return future.result()
 
@@ -119,14 +119,14 @@ class Observer:
         return self.wait(find, f"{name} on {topic}")
 
     def close(self) -> None:
-        """Leave the domain."""
+        """Destroy the node and its context."""
         self.executor.shutdown()
         self.node.destroy_node()
         rclpy.try_shutdown(context=self.context)
 
 
 class Cell:
-    """Nodes and an observer that share a domain."""
+    """Nodes and an observer in one domain."""
 
     def __init__(self, folder: Path, domain: int) -> None:
         self.folder = folder
@@ -143,14 +143,14 @@ class Cell:
         self.nodes: list[ManagedNode] = []
         self._switch_interval = sys.getswitchinterval()  # an estimator changes it
 
-    def add(self, make: Callable[..., ManagedNode], **parameters: Any) -> ManagedNode:
-        """A node in this process, configured and active unless it is told not to."""
-        node = self.make(make, **parameters)
+    def start_node(self, make: Callable[..., ManagedNode], **parameters: Any) -> ManagedNode:
+        """Start a node in this process; it is active unless autostart is false."""
+        node = self.make_node(make, **parameters)
         assert node.begin()
         return node
 
-    def make(self, make: Callable[..., ManagedNode], **parameters: Any) -> ManagedNode:
-        """A node in this process that has not begun."""
+    def make_node(self, make: Callable[..., ManagedNode], **parameters: Any) -> ManagedNode:
+        """Make a node in this process, unconfigured."""
         overrides = [Parameter(name, value=value) for name, value in parameters.items()]
         node = make(context=self.observer.context, parameter_overrides=overrides)
         self.nodes.append(node)
@@ -158,11 +158,13 @@ class Cell:
         node.outcome = Future()
         return node
 
-    def start(self, node: str, *, namespace: str = "", **parameters: Any) -> subprocess.Popen[str]:
-        """Start a node as the demo does."""
-        return self.run(node_command(node, parameters, namespace=namespace))
+    def start_process(
+        self, node: str, *, namespace: str = "", **parameters: Any
+    ) -> subprocess.Popen[str]:
+        """Start a node in a process of its own, as the demo does."""
+        return self.run_command(node_command(node, parameters, namespace=namespace))
 
-    def run(self, command: list[str], **environment: str) -> subprocess.Popen[str]:
+    def run_command(self, command: list[str], **environment: str) -> subprocess.Popen[str]:
         """Start a process in a session of its own."""
         child = subprocess.Popen(
             command,
@@ -178,14 +180,14 @@ class Cell:
 
     @staticmethod
     def stop(child: subprocess.Popen[str], number: int = signal.SIGINT) -> tuple[int, str]:
-        """End a process; its exit code and output."""
+        """End a process; returns its exit code and output."""
         if child.poll() is None:
             child.send_signal(number)
         output, _ = child.communicate(timeout=PATIENCE)
         return child.returncode, output
 
     def close(self) -> None:
-        """End everything."""
+        """End all nodes and processes."""
         for node in reversed(self.nodes):
             self.observer.executor.remove_node(node)
             node.end()
@@ -209,7 +211,7 @@ class Cell:
 
 @pytest.fixture
 def cell(tmp_path: Path, fresh_domain: Callable[[], int]) -> Iterator[Cell]:
-    """A domain for one test."""
+    """A ROS domain for one test."""
     made = Cell(tmp_path, fresh_domain())
     yield made
     made.close()

@@ -17,11 +17,11 @@ def test_logger_and_estimator_share_a_connection(cell: Cell, fresh_host: Callabl
     observer, host = cell.observer, fresh_host()
     save_model(known_model(), cell.folder / "model.yaml")
     for topic in ("/energy/total/power", "/energy/total/energy"):
-        observer.listen(topic, "std_msgs/Float64")
-    observer.listen("/joint_states", "sensor_msgs/JointState")
-    cell.start("simulated_robot", host=host, motion="hold")
+        observer.subscribe(topic, "std_msgs/Float64")
+    observer.subscribe("/joint_states", "sensor_msgs/JointState")
+    cell.start_process("simulated_robot", host=host, motion="hold")
     command = cell_command(robot_ip=host, model_file="model.yaml", bag_directory="bags")
-    child = cell.run(command)
+    child = cell.run_command(command)
     observer.wait(
         lambda: {"/energy/total/energy", "/joint_states"} <= set(observer.latest), "both nodes"
     )
@@ -29,7 +29,7 @@ def test_logger_and_estimator_share_a_connection(cell: Cell, fresh_host: Callabl
         lambda: {"logger", "estimator"} <= set(observer.node.get_node_names()), "both names"
     )
     bag = Path(observer.call("/logger/start_recording").message)
-    observer.hear_many("/joint_states", 30)
+    observer.wait_for_messages("/joint_states", 30)
     assert observer.call("/logger/stop_recording").success
     code, output = cell.stop(child, signal.SIGINT)
     assert code == 0, output

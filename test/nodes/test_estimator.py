@@ -1,32 +1,41 @@
-"""The estimator node alone: sources, restarts, lifecycle, refusals, predictions."""
+"""The estimator node alone: sources, restarts, lifecycle, unusable input, predictions."""
 
 from __future__ import annotations
 
-import errno
-import os
-import shutil
-import signal
+from lifecycle_msgs.srv import ChangeState
+from lifecycle_msgs.srv import GetState
 from pathlib import Path
-from typing import Any
-
-import numpy as np
-import pytest
-from lifecycle_msgs.srv import ChangeState, GetState
 from rcl_interfaces.srv import SetParameters
 from rclpy.parameter import Parameter
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
-from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
-
-from test.energy.known_arm import ROBOT, known_model, motion, packets, total
-from test.nodes.conftest import PATIENCE, Cell
+from test.energy.known_arm import ROBOT
+from test.energy.known_arm import known_model
+from test.energy.known_arm import motion
+from test.energy.known_arm import packets
+from test.energy.known_arm import total
+from test.nodes.conftest import Cell
+from test.nodes.conftest import PATIENCE
+from trajectory_msgs.msg import JointTrajectory
+from trajectory_msgs.msg import JointTrajectoryPoint
+from typing import Any
 from ur_energy_model.energy.live.state_file import StateFile
 from ur_energy_model.energy.recording_energy import estimate_energy
-from ur_energy_model.model.file.model_file import load_model, save_model
+from ur_energy_model.model.file.model_file import load_model
+from ur_energy_model.model.file.model_file import save_model
 from ur_energy_model.nodes.conversions import time_message
 from ur_energy_model.nodes.estimator import EstimatorNode
 from ur_energy_model.telemetry.bag.writer import BagWriter
-from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
+from ur_energy_model.telemetry.samples import RecordingInfo
+from ur_energy_model.telemetry.samples import Telemetry
+import errno
+import numpy as np
+import os
+import pytest
+import shutil
+import signal
+
+
 
 JOINTS = ROBOT.joint_names
 
@@ -55,7 +64,7 @@ def bag(tmp_path: Path) -> Path:
 
 
 def ended(cell: Cell, name: str) -> Any:
-    """The last energy of a bag that has been played."""
+    """The last value of a topic after the end of the bag."""
     observer = cell.observer
     observer.wait(
         lambda: (
@@ -71,17 +80,19 @@ def test_a_bag_is_played_in_real_time_and_sets_the_clock(
 ) -> None:
     observer = cell.observer
     for topic in ("/energy/total/energy", "/energy/total/power"):
-        observer.listen(topic, "std_msgs/Float64")
-    observer.listen("/diagnostics", "diagnostic_msgs/DiagnosticArray")
+        observer.subscribe(topic, "std_msgs/Float64")
+    observer.subscribe("/diagnostics", "diagnostic_msgs/DiagnosticArray")
     clocks: list[Clock] = []
     observer.node.create_subscription(Clock, "/clock", clocks.append, 10)
-    cell.add(EstimatorNode, source="bag", bag=str(bag), model_file=str(model), use_sim_time=True)
+    cell.start_node(
+        EstimatorNode, source="bag", bag=str(bag), model_file=str(model), use_sim_time=True
+    )
     last = ended(cell, "/energy/total/energy")
     telemetry = motion(3.0)
     truth = np.trapezoid(total(telemetry), telemetry.time)
     assert last == pytest.approx(truth, rel=1e-6)
     assert last == pytest.approx(estimate_energy(load_model(model), bag).supply, rel=1e-6)
-    # 50 a second, once its listener was found
+    # 50 per second, once the subscriber is discovered
     assert 100 <= len(observer.history["/energy/total/energy"]) <= 152
     seconds = [clock.clock.sec for clock in clocks]
     assert seconds == sorted(seconds)
@@ -91,7 +102,7 @@ def test_a_bag_is_played_in_real_time_and_sets_the_clock(
 def test_a_killed_estimator_continues_its_counters(cell: Cell, model: Path, bag: Path) -> None:
     observer = cell.observer
     topic = "/energy/total/energy"
-    observer.listen(topic, "std_msgs/Float64")
+    observer.subscribe(topic, "std_msgs/Float64")
     parameters = {
         "source": "bag",
         "bag": str(bag),
@@ -99,13 +110,13 @@ def test_a_killed_estimator_continues_its_counters(cell: Cell, model: Path, bag:
         "model_file": str(model),
         "state_file": str(cell.folder / "state.json"),
     }
-    child = cell.start("estimator", **parameters)
+    child = cell.start_process("estimator", **parameters)
     observer.wait(lambda: len(observer.history.get(topic, [])) > 20, "energies")
     os.kill(child.pid, signal.SIGKILL)
     child.wait()
-    observer.drain(topic)  # what it sent before
+    observer.drain(topic)  # messages that it sent before
     before = [message.data for message in observer.history[topic]]
-    child = cell.start("estimator", **parameters)
+    child = cell.start_process("estimator", **parameters)
     observer.wait(lambda: len(observer.history[topic]) > len(before) + 10, "more energies")
     after = [message.data for message in observer.history[topic][len(before) :]]
     assert after[0] >= before[-1]
@@ -117,16 +128,16 @@ def test_joint_states_of_a_driver_in_a_namespace_with_a_prefix(cell: Cell, model
     observer = cell.observer
     names = [f"left_{joint}" for joint in JOINTS]
     topic = "/cell_7/energy/total/power"
-    observer.listen(topic, "std_msgs/Float64")
-    observer.listen(f"/cell_7/energy/{names[2]}/power", "std_msgs/Float64")
-    cell.add(
+    observer.subscribe(topic, "std_msgs/Float64")
+    observer.subscribe(f"/cell_7/energy/{names[2]}/power", "std_msgs/Float64")
+    cell.start_node(
         lambda **options: EstimatorNode(namespace="/cell_7", **options),
         source="joint_states",
         tf_prefix="left_",
         model_file=str(model),
     )
     publisher = observer.node.create_publisher(JointState, "/cell_7/joint_states", 10)
-    observer.wait(lambda: publisher.get_subscription_count() > 0, "the estimator's ear")
+    observer.wait(lambda: publisher.get_subscription_count() > 0, "the subscriber")
     telemetry = motion(4.0)
     order = [5, 3, 1, 0, 2, 4]
     for i in range(0, 1500, 10):
@@ -139,7 +150,7 @@ def test_joint_states_of_a_driver_in_a_namespace_with_a_prefix(cell: Cell, model
         ):
             setattr(message, field, [0.0, *telemetry[column][i][order].tolist()])
         publisher.publish(message)
-        observer.hear(topic)
+        observer.next_message(topic)
     powers = [message.data for message in observer.history[topic]]
     truth = total(telemetry)[:1500]
     assert np.mean(powers) == pytest.approx(truth.mean(), rel=0.1)
@@ -148,8 +159,8 @@ def test_joint_states_of_a_driver_in_a_namespace_with_a_prefix(cell: Cell, model
 
 def test_lifecycle_without_autostart(cell: Cell, model: Path, bag: Path) -> None:
     observer = cell.observer
-    observer.listen("/energy/total/power", "std_msgs/Float64")
-    cell.add(
+    observer.subscribe("/energy/total/power", "std_msgs/Float64")
+    cell.start_node(
         EstimatorNode, autostart=False, source="bag", bag=str(bag), loop=True, model_file=str(model)
     )
 
@@ -168,7 +179,7 @@ def test_lifecycle_without_autostart(cell: Cell, model: Path, bag: Path) -> None
     assert "/energy/total/power" not in observer.latest
     assert change(3)
     assert state() == "active"
-    observer.hear("/energy/total/power")
+    observer.next_message("/energy/total/power")
     assert change(4)
     assert state() == "inactive"
     silent = observer.drain("/energy/total/power")
@@ -178,11 +189,11 @@ def test_lifecycle_without_autostart(cell: Cell, model: Path, bag: Path) -> None
     assert state() == "unconfigured"
     assert change(1)
     assert change(3)
-    observer.hear("/energy/total/power")
+    observer.next_message("/energy/total/power")
 
 
 def test_parameters_are_checked(cell: Cell, model: Path, bag: Path) -> None:
-    cell.add(EstimatorNode, source="bag", bag=str(bag), loop=True, model_file=str(model))
+    cell.start_node(EstimatorNode, source="bag", bag=str(bag), loop=True, model_file=str(model))
 
     def put(name: str, value: Any) -> Any:
         request = SetParameters.Request(
@@ -197,13 +208,13 @@ def test_parameters_are_checked(cell: Cell, model: Path, bag: Path) -> None:
     assert "at configuration" in refusal.reason
 
 
-def test_a_new_model_file_is_taken_and_a_broken_one_is_not(
+def test_a_new_model_file_is_used_and_a_broken_one_is_not(
     cell: Cell, model: Path, bag: Path
 ) -> None:
     observer = cell.observer
-    observer.listen("/energy/standby/power", "std_msgs/Float64")
-    observer.listen("/diagnostics", "diagnostic_msgs/DiagnosticArray")
-    cell.add(
+    observer.subscribe("/energy/standby/power", "std_msgs/Float64")
+    observer.subscribe("/diagnostics", "diagnostic_msgs/DiagnosticArray")
+    cell.start_node(
         EstimatorNode,
         source="bag",
         bag=str(bag),
@@ -212,7 +223,7 @@ def test_a_new_model_file_is_taken_and_a_broken_one_is_not(
         reload_period=0.1,
         track_standby=False,
     )
-    assert observer.hear("/energy/standby/power").data == 25.0
+    assert observer.next_message("/energy/standby/power").data == 25.0
     shutil.copy(model, cell.folder / "good.yaml")
     save_model(known_model(standby=31.0), model)
     observer.wait(lambda: observer.latest["/energy/standby/power"].data == 31.0, "the new model")
@@ -221,15 +232,15 @@ def test_a_new_model_file_is_taken_and_a_broken_one_is_not(
         lambda: "kind" in observer.status("/diagnostics", "estimator: model")["message"],
         "the complaint",
     )
-    assert observer.hear("/energy/standby/power").data == 31.0
+    assert observer.next_message("/energy/standby/power").data == 31.0
 
 
 def test_a_plan_is_predicted_and_compared(cell: Cell, model: Path, bag: Path) -> None:
     observer = cell.observer
-    observer.listen("/energy/prediction", "diagnostic_msgs/DiagnosticArray", latched=True)
-    cell.add(EstimatorNode, source="bag", bag=str(bag), loop=True, model_file=str(model))
+    observer.subscribe("/energy/prediction", "diagnostic_msgs/DiagnosticArray", latched=True)
+    cell.start_node(EstimatorNode, source="bag", bag=str(bag), loop=True, model_file=str(model))
     publisher = observer.node.create_publisher(JointTrajectory, "/energy/planned_trajectory", 10)
-    observer.wait(lambda: publisher.get_subscription_count() > 0, "the estimator's ear")
+    observer.wait(lambda: publisher.get_subscription_count() > 0, "the subscriber")
     plan = JointTrajectory(joint_names=list(reversed(JOINTS)))
     for second, place in ((0, 0.0), (2, 1.0)):
         point = JointTrajectoryPoint(positions=[place] * 6, velocities=[0.0] * 6)
@@ -245,11 +256,11 @@ def test_a_plan_is_predicted_and_compared(cell: Cell, model: Path, bag: Path) ->
     assert names == [f"prediction: {part}" for part in (*JOINTS, "total")]
 
 
-def test_a_drifting_model_is_told(cell: Cell, tmp_path: Path, bag: Path) -> None:
+def test_a_drifting_model_raises_a_warning(cell: Cell, tmp_path: Path, bag: Path) -> None:
     observer = cell.observer
-    observer.listen("/diagnostics", "diagnostic_msgs/DiagnosticArray")
+    observer.subscribe("/diagnostics", "diagnostic_msgs/DiagnosticArray")
     save_model(known_model(standby=33.0), tmp_path / "high.yaml")
-    cell.add(
+    cell.start_node(
         EstimatorNode,
         source="bag",
         bag=str(bag),
@@ -266,13 +277,13 @@ def test_a_drifting_model_is_told(cell: Cell, tmp_path: Path, bag: Path) -> None
     assert float(model["residual_mean_W"]) == pytest.approx(8.0, abs=0.1)
 
 
-def test_a_full_disk_is_told_and_stops_nothing(
+def test_a_full_disk_is_reported_and_the_estimator_continues(
     cell: Cell, model: Path, bag: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     observer = cell.observer
-    observer.listen("/diagnostics", "diagnostic_msgs/DiagnosticArray")
-    observer.listen("/energy/total/energy", "std_msgs/Float64")
-    cell.add(
+    observer.subscribe("/diagnostics", "diagnostic_msgs/DiagnosticArray")
+    observer.subscribe("/energy/total/energy", "std_msgs/Float64")
+    cell.start_node(
         EstimatorNode,
         source="bag",
         bag=str(bag),
@@ -294,7 +305,7 @@ def test_a_full_disk_is_told_and_stops_nothing(
     with monkeypatch.context() as patch:
         patch.setattr(StateFile, "_replace", refuse)
         assert "state.json: cannot be written (No space left" in counters("2")["message"]
-        observer.hear_many("/energy/total/energy", 5)
+        observer.wait_for_messages("/energy/total/energy", 5)
     counters("0")
 
 
@@ -311,7 +322,7 @@ def refuse(*_: Any) -> None:
         ({"model_file": "model.yaml", "robot_model": "ur10e"}, "is a model of ur5e"),
     ],
 )
-def test_what_cannot_be_used_is_refused_in_one_line(
+def test_unusable_parameters_are_refused_in_one_line(
     cell: Cell,
     model: Path,
     parameters: dict[str, str],
@@ -321,16 +332,14 @@ def test_what_cannot_be_used_is_refused_in_one_line(
 ) -> None:
     monkeypatch.chdir(cell.folder)
     (cell.folder / "broken.yaml").write_text("{}")
-    assert not cell.make(EstimatorNode, **parameters).begin()
+    assert not cell.make_node(EstimatorNode, **parameters).begin()
     output = capfd.readouterr().err
     assert problem in output
     assert len(output.splitlines()) == 1
 
 
-def test_a_source_that_cannot_be_used_ends_the_process_with_one_line(
-    cell: Cell, model: Path
-) -> None:
-    child = cell.start("estimator", model_file=str(model), source="bag", bag="none")
+def test_an_unusable_source_ends_the_process_with_one_line(cell: Cell, model: Path) -> None:
+    child = cell.start_process("estimator", model_file=str(model), source="bag", bag="none")
     output, _ = child.communicate(timeout=PATIENCE)
     assert child.returncode == 1
     assert output.count("\n") == 1
@@ -339,7 +348,7 @@ def test_a_source_that_cannot_be_used_ends_the_process_with_one_line(
 
 def test_ctrl_c_under_launch_ends_the_node_cleanly(cell: Cell, model: Path, bag: Path) -> None:
     state = cell.folder / "state.json"
-    child = cell.start(
+    child = cell.start_process(
         "estimator",
         source="bag",
         bag=str(bag),
@@ -347,8 +356,8 @@ def test_ctrl_c_under_launch_ends_the_node_cleanly(cell: Cell, model: Path, bag:
         model_file=str(model),
         state_file=str(state),
     )
-    cell.observer.listen("/energy/total/power", "std_msgs/Float64")
-    cell.observer.hear("/energy/total/power")
+    cell.observer.subscribe("/energy/total/power", "std_msgs/Float64")
+    cell.observer.next_message("/energy/total/power")
     child.send_signal(signal.SIGINT)  # ros2 launch delivers Ctrl-C twice
     code, output = cell.stop(child)
     assert code == 0, output

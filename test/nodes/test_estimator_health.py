@@ -1,4 +1,4 @@
-"""How old the published total power is."""
+"""Latency of the published total power."""
 
 from __future__ import annotations
 

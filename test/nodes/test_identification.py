@@ -15,18 +15,18 @@ from ur_energy_model.telemetry.bag.reader import read_bag
 
 
 def test_from_a_simulated_robot_to_a_model(cell: Cell, fresh_host: Callable[[], str]) -> None:
-    """The logger waits for its controller; its bag is identified; truth and model agree."""
+    """The logger waits for the controller; the model identified from its bag is the true one."""
     observer, host = cell.observer, fresh_host()
     truth = cell.folder / "truth.json"
-    observer.listen("/diagnostics", "diagnostic_msgs/DiagnosticArray")
-    observer.listen("/joint_states", "sensor_msgs/JointState")
+    observer.subscribe("/diagnostics", "diagnostic_msgs/DiagnosticArray")
+    observer.subscribe("/joint_states", "sensor_msgs/JointState")
     bags = cell.folder / "bags"
-    logger = cell.add(LoggerNode, robot_ip=host, record=True, bag_directory=str(bags))
+    logger = cell.start_node(LoggerNode, robot_ip=host, record=True, bag_directory=str(bags))
     observer.wait(
         lambda: "connection" in observer.status("/diagnostics", "logger: connection")["message"],
         "a logger without a controller",
     )
-    robot = cell.start(
+    robot = cell.start_process(
         "simulated_robot", host=host, motion="trajectory_a", seed=7, truth_file=str(truth)
     )
     observer.wait(lambda: "/joint_states" in observer.latest, "samples")
@@ -36,10 +36,10 @@ def test_from_a_simulated_robot_to_a_model(cell: Cell, fresh_host: Callable[[], 
             == "serving"
             and s
         ),
-        "the simulated robot's word",
+        "the simulated robot",
     )
     assert status["host"] == host
-    observer.hear_many("/joint_states", 150)
+    observer.wait_for_messages("/joint_states", 150)
     logger.end()
     assert cell.stop(robot)[0] == 0
     known = json.loads(truth.read_text())
@@ -50,8 +50,8 @@ def test_from_a_simulated_robot_to_a_model(cell: Cell, fresh_host: Callable[[], 
     assert len(telemetry) > 1000
 
     path = cell.folder / "model.yaml"
-    cell.add(IdentificationNode, bags=[str(bag)], output=str(path))
-    observer.listen("/identification/result", "diagnostic_msgs/DiagnosticArray", latched=True)
+    cell.start_node(IdentificationNode, bags=[str(bag)], output=str(path))
+    observer.subscribe("/identification/result", "diagnostic_msgs/DiagnosticArray", latched=True)
     answer = observer.call("/identification/identify")
     assert answer.success, answer.message
     model = load_model(path)
@@ -62,9 +62,9 @@ def test_from_a_simulated_robot_to_a_model(cell: Cell, fresh_host: Callable[[], 
     assert names == [f"model: {joint.name}" for joint in model.joints] + ["model: arm"]
 
 
-def test_identification_refuses_what_it_cannot_use(cell: Cell) -> None:
+def test_a_missing_bag_is_refused(cell: Cell) -> None:
     output = str(cell.folder / "model.yaml")
-    cell.add(IdentificationNode, bags=["none"], output=output)
+    cell.start_node(IdentificationNode, bags=["none"], output=output)
     answer = cell.observer.call("/identification/identify")
     assert not answer.success
     assert "none" in answer.message
@@ -72,7 +72,9 @@ def test_identification_refuses_what_it_cannot_use(cell: Cell) -> None:
 
 
 def test_identification_on_start_gives_an_exit_code(cell: Cell) -> None:
-    child = cell.start("identification", bags=["none"], identify_on_start=True, exit_when_done=True)
+    child = cell.start_process(
+        "identification", bags=["none"], identify_on_start=True, exit_when_done=True
+    )
     output, _ = child.communicate(timeout=PATIENCE)
     assert child.returncode == 1
     assert "none: no such bag" in output

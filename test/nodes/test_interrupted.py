@@ -1,30 +1,31 @@
-"""Ctrl-C at every phase of a node's start, work and end; ros2 launch delivers it twice at least."""
+"""Ctrl-C at any time from the start of a node; ros2 launch delivers it at least twice."""
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
-
-import numpy as np
-import pytest
-
 from test.energy.known_arm import known_model
-from test.interrupting import assert_quiet, interrupted
+from test.interrupting import assert_quiet
+from test.interrupting import interrupted
 from test.nodes.conftest import Cell
 from ur_energy_model.model.file.model_file import save_model
+import numpy as np
+import pytest
+import time
+
+
 
 PHASES = 8
 
 
 @pytest.fixture
 def start_time(cell: Cell, tmp_path: Path) -> float:
-    """From the start of an estimator's process to its first word on a topic [s]."""
+    """Time from the start of an estimator process to its first message [s]."""
     model = tmp_path / "timed.yaml"
     save_model(known_model(), model)
-    cell.observer.listen("/diagnostics", "diagnostic_msgs/DiagnosticArray")
+    cell.observer.subscribe("/diagnostics", "diagnostic_msgs/DiagnosticArray")
     began = time.monotonic()
-    child = cell.start("estimator", source="joint_states", model_file=str(model))
-    cell.observer.hear("/diagnostics")
+    child = cell.start_process("estimator", source="joint_states", model_file=str(model))
+    cell.observer.next_message("/diagnostics")
     took = time.monotonic() - began
     cell.stop(child)
     return took

@@ -1,18 +1,22 @@
-"""The estimator beside a controller that is switched, loaded, moved and disturbed."""
+"""The estimator with a controller that is switched, loaded, moved and disturbed."""
 
 from __future__ import annotations
 
-import socket
-from collections.abc import Callable, Iterator
-
-import pytest
-from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
-
-from test.energy.known_arm import ROBOT, known_model
+from collections.abc import Callable
+from collections.abc import Iterator
+from test.energy.known_arm import ROBOT
+from test.energy.known_arm import known_model
 from test.nodes.conftest import Cell
+from trajectory_msgs.msg import JointTrajectory
+from trajectory_msgs.msg import JointTrajectoryPoint
 from ur_energy_model.model.file.model_file import save_model
-from ur_energy_model.simulation.ports.simulated_controller import CONTROL_PORT, DASHBOARD_PORT
+from ur_energy_model.simulation.ports.simulated_controller import CONTROL_PORT
+from ur_energy_model.simulation.ports.simulated_controller import DASHBOARD_PORT
 from ur_energy_model.telemetry.rtde.source import RtdeSource
+import pytest
+import socket
+
+
 
 SCRIPT_PORT = 30002
 JOINTS = ROBOT.joint_names
@@ -24,16 +28,18 @@ class Robot:
     def __init__(self, cell: Cell, host: str) -> None:
         self.cell, self.host, self.observer = cell, host, cell.observer
         save_model(known_model(), cell.folder / "model.yaml")
-        cell.start("simulated_robot", host=host, motion="hold")
-        cell.start("estimator", robot_ip=host, model_file="model.yaml", state_file="state.json")
+        cell.start_process("simulated_robot", host=host, motion="hold")
+        cell.start_process(
+            "estimator", robot_ip=host, model_file="model.yaml", state_file="state.json"
+        )
         for topic in ("energy/summary", "energy/prediction", "diagnostics"):
-            self.observer.listen(
+            self.observer.subscribe(
                 f"/{topic}", "diagnostic_msgs/DiagnosticArray", latched=topic.endswith("prediction")
             )
-        self.observer.hear("/energy/summary")
+        self.observer.next_message("/energy/summary")
 
     def ask(self, port: int, line: str) -> str:
-        """Answer of a port that greets and then answers line by line."""
+        """Response of a server that greets and then answers each line."""
         with socket.create_connection((self.host, port), 10.0) as link:
             answers = link.makefile("r")
             answers.readline()
@@ -46,7 +52,7 @@ class Robot:
             link.sendall(f"{script}\n".encode())
 
     def await_state(self, **wanted: str) -> dict[str, str]:
-        """The state in energy/summary, once it has the wanted values."""
+        """Wait until the state in energy/summary has these values."""
 
         def found() -> dict[str, str] | None:
             state = self.observer.status("/energy/summary", "state")
@@ -59,7 +65,7 @@ class Robot:
         return float(self.observer.status("/energy/summary", name)[key])
 
     def switch_on(self) -> None:
-        """Back to where a test finds the robot."""
+        """Return to the state in which each test starts."""
         self.ask(DASHBOARD_PORT, "unlock protective stop")
         self.ask(DASHBOARD_PORT, "brake release")  # powers on
         self.await_state(robot_mode="running", safety_mode="normal", message="standstill")
@@ -96,9 +102,9 @@ def test_speed_scaling_is_followed(robot: Robot) -> None:
 
 def test_every_mode_has_its_power(robot: Robot) -> None:
     robot.switch_on()
-    figures = ("off_time_s", "braked_time_s", "braked_energy_J")  # an arm that is off takes none
+    figures = ("off_time_s", "braked_time_s", "braked_energy_J")  # no energy while it is off
     before = {name: robot.figure("state", name) for name in figures}
-    robot.observer.hear("/energy/summary")  # a second of nothing but standing
+    robot.observer.next_message("/energy/summary")  # a second at standstill
     standing = robot.figure("total", "power_W")
     robot.ask(DASHBOARD_PORT, "power off")
     robot.await_state(message="off", robot_mode="power off")
@@ -117,7 +123,7 @@ def test_every_mode_has_its_power(robot: Robot) -> None:
 
 
 def close_to_bus(robot: Robot) -> None:
-    """Wait until the power of the mode has found that of the bus."""
+    """Wait until the power of the mode agrees with the power of the bus."""
 
     def close() -> bool:
         total, bus = robot.figure("total", "power_W"), robot.figure("bus", "power_W")
@@ -126,7 +132,7 @@ def close_to_bus(robot: Robot) -> None:
     robot.observer.wait(close, "the power of this mode")
 
 
-def test_a_protective_stop_is_told_apart(robot: Robot) -> None:
+def test_a_protective_stop_is_a_state_of_its_own(robot: Robot) -> None:
     robot.switch_on()
     before = robot.figure("state", "protective_stop_time_s")
     robot.run("movej([9, -1.5, 1.5, 0, 0, 0], a=1.0, v=0.3)")  # beyond the joint's range
@@ -135,7 +141,7 @@ def test_a_protective_stop_is_told_apart(robot: Robot) -> None:
     assert robot.figure("state", "protective_stop_time_s") > before
 
 
-def test_a_gap_is_unaccounted_and_told(robot: Robot) -> None:
+def test_a_gap_is_unaccounted_and_reported(robot: Robot) -> None:
     robot.switch_on()
     before = robot.figure("counters", "unaccounted_ever_s")
     robot.ask(CONTROL_PORT, "fault skipped_packets@0:200")
@@ -152,7 +158,7 @@ def test_a_gap_is_unaccounted_and_told(robot: Robot) -> None:
     assert float(status["unaccounted_s"]) >= 0.35
 
 
-def test_a_lost_connection_is_made_again_and_counted(robot: Robot) -> None:
+def test_reconnections_are_counted(robot: Robot) -> None:
     robot.switch_on()
 
     def source() -> dict[str, str]:
@@ -167,7 +173,7 @@ def test_a_lost_connection_is_made_again_and_counted(robot: Robot) -> None:
 def test_a_program_is_a_cycle(robot: Robot) -> None:
     robot.switch_on()
     observer, topic = robot.observer, "/energy/cycle"
-    observer.listen(topic, "diagnostic_msgs/DiagnosticArray", latched=True)
+    observer.subscribe(topic, "diagnostic_msgs/DiagnosticArray", latched=True)
     for _ in range(2):
         robot.run("def part():\n  sleep(0.3)\nend")
         observer.wait(lambda: "PLAYING" in robot.ask(DASHBOARD_PORT, "programState"), "the start")
@@ -188,10 +194,10 @@ def test_a_plan_is_predicted_and_measured(robot: Robot) -> None:
     assert batch is not None
     here = batch["actual_q"][-1]
     goal = here + 0.3 * (1 if here[1] < -1.5 else -1)
-    seconds = 0.3 / 0.3 + 0.3 / 1.0  # of a trapezoid of 0.3 rad/s and 1 rad/s^2
+    seconds = 0.3 / 0.3 + 0.3 / 1.0  # trapezoid with 0.3 rad/s and 1 rad/s^2
     observer = robot.observer
     publisher = observer.node.create_publisher(JointTrajectory, "/energy/planned_trajectory", 10)
-    observer.wait(lambda: publisher.get_subscription_count() > 0, "the estimator's ear")
+    observer.wait(lambda: publisher.get_subscription_count() > 0, "the subscriber")
     plan = JointTrajectory(joint_names=list(JOINTS))
     point = JointTrajectoryPoint(positions=goal.tolist())
     point.time_from_start.sec, point.time_from_start.nanosec = divmod(round(seconds * 1e9), 10**9)
@@ -209,7 +215,7 @@ def test_a_plan_is_predicted_and_measured(robot: Robot) -> None:
     )
     assert measured["energy_J"] == predicted["energy_J"]
     assert float(measured["measured_duration_s"]) == pytest.approx(seconds, abs=0.25)
-    # The model is not of this very arm; its standby is that of the bus by now.
+    # The model is of another arm; only its standby power has been tracked.
     for key in ("measured_energy_J", "measured_bus_energy_J"):
         assert float(measured[key]) == pytest.approx(float(predicted["energy_J"]), rel=0.5)
     for joint in JOINTS:

@@ -1,4 +1,4 @@
-"""Logger and estimator beside a simulated controller, as a cell runs them."""
+"""Logger and estimator with a simulated controller, each in a process of its own."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def cell(
     fresh_host: Callable[[], str],
     fresh_domain: Callable[[], int],
 ) -> Iterator[Cell]:
-    """Simulated controller, logger and estimator, up and publishing."""
+    """Simulated controller, logger and estimator, all publishing."""
     folder = tmp_path_factory.mktemp("cell")
     save_model(known_model(), folder / "model.yaml")
     made, host = Cell(folder, fresh_domain()), fresh_host()
     try:
-        made.start("simulated_robot", host=host, motion="trajectory_b")
-        made.start("logger", robot_ip=host, bag_directory=str(folder / "bags"))
-        made.start(
+        made.start_process("simulated_robot", host=host, motion="trajectory_b")
+        made.start_process("logger", robot_ip=host, bag_directory=str(folder / "bags"))
+        made.start_process(
             "estimator",
             robot_ip=host,
             model_file=str(folder / "model.yaml"),
@@ -46,9 +46,9 @@ def cell(
         )
         observer = made.observer
         for topic, kind in live_topics(JOINTS).items():
-            observer.listen(topic, kind)
-        observer.listen("/joint_states", "sensor_msgs/JointState")
-        observer.listen("/robot_description", "std_msgs/String", latched=True)
+            observer.subscribe(topic, kind)
+        observer.subscribe("/joint_states", "sensor_msgs/JointState")
+        observer.subscribe("/robot_description", "std_msgs/String", latched=True)
         at_events = {"/energy/cycle", "/energy/prediction"}
         awaited = {*live_topics(JOINTS), "/joint_states"} - at_events
         observer.wait(lambda: awaited <= set(observer.latest), "all topics")
@@ -58,7 +58,7 @@ def cell(
 
 
 def figure(cell: Cell, name: str, key: str) -> float:
-    cell.observer.hear("/energy/summary")
+    cell.observer.next_message("/energy/summary")
     return float(cell.observer.status("/energy/summary", name)[key])
 
 
@@ -77,14 +77,14 @@ def test_services_have_the_names_of_the_table(cell: Cell) -> None:
 
 
 def test_joint_states_come_at_the_publish_rate(cell: Cell) -> None:
-    """By their stamps, for an observer of all topics may be late or miss some."""
-    cell.observer.hear_many("/joint_states", 30)
+    """By their stamps, since an observer of all topics may receive messages late or lose some."""
+    cell.observer.wait_for_messages("/joint_states", 30)
     stamps = [seconds_of(m.header.stamp) for m in cell.observer.history["/joint_states"][-30:]]
     assert np.median(np.diff(stamps)) == pytest.approx(0.02, abs=0.003)
 
 
 def test_total_energy_never_decreases(cell: Cell) -> None:
-    cell.observer.hear_many("/energy/total/energy", 50)
+    cell.observer.wait_for_messages("/energy/total/energy", 50)
     energies = [message.data for message in cell.observer.history["/energy/total/energy"]]
     assert energies == sorted(energies)
     assert energies[-1] > energies[0]
@@ -92,7 +92,7 @@ def test_total_energy_never_decreases(cell: Cell) -> None:
 
 def test_power_is_the_slope_of_energy(cell: Cell) -> None:
     def figures() -> tuple[float, float, float]:
-        cell.observer.hear("/energy/summary")
+        cell.observer.next_message("/energy/summary")
         total = cell.observer.status("/energy/summary", "total")
         time = cell.observer.status("/energy/summary", "counters")["accounted_ever_s"]
         return float(time), float(total["energy_ever_J"]), float(total["power_W"])
@@ -110,7 +110,7 @@ def test_summary_names_every_part(cell: Cell) -> None:
     assert cell.observer.status("/energy/summary", "state")["robot_mode"] == "running"
 
 
-def test_diagnostics_tell_rates(cell: Cell) -> None:
+def test_diagnostics_report_rates(cell: Cell) -> None:
     observer = cell.observer
     for name in ("estimator: source", "logger: connection"):
         status = observer.wait(
@@ -121,7 +121,7 @@ def test_diagnostics_tell_rates(cell: Cell) -> None:
 
 
 def test_markers_and_robot_description(cell: Cell) -> None:
-    array = cell.observer.hear("/energy/markers")
+    array = cell.observer.next_message("/energy/markers")
     balls = [m for m in array.markers if m.ns == "joint_power"]
     assert len(balls) == 6
     assert {m.header.frame_id for m in array.markers} == {"base"}
@@ -143,7 +143,7 @@ def test_reset_sets_the_counters_since_reset_to_zero(cell: Cell) -> None:
 
 def test_the_interval_service_answers_figures(cell: Cell) -> None:
     cell.observer.call("/estimator/read_interval")
-    cell.observer.hear_many("/energy/total/energy", 50)
+    cell.observer.wait_for_messages("/energy/total/energy", 50)
     interval = json.loads(cell.observer.call("/estimator/read_interval").message)
     assert set(interval["joints"]) == set(JOINTS)
     assert 0.2 < interval["accounted_s"] < 20.0
@@ -153,7 +153,7 @@ def test_the_interval_service_answers_figures(cell: Cell) -> None:
 def test_cycles_by_service(cell: Cell) -> None:
     observer = cell.observer
     observer.call("/estimator/start_cycle")
-    observer.hear_many("/energy/total/energy", 50)
+    observer.wait_for_messages("/energy/total/energy", 50)
     observer.call("/estimator/start_cycle")
     observer.wait(lambda: "/energy/cycle" in observer.latest, "energy/cycle")
     cycle = observer.status("/energy/cycle", "cycle")
@@ -169,11 +169,11 @@ def test_recording_by_service(cell: Cell) -> None:
     assert not again.success
     assert "still being recorded" in again.message
     publisher = observer.node.create_publisher(String, "/logger/mark", 10)
-    observer.wait(lambda: publisher.get_subscription_count() > 0, "the logger's ear")
+    observer.wait(lambda: publisher.get_subscription_count() > 0, "the subscriber")
     publisher.publish(String(data="part 17"))
-    observer.hear_many("/joint_states", 40)
+    observer.wait_for_messages("/joint_states", 40)
     assert observer.call("/logger/split_recording").success
-    observer.hear_many("/joint_states", 10)
+    observer.wait_for_messages("/joint_states", 10)
     answer = observer.call("/logger/stop_recording")
     assert answer.success
     telemetry = read_bag(bag)
@@ -184,7 +184,7 @@ def test_recording_by_service(cell: Cell) -> None:
 
 
 def test_joint_states_name_the_joints(cell: Cell) -> None:
-    message = cell.observer.hear("/joint_states")
+    message = cell.observer.next_message("/joint_states")
     assert tuple(message.name) == JOINTS
     assert len(message.position) == len(message.velocity) == len(message.effort) == 6
 

@@ -11,5 +11,5 @@ from ur_energy_model.nodes.simulated_robot import SimulatedRobotNode
 def test_a_simulated_robot_serves_loopback_only(
     cell: Cell, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    assert not cell.make(SimulatedRobotNode, host="192.0.2.1").begin()
+    assert not cell.make_node(SimulatedRobotNode, host="192.0.2.1").begin()
     assert "loopback" in capfd.readouterr().err

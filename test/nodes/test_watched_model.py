@@ -1,4 +1,4 @@
-"""Model files that are replaced, of arms whose description lies elsewhere."""
+"""Model files that change, and models whose robot file has been moved."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PERIOD = 1e-9
 
 @pytest.fixture
 def own(tmp_path: Path) -> Path:
-    """A robot file of the user's own: a UR5e by another name."""
+    """A robot file of the user: a UR5e with another name."""
     text = config_file("robots", "ur5e.yaml").read_text()
     assert "name: ur5e" in text
     path = tmp_path / "arms" / "mine.yaml"
@@ -28,7 +28,7 @@ def own(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_model_of_ones_own_arm_is_taken_wherever_its_file_lies(own: Path, tmp_path: Path) -> None:
+def test_the_robot_file_of_a_model_may_be_moved(own: Path, tmp_path: Path) -> None:
     model = tmp_path / "model.yaml"
     save_model(replace(known_model(), robot=str(own)), model)
     assert WatchedModel(model, "", PERIOD).robot.name == "mine"
@@ -58,7 +58,7 @@ def test_a_replaced_file_is_read_once(tmp_path: Path) -> None:
     assert watched.load_if_changed() is None
 
 
-def test_a_file_that_is_no_longer_of_this_arm_is_told_and_left(own: Path, tmp_path: Path) -> None:
+def test_a_changed_file_of_another_arm_is_reported_and_not_used(own: Path, tmp_path: Path) -> None:
     path = tmp_path / "model.yaml"
     save_model(known_model(), path)
     watched = WatchedModel(path, "", PERIOD)

@@ -2,88 +2,99 @@
 
 from __future__ import annotations
 
-import numpy as np
 from diagnostic_msgs.msg import DiagnosticStatus
-
 from ur_energy_model.energy.arm_state import ArmState
 from ur_energy_model.energy.channels import Channels
 from ur_energy_model.energy.live.snapshot import Snapshot
-from ur_energy_model.energy.meter import MeterReading, efficiency
+from ur_energy_model.energy.meter import MeterReading
+from ur_energy_model.energy.meter import efficiency
 from ur_energy_model.energy.prediction import PlanEnergy
-from ur_energy_model.nodes.diagnostics import OK, WARN, status
+from ur_energy_model.nodes.diagnostics import OK
+from ur_energy_model.nodes.diagnostics import WARN
+from ur_energy_model.nodes.diagnostics import status
 from ur_energy_model.robot_modes import ROBOT_MODES
 from ur_energy_model.telemetry.modes import SAFETY_MODES
+import numpy as np
+
 
 
 def summary_statuses(
     snapshot: Snapshot, joints: tuple[str, ...], model: str
 ) -> list[DiagnosticStatus]:
-    """One status per joint, then total, bus, state and counters."""
-    columns, power = snapshot.channels, snapshot.power
-    reset, lifetime = snapshot.since_reset, snapshot.lifetime
-    joint_std, total_std = columns.deviations(reset.net)
-    power_std, total_power_std = columns.deviations(power)
+    """One status per joint, then total, bus, state and counters; `model` is a path."""
+    return [
+        *_joint_statuses(snapshot, joints),
+        _total_status(snapshot),
+        _bus_status(snapshot),
+        _state_status(snapshot),
+        _counter_status(snapshot, model),
+    ]
+
+
+def _joint_statuses(snapshot: Snapshot, joints: tuple[str, ...]) -> list[DiagnosticStatus]:
+    columns, power, reset = snapshot.channels, snapshot.power, snapshot.since_reset
+    energy_std, power_std = columns.deviations(reset.net)[0], columns.deviations(power)[0]
     parts = columns.per_joint
-    electrical, mechanical = (
-        reset.net[parts[name]] for name in ("electrical_power", "mechanical_power")
-    )
-    ratio = efficiency(mechanical, electrical)
+    joint_power = {name: power[part] for name, part in parts.items()}
+    energy = {name: reset.net[part] for name, part in parts.items()}
+    electrical = parts["electrical_power"]
+    ratio = efficiency(energy["mechanical_power"], energy["electrical_power"])
     out = []
     for i, joint in enumerate(joints):
-        k = parts["electrical_power"].start + i
-        values = {
-            "electrical_power_W": power[k],
+        values: dict[str, object] = {
+            "electrical_power_W": joint_power["electrical_power"][i],
             "electrical_power_std_W": power_std[i],
-            "mechanical_power_W": power[parts["mechanical_power"]][i],
-            "copper_loss_W": power[parts["copper_loss"]][i],
-            "friction_loss_W": power[parts["friction_loss"]][i],
-            "electrical_energy_J": electrical[i],
-            "electrical_energy_std_J": joint_std[i],
-            "mechanical_energy_J": mechanical[i],
-            "copper_loss_J": reset.net[parts["copper_loss"]][i],
-            "friction_loss_J": reset.net[parts["friction_loss"]][i],
-            "consumed_J": reset.consumed[k],
-            "regenerated_J": reset.regenerated[k],
-            "consumed_ever_J": lifetime.consumed[k],
+            "mechanical_power_W": joint_power["mechanical_power"][i],
+            "copper_loss_W": joint_power["copper_loss"][i],
+            "friction_loss_W": joint_power["friction_loss"][i],
+            "electrical_energy_J": energy["electrical_power"][i],
+            "electrical_energy_std_J": energy_std[i],
+            "mechanical_energy_J": energy["mechanical_power"][i],
+            "copper_loss_J": energy["copper_loss"][i],
+            "friction_loss_J": energy["friction_loss"][i],
+            "consumed_J": reset.consumed[electrical][i],
+            "regenerated_J": reset.regenerated[electrical][i],
+            "consumed_ever_J": snapshot.lifetime.consumed[electrical][i],
             "efficiency": None if np.isnan(ratio[i]) else ratio[i],
         }
         if snapshot.temperature is not None:
             values["temperature_degC"] = snapshot.temperature[i]
-        out.append(status(f"energy: {joint}", OK, f"{power[k]:.1f} W", values))
-    arm = columns.arm
-    total = {
+        text = f"{joint_power['electrical_power'][i]:.1f} W"
+        out.append(status(f"energy: {joint}", OK, text, values))
+    return out
+
+
+def _total_status(snapshot: Snapshot) -> DiagnosticStatus:
+    columns, power, energy = snapshot.channels, snapshot.power, snapshot.since_reset.net
+    arm, parts = columns.arm, columns.per_joint
+    values = {
         "power_W": power[arm["total"]],
-        "power_std_W": total_power_std,
+        "power_std_W": columns.deviations(power)[1],
         "standby_power_W": snapshot.standby,
         "driver_power_W": power[arm["driver"]],
-        "energy_J": reset.net[arm["total"]],
-        "energy_std_J": total_std,
-        "energy_ever_J": lifetime.net[arm["total"]],
-        "standby_energy_J": reset.net[arm["standby"]],
-        "driver_energy_J": reset.net[arm["driver"]],
-        "motors_energy_J": electrical.sum(),
-        "motors_mechanical_energy_J": mechanical.sum(),
+        "energy_J": energy[arm["total"]],
+        "energy_std_J": columns.deviations(energy)[1],
+        "energy_ever_J": snapshot.lifetime.net[arm["total"]],
+        "standby_energy_J": energy[arm["standby"]],
+        "driver_energy_J": energy[arm["driver"]],
+        "motors_energy_J": energy[parts["electrical_power"]].sum(),
+        "motors_mechanical_energy_J": energy[parts["mechanical_power"]].sum(),
     }
-    out.append(status("energy: total", OK, f"{power[arm['total']]:.1f} W", total))
-    out.append(_bus_status(snapshot))
-    out.append(_state_status(snapshot))
-    out.append(
-        status(
-            "energy: counters",
-            OK,
-            f"since {snapshot.reset_time}",
-            {
-                "reset_time": snapshot.reset_time,
-                "reset_reason": snapshot.reset_reason,
-                "accounted_s": reset.accounted,
-                "unaccounted_s": reset.unaccounted,
-                "accounted_ever_s": lifetime.accounted,
-                "unaccounted_ever_s": lifetime.unaccounted,
-                "model": model,
-            },
-        )
-    )
-    return out
+    return status("energy: total", OK, f"{power[arm['total']]:.1f} W", values)
+
+
+def _counter_status(snapshot: Snapshot, model: str) -> DiagnosticStatus:
+    reset, ever = snapshot.since_reset, snapshot.lifetime
+    values = {
+        "reset_time": snapshot.reset_time,
+        "reset_reason": snapshot.reset_reason,
+        "accounted_s": reset.accounted,
+        "unaccounted_s": reset.unaccounted,
+        "accounted_ever_s": ever.accounted,
+        "unaccounted_ever_s": ever.unaccounted,
+        "model": model,
+    }
+    return status("energy: counters", OK, f"since {snapshot.reset_time}", values)
 
 
 def _bus_status(snapshot: Snapshot) -> DiagnosticStatus:

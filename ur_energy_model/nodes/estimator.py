@@ -101,7 +101,7 @@ class EstimatorNode(ManagedNode):
         )
 
     def start(self) -> None:
-        """Start to read samples."""
+        """Start reading samples."""
         self._publishing = Decimator(self.value("publish_rate"))
         self._accepting = True
         sys.setswitchinterval(SWITCH_INTERVAL)
@@ -118,7 +118,7 @@ class EstimatorNode(ManagedNode):
             self._reader.start()
 
     def stop(self) -> None:
-        """Stop to read samples; save the counters."""
+        """Stop reading samples; save the counters."""
         self._accepting = False
         if self._reader is not None:
             self._reader.stop()

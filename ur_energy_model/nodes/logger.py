@@ -74,7 +74,7 @@ class LoggerNode(ManagedNode):
         self.add_report(self._report)
 
     def start(self) -> None:
-        """Start to connect."""
+        """Start connecting."""
         self._publishing = Decimator(self.value("publish_rate"))
         self._samples, self._counted_since = 0, time.monotonic()
         self._last_arrival = -math.inf

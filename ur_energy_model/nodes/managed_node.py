@@ -86,10 +86,10 @@ class ManagedNode(LifecycleNode):
         """Read the parameters; make topics, services and what the node works with."""
 
     def start(self) -> None:
-        """Start to work."""
+        """Start working."""
 
     def stop(self) -> None:
-        """Stop to work; `start` may follow."""
+        """Stop working; `start` may follow."""
 
     def release(self) -> None:
         """Release what `open` has made."""

@@ -23,7 +23,7 @@ class Parameter:
         unit: SI unit of a number.
         minimum, maximum: inclusive range of a number.
         choices: allowed values of a text.
-        read_only: True where a new value needs a new configuration of the node.
+        read_only: True if it can only be changed while the node is unconfigured.
     """
 
     name: str
@@ -36,7 +36,7 @@ class Parameter:
     read_only: bool = True
 
     def problem(self, value: object) -> str | None:
-        """Why a value of the right type is refused; None where it is accepted."""
+        """Reason why a value of the right type is refused; None if it is accepted."""
         if self.choices and value not in self.choices:
             return f"{self.name} must be one of {', '.join(self.choices)}, not {value!r}"
         if isinstance(value, int | float):
