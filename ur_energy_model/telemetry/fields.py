@@ -39,10 +39,10 @@ class Field:
         name: RTDE name.
         kind: RTDE data type.
         unit: SI unit of the value ("" for numbers and codes).
-        per_joint: True where the six values belong to the six joints.
+        per_joint: whether the six values belong to the six joints.
         since: first e-Series version, None if never.
         since_cb3: first CB3 version, None if never.
-        description: what it is, in a few words.
+        description: short text.
     """
 
     name: str
@@ -149,7 +149,7 @@ _TABLE: tuple[Field, ...] = (
     Field("ft_raw_wrench", "VECTOR6D", "N, N m", "raw force-torque sensor",
           since=(5, 9, 0), since_cb3=None),
     Field("tcp_force_scalar", "DOUBLE", "N", "magnitude of the estimated tool force"),
-    Field("payload", "DOUBLE", "kg", "payload mass the controller was told of",
+    Field("payload", "DOUBLE", "kg", "configured payload mass",
           since=(5, 5, 1), since_cb3=(3, 11, 0)),
     Field("payload_cog", "VECTOR3D", "m", "payload centre of mass in the flange frame",
           since=(5, 5, 1), since_cb3=(3, 11, 0)),
@@ -210,7 +210,7 @@ ENERGY_FIELDS: tuple[str, ...] = (
     "robot_mode", "safety_mode", "runtime_state", "robot_status_bits", "safety_status_bits",
     "actual_execution_time", "actual_digital_output_bits", "output_int_register_0",
 )  # fmt: skip
-"""What the logger records unless told otherwise; fields that a controller lacks are left out."""
+"""Default fields of the logger; those that a controller lacks are left out."""
 
 
 def column_names(field: Field, joints: int = 6) -> tuple[str, ...]:
@@ -218,7 +218,7 @@ def column_names(field: Field, joints: int = 6) -> tuple[str, ...]:
 
     Args:
         field: of the table.
-        joints: number of joints of the arm; fields that belong to joints have as many values.
+        joints: number of joints of the arm; fields per joint have as many values.
     """
     if field.width == 1:
         return (field.name,)

@@ -13,14 +13,14 @@ from ur_energy_model.telemetry.bag.metadata import read_metadata
 
 @dataclass(frozen=True)
 class Retention:
-    """Which bags of a folder to keep; the oldest go first.
+    """How many bags of a folder to keep; the oldest are deleted first.
 
-    Only bags that this package recorded are counted and deleted.
+    Only bags of this package count and are deleted.
 
     Attributes:
         bags: at most this many, the one being recorded included.
         bytes: at most this much together.
-        days: none older than this.
+        days: greatest age.
     """
 
     bags: int | None = None
@@ -28,7 +28,7 @@ class Retention:
     days: float | None = None
 
     def apply(self, folder: Path, *, spare: Path) -> list[Path]:
-        """Delete what is too much; `spare` is never deleted. Returns what was."""
+        """Delete bags beyond the limits, but never `spare`; returns the deleted ones."""
         own = sorted(
             (path for path in _own_bags(folder) if path.resolve() != spare.resolve()),
             key=_age_key,
