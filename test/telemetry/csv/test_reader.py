@@ -128,7 +128,7 @@ def test_a_line_that_was_cut_off_is_refused(tmp_path):
     [
         (b"", "timestamp: column is missing"),
         (b"a,b\n1,2\n", "timestamp: column is missing"),
-        (b"timestamp,actual_q_0,actual_q_0\n", "actual_q_0: is there twice"),
+        (b"timestamp,actual_q_0,actual_q_0\n", "actual_q_0: appears twice"),
         (b"timestamp\n", "holds no samples"),
         (b"timestamp\n\n\n", "holds no samples"),
         (b"\x00\xff\xfe" * 100, "not text"),

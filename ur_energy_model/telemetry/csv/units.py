@@ -1,4 +1,4 @@
-"""Units as headers of CSV recordings state them, and their factors to SI."""
+"""Units in headers of CSV recordings, and their factors to SI."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ _UNITS: dict[str, tuple[str, float]] = {
 
 
 def split_unit(name: str) -> tuple[str, str | None]:
-    """A column's name without the unit in brackets at its end, and that unit.
+    """Split a column's name from the unit in brackets at its end.
 
     `actual_q_0 [rad]` is ("actual_q_0", "rad"); digits in brackets are an index and stay.
     """
@@ -89,12 +89,12 @@ def split_unit(name: str) -> tuple[str, str | None]:
 
 
 def time_factor(unit: str) -> float | None:
-    """Seconds in a unit of time; None where it is none."""
+    """Seconds in a unit of time; None if it is not one."""
     return _TIME.get(unit.strip().lower())
 
 
 def unit_factor(field: Field, unit: str) -> float | None:
-    """What to multiply values in a unit with to have the field's SI unit; None if it cannot be."""
+    """Factor from a unit to the field's SI unit; None if it cannot be converted."""
     accepted = [part.strip() for part in field.unit.split(",")]
     if unit.strip() in accepted or not field.unit:
         return 1.0
