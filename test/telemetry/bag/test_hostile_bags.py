@@ -14,7 +14,7 @@ import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from test.telemetry.bag.test_bags import write_bag
+from test.telemetry.bag.bag_files import write_bag
 from test.telemetry.conftest import make_telemetry
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.telemetry.bag.mcap_format import MAGIC, Op, record, text

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from test.telemetry.bag.test_bags import write_bag
+from test.telemetry.bag.bag_files import write_bag
 from test.telemetry.conftest import make_telemetry
 from ur_energy_model.errors import InputError
 from ur_energy_model.telemetry.bag.naming import bag_name

@@ -12,7 +12,7 @@ import pytest
 from mcap.reader import make_reader
 from rosbags.rosbag2 import Reader
 
-from test.telemetry.bag.test_bags import write_bag
+from test.telemetry.bag.bag_files import write_bag
 from test.telemetry.conftest import assert_same_samples, make_telemetry
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.telemetry.bag.file_recovery import DAMAGED
