@@ -94,34 +94,32 @@ class Repeats:
 
 @dataclass
 class Proportion:
-    """Whether one channel is an exact multiple of another, component by component."""
+    """Whether one channel is an exact multiple of another, component by component.
 
-    squares: Array | None = None
-    products: Array | None = None
-    reference: Array | None = None
+    Attributes:
+        sums: of squares, products and squares of the other channel [3, k]; None before any part.
+    """
+
+    sums: Array | None = None
 
     def update(self, values: Array, reference: Array) -> None:
         """Include two channels [samples, k]; rows with NaN are ignored."""
         finite = np.isfinite(values).all(axis=1) & np.isfinite(reference).all(axis=1)
         a, b = values[finite], reference[finite]
-        sums = [(a * a).sum(axis=0), (a * b).sum(axis=0), (b * b).sum(axis=0)]
-        if self.squares is None or self.products is None or self.reference is None:
-            self.squares, self.products, self.reference = sums
-        else:
-            self.squares = self.squares + sums[0]
-            self.products = self.products + sums[1]
-            self.reference = self.reference + sums[2]
+        sums = np.stack([(a * a).sum(axis=0), (a * b).sum(axis=0), (b * b).sum(axis=0)])
+        self.sums = sums if self.sums is None else self.sums + sums
 
     @property
     def exact(self) -> bool:
         """Whether the residual of every component that is not zero is below 0.01 % RMS."""
-        if self.squares is None or self.products is None or self.reference is None:
+        if self.sums is None:
             return False
-        active = (self.squares > 0) & (self.reference > 0)
+        squares, products, reference = self.sums
+        active = (squares > 0) & (reference > 0)
         if not active.any():
             return False
-        left = 1 - self.products[active] ** 2 / (self.squares[active] * self.reference[active])
-        return bool((left < 1e-8).all())
+        residual = 1 - products[active] ** 2 / (squares[active] * reference[active])
+        return bool((residual < 1e-8).all())
 
 
 @dataclass

@@ -75,45 +75,20 @@ def _since_5_23(field: Field) -> Field:
 def _registers(way: str) -> tuple[Field, ...]:
     """General-purpose registers, "output" (written by the robot's program) or "input"."""
     first, upper = ((3, 0, 0) if way == "output" else (3, 4, 0)), (3, 9, 0)
+    early, late = ((5, 0, 0), first), ((5, 3, 0), upper)
     kinds: tuple[tuple[str, ValueKind], ...] = (("int", "INT32"), ("double", "DOUBLE"))
-    return (
-        Field(
-            f"{way}_bit_registers0_to_31",
-            "UINT32",
-            "",
-            f"{way} bit registers 0 to 31",
-            since_cb3=first,
-        ),
-        Field(
-            f"{way}_bit_registers32_to_63",
-            "UINT32",
-            "",
-            f"{way} bit registers 32 to 63",
-            since_cb3=first,
-        ),
-        *(
-            Field(
-                f"{way}_bit_register_{i}",
-                "BOOL",
-                "",
-                f"{way} bit register {i}",
-                since=(5, 3, 0),
-                since_cb3=upper,
-            )
-            for i in range(64, 128)
-        ),
-        *(
-            Field(
-                f"{way}_{name}_register_{i}",
-                kind,
-                "",
-                f"{way} {name} register {i}",
-                since=(5, 0, 0) if i < 24 else (5, 3, 0),
-                since_cb3=first if i < 24 else upper,
-            )
-            for name, kind in kinds
-            for i in range(48)
-        ),
+    rows: list[tuple[str, ValueKind, str, tuple[Version, Version]]] = [
+        ("bit_registers0_to_31", "UINT32", "bit registers 0 to 31", early),
+        ("bit_registers32_to_63", "UINT32", "bit registers 32 to 63", early),
+        *((f"bit_register_{i}", "BOOL", f"bit register {i}", late) for i in range(64, 128)),
+    ]
+    for name, kind in kinds:
+        for i in range(48):
+            since = early if i < 24 else late
+            rows.append((f"{name}_register_{i}", kind, f"{name} register {i}", since))
+    return tuple(
+        Field(f"{way}_{name}", kind, "", f"{way} {text}", since=since, since_cb3=since_cb3)
+        for name, kind, text, (since, since_cb3) in rows
     )
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ur_energy_model.telemetry.csv.csv_file import CsvFile, nominal_period
+from ur_energy_model.telemetry.csv.csv_file import CsvFile
 from ur_energy_model.telemetry.csv.header import TIME
 from ur_energy_model.telemetry.csv.options import CsvOptions
 from ur_energy_model.telemetry.fields import ENERGY_FIELDS
@@ -53,11 +53,6 @@ def read_csv(
     """
     options = CsvOptions(joints=joints) if options is None else options
     return concatenate(list(CsvReader(paths, robot, options, note)))
-
-
-def nominal_rate(time: Array) -> float | None:
-    """Sample rate [Hz] of a recording; None if its steps are irregular."""
-    return _rate(nominal_period(np.diff(time)))
 
 
 def _rate(period: float | None) -> float | None:

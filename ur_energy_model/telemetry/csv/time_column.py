@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import datetime
 from pathlib import Path
 
 import numpy as np
@@ -42,15 +42,8 @@ def date_seconds(text: str) -> float:
     if match is None:
         raise ValueError(f"{text!r} is not a date and time")
     year, month, day, hour, minute, second, fraction, zone = match.groups()
-    whole = datetime(
-        int(year),
-        int(month),
-        int(day),
-        int(hour),
-        int(minute),
-        int(second or 0),
-        tzinfo=timezone.utc,
-    ).timestamp()
+    utc = f"{year}-{month}-{day}T{hour}:{minute}:{second or '00'}+00:00"
+    whole = datetime.fromisoformat(utc).timestamp()
     return whole + float(f"0.{fraction or 0}") - _offset(zone)
 
 
