@@ -12,6 +12,6 @@ def source():
 
 
 @pytest.fixture
-def anywhere(tmp_path, source):
+def recorder(tmp_path, source):
     with Recorder(source, tmp_path) as recorder_:
         yield recorder_

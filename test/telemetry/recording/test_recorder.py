@@ -17,12 +17,12 @@ from ur_energy_model.telemetry.recording.recorder_options import RecorderOptions
 from ur_energy_model.telemetry.samples import Gap, concatenate
 
 
-def test_what_comes_between_start_and_stop_is_in_the_bag(tmp_path, source, anywhere):
+def test_what_comes_between_start_and_stop_is_in_the_bag(tmp_path, source, recorder):
     source.give(*batches(3))
-    bag = anywhere.start(tmp_path / "bag")
+    bag = recorder.start(tmp_path / "bag")
     inside = batches(40, first=75)
     source.give(*inside)
-    status = anywhere.stop()
+    status = recorder.stop()
     source.give(*batches(3, first=1075))
     assert bag == tmp_path / "bag"
     assert (status.state, status.samples, status.lost, status.gaps) == ("idle", 1000, 0, ())
@@ -30,11 +30,11 @@ def test_what_comes_between_start_and_stop_is_in_the_bag(tmp_path, source, anywh
     assert_same_samples(read, replace(concatenate(inside), info=read.info))
 
 
-def test_one_recorder_makes_many_bags(tmp_path, source, anywhere):
+def test_one_recorder_makes_many_bags(tmp_path, source, recorder):
     for i in range(3):
-        anywhere.start(tmp_path / str(i))
+        recorder.start(tmp_path / str(i))
         source.give(*batches(4, first=1000 * i))
-        anywhere.stop()
+        recorder.stop()
     assert [read_bag(tmp_path / str(i)).time[0] for i in range(3)] == [1000.0, 1002.0, 1004.0]
 
 
@@ -70,43 +70,43 @@ def test_the_time_is_over_by_the_controllers_clock(tmp_path, source):
     assert len(read_bag(tmp_path / "bag")) == 500
 
 
-def test_marks_and_messages_are_in_the_bag(tmp_path, source, anywhere):
-    anywhere.start(tmp_path / "bag")
-    anywhere.mark("gripper closes")
+def test_marks_and_messages_are_in_the_bag(tmp_path, source, recorder):
+    recorder.start(tmp_path / "bag")
+    recorder.mark("gripper closes")
     source.events.append(Event(5, "message", "hello", 30))
     source.give(*batches(2))
-    anywhere.stop()
+    recorder.stop()
     events = {event.kind: event.text for event in read_events(tmp_path / "bag")}
     assert events == {"mark": "gripper closes", "message": "hello"}
 
 
-def test_changes_of_mode_are_events_not_errors(tmp_path, source, anywhere):
-    anywhere.start(tmp_path / "bag")
+def test_changes_of_mode_are_events_not_errors(tmp_path, source, recorder):
+    recorder.start(tmp_path / "bag")
     given = batches(5, modes=[7, 7, 3, 3, 7])
     source.give(*given)
-    status = anywhere.stop()
+    status = recorder.stop()
     assert status.last_error is None
     modes = [event for event in read_events(tmp_path / "bag") if event.kind == "mode"]
     assert [event.text for event in modes] == ["robot_mode: power off", "robot_mode: running"]
     assert [event.stamp for event in modes] == [given[2].stamp[0], given[4].stamp[0]]
 
 
-def test_gaps_are_in_the_bag_and_in_the_status(tmp_path, source, anywhere):
+def test_gaps_are_in_the_bag_and_in_the_status(tmp_path, source, recorder):
     first, second = batches(1)[0], batches(1, first=35)[0]
     gap = Gap(0, first.time[-1], second.time[0], 10, "connection lost: cable")
-    anywhere.start(tmp_path / "bag")
+    recorder.start(tmp_path / "bag")
     source.give(first, replace(second, gaps=(gap,)))
-    status = anywhere.stop()
+    status = recorder.stop()
     assert (status.lost, len(status.gaps)) == (10, 1)
     assert read_bag(tmp_path / "bag").gaps == (replace(gap, index=25),)
 
 
-def test_splitting_on_request(tmp_path, source, anywhere):
-    anywhere.start(tmp_path / "bag")
+def test_splitting_on_request(tmp_path, source, recorder):
+    recorder.start(tmp_path / "bag")
     source.give(*batches(4))
-    anywhere.split()
+    recorder.split()
     source.give(*batches(4, first=100))
-    anywhere.stop()
+    recorder.stop()
     assert sorted(path.name for path in (tmp_path / "bag").iterdir()) == [
         "bag_0.mcap",
         "bag_1.mcap",
@@ -115,17 +115,17 @@ def test_splitting_on_request(tmp_path, source, anywhere):
     assert len(read_bag(tmp_path / "bag")) == 200
 
 
-def test_wrong_requests_are_refused(tmp_path, source, anywhere):
-    for request in (anywhere.split, lambda: anywhere.mark("x")):
+def test_wrong_requests_are_refused(tmp_path, source, recorder):
+    for request in (recorder.split, lambda: recorder.mark("x")):
         with pytest.raises(RecordingError, match="nothing is being recorded"):
             request()
-    anywhere.start(tmp_path / "bag")
+    recorder.start(tmp_path / "bag")
     with pytest.raises(RecordingError, match="still being recorded"):
-        anywhere.start(tmp_path / "other")
-    anywhere.stop()
+        recorder.start(tmp_path / "other")
+    recorder.stop()
     with pytest.raises(RecordingError, match="exists already"):
-        anywhere.start(tmp_path / "bag")
-    assert anywhere.stop().state == "idle"
+        recorder.start(tmp_path / "bag")
+    assert recorder.stop().state == "idle"
 
 
 @pytest.mark.parametrize(
@@ -136,20 +136,20 @@ def test_wrong_requests_are_refused(tmp_path, source, anywhere):
         (ValueError("a bug"), "a bug"),
     ],
 )
-def test_the_end_of_the_source_finishes_the_bag(tmp_path, source, anywhere, end, because):
-    anywhere.start(tmp_path / "bag")
+def test_the_end_of_the_source_finishes_the_bag(tmp_path, source, recorder, end, because):
+    recorder.start(tmp_path / "bag")
     source.give(*batches(4))
     source._items.put(end)
-    assert anywhere.wait(10.0)
-    status = anywhere.status
+    assert recorder.wait(10.0)
+    status = recorder.status
     assert status.state == "stopped"
     assert (
         (status.stopped_because is None) if because is None else because in status.stopped_because
     )
     assert len(read_bag(tmp_path / "bag")) == 100
-    wait_for(lambda: not anywhere._reading.is_alive())
+    wait_for(lambda: not recorder._reading.is_alive())
     with pytest.raises(RecordingError, match="no more samples"):
-        anywhere.start(tmp_path / "next")
+        recorder.start(tmp_path / "next")
 
 
 def test_every_batch_passes_the_tap(tmp_path, source):

@@ -32,17 +32,17 @@ def disk_that_refuses(monkeypatch, code=errno.ENOSPC):
 
 
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO, errno.EROFS])
-def test_a_failing_disk_is_reported_and_survived(tmp_path, source, anywhere, monkeypatch, code):
+def test_a_failing_disk_is_reported_and_survived(tmp_path, source, recorder, monkeypatch, code):
     given = batches(60)
-    anywhere.start(tmp_path / "bag")
+    recorder.start(tmp_path / "bag")
     source.give(*given[:20])
     with disk_that_refuses(monkeypatch, code):
         source.give(*given[20:40])
-        wait_for(lambda: anywhere.status.state == "failing")
-        assert os.strerror(code) in anywhere.status.last_error
-    wait_for(lambda: anywhere.status.state == "recording")
+        wait_for(lambda: recorder.status.state == "failing")
+        assert os.strerror(code) in recorder.status.last_error
+    wait_for(lambda: recorder.status.state == "recording")
     source.give(*given[40:])
-    status = anywhere.stop()
+    status = recorder.stop()
     assert (status.samples, status.overflow, status.lost) == (1500, 0, 0)
     assert os.strerror(code) in status.last_error
     read = read_bag(tmp_path / "bag")
@@ -52,31 +52,31 @@ def test_a_failing_disk_is_reported_and_survived(tmp_path, source, anywhere, mon
 
 
 def test_a_disk_that_refuses_for_good_does_not_hold_up_stopping(
-    tmp_path, source, anywhere, monkeypatch
+    tmp_path, source, recorder, monkeypatch
 ):
     monkeypatch.setattr(writing_thread, "GIVE_UP_SECONDS", 0.5)
-    anywhere.start(tmp_path / "bag")
+    recorder.start(tmp_path / "bag")
     source.give(*batches(40))
-    wait_for(lambda: anywhere.status.bytes > 10_000)
+    wait_for(lambda: recorder.status.bytes > 10_000)
     with disk_that_refuses(monkeypatch):
         source.give(*batches(40, first=1000))
-        wait_for(lambda: anywhere.status.state == "failing")
+        wait_for(lambda: recorder.status.state == "failing")
         source.give(*batches(10, first=2000))
         with pytest.raises(RecordingError, match="No space left"):
-            anywhere.stop()
-        assert anywhere.status.overflow > 0
+            recorder.stop()
+        assert recorder.status.overflow > 0
     assert len(read_bag(tmp_path / "bag")) >= 250
 
 
-def test_a_deleted_bag_is_noticed_and_begun_anew(tmp_path, source, anywhere):
-    anywhere.start(tmp_path / "bag")
+def test_a_deleted_bag_is_noticed_and_continued_in_a_new_file(tmp_path, source, recorder):
+    recorder.start(tmp_path / "bag")
     source.give(*batches(40))
-    wait_for(lambda: anywhere.status.bytes > 10_000)
+    wait_for(lambda: recorder.status.bytes > 10_000)
     shutil.rmtree(tmp_path / "bag")
-    wait_for(lambda: anywhere.status.last_error is not None)
-    wait_for(lambda: anywhere.status.state == "recording")
+    wait_for(lambda: recorder.status.last_error is not None)
+    wait_for(lambda: recorder.status.state == "recording")
     source.give(*batches(40, first=1000))
-    anywhere.stop()
+    recorder.stop()
     assert len(read_bag(tmp_path / "bag")) >= 1000
 
 
@@ -104,30 +104,30 @@ def fill_disk(monkeypatch, full=True):
     monkeypatch.setattr(fault_tolerant_writer, "MIN_FREE_FRACTION", 2.0)
 
 
-def test_recording_ends_before_the_disk_is_full(tmp_path, source, anywhere, monkeypatch):
+def test_recording_ends_before_the_disk_is_full(tmp_path, source, recorder, monkeypatch):
     monkeypatch.setattr(fault_tolerant_writer, "ROOM_SECONDS", 1.0)
-    anywhere.start(tmp_path / "bag")
+    recorder.start(tmp_path / "bag")
     source.give(*batches(20))
     fill_disk(monkeypatch)
-    wait_for(lambda: anywhere.status.state == "failing")
+    wait_for(lambda: recorder.status.state == "failing")
     source.give(*batches(20, first=500))
-    assert anywhere.wait(10.0)
-    assert "the disk is nearly full" in anywhere.status.stopped_because
+    assert recorder.wait(10.0)
+    assert "the disk is nearly full" in recorder.status.stopped_because
     assert len(read_bag(tmp_path / "bag")) == 1000
     with pytest.raises(RecordingError, match="nearly full"):
-        anywhere.start(tmp_path / "next")
+        recorder.start(tmp_path / "next")
     assert not (tmp_path / "next").exists()
 
 
-def test_room_that_comes_back_is_used(tmp_path, source, anywhere, monkeypatch):
-    anywhere.start(tmp_path / "bag")
+def test_room_that_comes_back_is_used(tmp_path, source, recorder, monkeypatch):
+    recorder.start(tmp_path / "bag")
     source.give(*batches(20))
     fill_disk(monkeypatch)
-    wait_for(lambda: anywhere.status.state == "failing")
+    wait_for(lambda: recorder.status.state == "failing")
     source.give(*batches(20, first=500))
     fill_disk(monkeypatch, full=False)
-    wait_for(lambda: anywhere.status.state == "recording")
+    wait_for(lambda: recorder.status.state == "recording")
     source.give(*batches(20, first=1000))
-    status = anywhere.stop()
+    status = recorder.stop()
     assert (status.samples, status.overflow) == (1500, 0)
     assert len(read_bag(tmp_path / "bag")) == 1500

@@ -78,7 +78,7 @@ def test_a_lost_connection_is_made_again_and_the_gap_explained(peer):
     assert ticks_of(batches) == list(range(60, 70))
 
 
-def test_a_restarted_controller_is_told_from_a_lost_connection(peer):
+def test_a_restarted_controller_differs_from_a_lost_connection(peer):
     with Fed(peer, range(5000, 5010)), source_of(peer) as source:
         first = read(source, 10)
         peer.disconnect()
@@ -131,7 +131,7 @@ def test_messages_of_the_controller_become_events(peer):
 
 
 @pytest.mark.parametrize("time_", [float("nan"), float("inf"), -1.0, 1e300])
-def test_impossible_timestamps_are_not_believed(time_):
+def test_impossible_timestamps_are_refused(time_):
     def values(name, tick):
         return time_ if name == "timestamp" and tick == 11 else value_of(name, tick)
 
@@ -175,7 +175,7 @@ def test_a_closed_source_has_ended(peer):
             source.read(0.1)
 
 
-def test_another_rate_than_negotiated_is_believed_and_said():
+def test_a_rate_other_than_negotiated_is_adopted_and_reported():
     def values(name, tick):
         return START_TIME + tick / 125.0 if name == "timestamp" else value_of(name, tick)
 
