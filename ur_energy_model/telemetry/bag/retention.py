@@ -35,7 +35,7 @@ class Retention:
         )
         sizes = [_bytes_of(path) for path in own]
         total = sum(sizes) + _bytes_of(spare)
-        gone = []
+        deleted = []
         for i, path in enumerate(own):
             left = len(own) - i + 1
             old = time.time() - _age_key(path)[0]
@@ -46,8 +46,8 @@ class Retention:
             ):
                 shutil.rmtree(path, ignore_errors=True)
                 total -= sizes[i]
-                gone.append(path)
-        return gone
+                deleted.append(path)
+        return deleted
 
 
 def _own_bags(folder: Path) -> list[Path]:
