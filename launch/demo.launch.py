@@ -1,19 +1,17 @@
 # A simulated arm and the logger; the estimator too if a model is given.
 #   ros2 launch ur_energy_model demo.launch.py model_file:=model.yaml
+from pathlib import Path
+
 from launch import LaunchDescription
-from launch.actions import DeclareLaunchArgument
-from launch.actions import OpaqueFunction
+from launch.actions import DeclareLaunchArgument, OpaqueFunction
 from launch.conditions import IfCondition
-from launch.substitutions import LaunchConfiguration
-from launch.substitutions import PathJoinSubstitution
+from launch.substitutions import LaunchConfiguration, PathJoinSubstitution
 from launch_ros.actions import Node
 from launch_ros.substitutions import FindPackageShare
-from pathlib import Path
+
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.urdf_export import urdf
 from ur_energy_model.nodes.launch_parameters import changed_parameters
-
-
 
 PACKAGE = "ur_energy_model"
 CONFIG = PathJoinSubstitution([FindPackageShare(PACKAGE), "config"])

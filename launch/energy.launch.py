@@ -1,19 +1,17 @@
 # Live power and energy of an arm: the estimator, and the logger beside it.
 #   ros2 launch ur_energy_model energy.launch.py robot_ip:=192.168.0.10 model_file:=model.yaml
+from pathlib import Path
+
 from launch import LaunchDescription
-from launch.actions import DeclareLaunchArgument
-from launch.actions import OpaqueFunction
+from launch.actions import DeclareLaunchArgument, OpaqueFunction
 from launch.conditions import IfCondition
-from launch.substitutions import LaunchConfiguration
-from launch.substitutions import PathJoinSubstitution
+from launch.substitutions import LaunchConfiguration, PathJoinSubstitution
 from launch_ros.actions import Node
 from launch_ros.substitutions import FindPackageShare
-from pathlib import Path
+
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.urdf_export import urdf
 from ur_energy_model.nodes.launch_parameters import changed_parameters
-
-
 
 PACKAGE = "ur_energy_model"
 CONFIG = PathJoinSubstitution([FindPackageShare(PACKAGE), "config"])

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from test.telemetry.bag.test_bags import write_bag
+from test.telemetry.bag.bag_files import write_bag
 from test.telemetry.conftest import make_telemetry
 from test.telemetry.csv.test_reader import table, write
 from ur_energy_model.cli.main import main

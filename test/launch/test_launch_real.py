@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from collections.abc import Iterator
-from pathlib import Path
-from rcl_interfaces.srv import GetParameters
-from test.energy.known_arm import known_model
-from test.nodes.conftest import Cell
-from tools.launch_files import LAUNCH_FILES
-from tools.launch_files import declared_arguments
-from tools.launch_files import launch_file
-from ur_energy_model.model.file.model_file import save_model
 import os
-import pytest
 import signal
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
 import yaml
+from rcl_interfaces.srv import GetParameters
 
-
+from test.energy.known_arm import known_model
+from test.nodes.conftest import Cell
+from tools.launch_files import LAUNCH_FILES, declared_arguments, launch_file
+from ur_energy_model.model.file.model_file import save_model
 
 launch_ros = pytest.importorskip("launch_ros", reason="launch_ros is not installed here")
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
-from test.energy.known_arm import known_model
-from test.interrupting import assert_quiet
-from test.interrupting import interrupted
-from test.nodes.conftest import Cell
-from ur_energy_model.model.file.model_file import save_model
+
 import numpy as np
 import pytest
-import time
 
-
+from test.energy.known_arm import known_model
+from test.interrupting import assert_quiet, interrupted
+from test.nodes.conftest import Cell
+from ur_energy_model.model.file.model_file import save_model
 
 PHASES = 8
 

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from collections.abc import Iterator
-from test.energy.known_arm import ROBOT
-from test.energy.known_arm import known_model
-from test.nodes.conftest import Cell
-from trajectory_msgs.msg import JointTrajectory
-from trajectory_msgs.msg import JointTrajectoryPoint
-from ur_energy_model.model.file.model_file import save_model
-from ur_energy_model.simulation.ports.simulated_controller import CONTROL_PORT
-from ur_energy_model.simulation.ports.simulated_controller import DASHBOARD_PORT
-from ur_energy_model.telemetry.rtde.source import RtdeSource
-import pytest
 import socket
+from collections.abc import Callable, Iterator
 
+import pytest
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
+from test.energy.known_arm import ROBOT, known_model
+from test.nodes.conftest import Cell
+from ur_energy_model.model.file.model_file import save_model
+from ur_energy_model.simulation.ports.simulated_controller import CONTROL_PORT, DASHBOARD_PORT
+from ur_energy_model.telemetry.rtde.source import RtdeSource
 
 SCRIPT_PORT = 30002
 JOINTS = ROBOT.joint_names

@@ -1,4 +1,4 @@
-"""Host stamps: close to the truth, smooth, never back, whatever the network does."""
+"""Host stamps: close to the truth, smooth, never decreasing, with any delay of the network."""
 
 import numpy as np
 import pytest
@@ -120,7 +120,7 @@ def test_a_clock_that_stood_still_is_followed_after_a_while():
         max_size=20,
     )
 )
-def test_stamps_never_go_back_whatever_comes(batches):
+def test_stamps_never_decrease(batches):
     clock, last = ClockMap(), 0
     for times, arrival in batches:
         stamps = clock.stamp(np.unique(times), arrival)

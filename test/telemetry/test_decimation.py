@@ -1,4 +1,4 @@
-"""Fewer moments of a stream."""
+"""Decimator: the mean rate is exact, on any grid of batches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The fingerprint of the maker's offline simulator."""
+"""The fingerprint of the manufacturer's offline simulator."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""One source, several consumers: everybody gets everything, once, in order."""
+"""SharedSource: every consumer gets every sample once, in order."""
 
 from __future__ import annotations
 

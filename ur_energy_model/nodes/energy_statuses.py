@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
+import numpy as np
 from diagnostic_msgs.msg import DiagnosticStatus
+
 from ur_energy_model.energy.arm_state import ArmState
 from ur_energy_model.energy.channels import Channels
 from ur_energy_model.energy.live.snapshot import Snapshot
-from ur_energy_model.energy.meter import MeterReading
-from ur_energy_model.energy.meter import efficiency
+from ur_energy_model.energy.meter import MeterReading, efficiency
 from ur_energy_model.energy.prediction import PlanEnergy
-from ur_energy_model.nodes.diagnostics import OK
-from ur_energy_model.nodes.diagnostics import WARN
-from ur_energy_model.nodes.diagnostics import status
+from ur_energy_model.nodes.diagnostics import OK, WARN, status
 from ur_energy_model.robot_modes import ROBOT_MODES
 from ur_energy_model.telemetry.modes import SAFETY_MODES
-import numpy as np
-
 
 
 def summary_statuses(

@@ -1,1 +1,1 @@
-"""What the robot says, moving and at rest."""
+"""Telemetry of the robot: sources, recording, bags and CSV files."""

@@ -1,6 +1,6 @@
-"""Running statistics of a recording's channels: what a quality verdict is made of.
+"""Running statistics of a recording's channels, for the quality verdict.
 
-Every class here takes consecutive parts of one recording and keeps a few numbers per channel.
+Every class takes consecutive parts of one recording and keeps a few numbers per channel.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.typing import Array
 
 _STUCK = 3
-"""Identical values in a row that noise hardly makes."""
+"""Number of identical values in a row that noise rarely produces."""
 
 
 @dataclass
@@ -26,7 +26,7 @@ class Extremes:
     high: Array | None = None
 
     def update(self, values: Array) -> None:
-        """Take in values [samples, k]; NaN is ignored."""
+        """Include values [samples, k]; rows with NaN are ignored."""
         finite = values[np.isfinite(values).all(axis=1)]
         if not len(finite):
             return
@@ -35,13 +35,13 @@ class Extremes:
         self.high = high if self.high is None else np.maximum(self.high, high)
 
     def span(self, width: int) -> Array:
-        """Largest minus smallest [width]; NaN where there was nothing."""
+        """Largest minus smallest value [width]; NaN if there were no values."""
         if self.low is None or self.high is None:
             return np.full(width, np.nan)
         return np.asarray(self.high - self.low)
 
     def largest(self, width: int) -> Array:
-        """Largest magnitude [width]; NaN where there was nothing."""
+        """Largest magnitude [width]; NaN if there were no values."""
         if self.low is None or self.high is None:
             return np.full(width, np.nan)
         return np.asarray(np.maximum(np.abs(self.low), np.abs(self.high)))
@@ -49,11 +49,11 @@ class Extremes:
 
 @dataclass
 class Repeats:
-    """Stretches in which one noisy channel does not change: frozen, or stuck at a limit.
+    """Runs in which one noisy channel does not change: frozen, or clipped at a limit.
 
     Attributes:
         longest: longest run of identical values, in samples.
-        value: what it repeats.
+        value: the repeated value of that run.
         low, high: extreme values.
         at_limit: samples in runs of three or more at an extreme value.
     """
@@ -65,7 +65,7 @@ class Repeats:
     at_limit: int = 0
 
     def update(self, values: Array) -> None:
-        """Take in values [samples]."""
+        """Include values [samples]; NaN is ignored."""
         finite = values[np.isfinite(values)]
         if not len(finite):
             return
@@ -82,51 +82,49 @@ class Repeats:
         self.at_limit += int(length[limits].sum())
 
     def frozen(self, samples: float) -> bool:
-        """Whether it stood still for this many samples, and not at its limit."""
+        """Whether the channel was constant for this many samples, and not at a limit."""
         return self.longest >= samples and (
             self.low == self.high or self.value not in {self.low, self.high}
         )
 
     def clipped(self, samples: float) -> bool:
-        """Whether this many samples are stuck at a limit."""
+        """Whether this many samples are clipped at a limit."""
         return self.low < self.high and self.at_limit >= samples
 
 
 @dataclass
 class Proportion:
-    """Whether one channel is an exact multiple of another, component by component."""
+    """Whether one channel is an exact multiple of another, component by component.
 
-    squares: Array | None = None
-    products: Array | None = None
-    reference: Array | None = None
+    Attributes:
+        sums: of squares, products and squares of the other channel [3, k]; None before any part.
+    """
+
+    sums: Array | None = None
 
     def update(self, values: Array, reference: Array) -> None:
-        """Take in two channels [samples, k]."""
+        """Include two channels [samples, k]; rows with NaN are ignored."""
         finite = np.isfinite(values).all(axis=1) & np.isfinite(reference).all(axis=1)
         a, b = values[finite], reference[finite]
-        sums = [(a * a).sum(axis=0), (a * b).sum(axis=0), (b * b).sum(axis=0)]
-        if self.squares is None or self.products is None or self.reference is None:
-            self.squares, self.products, self.reference = sums
-        else:
-            self.squares = self.squares + sums[0]
-            self.products = self.products + sums[1]
-            self.reference = self.reference + sums[2]
+        sums = np.stack([(a * a).sum(axis=0), (a * b).sum(axis=0), (b * b).sum(axis=0)])
+        self.sums = sums if self.sums is None else self.sums + sums
 
     @property
     def exact(self) -> bool:
-        """True where every component that is not zero leaves less than 0.01 % RMS."""
-        if self.squares is None or self.products is None or self.reference is None:
+        """Whether the residual of every component that is not zero is below 0.01 % RMS."""
+        if self.sums is None:
             return False
-        active = (self.squares > 0) & (self.reference > 0)
+        squares, products, reference = self.sums
+        active = (squares > 0) & (reference > 0)
         if not active.any():
             return False
-        left = 1 - self.products[active] ** 2 / (self.squares[active] * self.reference[active])
-        return bool((left < 1e-8).all())
+        residual = 1 - products[active] ** 2 / (squares[active] * reference[active])
+        return bool((residual < 1e-8).all())
 
 
 @dataclass
 class JointActivity:
-    """How much each joint was moved.
+    """How much each joint moved.
 
     Attributes:
         moving: seconds above 0.01 rad/s per joint.
@@ -141,11 +139,11 @@ class JointActivity:
 
     @classmethod
     def empty(cls, joints: int) -> JointActivity:
-        """Nothing seen yet of this many joints."""
+        """Start for this many joints."""
         return cls(np.zeros(joints), np.zeros(joints, dtype=np.int64), 0.0, np.zeros(joints))
 
     def update(self, part: Telemetry, speed: Array) -> None:
-        """Take in joint speeds [samples, n], rad/s."""
+        """Include joint speeds [samples, n] of a part, rad/s."""
         for segment in part.segments():
             step = np.diff(part.time[segment])
             moving = np.abs(speed[segment]) > 0.01

@@ -1,11 +1,10 @@
-"""Host time of samples, from the controller's clock and the times at which packets arrived.
+"""Host time of samples, from the controller's clock and the arrival times of packets.
 
-Packets arrive late but never early, by scheduling and network delays of any size. So the offset
-between the clocks is the lower envelope of arrival minus controller time: the earliest arrival of
-each second is kept, a line through these minima (Theil-Sen, so that outliers do not count) gives
-offset and drift, and the stamps are steered towards it so gently that they stay smooth. Source of
-the estimator: H. Theil (1950) and P. K. Sen (1968), "Estimates of the regression coefficient based
-on Kendall's tau".
+Scheduling and network delay packets, but never advance them. So the offset between the clocks is
+the lower envelope of arrival minus controller time: a line through the earliest arrival of each
+second (Theil-Sen, robust against outliers) gives offset and drift, and the stamps follow it slowly
+enough to stay smooth. Source of the estimator: H. Theil (1950) and P. K. Sen (1968), "Estimates of
+the regression coefficient based on Kendall's tau".
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ LEVEL_QUANTILE = 0.25
 
 
 class HostClock:
-    """Wall-clock time that does not jump when somebody sets the clock."""
+    """Wall-clock time that does not jump when the system clock is set."""
 
     def __init__(self) -> None:
         self._offset = time.time_ns() - time.monotonic_ns()
@@ -47,9 +46,9 @@ class HostClock:
 class ClockMap:
     """Maps controller timestamps to host stamps, online.
 
-    Stamps only go forward, and follow the controller's clock within 0.1 % (1 % in the first
-    seconds), across reconnects too. After a restart of the controller, whose timestamps start
-    again, the map starts again behind the last stamp.
+    Stamps always increase and follow the controller's clock within 0.1 % (1 % in the first
+    seconds), also across reconnections. After a restart of the controller's clock the map starts
+    again after the last stamp.
     """
 
     def __init__(self) -> None:
@@ -99,14 +98,14 @@ class ClockMap:
         return stamps
 
     def lateness(self, time: float, arrival: int) -> float:
-        """How much later than expected a packet arrived [s]; 0 while nothing is expected."""
+        """How much later than expected a packet arrived [s]; 0 before the first packet."""
         return (arrival - self._map(time)) * 1e-9 if self._started else 0.0
 
     def _has_restarted(self, oldest: float, newest: float, arrival: int) -> bool:
-        """Whether the controller's clock is another one than before.
+        """Whether the controller's clock started again.
 
-        It went back, or runs ahead of ours, or stays behind. A backlog is late too, and so is a
-        controller that lacks computing time, but not for long.
+        Its time went back, is ahead of the host's, or stays behind it. A backlog of packets or a
+        busy controller is late too, but not for long.
         """
         late = self.lateness(newest, arrival)
         if oldest < self._last_time or late < -RESTART_ERROR:
@@ -119,7 +118,7 @@ class ClockMap:
         return arrival - self._late_since > LATE_NS
 
     def restart(self) -> None:
-        """The next packets come from a clock that started again."""
+        """Start again: the controller's clock was restarted."""
         self._started = False
 
     def _start(self, newest: float, arrival: int) -> None:
@@ -154,7 +153,7 @@ class ClockMap:
             self._fit()
 
     def _steer(self, newest: float) -> None:
-        """Move the anchor to now, and turn the slope towards the estimated offset."""
+        """Move the anchor to now, and set the slope so that the offset error decays."""
         stamp = self._map(newest)
         error = self._estimate(newest) - self._offset(newest, stamp)
         young = self._level is None
@@ -164,11 +163,11 @@ class ClockMap:
         self._anchor = (newest, stamp)
 
     def _offset(self, at: float, stamp: int) -> float:
-        """Host minus controller time, relative to where the map started [s]."""
+        """Host minus controller time, relative to the origin [s]."""
         return (stamp - self._origin[1]) * 1e-9 - (at - self._origin[0])
 
     def _fit(self) -> None:
-        """Drift and offset at controller time 0 of the line through the minima."""
+        """Fit drift and offset (at controller time 0) to the minima."""
         if len(self._minima) < MIN_WINDOWS_FOR_DRIFT:
             return
         c, o = np.array(self._minima).T

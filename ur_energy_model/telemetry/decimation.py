@@ -1,18 +1,18 @@
-"""Fewer moments of a stream, at a rate of their own."""
+"""Decimator: selects moments of a stream at a lower rate."""
 
 from __future__ import annotations
 
 import math
 
 EARLY = 0.25
-"""Part of a period by which a moment may come before it is due: batches end on whole samples."""
+"""Part of a period by which a moment may be early: batches end on whole samples."""
 
 
 class Decimator:
-    """Tells when something is due that happens at a lower rate than samples come.
+    """Tells when something is due that happens at a lower rate than samples arrive.
 
-    It goes by the clock of the samples, so that a batch that was read late shifts nothing, and
-    keeps its grid: the mean rate is the wanted one although batches rarely end on the grid.
+    It uses the clock of the samples, so that a batch that was read late shifts nothing, and a
+    fixed grid, so that the mean rate is exact although batches rarely end on the grid.
 
     Args:
         rate: wanted [Hz].
@@ -23,11 +23,11 @@ class Decimator:
         self._next = -math.inf
 
     def due(self, now: float) -> bool:
-        """Whether it is time, at the time of the newest sample [s]; counts as done then."""
+        """Whether it is due at the time of the newest sample [s]; True schedules the next time."""
         early = self._next - now
         if EARLY * self.period < early <= 2.0 * self.period:
             return False
-        # A clock that went back, or far ahead, starts a new grid.
+        # A clock that went back, or jumped ahead, starts a new grid.
         follows = abs(early) <= self.period
         self._next = (self._next if follows else now) + self.period
         return True

@@ -39,10 +39,10 @@ class Field:
         name: RTDE name.
         kind: RTDE data type.
         unit: SI unit of the value ("" for numbers and codes).
-        per_joint: True where the six values belong to the six joints.
+        per_joint: whether the six values belong to the six joints.
         since: first e-Series version, None if never.
         since_cb3: first CB3 version, None if never.
-        description: what it is, in a few words.
+        description: short text.
     """
 
     name: str
@@ -75,45 +75,20 @@ def _since_5_23(field: Field) -> Field:
 def _registers(way: str) -> tuple[Field, ...]:
     """General-purpose registers, "output" (written by the robot's program) or "input"."""
     first, upper = ((3, 0, 0) if way == "output" else (3, 4, 0)), (3, 9, 0)
+    early, late = ((5, 0, 0), first), ((5, 3, 0), upper)
     kinds: tuple[tuple[str, ValueKind], ...] = (("int", "INT32"), ("double", "DOUBLE"))
-    return (
-        Field(
-            f"{way}_bit_registers0_to_31",
-            "UINT32",
-            "",
-            f"{way} bit registers 0 to 31",
-            since_cb3=first,
-        ),
-        Field(
-            f"{way}_bit_registers32_to_63",
-            "UINT32",
-            "",
-            f"{way} bit registers 32 to 63",
-            since_cb3=first,
-        ),
-        *(
-            Field(
-                f"{way}_bit_register_{i}",
-                "BOOL",
-                "",
-                f"{way} bit register {i}",
-                since=(5, 3, 0),
-                since_cb3=upper,
-            )
-            for i in range(64, 128)
-        ),
-        *(
-            Field(
-                f"{way}_{name}_register_{i}",
-                kind,
-                "",
-                f"{way} {name} register {i}",
-                since=(5, 0, 0) if i < 24 else (5, 3, 0),
-                since_cb3=first if i < 24 else upper,
-            )
-            for name, kind in kinds
-            for i in range(48)
-        ),
+    rows: list[tuple[str, ValueKind, str, tuple[Version, Version]]] = [
+        ("bit_registers0_to_31", "UINT32", "bit registers 0 to 31", early),
+        ("bit_registers32_to_63", "UINT32", "bit registers 32 to 63", early),
+        *((f"bit_register_{i}", "BOOL", f"bit register {i}", late) for i in range(64, 128)),
+    ]
+    for name, kind in kinds:
+        for i in range(48):
+            since = early if i < 24 else late
+            rows.append((f"{name}_register_{i}", kind, f"{name} register {i}", since))
+    return tuple(
+        Field(f"{way}_{name}", kind, "", f"{way} {text}", since=since, since_cb3=since_cb3)
+        for name, kind, text, (since, since_cb3) in rows
     )
 
 
@@ -149,7 +124,7 @@ _TABLE: tuple[Field, ...] = (
     Field("ft_raw_wrench", "VECTOR6D", "N, N m", "raw force-torque sensor",
           since=(5, 9, 0), since_cb3=None),
     Field("tcp_force_scalar", "DOUBLE", "N", "magnitude of the estimated tool force"),
-    Field("payload", "DOUBLE", "kg", "payload mass the controller was told of",
+    Field("payload", "DOUBLE", "kg", "configured payload mass",
           since=(5, 5, 1), since_cb3=(3, 11, 0)),
     Field("payload_cog", "VECTOR3D", "m", "payload centre of mass in the flange frame",
           since=(5, 5, 1), since_cb3=(3, 11, 0)),
@@ -210,7 +185,7 @@ ENERGY_FIELDS: tuple[str, ...] = (
     "robot_mode", "safety_mode", "runtime_state", "robot_status_bits", "safety_status_bits",
     "actual_execution_time", "actual_digital_output_bits", "output_int_register_0",
 )  # fmt: skip
-"""What the logger records unless told otherwise; fields that a controller lacks are left out."""
+"""Default fields of the logger; those that a controller lacks are left out."""
 
 
 def column_names(field: Field, joints: int = 6) -> tuple[str, ...]:
@@ -218,7 +193,7 @@ def column_names(field: Field, joints: int = 6) -> tuple[str, ...]:
 
     Args:
         field: of the table.
-        joints: number of joints of the arm; fields that belong to joints have as many values.
+        joints: number of joints of the arm; fields per joint have as many values.
     """
     if field.width == 1:
         return (field.name,)

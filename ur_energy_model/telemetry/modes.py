@@ -1,4 +1,4 @@
-"""What the RTDE codes robot_mode, safety_mode and runtime_state mean (RTDE guide)."""
+"""Meaning of the RTDE codes robot_mode, safety_mode and runtime_state (RTDE guide)."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ SAFETY_MODES: dict[int, str] = {
 BRAKES_RELEASED = (6, 7)
 """robot_mode with brakes released: backdrive (freedrive) and running."""
 POWER_OFF = 3
-"""robot_mode at and below which the joints have no power."""
+"""Highest robot_mode in which the joints have no power."""
 PROTECTIVE_STOP = 3
 """safety_mode."""
 REDUCED = 2
-"""safety_mode of an arm that works with reduced limits; it is not stopped."""
+"""safety_mode with reduced limits; the arm is not stopped."""
 NORMAL_SAFETY = (1, 2)
-"""safety_mode of an arm that may move: normal, and with reduced limits."""
+"""safety_mode in which the arm may move: normal, and with reduced limits."""
 SAFETY_STOPS = (3, 5, 6, 7, 8, 9, 12, 13)
-"""safety_mode of an arm that a safety function has stopped."""
+"""safety_mode in which a safety function has stopped the arm."""
 PLAYING = 2
-"""runtime_state of a program that runs."""
+"""runtime_state of a running program."""

@@ -1,4 +1,4 @@
-"""Values that no arm can have: far beyond what joints, motors and supply reach."""
+"""Impossible values: far beyond the range of joints, motors and supply."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _between(low: float, high: float) -> tuple[Array, Array]:
 
 POSITION, SPEED, ACCELERATION = 8 * np.pi, 4 * np.pi, 1000.0
 CURRENT, TORQUE = 1.0e4, 5000.0
-"""Limits for arms of which nothing is known; currents may be given per turn of the joint."""
+"""Limits for an unknown arm; currents may be given per turn of the joint."""
 _COUNTS = _between(-1.0e20, 1.0e20)
 _NUMBERS = _between(-1.0e12, 1.0e12)
 
@@ -48,7 +48,7 @@ ANY_ARM: PlausibleRanges = {
     "actual_robot_voltage": _between(-1.0, 80.0),
     "actual_robot_current": _between(-100.0, 100.0),
 }
-"""Limits that hold for every arm; `energy.rated_limits` narrows them to one arm."""
+"""Limits of every arm; `energy.rated_limits` narrows them to one arm."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Impossible:
         row: its row.
         field: its RTDE field name.
         index: element of the field.
-        value: what it is.
+        value: the value itself.
     """
 
     row: int
@@ -71,11 +71,11 @@ class Impossible:
 def impossible_rows(
     columns: Mapping[str, Array], limits: PlausibleRanges = ANY_ARM
 ) -> tuple[Mask, Impossible | None]:
-    """Rows with a value that is not finite or beyond its field's limits, and the first of them.
+    """Rows with a value that is not finite or outside its field's limits, and the first such value.
 
     Args:
         columns: values by RTDE field name, [rows] or [rows, width]; at least one.
-        limits: by field name; fields without limits need only be finite.
+        limits: by field name; fields without limits must only be finite.
     """
     rows = len(next(iter(columns.values())))
     bad = np.zeros(rows, dtype=bool)
@@ -100,10 +100,9 @@ def impossible_rows(
 def possible(
     telemetry: Telemetry, limits: PlausibleRanges = ANY_ARM
 ) -> tuple[Telemetry, Mask, Impossible | None]:
-    """A recording without the samples with impossible values, which those are, and the first.
+    """A recording without its impossible samples, a mask of these [n], and the first such value.
 
-    Values that are not finite are left to the steps that read them: recordings mark what was
-    not measured that way.
+    Values that are not finite are kept: recordings mark what was not measured with them.
     """
     if not len(telemetry):
         return telemetry, np.zeros(0, dtype=bool), None

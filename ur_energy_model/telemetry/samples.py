@@ -1,4 +1,4 @@
-"""Telemetry: a column store over time, with gaps and the robot's clock."""
+"""Telemetry: samples as columns over the controller's time, with gaps and provenance."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from ur_energy_model.typing import Array, Indices, Mask
 
 @dataclass(frozen=True)
 class Gap:
-    """Samples that the controller made and the recording lacks.
+    """Samples of the controller that are missing in the recording.
 
     Attributes:
-        index: index of the first sample after the gap; 0 in a batch of a stream where the gap
-            lies in front of the batch.
+        index: index of the first sample after the gap; 0 in a batch of a stream if the gap lies in
+            front of the batch.
         start: controller time of the last sample before the gap [s].
-        end: controller time of the first sample after the gap [s]; smaller than start where
-            the controller restarted.
-        missing: number of samples missing, estimated from the nominal period (0 if unknowable).
-        cause: why, where it is known ("skipped", "connection lost", "controller restarted", ...).
+        end: controller time of the first sample after the gap [s]; smaller than start if the
+            controller restarted.
+        missing: number of samples missing, estimated from the nominal period (0 if unknown).
+        cause: reason, where known ("skipped", "connection lost", "controller restarted", ...).
     """
 
     index: int
@@ -36,10 +36,10 @@ class Gap:
 
 @dataclass(frozen=True)
 class RecordingInfo:
-    """What made a recording.
+    """Provenance of a recording: robot, controller and configuration.
 
     Attributes:
-        source: file, bag or address the samples came from (for error messages).
+        source: file, bag or address of the samples (for error messages).
         robot: robot description name such as "ur5e", None if unknown.
         serial: serial number of the arm, None if unknown.
         controller_version: software version such as "5.11.1.108318", None if unknown.
@@ -47,7 +47,7 @@ class RecordingInfo:
         gravity: configured gravity vector in the base frame [m/s^2], None if unknown.
         payload_mass: configured payload [kg], None if unknown.
         payload_center_of_mass: its centre of mass in the flange frame [m], None if unknown.
-        simulated: True where a simulated controller made the samples.
+        simulated: whether a simulated controller made the samples.
         extra: further key-value pairs, kept as text.
     """
 
@@ -64,7 +64,7 @@ class RecordingInfo:
 
 
 def typical_step(steps: Array) -> float:
-    """Larger of median and mean of a clock's steps forward [s]; NaN without any.
+    """Larger of median and mean of a clock's forward steps [s]; NaN if there are none.
 
     Robust where a recorder stored samples at irregular multiples of the controller's tick. Steps
     of more than ten times the median are gaps and do not count for the mean.
@@ -83,8 +83,8 @@ def find_gaps(
 
     Args:
         time: controller timestamps [n], s.
-        period: nominal sample period [s]; None where there is none.
-        typical: step to go by where there is no period [s]; None takes `typical_step` of these.
+        period: nominal sample period [s]; None if there is none.
+        typical: step to use without a period [s]; None takes `typical_step` of these.
 
     Returns:
         One Gap per step longer than 1.5 nominal periods (2.5 typical steps where there
@@ -119,10 +119,10 @@ class Telemetry:
     Attributes:
         time: controller timestamps [n], s.
         columns: values by RTDE field name, float64, [n] or [n, width].
-        info: what made the recording.
+        info: provenance of the recording.
         gaps: missing stretches, in order.
         stamp: host time of each sample mapped from the controller clock [n], ns since the
-            epoch (int64), or None where it was not recorded.
+            epoch (int64), or None if it was not recorded.
     """
 
     time: Array
@@ -156,7 +156,7 @@ class Telemetry:
         """Check that fields are present.
 
         Raises:
-            MissingFieldError: names the first one that is not, and what needs it.
+            MissingFieldError: for the first missing one, with what needs it.
         """
         for name in names:
             if name not in self.columns:
@@ -169,14 +169,14 @@ class Telemetry:
 
     @property
     def duration(self) -> float:
-        """Time covered by samples, gaps left out [s]."""
+        """Time covered by samples, without gaps [s]."""
         if len(self.time) < 2:
             return 0.0
         return float(sum(self.time[s.stop - 1] - self.time[s.start] for s in self.segments()))
 
     @property
     def lost(self) -> int:
-        """Number of samples that the gaps account for."""
+        """Number of samples missing in the gaps."""
         return sum(gap.missing for gap in self.gaps)
 
     def segments(self) -> Iterator[slice]:
@@ -190,22 +190,22 @@ class Telemetry:
 
     @property
     def bus_power(self) -> Array | None:
-        """Measured power of the robot bus [samples], W; None where it was not recorded."""
+        """Measured power of the robot bus [samples], W; None if it was not recorded."""
         if not self.has_bus_power:
             return None
         return np.asarray(self["actual_robot_voltage"] * self["actual_robot_current"])
 
     def distinct(self) -> Telemetry:
-        """Without the samples that repeat the timestamp of the one before them.
+        """Without samples that repeat the timestamp of the previous one.
 
-        Recorders that poll store some samples twice; differentiating needs each once.
+        Polling recorders store some samples twice, which differentiation does not tolerate.
         """
         return self.select(np.diff(self.time, prepend=np.nan) != 0)
 
     def select(self, keep: Mask) -> Telemetry:
-        """Only some of the samples, keep [n]; gaps stay in front of the next sample that is kept.
+        """The samples with keep [n] True; a gap moves to the next kept sample.
 
-        Samples left out make no gaps of their own.
+        Leaving out samples makes no gaps.
         """
         if keep.all():
             return self
@@ -254,8 +254,8 @@ def concatenate(parts: Sequence[Telemetry], *, cause: str | None = None) -> Tele
 
     Args:
         parts: at least one.
-        cause: name a gap of this cause between the parts; None for batches of one stream, whose
-            gaps are found from the clock (at the rate of the first part's info).
+        cause: of the gaps to put between the parts; None for batches of one stream, whose gaps
+            are found from the clock (at the rate of the first part's info).
     """
     first = parts[0]
     if len(parts) == 1:

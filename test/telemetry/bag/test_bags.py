@@ -1,39 +1,30 @@
-"""Bags: what is written is read, by us and by independent readers."""
+"""Bags: what was written is read, bit for bit, with its gaps, events and provenance."""
 
 import math
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 import yaml
 from mcap.reader import make_reader
-from mcap_ros2.decoder import DecoderFactory
-from rosbags.rosbag2 import Reader, StoragePlugin, Writer
-from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
+from test.telemetry.bag.bag_files import write_bag
 from test.telemetry.conftest import EPOCH, assert_same_samples, make_telemetry
 from ur_energy_model.errors import MissingFieldError, RecordingError
 from ur_energy_model.telemetry.bag.file_split import FileSplit
-from ur_energy_model.telemetry.bag.layout import JOINT_NAMES, TELEMETRY_TOPIC
-from ur_energy_model.telemetry.bag.message_types import DYNAMIC_JOINT_STATE, JOINT_STATE, LOG
 from ur_energy_model.telemetry.bag.reader import iterate_bag, read_bag, read_events
-from ur_energy_model.telemetry.bag.source import BagSource
 from ur_energy_model.telemetry.bag.writer import BagWriter
 from ur_energy_model.telemetry.event import Event
-from ur_energy_model.telemetry.fields import FIELDS, column_names
+from ur_energy_model.telemetry.fields import FIELDS
 from ur_energy_model.telemetry.samples import Gap, RecordingInfo, concatenate
 
-CONTROL_MSGS = {
-    "control_msgs/msg/InterfaceValue": "string[] interface_names\nfloat64[] values\n",
-    "control_msgs/msg/DynamicJointState": "std_msgs/Header header\nstring[] joint_names\n"
-    "control_msgs/InterfaceValue[] interface_values\n",
-}
 BAG_KEYS = {
     "version", "storage_identifier", "duration", "starting_time", "message_count",
     "topics_with_message_count", "compression_format", "compression_mode", "relative_file_paths",
     "files", "custom_data", "ros_distro",
 }  # fmt: skip
+
+
 TOPIC_KEYS = {
     "name",
     "type",
@@ -41,27 +32,6 @@ TOPIC_KEYS = {
     "offered_qos_profiles",
     "type_description_hash",
 }
-
-
-def write_bag(path: Path, telemetry, *, batch=25, **options) -> Path:
-    with BagWriter(path, telemetry.info, tuple(telemetry.columns), **options) as bag:
-        for start in range(0, len(telemetry), batch):
-            part = telemetry.cut(slice(start, start + batch))
-            gaps = [gap for gap in telemetry.gaps if start <= gap.index < start + batch]
-            bag.write(
-                replace(part, gaps=tuple(replace(gap, index=gap.index - start) for gap in gaps))
-            )
-    return path
-
-
-@pytest.fixture(scope="module")
-def typestore():
-    store = get_typestore(Stores.ROS2_JAZZY)
-    types = {}
-    for name, definition in CONTROL_MSGS.items():
-        types.update(get_types_from_msg(definition, name))
-    store.register(types)
-    return store
 
 
 def test_every_bit_comes_back(tmp_path, telemetry):
@@ -190,62 +160,6 @@ def test_events_come_back(tmp_path, telemetry):
     ]
 
 
-@pytest.mark.parametrize("kind", [DYNAMIC_JOINT_STATE, JOINT_STATE, LOG])
-def test_hashes_are_those_of_the_real_types(kind, typestore):
-    assert typestore.hash_rihs01(kind.name) == kind.digest
-    parsed = get_types_from_msg(kind.definition, kind.name)
-    assert parsed[kind.name] == typestore.fielddefs[kind.name]
-
-
-def test_rosbags_reads_every_value(tmp_path, telemetry, typestore):
-    bag = write_bag(tmp_path / "bag", telemetry)
-    joint = [name for name in telemetry.columns if FIELDS[name].per_joint]
-    with Reader(bag) as reader:
-        assert {each.topic: each.msgcount for each in reader.connections} == {
-            TELEMETRY_TOPIC: 1000,
-            "/joint_states": 100,
-            "/rtde/events": 0,
-        }
-        wanted = [each for each in reader.connections if each.topic == TELEMETRY_TOPIC]
-        for i, (connection, stamp, raw) in enumerate(reader.messages(wanted)):
-            assert stamp == telemetry.stamp[i]
-            if i % 97:
-                continue
-            message = typestore.deserialize_cdr(raw, connection.msgtype)
-            assert bytes(typestore.serialize_cdr(message, connection.msgtype)) == bytes(raw)
-            assert message.header.stamp.sec * 10**9 + message.header.stamp.nanosec == stamp
-            assert message.joint_names[2] == "elbow_joint"
-            for j, values in enumerate(message.interface_values[:6]):
-                found = dict(zip(values.interface_names, values.values, strict=True))
-                assert found == {name: telemetry[name][i, j] for name in joint}
-            robot = message.interface_values[6]
-            found = dict(zip(robot.interface_names, robot.values, strict=True))
-            assert found["timestamp"] == telemetry.time[i]
-            assert found["payload_cog_1"] == telemetry["payload_cog"][i, 1]
-            assert set(found) == {
-                column
-                for name in telemetry.columns
-                if name not in joint
-                for column in column_names(FIELDS[name])
-            }
-
-
-def test_mcap_reads_by_the_embedded_definitions(tmp_path, telemetry):
-    bag = write_bag(tmp_path / "bag", telemetry)
-    with (bag / "bag_0.mcap").open("rb") as file:
-        reader = make_reader(file, decoder_factories=[DecoderFactory()], validate_crcs=True)
-        summary = reader.get_summary()
-        assert summary is not None
-        assert summary.statistics.message_count == 1100
-        assert len(summary.chunk_indexes) == summary.statistics.chunk_count
-        assert {chunk.compression for chunk in summary.chunk_indexes} == {"zstd"}
-        decoded = list(reader.iter_decoded_messages(topics=["/joint_states"]))
-    assert len(decoded) == 100
-    message = decoded[1].decoded_message
-    assert list(message.position) == telemetry["actual_q"][10].tolist()
-    assert list(message.effort) == telemetry["actual_current"][10].tolist()
-
-
 def test_chunks_are_short_enough_to_lose_less_than_a_second(tmp_path):
     bag = write_bag(tmp_path / "bag", make_telemetry(3000, fields=("actual_q",)))
     with (bag / "bag_0.mcap").open("rb") as file:
@@ -296,70 +210,3 @@ def test_fields_must_be_in_the_table(tmp_path, telemetry):
         with pytest.raises(MissingFieldError, match="actual_TCP_force"):
             bag.write(telemetry)
         bag.write(make_telemetry(5, fields=("actual_TCP_force",)))
-
-
-@pytest.mark.parametrize("plugin", [StoragePlugin.SQLITE3, StoragePlugin.MCAP])
-def test_bags_of_another_writer_are_read(tmp_path, plugin, typestore):
-    telemetry = make_telemetry(30, fields=("actual_q", "payload_cog", "payload"))
-    path = tmp_path / "foreign"
-    with Writer(path, version=9, storage_plugin=plugin) as writer:
-        connection = writer.add_connection(
-            TELEMETRY_TOPIC, DYNAMIC_JOINT_STATE.name, typestore=typestore
-        )
-        for i, stamp in enumerate(telemetry.stamp.tolist()):
-            message = _message(typestore, telemetry, i, stamp)
-            raw = typestore.serialize_cdr(message, DYNAMIC_JOINT_STATE.name)
-            writer.write(connection, stamp, raw)
-    assert_same_samples(read_bag(path), telemetry)
-
-
-def _message(typestore, telemetry, i, stamp):
-    """A message with fields in an order that differs from ours, and one that we do not know."""
-    types = typestore.types
-    value = types["control_msgs/msg/InterfaceValue"]
-    header = types["std_msgs/msg/Header"](
-        types["builtin_interfaces/msg/Time"](stamp // 10**9, stamp % 10**9), "base"
-    )
-    names = ["robot", *JOINT_NAMES[::-1]]
-    cog = telemetry["payload_cog"][i]
-    robot = value(
-        ["payload", "payload_cog_2", "payload_cog_1", "payload_cog_0", "humidity", "timestamp"],
-        np.array([telemetry["payload"][i], cog[2], cog[1], cog[0], 0.5, telemetry.time[i]]),
-    )
-    joints = [value(["actual_q"], telemetry["actual_q"][i, [j]]) for j in range(5, -1, -1)]
-    return types["control_msgs/msg/DynamicJointState"](header, names, [robot, *joints])
-
-
-def test_messages_of_changing_size_are_read_in_order(tmp_path, typestore):
-    telemetry = make_telemetry(20, fields=("actual_q", "payload_cog", "payload"))
-    path = tmp_path / "foreign"
-    with Writer(path, version=9, storage_plugin=StoragePlugin.MCAP) as writer:
-        connection = writer.add_connection(
-            TELEMETRY_TOPIC, DYNAMIC_JOINT_STATE.name, typestore=typestore
-        )
-        for i, stamp in enumerate(telemetry.stamp.tolist()):
-            message = _message(typestore, telemetry, i, stamp)
-            message.header.frame_id = "x" * (i % 3 * 4)
-            raw = typestore.serialize_cdr(message, DYNAMIC_JOINT_STATE.name)
-            writer.write(connection, stamp, raw)
-    assert_same_samples(read_bag(path), telemetry)
-
-
-def test_a_source_gives_the_bag_and_then_ends(tmp_path, telemetry):
-    bag = write_bag(tmp_path / "bag", telemetry)
-    parts = []
-    with BagSource(bag, batch_seconds=0.6) as source:
-        assert source.info.robot == "ur5e"
-        assert set(source.fields) == set(telemetry.columns)
-        while len(parts) < 4:
-            parts.append(source.read(0.1))
-        with pytest.raises(EOFError):
-            source.read(0.1)
-    assert_same_samples(concatenate(parts), telemetry)
-
-
-def test_a_real_time_source_waits(tmp_path, telemetry):
-    bag = write_bag(tmp_path / "bag", telemetry)
-    with BagSource(bag, batch_seconds=1.0, real_time=True) as source:
-        assert source.read(0.01) is None
-        assert len(source.read(5.0)) == 500

@@ -1,4 +1,4 @@
-"""Bags that are damaged or malicious: refused in one line, never a crash, a hang or a bloat."""
+"""Bags that are damaged or malicious: refused in one line, in bounded time and memory."""
 
 import os
 import resource
@@ -14,7 +14,7 @@ import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from test.telemetry.bag.test_bags import write_bag
+from test.telemetry.bag.bag_files import write_bag
 from test.telemetry.conftest import make_telemetry
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.telemetry.bag.mcap_format import MAGIC, Op, record, text
@@ -131,7 +131,7 @@ def test_hostile_yaml_is_refused(bag, content):
         ("compression_mode: ''", "compression_mode: FILE", "'FILE' is not supported"),
     ],
 )
-def test_nonsense_in_metadata_is_refused_with_its_line(bag, old, new, problem):
+def test_malformed_metadata_is_refused_with_its_line(bag, old, new, problem):
     edit_metadata(bag, old, new)
     with pytest.raises(RecordingError, match=rf"metadata.yaml: line \d+: .*{problem}") as refusal:
         read_bag(bag)

@@ -1,4 +1,4 @@
-"""Crashes and damage: all but the last second stays readable, by everybody."""
+"""Crashes and damage: every reader finds all but the last second."""
 
 import os
 import signal
@@ -12,7 +12,7 @@ import pytest
 from mcap.reader import make_reader
 from rosbags.rosbag2 import Reader
 
-from test.telemetry.bag.test_bags import write_bag
+from test.telemetry.bag.bag_files import write_bag
 from test.telemetry.conftest import assert_same_samples, make_telemetry
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.telemetry.bag.file_recovery import DAMAGED
@@ -26,7 +26,7 @@ from ur_energy_model.telemetry.samples import Gap, concatenate
 FIELDS = ("actual_q", "payload")
 
 
-def everybody_reads(bag):
+def samples_by_reader(bag):
     """Number of telemetry samples by ours, rosbags and mcap."""
     ours = len(read_bag(bag))
     with Reader(bag) as reader:
@@ -39,13 +39,13 @@ def everybody_reads(bag):
     return ours, theirs, by_mcap
 
 
-def test_a_bag_in_the_making_is_readable_by_everybody(tmp_path):
+def test_a_growing_bag_is_readable_by_every_reader(tmp_path):
     telemetry = make_telemetry(1500, fields=FIELDS)
     writer = BagWriter(tmp_path / "bag", telemetry.info, FIELDS, split=FileSplit(seconds=1.0))
     for start in range(0, 1500, 25):
         writer.write(telemetry.cut(slice(start, start + 25)))
         if start in (500, 1200):
-            ours, theirs, by_mcap = everybody_reads(tmp_path / "bag")
+            ours, theirs, by_mcap = samples_by_reader(tmp_path / "bag")
             assert ours == theirs == by_mcap
             assert start - 300 < ours <= start + 25
     writer.abandon()
@@ -71,12 +71,12 @@ def test_sigkill_costs_less_than_a_second(tmp_path):
     ) as process:
         assert process.stdout.readline() == "written\n"
         os.kill(process.pid, signal.SIGKILL)
-    ours, theirs, by_mcap = everybody_reads(bag)
+    ours, theirs, by_mcap = samples_by_reader(bag)
     assert ours == theirs == by_mcap
     assert ours > 1500
     recovery = recover_bag(bag)
     assert recovery.samples == ours
-    assert everybody_reads(bag) == (ours, ours, ours)
+    assert samples_by_reader(bag) == (ours, ours, ours)
     whole = make_telemetry(2000, fields=FIELDS)
     assert_same_samples(read_bag(bag), whole.cut(slice(0, ours)))
 
@@ -103,7 +103,7 @@ def test_what_is_missing_is_rebuilt(tmp_path, missing):
     assert_same_samples(read_bag(bag), whole)
     assert read_bag(bag).gaps == (gap,)
     assert read_bag(bag).info == whole.info
-    assert everybody_reads(bag) == (1200, 1200, 1200)
+    assert samples_by_reader(bag) == (1200, 1200, 1200)
 
 
 def test_an_intact_bag_stays_as_it_is(tmp_path):

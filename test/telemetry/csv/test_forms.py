@@ -106,7 +106,7 @@ def test_columns_can_be_skipped(tmp_path):
         ("timestamp,actual_qq,-[6]", "did you mean actual_q?"),
         ("timestamp,actual_q[7],-[5]", "has 6 values, not 7"),
         ("actual_q,actual_qd,-", "timestamp: column is missing"),
-        ("timestamp,actual_q,actual_q", "is there twice"),
+        ("timestamp,actual_q,actual_q", "appears twice"),
     ],
 )
 def test_wrong_names_are_refused(tmp_path, columns, said):

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from ur_energy_model.errors import RecordingError
-from ur_energy_model.telemetry.csv.reader import NEXT_FILE, nominal_rate, read_csv
+from ur_energy_model.telemetry.csv.csv_file import nominal_period
+from ur_energy_model.telemetry.csv.reader import NEXT_FILE, read_csv
 from ur_energy_model.telemetry.fields import FIELDS, column_names
 
 NAMES = ("timestamp", "actual_q", "payload", "robot_mode")
@@ -84,12 +85,12 @@ def test_uneven_time_is_kept_as_it_is(tmp_path):
     assert len(telemetry.distinct()) == 49
 
 
-def test_nominal_rates():
+def test_nominal_periods():
     even = np.arange(200) * 0.008
-    assert nominal_rate(even) == 125.0
-    assert nominal_rate(np.delete(even, [20, 40])) == 125.0
-    assert nominal_rate(np.cumsum([0.01, 0.012] * 50)) is None
-    assert nominal_rate(np.array([1.0])) is None
+    assert nominal_period(np.diff(even)) == 0.008
+    assert nominal_period(np.diff(np.delete(even, [20, 40]))) == 0.008
+    assert nominal_period(np.array([0.01, 0.012] * 50)) is None
+    assert nominal_period(np.zeros(0)) is None
 
 
 @pytest.mark.parametrize(
@@ -128,7 +129,7 @@ def test_a_line_that_was_cut_off_is_refused(tmp_path):
     [
         (b"", "timestamp: column is missing"),
         (b"a,b\n1,2\n", "timestamp: column is missing"),
-        (b"timestamp,actual_q_0,actual_q_0\n", "actual_q_0: is there twice"),
+        (b"timestamp,actual_q_0,actual_q_0\n", "actual_q_0: appears twice"),
         (b"timestamp\n", "holds no samples"),
         (b"timestamp\n\n\n", "holds no samples"),
         (b"\x00\xff\xfe" * 100, "not text"),

@@ -1,4 +1,4 @@
-"""The queue between reading and writing: in order, bounded, and never silently full."""
+"""The queue between reading and writing: in order and bounded; what it drops is a counted gap."""
 
 import threading
 

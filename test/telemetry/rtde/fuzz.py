@@ -36,7 +36,7 @@ def feed(data: bytes) -> list[float]:
     """Let a source read what a peer sends before it closes the connection.
 
     Returns:
-        Timestamps of all samples that were believed.
+        Timestamps of all samples that were accepted.
 
     Raises:
         AssertionError: samples that are out of order or not finite.

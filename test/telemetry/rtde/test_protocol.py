@@ -1,4 +1,4 @@
-"""The RTDE codec: what is packed comes out again, and nonsense is refused."""
+"""The RTDE codec: packed values are unpacked again, malformed packets are refused."""
 
 import struct
 from contextlib import suppress

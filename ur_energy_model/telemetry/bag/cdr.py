@@ -1,8 +1,8 @@
-"""Messages of constant layout, written and read array-wise.
+"""CDR messages of constant layout, encoded and decoded as arrays.
 
-A CDR message whose strings and sequence lengths do not change has constant size: it is built once
-as a template, and batches of messages are arrays of bytes [n, size] in which only the stamps and
-the float64 sequences differ. Source of the encoding: OMG DDSI-RTPS, plain CDR (XCDR1), little-
+A message whose strings and sequence lengths do not change has constant size. It is built once as
+a template; batches of messages are arrays of bytes [n, size] in which only the stamps and the
+float64 sequences differ. Source of the encoding: OMG DDSI-RTPS, plain CDR (XCDR1), little-
 endian; alignment counts from behind the four bytes of the encapsulation header.
 """
 
@@ -25,16 +25,16 @@ MAX_VALUES = 1 << 20
 
 
 class CdrError(ValueError):
-    """Bytes that are not the message they should be."""
+    """Malformed CDR data."""
 
 
 @dataclass
 class CdrBuilder:
-    """Builds one message, remembering where its float64 sequences are.
+    """Builds one message and records the positions of its float64 sequences.
 
     Attributes:
         body: the bytes so far, encapsulation header included.
-        blocks: (offset, count) of each float64 sequence, counts in front left out.
+        blocks: (offset of the first value, count) of each float64 sequence.
     """
 
     body: bytearray = field(default_factory=lambda: bytearray(ENCAPSULATION))
@@ -66,7 +66,7 @@ class CdrBuilder:
             self.string(text)
 
     def doubles(self, count: int) -> None:
-        """A sequence of float64 zeros, remembered as a block."""
+        """A sequence of float64 zeros, recorded in `blocks`."""
         self.u32(count)
         if count:
             self.align(8)
@@ -76,14 +76,14 @@ class CdrBuilder:
 
 @dataclass
 class CdrParser:
-    """Walks through one message.
+    """Reads one message from beginning to end.
 
     Attributes:
         data: the message, encapsulation header included.
         position: of the next byte to read.
 
     Raises:
-        CdrError: from every method, where the message ends early or says nonsense.
+        CdrError: from every method, if the message ends early or is malformed.
     """
 
     data: bytes
@@ -131,7 +131,7 @@ class CdrParser:
         return tuple(self.string() for _ in range(count))
 
     def doubles(self) -> tuple[int, int]:
-        """Offset and count of a sequence of float64, skipped."""
+        """Skip a sequence of float64; returns its offset and count."""
         count = self.u32()
         if count > MAX_VALUES:
             raise CdrError(f"a sequence of {count} numbers")
@@ -209,7 +209,7 @@ class Template:
         return stamp, values
 
     def matches(self, messages: Bytes) -> Mask:
-        """Which messages [n, size] have all constant bytes of this template."""
+        """Mask [n] of messages [n, size] that have the constant bytes of this template."""
         constant = np.frombuffer(self.message, np.uint8)[self._constant]
         same: Mask = (messages[:, self._constant] == constant).all(axis=1)
         return same

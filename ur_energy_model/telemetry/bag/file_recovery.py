@@ -1,4 +1,4 @@
-"""What is intact in a storage file that was damaged or not finished, written anew."""
+"""Rewrites a damaged or unfinished storage file with what is intact in it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _KNOWN = frozenset(Op)
 
 @dataclass
 class Salvage:
-    """What is intact in a file.
+    """What is intact in a file that was rewritten.
 
     Attributes:
         summary: of the file that holds it.
@@ -44,7 +44,7 @@ class Salvage:
         gaps: of the file, indexes from its first sample.
         samples: telemetry messages.
         problems: what was not intact.
-        damaged: more than its end is missing.
+        damaged: whether more than its end is missing.
     """
 
     summary: Summary
@@ -56,7 +56,7 @@ class Salvage:
 
 
 def rewrite(path: Path) -> Salvage:
-    """Write a file anew from what is intact in it."""
+    """Rewrite a file with what is intact in it; it is left alone if nothing is."""
     temporary = path.with_name(f".{path.name}.recovering")
     with suppress(FileNotFoundError):
         temporary.unlink()
@@ -116,7 +116,7 @@ class _Rewriter:
         return Salvage(self.writer.summary, custom, gaps, samples, self._problems, self._damaged)
 
     def _intact_records(self, data: mmap.mmap | bytes) -> Iterator[tuple[int, bytes]]:
-        """Records outside chunks whose frame is plausible, and chunks that are intact."""
+        """Type and content of plausible records outside chunks, and of intact chunks."""
         size = len(data)
         position = len(MAGIC)
         if data[: len(MAGIC)] != MAGIC:
@@ -146,7 +146,7 @@ class _Rewriter:
             self._problems.append("the file was not finished")
 
     def _resume(self, data: mmap.mmap | bytes, position: int, problem: str) -> int:
-        """Where the next chunk may begin, the size of the data where there is none."""
+        """Offset at which the next chunk may begin, the size of the data if there is none."""
         self._problems.append(problem)
         self._damaged = True
         found = data.find(_CHUNK_MARK, position + _MARK_OFFSET)
@@ -165,14 +165,14 @@ class _Rewriter:
                 if reader.channels[channel].topic == TELEMETRY_TOPIC:
                     self._keep_times(body, starts, lengths)
         except (RecordingError, CdrError, struct.error, KeyError, OverflowError) as error:
-            self._problems.append(f"a chunk holds nonsense ({error})")
+            self._problems.append(f"a chunk is malformed ({error})")
             self._damaged = True
             return
         if index:
             self.writer.write_body(body, index)
 
     def _know_channel(self, reader: McapReader, number: int) -> None:
-        """Define a channel in the new file; ours have fixed numbers where definitions are lost."""
+        """Define a channel in the new file; a lost definition of ours follows from its number."""
         if any(channel.id == number for channel in self.writer.summary.channels):
             return
         channel = reader.channels.get(number)
@@ -201,14 +201,14 @@ class _Rewriter:
                 self.writer.add_metadata(name, values)
 
     def _place_gaps(self, old: list[Gap], custom: Mapping[str, str]) -> tuple[Gap, ...]:
-        """Gaps of the new file: the old ones where they are now, and what damage tore."""
+        """Gaps of the new file: the old ones at their new indexes, and those of the damage."""
         samples = sum(map(len, self._times))
         if not self._damaged or samples == 0:
             return tuple(gap for gap in old if gap.index < samples)
         time = np.concatenate(self._times)
         known = {(gap.start, gap.end): gap for gap in old}
         rate = None
-        with suppress(RecordingError):  # samples are worth saving without it
+        with suppress(RecordingError):  # the samples are worth saving without it
             rate = info_of_custom(custom, str(self.path)).rate
         found = {gap.index: gap for gap in find_gaps(time, None if rate is None else 1.0 / rate)}
         steps = zip(time[:-1].tolist(), time[1:].tolist(), strict=True)

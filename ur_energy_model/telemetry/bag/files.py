@@ -1,4 +1,4 @@
-"""Bags as directories on a disk: made in one piece or not at all, and the files in them."""
+"""Bags as directories: created completely or not at all, and their storage files."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from ur_energy_model.telemetry.bag.metadata import FILE_NAME, BagMetadata, read_
 
 @contextmanager
 def new_bag(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
-    """A directory name to write a bag at, which takes its place at `path` when all went well.
+    """A temporary directory name for a new bag, renamed to `path` after success.
 
     Args:
-        path: where the bag shall be.
-        overwrite: replace a bag that is there; anything else is never replaced.
+        path: of the bag.
+        overwrite: replace an existing bag; nothing else is ever replaced.
 
     Yields:
         Name of a directory beside it, which does not exist yet.
 
     Raises:
-        RecordingError: the path is taken, or the disk refuses.
+        RecordingError: the path is taken, or the disk fails.
     """
     if path.exists() or path.is_symlink():
         if not overwrite:
@@ -50,7 +50,7 @@ def new_bag(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
 
 
 def bag_files(path: Path) -> tuple[list[Path], BagMetadata | None]:
-    """Storage files of a bag in order, and its metadata where it has one.
+    """Storage files of a bag in order, and its metadata, None if it has none.
 
     Raises:
         RecordingError: no such bag, not a bag, or files are missing.

@@ -1,4 +1,4 @@
-"""How telemetry is laid out in the messages of a bag.
+"""Layout of telemetry, joint states and events in the messages of a bag.
 
 `/rtde/joint_telemetry` carries one control_msgs/msg/DynamicJointState a sample: the joints with the
 fields that belong to joints, and `robot` with all others (vectors as name_0, name_1, ...).
@@ -34,7 +34,7 @@ _INDEXED = re.compile(r"(.+)_(\d+)")
 
 @dataclass(frozen=True)
 class TelemetryLayout:
-    """Where each field is in a DynamicJointState message of constant layout.
+    """Positions of the fields in a DynamicJointState message of constant layout.
 
     Attributes:
         template: the message.
@@ -48,7 +48,7 @@ class TelemetryLayout:
     def of_fields(
         cls, names: Iterable[str], joint_names: Sequence[str] = JOINT_NAMES
     ) -> TelemetryLayout:
-        """Layout for fields of the table, which must contain `timestamp`."""
+        """Layout of a message with these fields of the table; `timestamp` must be one of them."""
         fields = [FIELDS[name] for name in names]
         joint = [field.name for field in fields if field.per_joint]
         robot = [name for f in fields if not f.per_joint for name in column_names(f)]
@@ -65,7 +65,7 @@ class TelemetryLayout:
 
     @classmethod
     def of_message(cls, message: bytes) -> TelemetryLayout:
-        """Layout of a message that somebody wrote.
+        """Layout of an existing message.
 
         Raises:
             CdrError: it is not a DynamicJointState.
@@ -89,7 +89,7 @@ class TelemetryLayout:
         return tuple(name for name in FIELDS if name in self.places)
 
     def offset_of(self, name: str) -> int:
-        """Byte in the message at which the (first) value of a field is."""
+        """Byte offset of the (first) value of a field in the message."""
         place = self.places[name][0]
         for offset, count in self.template.blocks:
             if place < count:
@@ -119,7 +119,7 @@ class TelemetryLayout:
 def _places(
     groups: Sequence[str], interfaces: Sequence[Sequence[str]], blocks: Sequence[tuple[int, int]]
 ) -> dict[str, tuple[int, ...]]:
-    """Positions of the values of each field that the message has as a whole."""
+    """Positions of the values of each field that is complete in the message."""
     joints = _joints(groups, interfaces)
     found: dict[str, dict[int, int]] = {}
     start = 0
@@ -140,7 +140,7 @@ def _places(
 
 
 def _joints(groups: Sequence[str], interfaces: Sequence[Sequence[str]]) -> tuple[str, ...]:
-    """Names of the joints: UR's in their own order, those of other arms in the message's."""
+    """Names of the joints: those of UR arms in their order, others in the message's order."""
     if any(group in JOINT_NAMES for group in groups):
         return JOINT_NAMES
     return tuple(
@@ -151,7 +151,7 @@ def _joints(groups: Sequence[str], interfaces: Sequence[Sequence[str]]) -> tuple
 
 
 def _element(interface: str, joint: int | None) -> tuple[str | None, int]:
-    """Field and element that an interface of a joint, or of another group, stands for."""
+    """Field and element of an interface; `joint` is None for groups that are no joint."""
     field = FIELDS.get(interface)
     if joint is not None:
         return (interface, joint) if field is not None and field.per_joint else (None, 0)
@@ -177,7 +177,7 @@ class JointStateLayout:
     def of_fields(
         cls, names: Iterable[str], joint_names: Sequence[str] = JOINT_NAMES
     ) -> JointStateLayout | None:
-        """Layout for the fields recorded, None where positions are not among them."""
+        """Layout for the recorded fields, None if they lack joint positions."""
         recorded = set(names)
         if "actual_q" not in recorded:
             return None

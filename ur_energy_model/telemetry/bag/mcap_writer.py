@@ -151,8 +151,8 @@ class McapWriter:
         Raises:
             OSError: it was deleted, or its mount disappeared.
         """
-        here, there = os.fstat(self._file), self.path.stat()
-        if (here.st_dev, here.st_ino) != (there.st_dev, there.st_ino):
+        opened, named = os.fstat(self._file), self.path.stat()
+        if (opened.st_dev, opened.st_ino) != (named.st_dev, named.st_ino):
             raise FileNotFoundError(errno.ENOENT, "the file has disappeared", str(self.path))
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""The three message types of a bag: definitions as bags embed them, and their hashes.
+"""The three message types of a bag: embedded definitions and type hashes.
 
 The hashes are those of the ROS 2 Jazzy types (RIHS01); a test computes them again from the
 definitions.

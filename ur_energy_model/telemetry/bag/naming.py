@@ -14,13 +14,13 @@ _KEYS = ("robot", "serial", "date", "time", "number")
 
 
 def bag_name(template: str, info: RecordingInfo, folder: Path, now: float | None = None) -> str:
-    """Name of a new bag that is not taken yet.
+    """Name of a new bag that does not exist in the folder.
 
     Args:
         template: text with {robot}, {serial}, {date}, {time} (local), {number} (first free one).
         info: of the recording.
         folder: where the bag goes.
-        now: seconds since the epoch; None for the present.
+        now: time for the name [s since the epoch]; None for the present.
 
     Raises:
         InputError: the template has an unknown key, or makes no file name.

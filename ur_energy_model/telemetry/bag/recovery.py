@@ -1,4 +1,4 @@
-"""Makes bags whole again after a crash, a power cut or damage: `ur_energy recover`."""
+"""Recovers bags after a crash, a power cut or damage: `ur_energy recover`."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from ur_energy_model.telemetry.samples import Gap
 
 @dataclass(frozen=True)
 class Recovery:
-    """What became of a bag.
+    """Result of a recovery.
 
     Attributes:
-        samples: readable now.
-        files: of the bag.
-        problems: what was not intact, a line each.
+        samples: number of readable samples.
+        files: number of files of the bag.
+        problems: what was damaged, a line each.
     """
 
     samples: int
@@ -38,17 +38,17 @@ class Recovery:
 def recover_bag(path: Path) -> Recovery:
     """Rebuild the files of a bag from what is intact in them, and its metadata.yaml.
 
-    Each file is written anew beside the old one and takes its place when it is complete.
+    Each file is rewritten beside the old one and replaces it once it is complete.
 
     Args:
         path: rosbag2 directory, or a single .mcap file.
 
     Raises:
-        RecordingError: no bag, nothing readable in it, or the disk refuses.
+        RecordingError: no bag, nothing readable in it, or the disk fails.
     """
     files = [path] if path.is_file() else sorted(path.glob("*.mcap"), key=file_number)
     if not files:
-        bag_files(path)  # says what is wrong with the path
+        bag_files(path)  # raises if the path is the problem
         raise RecordingError(path, "has no .mcap files", "name a bag that ur_energy recorded")
     salvages: list[tuple[Path, Salvage]] = []
     problems: list[str] = []
@@ -72,7 +72,7 @@ def recover_bag(path: Path) -> Recovery:
 
 
 def _rebuild_metadata(folder: Path, salvages: list[tuple[Path, Salvage]]) -> list[str]:
-    """Write metadata.yaml; returns what was not right with the old one."""
+    """Write metadata.yaml; returns the problems of the old one."""
     entries: list[FileEntry] = []
     counts: dict[str, int] = {}
     kinds: dict[str, tuple[str, str]] = {}
@@ -105,5 +105,5 @@ def _faults_of_old_metadata(folder: Path, samples: int) -> list[str]:
     except RecordingError:
         return [f"{FILE_NAME} was not readable"]
     if counted > samples:
-        return [f"{counted - samples} of the {counted} samples that {FILE_NAME} counts are gone"]
+        return [f"{counted - samples} of the {counted} samples that {FILE_NAME} counts are lost"]
     return []

@@ -13,14 +13,14 @@ from ur_energy_model.telemetry.bag.metadata import read_metadata
 
 @dataclass(frozen=True)
 class Retention:
-    """Which bags of a folder to keep; the oldest go first.
+    """How many bags of a folder to keep; the oldest are deleted first.
 
-    Only bags that this package recorded are counted and deleted.
+    Only bags of this package count and are deleted.
 
     Attributes:
         bags: at most this many, the one being recorded included.
         bytes: at most this much together.
-        days: none older than this.
+        days: greatest age.
     """
 
     bags: int | None = None
@@ -28,14 +28,14 @@ class Retention:
     days: float | None = None
 
     def apply(self, folder: Path, *, spare: Path) -> list[Path]:
-        """Delete what is too much; `spare` is never deleted. Returns what was."""
+        """Delete bags beyond the limits, but never `spare`; returns the deleted ones."""
         own = sorted(
             (path for path in _own_bags(folder) if path.resolve() != spare.resolve()),
             key=_age_key,
         )
         sizes = [_bytes_of(path) for path in own]
         total = sum(sizes) + _bytes_of(spare)
-        gone = []
+        deleted = []
         for i, path in enumerate(own):
             left = len(own) - i + 1
             old = time.time() - _age_key(path)[0]
@@ -46,8 +46,8 @@ class Retention:
             ):
                 shutil.rmtree(path, ignore_errors=True)
                 total -= sizes[i]
-                gone.append(path)
-        return gone
+                deleted.append(path)
+        return deleted
 
 
 def _own_bags(folder: Path) -> list[Path]:

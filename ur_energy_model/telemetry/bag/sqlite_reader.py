@@ -1,4 +1,4 @@
-"""Messages of bags in sqlite3 storage, through the rosbags library."""
+"""Reads messages of bags with sqlite3 storage, through the rosbags library."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _GROUP = 1000
 
 
 def sqlite_messages(path: Path) -> Iterator[Bytes]:
-    """Telemetry messages [n, size] of equal size, in order.
+    """Telemetry messages in order, as arrays [n, size] of equal size.
 
     Raises:
         RecordingError: the bag cannot be read.

@@ -1,4 +1,4 @@
-"""One CSV recording: what its columns are, when its rows were taken, and its samples in batches."""
+"""CsvFile: columns, clock and samples of one CSV recording."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ur_energy_model.errors import RecordingError
 from ur_energy_model.telemetry.csv.header import TIME
 from ur_energy_model.telemetry.csv.open_csv import HEAD, open_csv
 from ur_energy_model.telemetry.csv.options import CsvOptions
-from ur_energy_model.telemetry.csv.row_reader import LeftOut, RowBlock
+from ur_energy_model.telemetry.csv.row_reader import RejectedRows, RowBlock
 from ur_energy_model.telemetry.csv.time_column import RowOrder, guessed_unit, row_order
 from ur_energy_model.telemetry.fields import FIELDS
 from ur_energy_model.telemetry.plausibility import impossible_rows
@@ -21,7 +21,7 @@ from ur_energy_model.typing import Array, Mask
 _EMPTY_SHARE = 0.5
 _SORTED_ROWS = 4096
 MAX_SORTED = 10_000_000
-"""Most values of a file whose rows are out of order: they are sorted in memory."""
+"""Largest number of values of a file whose rows must be sorted, which is done in memory."""
 
 
 class CsvFile:
@@ -30,17 +30,17 @@ class CsvFile:
     Args:
         path: of the file.
         options: how to read it.
-        note: told what is taken for what and what is left out, a line each.
+        note: called with each remark on interpreted and left out data, one line each.
 
     Attributes:
         header: its columns.
-        time_zone: stated with its dates, None where none is.
-        period: nominal sample period [s], None where steps are irregular.
+        time_zone: of its dates, None if they have none.
+        period: nominal sample period [s], None if steps are irregular.
         typical_step: of its clock [s], see `samples.typical_step`.
-        payload: payload mass told to the controller [kg], None where it is not told or changes.
+        payload: configured payload mass [kg], None if it is missing or changes.
 
     Raises:
-        RecordingError: not a recording, or one that cannot be used, with place and remedy.
+        RecordingError: not a usable recording, with place and remedy.
     """
 
     def __init__(self, path: Path, options: CsvOptions, note: Callable[[str], None]) -> None:
@@ -57,9 +57,9 @@ class CsvFile:
         self._order = self._clock()
 
     def _drop_empty(self) -> None:
-        """Leave out fields that most of the first rows do not have."""
+        """Leave out fields that are empty in most of the first rows."""
         fields = [name for name in self.header.places if name != TIME]
-        for block in self._reader.blocks(self._wanted(fields), LeftOut()):
+        for block in self._reader.blocks(self._wanted(fields), RejectedRows()):
             at, dropped = 0, []
             for name in fields:
                 width = len(self.header.places[name])
@@ -77,39 +77,39 @@ class CsvFile:
 
     def _clock(self) -> RowOrder:
         """Read the time of all rows."""
-        times, left_out = [], LeftOut()
+        times, rejected = [], RejectedRows()
         payload = [self.header.places["payload"][0]] if "payload" in self.header.places else []
         column = self.header.time_column
         lowest, highest = np.inf, -np.inf
-        for block in self._reader.blocks([column, *payload], left_out):
+        for block in self._reader.blocks([column, *payload], rejected):
             times.append(block.values[:, 0])
             if payload:
                 lowest = min(lowest, float(block.values[:, 1].min()))
                 highest = max(highest, float(block.values[:, 1].max()))
             if not np.isfinite(block.values[:, 0]).all():
-                self._no_number(block, ~np.isfinite(block.values[:, :1]), [column], left_out)
-        if not left_out.rows:
+                self._no_number(block, ~np.isfinite(block.values[:, :1]), [column], rejected)
+        if not rejected.rows:
             raise RecordingError(self.path, "holds no samples", "record again")
-        left_out.check(self.path, self._remedy(left_out))
+        rejected.check(self.path, self._remedy(rejected))
         time = np.concatenate(times)
         self.payload = lowest if payload and lowest == highest else None
         if column not in self._reader.dates:
             factor, unit = guessed_unit(time)
-            told = self.header.time_factor
-            self._factor = factor if told is None else told
-            if told is None and unit != "s":
+            stated = self.header.time_factor
+            self._factor = factor if stated is None else stated
+            if stated is None and unit != "s":
                 self._note(f"{self.path}: time counts in {unit} by its steps; converted to s")
             elif self._factor != 1.0:
-                self._note(f"{self.path}: time converted to s, as its unit says")
+                self._note(f"{self.path}: time converted to s from its stated unit")
         time *= self._factor
         low, high = (float(edge[0]) for edge in self.options.limits[TIME])
         order = row_order(self.path, np.where((time >= low) & (time <= high), time, np.nan))
-        self._of_order(order)
+        self._report_order(order)
         steps = np.diff(time[order.keep] if order.order is None else time[order.order])
         self.period, self.typical_step = nominal_period(steps), typical_step(steps)
         return order
 
-    def _of_order(self, order: RowOrder) -> None:
+    def _report_order(self, order: RowOrder) -> None:
         if order.restarts:
             self._note(
                 f"{self.path}: time goes back {order.restarts} times, as when a controller restarts"
@@ -126,27 +126,27 @@ class CsvFile:
             self._note(f"{self.path}: rows were out of order; sorted by time")
 
     def _no_number(
-        self, block: RowBlock, wrong: Mask, columns: list[int], left_out: LeftOut
+        self, block: RowBlock, wrong: Mask, columns: list[int], rejected: RejectedRows
     ) -> None:
-        """Count rows with cells that are no finite numbers, wrong [rows, columns]."""
+        """Reject rows with cells that are not finite numbers, wrong [rows, columns]."""
         rows = wrong.any(axis=1)
         row = int(np.argmax(rows))
         column = columns[int(np.argmax(wrong[row]))]
         cell = self._reader.cell(block.texts[row], column)
-        left_out.add(
-            "values that are no finite numbers",
+        rejected.reject(
+            "values that are not finite numbers",
             int(rows.sum()),
             int(block.lines[row]),
             self.header.names[column],
             f"has {cell!r}, which is not a finite number",
         )
 
-    def _remedy(self, left_out: LeftOut) -> str:
-        """What to do about a file with too many bad rows."""
+    def _remedy(self, rejected: RejectedRows) -> str:
+        """Remedy for a file with too many bad rows."""
         remedy = "correct or delete such lines"
-        if left_out.first is None:
+        if rejected.first is None:
             return remedy
-        _, name, problem = left_out.first
+        _, name, problem = rejected.first
         if name is None:
             commas = self._reader.dialect.delimiter == "," and problem.startswith("has")
             return (
@@ -155,50 +155,49 @@ class CsvFile:
         column = self.header.names.index(name)
         field = next(each for each, place in self.header.places.items() if column in place)
         other = {"rad": "deg", "rad/s": "deg/s", "A": "mA", "V": "mV"}.get(FIELDS[field].unit)
-        if "impossible values" in left_out.counts and other is not None:
+        if "impossible values" in rejected.counts and other is not None:
             return (
-                f"{remedy}, or name the robot it is of; a column in {other} needs [{other}] "
-                "after its name"
+                f"{remedy}, or name its robot; a column in {other} needs [{other}] after its name"
             )
         return remedy
 
     def batches(self, fields: list[str]) -> Iterator[Mapping[str, Array]]:
-        """Samples of some fields, time among them, in the order of time, a few thousand at once.
+        """Samples of these fields, which include the time, in order, a few thousand at once.
 
         Raises:
-            RecordingError: too many rows are no samples (at the end of the file).
+            RecordingError: too many malformed rows (at the end of the file).
         """
-        left_out = LeftOut()
-        parts = self._parts(fields, left_out)
+        rejected = RejectedRows()
+        parts = self._parts(fields, rejected)
         if self._order.order is not None:
             parts = _sorted(parts)
         for part in parts:
             if len(part[TIME]):
                 yield part
-        left_out.check(self.path, self._remedy(left_out))
-        said = left_out.describe()
-        if said is not None:
-            self._note(f"{self.path}: {said}")
+        rejected.check(self.path, self._remedy(rejected))
+        summary = rejected.describe()
+        if summary is not None:
+            self._note(f"{self.path}: {summary}")
 
-    def _parts(self, fields: list[str], left_out: LeftOut) -> Iterator[dict[str, Array]]:
+    def _parts(self, fields: list[str], rejected: RejectedRows) -> Iterator[dict[str, Array]]:
         wanted = self._wanted(fields)
         scale = np.array([self.header.factors.get(column, 1.0) for column in wanted])
         scale[fields.index(TIME)] = self._factor  # fields before the time have one column each
-        for block in self._reader.blocks(wanted, left_out):
+        for block in self._reader.blocks(wanted, rejected):
             values = block.values * scale
             keep = self._order.keep[block.first : block.first + len(values)]
             wrong = ~np.isfinite(values)
             good = ~wrong.any(axis=1)
             if not good.all():
-                self._no_number(block, wrong, wanted, left_out)
+                self._no_number(block, wrong, wanted, rejected)
             far = good & ~keep
             if far.any():
-                left_out.add(
+                rejected.reject(
                     "impossible times",
                     int(np.count_nonzero(far)),
                     int(block.lines[int(np.argmax(far))]),
                     self.header.names[self.header.time_column],
-                    "is far off the times around it",
+                    "is far from the times around it",
                 )
                 good &= keep
             columns = self._split(values[good], fields)
@@ -207,7 +206,7 @@ class CsvFile:
                 yield columns
                 continue
             column = self.header.places[first.field][first.index]
-            left_out.add(
+            rejected.reject(
                 "impossible values",
                 int(np.count_nonzero(bad)),
                 int(block.lines[good][first.row]),
@@ -236,10 +235,10 @@ def _sorted(parts: Iterator[dict[str, Array]]) -> Iterator[dict[str, Array]]:
 
 
 def nominal_period(steps: Array) -> float | None:
-    """Sample period [s] from a clock's steps; None where it has none.
+    """Sample period [s] from a clock's steps; None if they are irregular.
 
-    Nine steps in ten agree on it, or half do and nearly all are multiples of it: then samples
-    are missing.
+    Nine steps in ten agree with it, or half do and nearly all are multiples of it (samples are
+    missing).
     """
     forward = steps[steps > 0]
     if not forward.size:

@@ -1,4 +1,4 @@
-"""Which columns of a CSV recording belong to which RTDE field."""
+"""CsvHeader: which columns of a CSV recording belong to which RTDE field."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from ur_energy_model.telemetry.fields import FIELDS, column_names
 
 TIME = "timestamp"
 _TIME_NAMES = ("timestamp", "time", "t", "time_stamp", "datetime", "date_time", "seconds")
-"""Names of a time column, the first one that is there counts."""
+"""Names of a time column, in order of preference."""
 
 
 @dataclass(frozen=True)
 class CsvHeader:
-    """What the columns of a file are.
+    """The columns of a file.
 
     Attributes:
         names: of all columns.
-        places: for each field that is there as a whole, its columns.
-        factors: of columns that are not in the field's SI unit.
-        time_factor: seconds in the stated unit of time, None where none is stated.
-        unknown: columns that no field has.
-        incomplete: fields of which only some elements are there.
-        remarks: what was taken for something else, a line each.
+        places: for each complete field, its columns.
+        factors: to SI units, of columns in other units.
+        time_factor: seconds in the stated unit of time, None if none is stated.
+        unknown: columns that belong to no field.
+        incomplete: fields that lack elements.
+        remarks: how names were interpreted, a line each.
     """
 
     names: tuple[str, ...]
@@ -41,18 +41,18 @@ class CsvHeader:
 
     @property
     def time_column(self) -> int:
-        """Column of the time."""
+        """Number of the time column."""
         return self.places[TIME][0]
 
     def without(self, fields: Sequence[str]) -> CsvHeader:
-        """The same less some fields."""
+        """The header without these fields."""
         places = {name: place for name, place in self.places.items() if name not in fields}
         return replace(self, places=places)
 
 
 @dataclass
 class _Found:
-    """Columns found so far, by field and index as the file counts them."""
+    """Columns found so far, by field and index as written in the file."""
 
     elements: dict[str, dict[int, int]] = field(default_factory=dict)
     units: dict[int, str] = field(default_factory=dict)
@@ -62,12 +62,12 @@ class _Found:
 def parse_header(path: Path, names: Sequence[str], joints: int = 6) -> CsvHeader:
     """Columns of a recording from the names in its header line.
 
-    Names are RTDE field names with an index from 0 (`actual_q_0`, `actual_q[0]`, `actual_q0`; an
-    index from 1 throughout a field is understood), in any case, with or without a unit in
-    brackets. The time may also be called time, t or datetime.
+    Names are RTDE field names with an index from 0 (`actual_q_0`, `actual_q[0]`, `actual_q0`; or
+    from 1 throughout a field), in any case, with or without a unit in brackets.
+    The time may also be called time, t or datetime.
 
     Raises:
-        RecordingError: no time column, a column twice, or a unit that cannot be converted.
+        RecordingError: no time column, a repeated column, or a unit that cannot be converted.
     """
     found = _Found()
     known = _spellings(joints)
@@ -82,7 +82,7 @@ def parse_header(path: Path, names: Sequence[str], joints: int = 6) -> CsvHeader
             continue
         name, index = element
         if index in found.elements.setdefault(name, {}):
-            raise RecordingError(path, "is there twice", "name each column once", field=stem)
+            raise RecordingError(path, "appears twice", "name each column once", field=stem)
         found.elements[name][index] = column
         if unit is not None:
             found.units[column] = unit
@@ -96,7 +96,7 @@ def parse_header(path: Path, names: Sequence[str], joints: int = 6) -> CsvHeader
     header = _assembled(path, tuple(names), found, joints)
     remarks = header.remarks
     if names[time_column].strip().lower() != TIME:
-        remarks = (f"column '{names[time_column]}' is taken for the time", *remarks)
+        remarks = (f"column '{names[time_column]}' is used as time", *remarks)
     return replace(
         header,
         places={TIME: (time_column,), **header.places},
@@ -128,7 +128,7 @@ def parse_columns(path: Path, text: str, count: int, joints: int = 6) -> CsvHead
 
 
 def _shown(names: Sequence[str]) -> str:
-    """The first names, in a line."""
+    """The first names, for a message."""
     shown = ", ".join(name[:30] for name in names[:4])
     return f"it has {shown}{' ...' if len(names) > 4 else ''}"
 
@@ -164,7 +164,7 @@ def _expanded(path: Path, entry: str, joints: int) -> list[str]:
 def _unknown(path: Path, name: str) -> RecordingError:
     near = difflib.get_close_matches(name, list(FIELDS), 1, 0.6)
     remedy = f"did you mean {near[0]}?" if near else "'-' skips a column"
-    return RecordingError(path, "is no RTDE field name", remedy, field=name)
+    return RecordingError(path, "is not an RTDE field name", remedy, field=name)
 
 
 def _time_column(stems: Sequence[tuple[str, str | None]]) -> tuple[int | None, float | None]:
@@ -193,7 +193,7 @@ def _spellings(joints: int) -> dict[str, tuple[str, int]]:
 
 
 def _element(stem: str, known: Mapping[str, tuple[str, int]]) -> tuple[str, int] | None:
-    """Field and index, as the file counts, of a column's name."""
+    """Field and index, as written in the file, of a column's name."""
     plain = stem.strip().lower()
     if plain in known:
         return known[plain]
@@ -207,17 +207,17 @@ def _assembled(path: Path, names: tuple[str, ...], found: _Found, joints: int) -
     factors: dict[int, float] = {}
     incomplete, remarks = [], []
     for each in FIELDS.values():
-        there = found.elements.get(each.name, {})
-        if not there:
+        by_index = found.elements.get(each.name, {})
+        if not by_index:
             continue
         size = len(column_names(each, joints))
-        if set(there) == set(range(1, size + 1)):
-            there = {index - 1: column for index, column in there.items()}
+        if set(by_index) == set(range(1, size + 1)):
+            by_index = {index - 1: column for index, column in by_index.items()}
             remarks.append(f"{each.name} counts from 1; column {each.name}_1 is the first")
-        if not set(range(size)) <= set(there):
+        if not set(range(size)) <= set(by_index):
             incomplete.append(each.name)
             continue
-        places[each.name] = tuple(there[index] for index in range(size))
+        places[each.name] = tuple(by_index[index] for index in range(size))
         for column in places[each.name]:
             unit = found.units.get(column)
             factor = 1.0 if unit is None else unit_factor(each, unit)

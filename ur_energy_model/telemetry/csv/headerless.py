@@ -1,4 +1,4 @@
-"""What a table without a header line looks like, and which columns it may have."""
+"""Tables without a header line: their shape, and suggestions for their columns."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LARGEST = 1e6
 
 
 def is_header(dialect: Dialect, line: str) -> bool:
-    """Whether a first line names columns; most cells of a row of data are numbers or dates."""
+    """Whether a first line names columns; in a row of data most cells are numbers or dates."""
     cells = dialect.cells(line)
     if numbered(cells):
         return False
@@ -30,9 +30,9 @@ def is_header(dialect: Dialect, line: str) -> bool:
 
 
 def numbered(cells: Sequence[str]) -> bool:
-    """Whether a first line counts the columns (0, 1, 2, ...), as tables without names are written.
+    """Whether a first line numbers the columns (0, 1, 2, ...) because they have no names.
 
-    Two columns could as well be data.
+    Two columns may be data.
     """
     return len(cells) > 2 and list(cells) == [str(i) for i in range(len(cells))]
 
@@ -42,7 +42,7 @@ class Shape:
     """First rows of a table without names.
 
     Attributes:
-        values: [rows, columns], NaN where a cell is no number.
+        values: [rows, columns], NaN if a cell is no number.
         dates: columns that hold dates and times.
     """
 
@@ -55,7 +55,7 @@ class Shape:
         return int(self.values.shape[1])
 
     def clocks(self) -> list[int]:
-        """Columns that may be the time: they rise in most rows, and hardly ever fall."""
+        """Columns that may be the time: they rise in most rows and rarely fall."""
         if len(self.values) < 3:
             return list(self.dates) or [0]
         steps = np.diff(self.values, axis=0)
@@ -66,7 +66,7 @@ class Shape:
         return [*self.dates, *found]
 
     def describe(self) -> str:
-        """In a few words, columns counted from 1."""
+        """Short description with columns counted from 1."""
         clocks = self.clocks()
         finite = self.values[np.isfinite(self.values).all(axis=1)]
         rest = [i for i in range(self.columns) if i not in clocks[:1]]
@@ -80,7 +80,7 @@ class Shape:
         return ", ".join(parts) or "no column rises steadily, as time does"
 
     def suggestion(self, joints: int) -> str:
-        """Which `--layout` or `--columns` would fit."""
+        """Values of `--layout` or `--columns` that fit."""
         clocks = self.clocks()
         fitting = [
             name
@@ -106,7 +106,7 @@ class Shape:
         return ",".join([*skip, *start, *names, *end])
 
     def _sets(self, first: int, sets: int, joints: int, clock: int | None) -> list[str]:
-        """Names for sets of as many columns as the arm has joints; NAME where nothing tells."""
+        """Names for sets of as many columns as the arm has joints; NAME if unknown."""
         names = [f"NAME[{joints}]"] * sets
         if clock is None or len(self.values) < 20 or not np.isfinite(self.values).all():
             return names
@@ -155,7 +155,7 @@ def shape_of(dialect: Dialect, lines: Sequence[str]) -> Shape:
 
 
 def headerless(path: Path, shape: Shape, joints: int) -> RecordingError:
-    """The one line that says what a file without a header is and how to name its columns."""
+    """The error for a file without a header: its shape, and how to name its columns."""
     return RecordingError(
         path,
         f"has no header line: {shape.columns} columns, {shape.describe()}",

@@ -1,4 +1,4 @@
-"""Column orders of recordings that are known to come without a header line."""
+"""Column orders of known recordings without a header line."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Layout:
 
     Attributes:
         fields: RTDE field names.
-        source: where files of this layout come from.
+        source: software or data set that writes this layout.
     """
 
     fields: tuple[str, ...]
@@ -22,7 +22,7 @@ class Layout:
 
     @property
     def columns(self) -> str:
-        """What to give as `--columns`."""
+        """The layout as the value of `--columns`."""
         return ",".join(self.fields)
 
     def width(self, joints: int = 6) -> int:

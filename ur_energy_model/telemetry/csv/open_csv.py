@@ -1,4 +1,4 @@
-"""What a CSV file is: its dialect, the names of its columns, and where its rows begin."""
+"""Opens a CSV file: detects its dialect, the names of its columns and where its rows begin."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from ur_energy_model.telemetry.csv.text import CsvText, Dialect, find_dialect
 from ur_energy_model.telemetry.csv.time_column import is_date, time_zone
 
 HEAD = 200
-"""Lines at the beginning of a file that tell what it is."""
+"""Number of lines at the beginning of a file for the detection."""
 MAX_COLUMNS = 5000
-"""Most columns of a file; everything that arms send makes fewer than 600."""
+"""Largest number of columns of a file; all that arms send is fewer than 600."""
 
 
 @dataclass(frozen=True)
 class OpenedCsv:
-    """A file whose columns are known.
+    """A file with known columns.
 
     Attributes:
         header: its columns.
         reader: of its rows.
-        time_zone: stated with its dates, None where none is.
+        time_zone: of its dates, None if they have none.
     """
 
     header: CsvHeader
@@ -35,7 +35,7 @@ class OpenedCsv:
     time_zone: str | None
 
     def remarks(self) -> Iterator[str]:
-        """What is ignored or taken for something else, a line each."""
+        """Remarks on ignored and interpreted columns, one line each."""
         yield from self.header.remarks
         if self.reader.dialect.decimal_comma:
             yield "numbers are read with decimal commas"
@@ -47,10 +47,10 @@ class OpenedCsv:
 
 
 def open_csv(path: Path, options: CsvOptions) -> OpenedCsv:
-    """Find out what a file is from its first lines.
+    """Detect the structure of a file from its first lines.
 
     Raises:
-        RecordingError: it cannot be read, or its columns cannot be told.
+        RecordingError: it cannot be read, or its columns are unknown.
     """
     text = CsvText(path)
     head = text.head(HEAD)
@@ -70,7 +70,7 @@ def open_csv(path: Path, options: CsvOptions) -> OpenedCsv:
 
 
 def _first_line(dialect: Dialect, head: list[str], lines: list[str]) -> str | None:
-    """The line with the names of the columns, which may be a comment above the rows."""
+    """The line with the column names, which may be a comment above the rows."""
     if lines and is_header(dialect, lines[0]):
         return lines[0]
     comments = [line.lstrip("#% ") for line in head if is_comment(line)]

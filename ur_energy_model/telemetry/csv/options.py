@@ -16,8 +16,8 @@ class CsvOptions:
 
     Attributes:
         joints: number of joints of the arm.
-        columns: names of the columns in order, in place of a header line; None for the file's own.
-        layout: name of a known layout, in place of columns.
+        columns: names of the columns in order, instead of a header line; None for the file's own.
+        layout: name of a known layout, instead of columns.
         limits: lowest and highest possible values by field.
     """
 
@@ -27,10 +27,10 @@ class CsvOptions:
     limits: PlausibleRanges = field(default_factory=lambda: ANY_ARM)
 
     def names(self, source: Path) -> str | None:
-        """Names of the columns, where told.
+        """Names of the columns, None for those of the file.
 
         Raises:
-            RecordingError: no such layout, or columns and layout both.
+            RecordingError: no such layout, or both columns and layout.
         """
         if self.layout is None:
             return self.columns

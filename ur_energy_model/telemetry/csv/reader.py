@@ -1,7 +1,7 @@
 """Reads CSV recordings of RTDE data, plain or gzipped, in bounded memory.
 
-With a header line of RTDE field names, as ur_rtde's recorder and Universal Robots' Python client
-write it, or with names told; separated by commas, semicolons, tabs or blanks.
+Columns are named by a header line of RTDE field names, as ur_rtde's recorder and Universal Robots'
+Python client write it, or by options; they are separated by commas, semicolons, tabs or blanks.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ur_energy_model.telemetry.csv.csv_file import CsvFile, nominal_period
+from ur_energy_model.telemetry.csv.csv_file import CsvFile
 from ur_energy_model.telemetry.csv.header import TIME
 from ur_energy_model.telemetry.csv.options import CsvOptions
 from ur_energy_model.telemetry.fields import ENERGY_FIELDS
@@ -36,28 +36,23 @@ def read_csv(
     options: CsvOptions | None = None,
     note: Callable[[str], None] | None = None,
 ) -> Telemetry:
-    """Read recordings of one robot whole, one after the other.
+    """Read recordings of one robot completely, one after the other.
 
     Args:
         paths: at least one file.
-        robot: description name to put into the recording's information.
-        joints: number of joints of the arm, where options are not given.
+        robot: description name for the recording's info.
+        joints: number of joints of the arm, if options are not given.
         options: how to read the files.
-        note: told of missing fields, ignored columns and rows left out, a line each.
+        note: called with each remark on missing fields, ignored columns and rows, one line each.
 
     Returns:
-        Their samples with the fields that all of them have, and a gap between files.
+        Their samples with the fields that all files have, and a gap between files.
 
     Raises:
-        RecordingError: a file that cannot be read or used, with place and remedy.
+        RecordingError: an unusable file, with place and remedy.
     """
-    told = CsvOptions(joints=joints) if options is None else options
-    return concatenate(list(CsvReader(paths, robot, told, note)))
-
-
-def nominal_rate(time: Array) -> float | None:
-    """Sample rate [Hz] of a recording; None where fewer than nine steps in ten agree on one."""
-    return _rate(nominal_period(np.diff(time)))
+    options = CsvOptions(joints=joints) if options is None else options
+    return concatenate(list(CsvReader(paths, robot, options, note)))
 
 
 def _rate(period: float | None) -> float | None:
@@ -66,7 +61,7 @@ def _rate(period: float | None) -> float | None:
 
 @dataclass
 class _Clock:
-    """Finds the gaps of one file's batches."""
+    """Finds gaps in the consecutive batches of one file."""
 
     period: float | None
     typical: float
@@ -85,18 +80,18 @@ class CsvReader:
 
     Args:
         paths: at least one file.
-        robot: description name to put into the recording's information.
+        robot: description name for the recording's info.
         options: how to read the files.
-        note: told of missing fields, ignored columns and rows left out, a line each.
+        note: called with each remark on missing fields, ignored columns and rows, one line each.
 
     Attributes:
-        info: what made the recording.
+        info: provenance of the recording.
         fields: names of the columns: those that all files have.
-        duration: time covered by the samples so far, gaps left out [s].
+        duration: time covered by the samples so far, without gaps [s].
 
     Raises:
-        RecordingError: a file that cannot be read or used, with place and remedy; some faults
-            show only while iterating.
+        RecordingError: an unusable file, with place and remedy; some faults show only while
+            iterating.
     """
 
     def __init__(
@@ -130,7 +125,7 @@ class CsvReader:
         )
 
     def __iter__(self) -> Iterator[Telemetry]:
-        """Samples in order; a gap at index 0 is one in front of a batch."""
+        """Samples in order; a gap at index 0 lies in front of the batch."""
         end: float | None = None
         self.duration = 0.0
         for file in self._files:

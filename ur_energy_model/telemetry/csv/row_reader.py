@@ -1,4 +1,4 @@
-"""Rows of a CSV recording as numbers, a block at a time; rows that are no samples are counted."""
+"""RowReader: rows of a CSV recording as blocks of numbers; malformed rows are counted."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ur_energy_model.telemetry.plausibility import IMPOSSIBLE_SHARE
 from ur_energy_model.typing import Array
 
 MAX_ROWS = 6_000_000
-"""Most rows read of one file: more than three hours at 500 Hz."""
+"""Largest number of rows of a file: more than three hours at 500 Hz."""
 _BLOCK_ROWS = 4096
 _BLOCK_CHARACTERS = 4 << 20
 _REMEDY = "correct or delete such lines"
@@ -28,21 +28,21 @@ def is_comment(line: str) -> bool:
 
 
 @dataclass
-class LeftOut:
+class RejectedRows:
     """Rows that are left out of a recording.
 
     Attributes:
         rows: number of all rows so far.
-        counts: left out, by what is wrong with them.
-        first: of the first one: line, column or None, and what is wrong.
+        counts: number of rows left out, by reason.
+        first: line, column (or None) and problem of the first of them.
     """
 
     rows: int = 0
     counts: dict[str, int] = field(default_factory=dict)
     first: tuple[int, str | None, str] | None = None
 
-    def add(self, kind: str, count: int, line: int, column: str | None, problem: str) -> None:
-        """Count rows, the first of which is at a line."""
+    def reject(self, kind: str, count: int, line: int, column: str | None, problem: str) -> None:
+        """Count rows; line, column and problem are those of the first one."""
         self.counts[kind] = self.counts.get(kind, 0) + count
         if self.first is None or line < self.first[0]:
             self.first = (line, column, problem)
@@ -53,10 +53,10 @@ class LeftOut:
         return sum(self.counts.values())
 
     def check(self, path: Path, remedy: str = _REMEDY) -> None:
-        """Refuse a file too many rows of which are no samples.
+        """Refuse a file with too many malformed rows.
 
         Raises:
-            RecordingError: they are more than IMPOSSIBLE_SHARE of all.
+            RecordingError: more than IMPOSSIBLE_SHARE of all rows are left out.
         """
         if self.first is None or self.total <= IMPOSSIBLE_SHARE * self.rows:
             return
@@ -70,7 +70,7 @@ class LeftOut:
         )
 
     def describe(self) -> str | None:
-        """What was left out, in a line; None where nothing was."""
+        """What was left out, in a line; None if nothing was."""
         if self.first is None:
             return None
         line, column, problem = self.first
@@ -88,9 +88,9 @@ class RowBlock:
 
     Attributes:
         first: number of the first row in the file, from 0.
-        values: wanted columns [rows, wanted], NaN where a cell is no number.
+        values: wanted columns [rows, wanted], NaN if a cell is no number.
         lines: line numbers [rows].
-        texts: the rows as they stand in the file.
+        texts: the rows as text.
     """
 
     first: int
@@ -117,12 +117,12 @@ class RowReader:
     width: int
     dates: tuple[int, ...] = ()
 
-    def blocks(self, wanted: Sequence[int], left_out: LeftOut) -> Iterator[RowBlock]:
+    def blocks(self, wanted: Sequence[int], rejected: RejectedRows) -> Iterator[RowBlock]:
         """Rows with the right number of columns; others are counted as left out.
 
         Args:
             wanted: columns.
-            left_out: where rows and faults are counted.
+            rejected: counts rows and faults.
 
         Raises:
             RecordingError: the file cannot be read, or has too many rows.
@@ -133,14 +133,14 @@ class RowReader:
         for number, line in self.text:
             if number < self.start or is_comment(line):
                 continue
-            left_out.rows += 1
-            if left_out.rows > MAX_ROWS:
+            rejected.rows += 1
+            if rejected.rows > MAX_ROWS:
                 raise RecordingError(
                     self.text.path, f"has more than {MAX_ROWS} rows", "import it in parts"
                 )
             count = self.dialect.count(line)
             if count != self.width:
-                left_out.add(
+                rejected.reject(
                     "another number of columns",
                     1,
                     number,
@@ -161,7 +161,7 @@ class RowReader:
             yield self._block(done, lines, texts, wanted)
 
     def cell(self, text: str, column: int) -> str:
-        """Text of one cell, shortened."""
+        """Text of one cell, at most 40 characters."""
         return self.dialect.cells(text)[column][:40]
 
     def _block(
@@ -180,7 +180,7 @@ class RowReader:
                     rows, delimiter=dialect.delimiter, usecols=wanted, comments=None, ndmin=2
                 )
             except (ValueError, IndexError):
-                pass  # some cell is no number: cell by cell, then
+                pass  # some cell is no number: parse each cell
         return np.array([self._row(text, wanted) for text in texts], dtype=float)
 
     def _row(self, text: str, wanted: Sequence[int]) -> list[float]:

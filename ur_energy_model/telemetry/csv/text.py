@@ -1,4 +1,4 @@
-"""Lines of a text file, plain or gzipped, read with bounded memory and time."""
+"""CsvText and Dialect: lines of a plain or gzipped text file, in bounded memory and time."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from typing import TextIO, cast
 from ur_energy_model.errors import RecordingError
 
 MAX_LINE = 1 << 20
-"""Longest line read, in characters."""
+"""Longest line in characters."""
 MAX_TEXT = 16 << 30
-"""Most characters read of one file, unpacked: some hours of everything an arm sends at 500 Hz."""
+"""Largest unpacked size in characters: some hours of all that an arm sends at 500 Hz."""
 MAX_RATIO = 200
-"""Recordings never unpack to more than this many times their size (real ones to 3 to 10 times)."""
+"""Largest ratio of unpacked to packed size (that of recordings is 3 to 10)."""
 MAX_LINES = 10_000_000
-"""Most lines read of one file."""
+"""Largest number of lines."""
 _RATIO_FROM = 64 << 20
 _HEAD_CHARACTERS = 4 << 20
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+(e[+-]?\d+)?\s*", re.IGNORECASE)
@@ -59,7 +59,7 @@ class Dialect:
         """A cell as a number.
 
         Raises:
-            ValueError: it is none.
+            ValueError: it is not one.
         """
         return float(text.replace(",", ".", 1) if self.decimal_comma else text)
 
@@ -75,7 +75,7 @@ class Dialect:
 def find_dialect(lines: Sequence[str]) -> Dialect:
     """How a file separates columns and writes decimals, from its first lines.
 
-    Semicolons and tabs count before commas, which may also be decimal commas; between two
+    Semicolons and tabs have precedence over commas, which may be decimal commas; between two
     blanks, `1,5` is a decimal comma.
     """
     first = lines[0] if lines else ""
@@ -88,7 +88,7 @@ def find_dialect(lines: Sequence[str]) -> Dialect:
 
 
 def _with_decimal_commas(lines: Sequence[str], delimiter: str | None) -> bool:
-    """Whether numbers like 1,5 stand between delimiters, several to a line without a point."""
+    """Whether some line has numbers such as 1,5 and none with a decimal point."""
     found = 0
     for line in lines:
         cells = line.split(delimiter)
@@ -105,7 +105,7 @@ def _plain_decimal(cell: str) -> bool:
 
 
 class CsvText:
-    """The lines of a file; every iteration reads it anew.
+    """The lines of a file; every iteration reads it again.
 
     Args:
         path: of a text file, plain or gzipped.
@@ -118,8 +118,7 @@ class CsvText:
         """Number (from 1) and text of each line that is not blank.
 
         Raises:
-            RecordingError: it cannot be read, is no text, or unpacks to more than a recording
-                can.
+            RecordingError: it cannot be read, is not text, or is too large.
         """
         try:
             yield from self._lines()

@@ -1,10 +1,10 @@
-"""Times of CSV recordings: their unit, ISO 8601 dates, and the order of rows."""
+"""The time column of a CSV recording: unit, ISO 8601 dates, and order of the rows."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import datetime
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +19,7 @@ _DATE = re.compile(
     re.IGNORECASE,
 )
 _GUESSES = ((1e6, 1e-9, "ns"), (1e3, 1e-6, "us"), (2.0, 1e-3, "ms"))
-"""Median steps from which a clock counts as in a smaller unit: arms send 0.5 to 1000 samples/s."""
+"""Smallest median step of a clock in each unit: arms send 0.5 to 1000 samples/s."""
 _MIXED_SHARE = 0.1
 _SPIKE = 10.0
 _FEW_RESTARTS = 3
@@ -36,26 +36,19 @@ def date_seconds(text: str) -> float:
     """Seconds since 1970-01-01 UTC of an ISO 8601 date and time; without a zone it is UTC.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is not one.
     """
     match = _DATE.fullmatch(text.strip().strip('"'))
     if match is None:
-        raise ValueError(f"{text!r} is no date and time")
+        raise ValueError(f"{text!r} is not a date and time")
     year, month, day, hour, minute, second, fraction, zone = match.groups()
-    whole = datetime(
-        int(year),
-        int(month),
-        int(day),
-        int(hour),
-        int(minute),
-        int(second or 0),
-        tzinfo=timezone.utc,
-    ).timestamp()
+    utc = f"{year}-{month}-{day}T{hour}:{minute}:{second or '00'}+00:00"
+    whole = datetime.fromisoformat(utc).timestamp()
     return whole + float(f"0.{fraction or 0}") - _offset(zone)
 
 
 def time_zone(text: str) -> str | None:
-    """Time zone of an ISO 8601 date and time, such as "+02:00"; None where it states none."""
+    """Time zone of an ISO 8601 date and time, such as "+02:00"; None if it has none."""
     match = _DATE.fullmatch(text.strip().strip('"'))
     return None if match is None else match.group(8)
 
@@ -87,12 +80,12 @@ def guessed_unit(time: Array) -> tuple[float, str]:
 
 @dataclass(frozen=True)
 class RowOrder:
-    """What to do with the rows of a file so that time goes forward.
+    """Which rows of a file to keep, and in which order, so that time increases.
 
     Attributes:
-        keep: rows [n] to keep, False for single times far off those around them.
-        order: row numbers in the order of time, None where they are in order already.
-        restarts: steps backward that stay: the controller started again.
+        keep: rows [n] to keep, False for single times far from their neighbours.
+        order: row numbers in the order of time, None if they are in order already.
+        restarts: number of backward steps that stay: the controller restarted.
     """
 
     keep: Mask
@@ -103,12 +96,11 @@ class RowOrder:
 def row_order(path: Path, time: Array) -> RowOrder:
     """Order of rows by their times [n], s.
 
-    A few steps backward by more than some samples are restarts of the controller and stay. Rows
-    in any other order are sorted where every time is there once, or turned round where that is
-    all it takes.
+    A few backward steps of more than some samples are restarts of the controller and stay. Rows in
+    any other order are reversed if that suffices, or else sorted if no time repeats.
 
     Raises:
-        RecordingError: out of order, and times repeat, so that nothing tells the true order.
+        RecordingError: out of order with repeated times, so that the true order is unknown.
     """
     keep = _without_fragments(time)
     kept = time[keep]
@@ -129,7 +121,7 @@ def row_order(path: Path, time: Array) -> RowOrder:
         raise RecordingError(
             path,
             f"has its rows out of order ({count} of {len(steps)} steps go back in time), and "
-            "times repeat, so that sorting cannot mend it",
+            "times repeat, so that sorting cannot correct it",
             "export the rows in the order of time",
             field="timestamp",
         )
@@ -137,10 +129,10 @@ def row_order(path: Path, time: Array) -> RowOrder:
 
 
 def _without_fragments(time: Array) -> Mask:
-    """Rows [n] to keep: not those of a few short stretches that time goes back to or from.
+    """Rows [n] to keep, without short fragments of damaged rows with arbitrary times.
 
-    Damaged rows hold any time; a stretch between two jumps that is shorter than ten rows, one of
-    the jumps backward, is taken for such rows where all of these are at most one row in a hundred.
+    A fragment is shorter than ten rows and lies between two jumps of the time, one of them
+    backward; fragments are removed if they are at most one row in a hundred.
     """
     keep = np.isfinite(time)
     rows = np.flatnonzero(keep)

@@ -1,4 +1,4 @@
-"""Units as headers of CSV recordings state them, and their factors to SI."""
+"""Units in headers of CSV recordings, and their factors to SI."""
 
 from __future__ import annotations
 
@@ -8,77 +8,47 @@ import re
 from ur_energy_model.telemetry.fields import Field
 
 _DEGREE = math.pi / 180
-_TIME: dict[str, float] = {
-    "s": 1.0,
-    "sec": 1.0,
-    "secs": 1.0,
-    "second": 1.0,
-    "seconds": 1.0,
-    "ms": 1e-3,
-    "msec": 1e-3,
-    "millisecond": 1e-3,
-    "milliseconds": 1e-3,
-    "us": 1e-6,
-    "\u00b5s": 1e-6,
-    "\u03bcs": 1e-6,
-    "usec": 1e-6,
-    "microseconds": 1e-6,
-    "ns": 1e-9,
-    "nsec": 1e-9,
-    "nanosecond": 1e-9,
-    "nanoseconds": 1e-9,
-}
-_UNITS: dict[str, tuple[str, float]] = {
-    "rad": ("rad", 1.0),
-    "radian": ("rad", 1.0),
-    "radians": ("rad", 1.0),
-    "deg": ("rad", _DEGREE),
-    "degree": ("rad", _DEGREE),
-    "degrees": ("rad", _DEGREE),
-    "\u00b0": ("rad", _DEGREE),
-    "rad/s": ("rad/s", 1.0),
-    "rads-1": ("rad/s", 1.0),
-    "deg/s": ("rad/s", _DEGREE),
-    "\u00b0/s": ("rad/s", _DEGREE),
-    "rpm": ("rad/s", 2 * math.pi / 60),
-    "rad/s^2": ("rad/s^2", 1.0),
-    "rad/s2": ("rad/s^2", 1.0),
-    "rad/s\u00b2": ("rad/s^2", 1.0),
-    "deg/s^2": ("rad/s^2", _DEGREE),
-    "deg/s2": ("rad/s^2", _DEGREE),
-    "\u00b0/s\u00b2": ("rad/s^2", _DEGREE),
-    "a": ("A", 1.0),
-    "amp": ("A", 1.0),
-    "amps": ("A", 1.0),
-    "ampere": ("A", 1.0),
-    "ma": ("A", 1e-3),
-    "v": ("V", 1.0),
-    "volt": ("V", 1.0),
-    "volts": ("V", 1.0),
-    "mv": ("V", 1e-3),
-    "nm": ("N m", 1.0),
-    "n.m": ("N m", 1.0),
-    "n": ("N", 1.0),
-    "degc": ("degC", 1.0),
-    "\u00b0c": ("degC", 1.0),
-    "c": ("degC", 1.0),
-    "celsius": ("degC", 1.0),
-    "m": ("m", 1.0),
-    "mm": ("m", 1e-3),
-    "m/s": ("m/s", 1.0),
-    "mm/s": ("m/s", 1e-3),
-    "m/s^2": ("m/s^2", 1.0),
-    "m/s2": ("m/s^2", 1.0),
-    "kg": ("kg", 1.0),
-    "g": ("kg", 1e-3),
-    "j": ("J", 1.0),
-    "kj": ("J", 1e3),
-    "w": ("W", 1.0),
-}
+_TURN_PER_MINUTE = 2 * math.pi / 60
+_TIME_SPELLINGS: tuple[tuple[float, str], ...] = (
+    (1.0, "s sec secs second seconds"),
+    (1e-3, "ms msec millisecond milliseconds"),
+    (1e-6, "us \xb5s \u03bcs usec microseconds"),
+    (1e-9, "ns nsec nanosecond nanoseconds"),
+)
+"""Seconds in a unit of time, and spellings of the unit."""
+_SPELLINGS: tuple[tuple[str, float, str], ...] = (
+    ("rad", 1.0, "rad radian radians"),
+    ("rad", _DEGREE, "deg degree degrees \xb0"),
+    ("rad/s", 1.0, "rad/s rads-1"),
+    ("rad/s", _DEGREE, "deg/s \xb0/s"),
+    ("rad/s", _TURN_PER_MINUTE, "rpm"),
+    ("rad/s^2", 1.0, "rad/s^2 rad/s2 rad/s\xb2"),
+    ("rad/s^2", _DEGREE, "deg/s^2 deg/s2 \xb0/s\xb2"),
+    ("A", 1.0, "a amp amps ampere"),
+    ("A", 1e-3, "ma"),
+    ("V", 1.0, "v volt volts"),
+    ("V", 1e-3, "mv"),
+    ("N m", 1.0, "nm n.m"),
+    ("N", 1.0, "n"),
+    ("degC", 1.0, "degc \xb0c c celsius"),
+    ("m", 1.0, "m"),
+    ("m", 1e-3, "mm"),
+    ("m/s", 1.0, "m/s"),
+    ("m/s", 1e-3, "mm/s"),
+    ("m/s^2", 1.0, "m/s^2 m/s2"),
+    ("kg", 1.0, "kg"),
+    ("kg", 1e-3, "g"),
+    ("J", 1.0, "j"),
+    ("J", 1e3, "kj"),
+    ("W", 1.0, "w"),
+)
+"""SI unit, its factor, and spellings in lower case of the unit converted with it."""
+_TIME = {name: factor for factor, names in _TIME_SPELLINGS for name in names.split()}
+_UNITS = {name: (unit, factor) for unit, factor, names in _SPELLINGS for name in names.split()}
 
 
 def split_unit(name: str) -> tuple[str, str | None]:
-    """A column's name without the unit in brackets at its end, and that unit.
+    """Split a column's name from the unit in brackets at its end.
 
     `actual_q_0 [rad]` is ("actual_q_0", "rad"); digits in brackets are an index and stay.
     """
@@ -89,12 +59,12 @@ def split_unit(name: str) -> tuple[str, str | None]:
 
 
 def time_factor(unit: str) -> float | None:
-    """Seconds in a unit of time; None where it is none."""
+    """Seconds in a unit of time; None if it is not one."""
     return _TIME.get(unit.strip().lower())
 
 
 def unit_factor(field: Field, unit: str) -> float | None:
-    """What to multiply values in a unit with to have the field's SI unit; None if it cannot be."""
+    """Factor from a unit to the field's SI unit; None if it cannot be converted."""
     accepted = [part.strip() for part in field.unit.split(",")]
     if unit.strip() in accepted or not field.unit:
         return 1.0

@@ -1,4 +1,4 @@
-"""One RTDE connection: negotiation, then every packet in batches."""
+"""RtdeConnection: one connection that negotiates and then receives packets in batches."""
 
 from __future__ import annotations
 
@@ -77,11 +77,11 @@ class RtdeConnection:
         self.close()
 
     def subscribe(self, fields: Sequence[str], rate: float | None = None) -> Subscription:
-        """Negotiate what the controller sends; nothing is sent before `start`.
+        """Negotiate what the controller sends; it sends nothing before `start`.
 
         Args:
-            fields: names wanted, of the table; those the controller lacks are left out.
-            rate: wanted [Hz]; None for every cycle of the controller.
+            fields: RTDE names to ask for, of the table; those the controller lacks are left out.
+            rate: to ask for [Hz]; None for every cycle of the controller.
 
         Raises:
             ControllerError: refused, or no reply in time.
@@ -111,10 +111,10 @@ class RtdeConnection:
         return Subscription(self._recipe, missing, sent, version, self._protocol_version)
 
     def start(self, batch: int = 1) -> None:
-        """Let the controller send.
+        """Start the data.
 
         Args:
-            batch: wake up when this many packets have arrived; fewer are delivered when time is up.
+            batch: number of packets that `receive` waits for; fewer are returned after the timeout.
 
         Raises:
             ControllerError: refused, or no reply in time.
@@ -128,13 +128,13 @@ class RtdeConnection:
         self._socket.setblocking(False)
 
     def receive(self, timeout: float) -> Records | None:
-        """All packets that have arrived, at least one; waits for a batch of them.
+        """All packets that have arrived, at least one; waits for a batch.
 
         Args:
             timeout: longest time to wait [s].
 
         Returns:
-            Structured array [n] of the recipe's dtype, None where none came in time.
+            Records [n] of the recipe, None if none came in time.
 
         Raises:
             ControllerError: the connection is lost.
@@ -145,7 +145,7 @@ class RtdeConnection:
             return records
         data = self._read(timeout)
         if self._recipe is not None and not len(self._reader):
-            # The usual case, by the shortest way: nothing but whole data packages.
+            # Fast path for the usual case: whole data packages only.
             count = self._recipe.leading(data)
             if count and count * self._recipe.frame_size == len(data):
                 return self._recipe.unpack_many(bytes(data))
@@ -153,7 +153,7 @@ class RtdeConnection:
         return self._take_records()
 
     def _read(self, timeout: float) -> memoryview:
-        """Read once: what has arrived when a batch is there or time is up."""
+        """Read once, when a batch has arrived or the time is up."""
         self._poller.poll(max(0.0, timeout) * 1000.0)
         try:
             count = self._socket.recv_into(self._buffer)
@@ -190,7 +190,7 @@ class RtdeConnection:
         return found[0] if len(found) == 1 else np.concatenate(found, dtype=found[0].dtype)
 
     def _note(self, frame: protocol.Frame) -> None:
-        """Keep a text message; anything else unasked for is none of our business."""
+        """Keep a text message; ignore other packets of known type."""
         if frame.kind != PacketType.TEXT_MESSAGE:
             if frame.kind not in PacketType.__members__.values():
                 raise ProtocolError(
@@ -204,7 +204,7 @@ class RtdeConnection:
             self.messages_dropped += 1
 
     def _ask(self, kind: PacketType, payload: bytes) -> bytes:
-        """Send a request and wait for its reply."""
+        """Send a request and return the payload of its reply."""
         deadline = time.monotonic() + self._timeout
         early = bytearray()
         try:

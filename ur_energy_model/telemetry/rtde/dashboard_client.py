@@ -1,4 +1,4 @@
-"""Who a controller is, by its dashboard server: asked briefly, and never insisted on."""
+"""Asks a controller's dashboard server for serial number and model, with a short timeout."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class ControllerIdentity:
     model: str | None = None
 
     def check(self, host: str, robot: str | None, serial: str | None) -> None:
-        """Refuse another robot than expected; what is unknown is not held against it.
+        """Refuse another robot than expected; unknown values are accepted.
 
         Args:
             host: address, for the error message.
@@ -53,7 +53,7 @@ class ControllerIdentity:
 def identify_controller(
     host: str, port: int = PORT, timeout: float = TIMEOUT
 ) -> ControllerIdentity:
-    """Ask the dashboard server; what it does not answer in time is None."""
+    """Ask the dashboard server; what it does not answer in time is unknown."""
     deadline = time.monotonic() + timeout
     try:
         with socket.create_connection((host, port), timeout) as connection:

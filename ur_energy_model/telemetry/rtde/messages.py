@@ -11,7 +11,7 @@ from ur_energy_model.telemetry.rtde.recipe import NUMBER
 
 
 class TextMessage(NamedTuple):
-    """A message for people; level 0 exception, 1 error, 2 warning, 3 information."""
+    """A text message of the controller; level 0 exception, 1 error, 2 warning, 3 information."""
 
     text: str
     source: str
@@ -19,7 +19,7 @@ class TextMessage(NamedTuple):
 
 
 class SetupReply(NamedTuple):
-    """Answer to a setup request: recipe number (None in version 1) and a type for each name."""
+    """Reply to a setup request: recipe number (None in version 1) and a type for each name."""
 
     recipe_id: int | None
     kinds: tuple[str, ...]
@@ -31,12 +31,12 @@ class SetupReply(NamedTuple):
 
 
 def encode_names(names: Iterable[str]) -> bytes:
-    """Names or types, joined as setup packets carry them."""
+    """Names or types as the comma-separated list of setup packets."""
     return ",".join(names).encode()
 
 
 def decode_names(payload: bytes, peer: str = "peer") -> tuple[str, ...]:
-    """Names or types; empty ones, as a trailing comma makes, are left out.
+    """Names or types; empty ones (from a trailing comma) are left out.
 
     Raises:
         ProtocolError: not text.
@@ -99,7 +99,7 @@ def encode_version_request(version: int) -> bytes:
 
 
 def decode_version_request(payload: bytes, peer: str = "peer") -> int:
-    """Protocol version that was asked for.
+    """Requested protocol version.
 
     Raises:
         ProtocolError: wrong length.
@@ -110,12 +110,12 @@ def decode_version_request(payload: bytes, peer: str = "peer") -> int:
 
 
 def encode_flag(accepted: bool) -> bytes:
-    """Payload of the replies that say yes or no."""
+    """Payload of a yes-or-no reply."""
     return bytes([accepted])
 
 
 def decode_flag(payload: bytes, peer: str = "peer") -> bool:
-    """Reply that says yes or no.
+    """Yes-or-no reply.
 
     Raises:
         ProtocolError: wrong length.
@@ -131,7 +131,7 @@ def encode_controller_version(version: Sequence[int]) -> bytes:
 
 
 def decode_controller_version(payload: bytes, peer: str = "peer") -> tuple[int, int, int, int]:
-    """Major, minor, bugfix and build; a controller that leaves the build out has build 0.
+    """Major, minor, bugfix and build (0 if the controller leaves it out).
 
     Raises:
         ProtocolError: wrong length.
@@ -143,7 +143,7 @@ def decode_controller_version(payload: bytes, peer: str = "peer") -> tuple[int, 
 
 
 def encode_text_message(message: TextMessage, version: int = 2) -> bytes:
-    """Payload of a text message; version 1 carries no source. Over-long texts are cut."""
+    """Payload of a text message, without source in version 1; long texts are cut."""
     text = message.text.encode()
     if version == 1:
         return bytes([message.level]) + text
@@ -152,7 +152,7 @@ def encode_text_message(message: TextMessage, version: int = 2) -> bytes:
 
 
 def decode_text_message(payload: bytes, version: int = 2, peer: str = "peer") -> TextMessage:
-    """Text message; bytes that are not UTF-8 are replaced, for it is for people.
+    """Text message; bytes that are not UTF-8 are replaced.
 
     Raises:
         ProtocolError: the lengths do not fit the payload.

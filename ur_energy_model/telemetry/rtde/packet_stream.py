@@ -1,4 +1,4 @@
-"""From data packages to telemetry: each tick once, stamped, and gaps with their causes."""
+"""PacketStream: data packages as telemetry without duplicates, with stamps, gaps and causes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MAX_TIMESTAMP = 1e9
 
 
 class PacketStream:
-    """What comes from one controller, over all its connections.
+    """The packages of one controller, over all its connections.
 
     Args:
         peer: address, for error messages.
@@ -26,7 +26,7 @@ class PacketStream:
     Attributes:
         clock: maps controller time to host time.
         duplicates: packages left out because the controller sent the same tick again.
-        loss: why the connection was lost, until the next package comes.
+        loss: why the connection was lost, until the next package arrives.
     """
 
     def __init__(self, peer: str) -> None:
@@ -39,16 +39,16 @@ class PacketStream:
     def telemetry(
         self, recipe: Recipe, records: NDArray[np.void], arrival: int, info: RecordingInfo
     ) -> Telemetry | None:
-        """Columns of the next packages, with their gaps and stamps; None where none is new.
+        """Telemetry of the next packages; None if all of them are duplicates.
 
         Args:
             recipe: of the packages.
             records: [n >= 1].
             arrival: host time at which they were read [ns since the epoch].
-            info: what is known of the robot; its rate tells what a gap is.
+            info: provenance; its rate defines what a gap is.
 
         Raises:
-            ProtocolError: timestamps that no controller has.
+            ProtocolError: impossible timestamps.
         """
         columns = recipe.columns(records)
         times = columns["timestamp"]
@@ -68,18 +68,18 @@ class PacketStream:
         return Telemetry(times, columns, info, gaps, self.clock.stamp(times, arrival))
 
     def check_times(self, times: Array) -> None:
-        """Refuse timestamps [packets], s, that are no times.
+        """Refuse impossible timestamps [packets], s.
 
         Raises:
-            ProtocolError: not finite, negative, or of a controller that has run for decades.
+            ProtocolError: not finite, negative, or decades after the controller's start.
         """
         if not ((times >= 0.0) & (times < MAX_TIMESTAMP)).all():
             raise ProtocolError(
-                self._peer, "sent a timestamp that is no time", "restart the controller"
+                self._peer, "sent an impossible timestamp", "restart the controller"
             )
 
     def _in_step(self, times: Array, longest: float) -> bool:
-        """Whether every package follows the one before it as it should: the usual, fast case."""
+        """Whether every package follows the previous one without gap: the usual, fast case."""
         if not 0.0 < float(times[0]) - self._last_time < longest:
             return False
         if len(times) > 1:
@@ -89,7 +89,7 @@ class PacketStream:
         return float(times[-1]) < MAX_TIMESTAMP
 
     def _gaps(self, times: Array, arrival: int, period: float) -> tuple[Gap, ...]:
-        """Gaps in front of and among packages."""
+        """Gaps in front of and between packages."""
         if math.isnan(self._last_time):
             return find_gaps(times, period)
         found = find_gaps(np.concatenate([[self._last_time], times]), period)
@@ -99,11 +99,10 @@ class PacketStream:
         return tuple(gaps)
 
     def _explain(self, gap: Gap, loss: str, arrival: int) -> Gap:
-        """Cause of a gap that a lost connection left.
+        """A gap after a lost connection, with its cause.
 
-        A clock that went back started again. One that fell behind did so only if it has not run
-        for longer than the connection was away; otherwise the controller merely stood still, and
-        may catch up.
+        The controller restarted if its clock went back, or if it is behind and has run for less
+        time than the connection was lost. A clock that is behind for other reasons may catch up.
         """
         away = (arrival - self._last_arrival) * 1e-9
         behind = self.clock.lateness(gap.end, arrival) > RESTART_ERROR

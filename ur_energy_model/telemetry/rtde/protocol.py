@@ -1,4 +1,4 @@
-"""RTDE packets, encoded and decoded: pure functions that client and simulated server share.
+"""The RTDE protocol as client and simulated server share it: packets, payloads, recipes.
 
 Both protocol versions are covered: version 1 has no frequency in the output setup, and no recipe
 number in its reply or in data packages. All numbers are big-endian. Source: Universal Robots'
@@ -68,5 +68,5 @@ __all__ = [
 PROTOCOL_VERSIONS = (2, 1)
 NOT_FOUND, IN_USE = "NOT_FOUND", "IN_USE"
 SIMULATED_SERIAL_PREFIX = "2000000"
-"""Serial numbers of simulated arms begin with it; a real one begins with its year of manufacture,
-and none was made in 2000."""
+"""First digits of the serial numbers of simulated arms; those of real arms begin with their year of
+manufacture, and none was made in 2000."""

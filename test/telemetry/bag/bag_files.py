@@ -1,0 +1,17 @@
+"""Writes the bags of the tests."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from ur_energy_model.telemetry.bag.writer import BagWriter
+
+
+def write_bag(path: Path, telemetry, *, batch=25, **options) -> Path:
+    with BagWriter(path, telemetry.info, tuple(telemetry.columns), **options) as bag:
+        for start in range(0, len(telemetry), batch):
+            part = telemetry.cut(slice(start, start + batch))
+            gaps = [gap for gap in telemetry.gaps if start <= gap.index < start + batch]
+            bag.write(
+                replace(part, gaps=tuple(replace(gap, index=gap.index - start) for gap in gaps))
+            )
+    return path

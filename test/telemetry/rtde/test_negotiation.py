@@ -1,0 +1,85 @@
+"""Which controllers are accepted: identity, fields and software, at first and after a loss."""
+
+import threading
+import time
+
+import pytest
+
+from test.telemetry.rtde.rtde_peer import PeerBehaviour, RtdePeer, value_of
+from test.telemetry.rtde.source_helpers import (
+    FIELDS,
+    Dashboard,
+    Fed,
+    read,
+    source_of,
+    ticks_of,
+)
+from ur_energy_model.errors import WrongRobotError
+from ur_energy_model.telemetry.rtde.protocol import (
+    SIMULATED_SERIAL_PREFIX,
+)
+
+
+def test_the_robot_is_known_after_entering(peer):
+    with Dashboard(peer.host) as dashboard, Fed(peer):
+        source = source_of(peer, robot="ur5e", dashboard_port=dashboard.port)
+        with source:
+            info = source.info
+    assert info.robot == "ur5e"
+    assert info.serial == "20195500123"
+    assert info.controller_version == "5.11.0.108318"
+    assert info.rate == 500.0
+    assert info.payload_mass == value_of("payload", 0)
+    assert info.payload_center_of_mass == tuple(value_of("payload_cog", 0))
+    assert not info.simulated
+
+
+def test_a_simulated_arm_is_known_by_its_serial_number(peer):
+    serial = SIMULATED_SERIAL_PREFIX + "0042"
+    with (
+        Dashboard(peer.host, serial=serial) as dashboard,
+        Fed(peer),
+        source_of(peer, dashboard_port=dashboard.port) as source,
+    ):
+        assert source.info.simulated
+
+
+def test_another_robot_model_is_refused(peer):
+    with (
+        Dashboard(peer.host, model="UR10") as dashboard,
+        pytest.raises(WrongRobotError, match="is a UR10, not a ur5e"),
+    ):
+        source_of(peer, robot="ur5e", dashboard_port=dashboard.port).__enter__()
+
+
+def test_a_different_robot_at_the_address_is_refused(peer):
+    with (
+        Dashboard(peer.host) as dashboard,
+        Fed(peer),
+        source_of(peer, dashboard_port=dashboard.port) as source,
+    ):
+        read(source, 10)
+        dashboard.serial = "20195500999"
+        peer.disconnect()
+        deadline = time.monotonic() + 1.0
+        while time.monotonic() < deadline:
+            assert source.read(0.05) is None
+        assert "20195500999 instead of 20195500123" in source.status.last_error
+        dashboard.serial = "20195500123"
+        threading.Thread(target=peer.send_ticks, args=(range(90, 100),), daemon=True).start()
+        assert ticks_of(read(source, 10)) == list(range(90, 100))
+
+
+def test_a_controller_that_lost_a_field_is_not_recorded_on():
+    behaviours = PeerBehaviour(), PeerBehaviour(missing=frozenset({"actual_q"})), PeerBehaviour()
+    with RtdePeer(*behaviours) as peer, Fed(peer), source_of(peer) as source:
+        read(source, 10)
+        peer.disconnect()
+        deadline = time.monotonic() + 10.0
+        while source.status.reconnects == 0 and time.monotonic() < deadline:
+            assert source.read(0.05) is None
+        problems = [event.text for event in source.take_events()]
+        assert any("no longer offers actual_q" in text for text in problems)
+        peer.send_ticks(range(40, 50))
+        batch = read(source, 10)[0]
+    assert set(batch.columns) == {"timestamp", *FIELDS}
