@@ -193,8 +193,14 @@ class EnergyCalculator:
     def _fill(self, out: Array, powers: DrivePowers) -> None:
         """Write powers into rows of the table; the total is the demand without standby."""
         columns = self.channels
+        per_joint = {
+            "electrical_power": powers.electrical_power,
+            "mechanical_power": powers.mechanical_power,
+            "copper_loss": powers.copper_loss,
+            "friction_loss": powers.friction_loss,
+        }
         for name in QUANTITIES:
-            out[:, columns.per_joint[name]] = getattr(powers, name)
+            out[:, columns.per_joint[name]] = per_joint[name]
         out[:, columns.arm["driver"]] = powers.driver_power
         out[:, columns.arm["total"]] = powers.demand - powers.standby_power
 

@@ -25,8 +25,8 @@ from ur_energy_model.errors import InputError
 from ur_energy_model.files import new_file
 
 SCHEMA = 1
-KEYS = {"lifetime": "ever", "reset": "reset", "interval": "interval"}
-"""Keys of the readings in the file, by attribute of `Counters`."""
+READINGS = ("ever", "reset", "interval")
+"""Keys of the lifetime counters and of their values at the last reset and interval reading."""
 
 
 @dataclass(frozen=True)
@@ -54,11 +54,6 @@ class Counters:
         """Counters at zero."""
         zero = MeterReading.zero(channels)
         return cls(zero, zero, zero, None, now, "first start")
-
-    @property
-    def since_reset(self) -> MeterReading:
-        """Energy since the last reset."""
-        return self.lifetime - self.reset
 
 
 class StateFile:
@@ -111,9 +106,7 @@ class StateFile:
             names = tuple(content["names"])
             self._sequence = int(content["sequence"])
             clock = content["clock"]
-            lifetime, reset, interval = (
-                _reading(content[key], len(names)) for key in KEYS.values()
-            )
+            lifetime, reset, interval = (_reading(content[key], len(names)) for key in READINGS)
             counters = Counters(
                 lifetime,
                 reset,
@@ -154,6 +147,7 @@ class StateFile:
         Journal entries after this call count as newer. Call the functions in the order of creation.
         """
         self._sequence += 1
+        readings = (counters.lifetime, counters.reset, counters.interval)
         content = {
             "schema": SCHEMA,
             "sequence": self._sequence,
@@ -161,7 +155,7 @@ class StateFile:
             "reset_reason": counters.reset_reason,
             "clock": counters.clock,
             "names": self._channels.names,
-            **{key: _plain(getattr(counters, name)) for name, key in KEYS.items()},
+            **{key: _plain(reading) for key, reading in zip(READINGS, readings, strict=True)},
         }
         return lambda: self._replace(content)
 
