@@ -103,7 +103,7 @@ def _pick_and_place(planner: Planner) -> Motion:
 
 
 def _warm_up(planner: Planner) -> Motion:
-    """Every joint back and forth at test speed, one after the other and then all (Raviola et al.)."""
+    """Every joint back and forth at test speed, one by one and then all (Raviola et al.)."""
     home = home_of(planner.robot)
     width = np.minimum(0.9, 0.4 * planner.robot.max_position)
     width[1] = min(width[1], 0.5)
