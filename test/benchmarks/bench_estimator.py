@@ -122,7 +122,7 @@ def send(ready: Connection, host: str) -> None:
                 place = tick % n
                 records["timestamp"][place] = 1000.0 + tick * PERIOD
                 records[SENT][place] = time.monotonic()
-                peer.send(packages[place * size : (place + 1) * size])
+                peer.send(bytes(packages[place * size : (place + 1) * size]))
                 tick += 1
 
 
@@ -151,8 +151,8 @@ def estimate(pipe: Connection, folder: Path, domain: int, host: str) -> None:
         published.append((power, newest[0]))
         total(topics, snapshot)
 
-    EstimatorNode._consume = noting  # type: ignore[method-assign]
-    EnergyTopics.total = telling  # type: ignore[method-assign]
+    EstimatorNode._consume = noting  # type: ignore[assignment, method-assign]
+    EnergyTopics.total = telling  # type: ignore[assignment, method-assign]
     parameters = {
         "robot_ip": host,
         "model_file": str(folder / "model.yaml"),
@@ -238,7 +238,7 @@ def node(observed: bool, busy: bool) -> None:
         observer.node.create_subscription(
             Float64,
             "/energy/total/power",
-            lambda message: received.append((message.data, time.monotonic())),
+            lambda message: received.append((message.data, time.monotonic())),  # type: ignore[attr-defined]
             10,
         )
         other_work = context.Process(target=keep_busy, daemon=True)

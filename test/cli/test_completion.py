@@ -63,5 +63,5 @@ def test_every_subcommand_has_help_and_an_example() -> None:
         assert command.text, f"{command.name} has no line in --help"
     parser = build_parser()
     (subparsers,) = (a for a in parser._actions if a.dest == "command")
-    for name, subparser in subparsers.choices.items():
+    for name, subparser in dict(subparsers.choices or {}).items():
         assert "example" in (subparser.epilog or "").lower(), f"{name} --help has no example"

@@ -83,7 +83,11 @@ def mixed_session(seed: int) -> MixedSession:
     """Standstill, motion, payload, slider, stops, idle and off, in an order drawn by the seed."""
     arm = SimulatedArm(ROBOT, motion=named_motion("hold", ROBOT, Setup()), seed=seed)
     home = named_motion("hold", ROBOT, Setup()).at(np.zeros(1))[0][0]
-    off = [(cmd.PowerOff(),), (cmd.PowerOn(),), (cmd.BrakeRelease(),)]
+    off: list[tuple[cmd.Command, ...]] = [
+        (cmd.PowerOff(),),
+        (cmd.PowerOn(),),
+        (cmd.BrakeRelease(),),
+    ]
     scenes: dict[str, list[tuple[cmd.Command, ...]]] = {
         "moves": [(cmd.MoveJ(AWAY),), (cmd.MoveJ(home),), (cmd.MoveJ(AWAY),)],
         "loaded": [(cmd.SetPayload(2.0, np.array([0.0, 0.0, 0.06])), cmd.MoveJ(home))],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import math
 import re
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,7 +23,7 @@ def run_script(text: str) -> list[list[float]]:
     body = text.replace("def exciting_trajectory():", "def program():")
     body = re.sub(r"\blocal ", "", body)
     body = re.sub(r"^( *)end$", "", body, flags=re.MULTILINE)
-    names = {
+    names: dict[str, Any] = {
         "sin": math.sin,
         "cos": math.cos,
         "get_steptime": lambda: STEP,
@@ -38,7 +39,7 @@ def run_script(text: str) -> list[list[float]]:
 def test_script_streams_the_series():
     trajectory = random_trajectory(repetitions=1)
     streamed = np.array(run_script(urscript(trajectory)))
-    expected = trajectory.at(STEP * np.arange(len(streamed) - 1))[0]
+    expected = trajectory.at(STEP * np.arange(len(streamed) - 1.0))[0]
     assert len(streamed) == pytest.approx(trajectory.duration / STEP + 1, abs=2)
     np.testing.assert_allclose(streamed[0], trajectory.start, atol=1e-8)
     np.testing.assert_allclose(streamed[1:], expected, atol=1e-6)

@@ -3,14 +3,17 @@
 import numpy as np
 import pytest
 
+from ur_energy_model.energy.checks import check_batch
 from ur_energy_model.errors import MissingFieldError, RecordingError
-from ur_energy_model.identification.recording import REQUIRED, check_batch
+from ur_energy_model.identification.recording import REQUIRED
 from ur_energy_model.telemetry.samples import Telemetry
 
 
 def batch(**columns):
     names = (*REQUIRED, "target_moment")
-    return Telemetry(np.arange(5) * 0.1, {**{name: np.zeros((5, 6)) for name in names}, **columns})
+    return Telemetry(
+        np.arange(5.0) * 0.1, {**{name: np.zeros((5, 6)) for name in names}, **columns}
+    )
 
 
 def test_ordinary_values_pass():

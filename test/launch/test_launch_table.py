@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from ur_energy_model.launching import ARGUMENTS, NODE_TABLE, PACKAGE, Start, node_command, starts
+from ur_energy_model.launching import ARGUMENTS, NODE_TABLE, Start, node_command, starts
 from ur_energy_model.nodes.parameters import NODES, parameter
-from ur_energy_model.resources import share_directory
+from ur_energy_model.resources import PACKAGE, share_directory
 
 LAUNCH = share_directory() / "launch"
 NEEDED = {"energy": {"model_file": "m.yaml"}, "demo": {}, "identify": {"bags": "a, b"}}
@@ -97,7 +97,8 @@ def test_arguments_at_their_default_leave_the_parameter_file_its_say(tmp_path: P
 
 def test_a_viewer_gets_the_robot_model_with_the_prefix() -> None:
     nodes = started("energy", robot_description="true", tf_prefix="a_", rviz="true")
-    assert 'name="a_elbow_joint"' in nodes["robot_state_publisher"].parameters["robot_description"]
+    description = nodes["robot_state_publisher"].parameters["robot_description"]
+    assert 'name="a_elbow_joint"' in str(description)
     assert Path(nodes["rviz2"].arguments[1]).is_file()
 
 

@@ -92,7 +92,7 @@ def test_a_killed_estimator_continues_its_counters(cell: Cell, model: Path, bag:
     observer = cell.observer
     topic = "/energy/total/energy"
     observer.listen(topic, "std_msgs/Float64")
-    parameters = {
+    parameters: dict[str, Any] = {
         "source": "bag",
         "bag": str(bag),
         "loop": True,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -84,7 +85,7 @@ def session(arm: UnhurriedArm, tmp_path: Path) -> QuickSession:
     return QuickSession(
         ROBOT,
         tmp_path,
-        arm.run,
+        arm.run,  # type: ignore[arg-type]
         arm.mount,
         lambda fraction, text: None,
         simulated=True,
@@ -92,7 +93,7 @@ def session(arm: UnhurriedArm, tmp_path: Path) -> QuickSession:
     )
 
 
-def figures(outcome: Outcome, start: str) -> object:
+def figures(outcome: Outcome, start: str) -> Any:
     """What was found here, by the beginning of a row's name."""
     (row,) = (row for row in outcome.rows if row.figure.startswith(start))
     return row.here
@@ -143,7 +144,8 @@ def test_s4_weighs_a_payload(session: QuickSession) -> None:
 
 def test_without_anybody_to_mount_the_payload_is_left_out(session: QuickSession) -> None:
     session.mount = None
-    assert identify_known_payload(session, {}, session.designs[0], None, session.folder) == []
+    model: Any = None  # not asked
+    assert identify_known_payload(session, {}, session.designs[0], model, session.folder) == []
     assert any("nobody is there to mount it" in warning for warning in session.warnings)
 
 

@@ -85,7 +85,7 @@ def test_a_supply_that_rests_on_what_came_back_is_left_out() -> None:
 
 
 def test_the_first_moments_of_a_motion_are_left_out() -> None:
-    time = 10.0 + 0.012 * np.arange(100)
+    time = 10.0 + 0.012 * np.arange(100.0)
     qd = np.zeros((100, 2))
     qd[40:, 0] = 0.5
     qd[70:80, 1] = -0.5

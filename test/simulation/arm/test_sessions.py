@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from ur_energy_model.trajectory.motions import Hold
 from ur_energy_model.trajectory.named_motions import named_motion
 
 ROBOT = load_robot("ur5e")
-HOME = named_motion("hold", ROBOT).q
+HOME = named_motion("hold", ROBOT).at(np.zeros(1))[0][0]
 OF_THE_SESSION = {
     "friction", "flex_spline_coulomb", "flex_spline_viscous", "load_direct", "load_reverse",
     "standby_power", "standby_heat",
@@ -26,7 +27,7 @@ OF_THE_SESSION = {
 
 
 def some_session(**changes: object) -> SimulatedSession:
-    values = {
+    values: dict[str, Any] = {
         "number": 1,
         "standby_offset": 0.0,
         "friction_scale": np.ones(6),
@@ -39,9 +40,8 @@ def some_session(**changes: object) -> SimulatedSession:
 def test_session_0_is_the_arm_as_drawn():
     arm = draw_parameters(ROBOT, 3)
     assert draw_session(3, 0, 6).applied_to(arm) is arm
-    plain, zero = (
-        SimulatedArm(ROBOT, motion=Hold(HOME), seed=3, **s) for s in ({}, {"session": 0})
-    )
+    plain = SimulatedArm(ROBOT, motion=Hold(HOME), seed=3)
+    zero = SimulatedArm(ROBOT, motion=Hold(HOME), seed=3, session=0)
     first, second = record_arm(plain, 0.1), record_arm(zero, 0.1)
     for name, values in first.columns.items():
         assert np.array_equal(values, second[name]), name
@@ -123,10 +123,8 @@ def test_the_recording_shows_the_session_and_the_truth_tells_it(tmp_path):
     path = tmp_path / "truth.json"
     base = SimulatedArm(ROBOT, motion=Hold(HOME), seed=3)
     arm = SimulatedArm(ROBOT, motion=Hold(HOME), seed=3, session=2, truth=path)
-    power = [
-        record_arm(a, 2.0, ("actual_robot_voltage", "actual_robot_current")).bus_power.mean()
-        for a in (base, arm)
-    ]
+    fields = ("actual_robot_voltage", "actual_robot_current")
+    power = [np.mean(np.asarray(record_arm(a, 2.0, fields).bus_power)) for a in (base, arm)]
     arm.close()
     truth = json.loads(path.read_text())
     drawn = draw_session(3, 2, 6)

@@ -17,7 +17,7 @@ from ur_energy_model.trajectory.motions import Hold
 from ur_energy_model.trajectory.named_motions import named_motion
 
 ROBOT = load_robot("ur5e")
-HOME = named_motion("hold", ROBOT).q
+HOME = named_motion("hold", ROBOT).at(np.zeros(1))[0][0]
 BOX = {"actual_digital_output_bits", "output_int_register_0"}
 """Fields that the control box has and the arm has not."""
 
@@ -236,7 +236,7 @@ def test_pd_control_follows_less_closely_and_feeds_gravity_forward_only():
 
 def test_an_unknown_controller_is_refused():
     with pytest.raises(InputError, match="pd"):
-        SimulatedArm(ROBOT, motion=Hold(HOME), controller="fuzzy")
+        SimulatedArm(ROBOT, motion=Hold(HOME), controller="fuzzy")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", ["ur3", "ur10", "ur20", "gen3"])

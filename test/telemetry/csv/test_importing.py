@@ -85,7 +85,7 @@ def test_uneven_time_is_kept_as_it_is(tmp_path):
 
 
 def test_nominal_rates():
-    even = np.arange(200) * 0.008
+    even = np.arange(200.0) * 0.008
     assert nominal_rate(even) == 125.0
     assert nominal_rate(np.delete(even, [20, 40])) == 125.0
     assert nominal_rate(np.cumsum([0.01, 0.012] * 50)) is None

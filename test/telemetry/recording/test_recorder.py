@@ -14,7 +14,6 @@ import pytest
 
 from test.telemetry.conftest import assert_same_samples, make_telemetry
 from ur_energy_model.errors import ControllerError, RecordingError
-from ur_energy_model.telemetry.bag import mcap_writer
 from ur_energy_model.telemetry.bag.layout import Event
 from ur_energy_model.telemetry.bag.naming import Retention
 from ur_energy_model.telemetry.bag.source import read_bag, read_events
@@ -241,7 +240,7 @@ def disk_that_refuses(monkeypatch, code=errno.ENOSPC):
         def refuse(*_):
             raise OSError(code, os.strerror(code))
 
-        patch.setattr(mcap_writer.os, "pwrite", refuse)
+        patch.setattr("ur_energy_model.telemetry.bag.mcap_writer.os.pwrite", refuse)
         yield
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from test.telemetry.rtde.fuzz import FIELDS, GREETING, KINDS, feed
 from ur_energy_model.telemetry.rtde.protocol import Recipe, frame
 
-RECIPE = Recipe(FIELDS, KINDS, 1)
+RECIPE = Recipe(FIELDS, KINDS, 1)  # type: ignore[arg-type]
 
 
 def packages(times):

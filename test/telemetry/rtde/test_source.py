@@ -19,6 +19,7 @@ from ur_energy_model.telemetry.rtde.protocol import (
     frame,
 )
 from ur_energy_model.telemetry.rtde.source import RtdeSource
+from ur_energy_model.telemetry.samples import Telemetry
 
 FIELDS = ("actual_q", "payload", "payload_cog", "robot_mode")
 FIRST = range(rtde.RATE_SAMPLES)
@@ -69,9 +70,10 @@ def source_of(peer, **options):
 
 def read(source, count, timeout=10.0):
     """Batches with that many samples."""
-    batches, deadline = [], time.monotonic() + timeout
-    while sum(map(len, batches)) < count:
-        assert time.monotonic() < deadline, f"only {sum(map(len, batches))} of {count} samples"
+    batches: list[Telemetry] = []
+    deadline = time.monotonic() + timeout
+    while sum(len(part) for part in batches) < count:
+        assert time.monotonic() < deadline, f"{count} samples did not come"
         batch = source.read(0.1)
         if batch is not None:
             batches.append(batch)
@@ -136,7 +138,7 @@ def test_the_robot_is_known_after_entering(peer):
     assert info.controller_version == "5.11.0.108318"
     assert info.rate == 500.0
     assert info.payload_mass == value_of("payload", 0)
-    assert info.payload_center_of_mass == tuple(value_of("payload_cog", 0))
+    assert info.payload_center_of_mass == tuple(np.asarray(value_of("payload_cog", 0)))
     assert not info.simulated
 
 
