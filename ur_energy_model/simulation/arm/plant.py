@@ -224,7 +224,7 @@ class _Drives(NamedTuple):
         )
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True)
 def _friction(
     drives: _Drives, j: int, factor: float, speed: float, ahead: float, transmitted: float
 ) -> float:
@@ -241,7 +241,7 @@ def _friction(
     return float(level + factor * moving + share * abs(transmitted))
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True)
 def _advance(
     state: Array,
     energy: Array,
