@@ -112,7 +112,7 @@ def draw_power_noise(axes: Axes, pair: tuple[Telemetry, Telemetry]) -> None:
         deviation = (values - mean)[rest]
         axes.hist(
             deviation,
-            bins=np.linspace(-6, 6, 41),
+            bins=np.linspace(-6, 6, 41).tolist(),
             density=True,
             histtype="step",
             lw=1.5,

@@ -9,28 +9,32 @@ machine is and beside a process that keeps one core busy.
 
 from __future__ import annotations
 
+from dataclasses import replace
+from multiprocessing.connection import Connection
+from pathlib import Path
+from test.energy.known_arm import ROBOT
+from test.energy.known_arm import known_model
+from test.energy.known_arm import motion
+from test.energy.known_arm import packets
+from ur_energy_model.energy.live.estimator import LiveEstimator
+from ur_energy_model.energy.live.snapshot import Snapshot
+from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.file.model_file import save_model
+from ur_energy_model.model.friction.law import Friction
+from ur_energy_model.model.friction.law import LAWS
+from ur_energy_model.telemetry.samples import Telemetry
+from ur_energy_model.typing import Array
 import contextlib
 import itertools
 import multiprocessing
+import numpy as np
 import os
 import random
 import sys
 import tempfile
 import time
-from dataclasses import replace
-from multiprocessing.connection import Connection
-from pathlib import Path
 
-import numpy as np
 
-from test.energy.known_arm import ROBOT, known_model, motion, packets
-from ur_energy_model.energy.live.estimator import LiveEstimator
-from ur_energy_model.energy.live.snapshot import Snapshot
-from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.model.file.model_file import save_model
-from ur_energy_model.model.friction.law import LAWS, Friction
-from ur_energy_model.telemetry.samples import Telemetry
-from ur_energy_model.typing import Array
 
 SECONDS = 20.0
 WARM_UP = 5.0
@@ -123,7 +127,7 @@ def send(ready: Connection, host: str) -> None:
                 place = tick % n
                 records["timestamp"][place] = 1000.0 + tick * PERIOD
                 records[SENT][place] = time.monotonic()
-                peer.send(packages[place * size : (place + 1) * size])
+                peer.send(bytes(packages[place * size : (place + 1) * size]))
                 tick += 1
 
 
@@ -239,7 +243,7 @@ def node(observed: bool, busy: bool) -> None:
         observer.node.create_subscription(
             Float64,
             "/energy/total/power",
-            lambda message: received.append((message.data, time.monotonic())),
+            lambda message: received.append((message.data, time.monotonic())),  # type: ignore[attr-defined]
             10,
         )
         other_work = context.Process(target=keep_busy, daemon=True)

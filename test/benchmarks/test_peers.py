@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -87,7 +89,7 @@ def test_percentages_are_of_ranges_and_of_joints_that_move():
 
 def bag(name: str, arm: str, day: str, *, told: bool = True, simulated: bool = False) -> Bag:
     truth = Truth(np.ones(6), np.ones(6), np.ones(6)) if simulated else None
-    return Bag(name, None, "ur5e", arm, day, None if told else 2.0, told, truth)
+    return Bag(name, Path(), "ur5e", arm, day, None if told else 2.0, told, truth)
 
 
 def test_pairs_say_what_the_judged_recording_is_to_the_fitted_one():

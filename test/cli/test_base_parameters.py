@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,7 @@ from test.identification.conftest import made_up_recording
 from ur_energy_model.cli.main import main
 from ur_energy_model.model.robots import load_robot
 
-FRICTION = {"noise": 0.5, "coulomb": 4.0, "viscous": 3.0}
+FRICTION: dict[str, Any] = {"noise": 0.5, "coulomb": 4.0, "viscous": 3.0}
 
 
 @pytest.fixture(scope="module")

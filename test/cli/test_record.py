@@ -75,7 +75,8 @@ def test_every_sample_of_the_duration_is_recorded(tmp_path, capsys, peer, record
     assert set(telemetry.columns) == {"timestamp", *FIELDS.split(",")}
     ticks = np.rint((telemetry.time - START_TIME) * 500).astype(int)
     assert (np.diff(ticks) == 1).all()
-    assert np.array_equal(telemetry["actual_q"], [value_of("actual_q", tick) for tick in ticks])
+    expected = np.array([value_of("actual_q", tick) for tick in ticks])
+    assert np.array_equal(telemetry["actual_q"], expected)
 
 
 def test_a_rate_other_than_requested_is_reported(tmp_path, capsys, peer, record):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -27,7 +28,7 @@ def known_model(standby: float = STANDBY, **changes: float) -> EnergyModel:
     law = LAWS["coulomb_viscous"]
     joints = []
     for i, name in enumerate(ROBOT.joint_names):
-        constants = {
+        constants: dict[str, Any] = {
             "gear_ratio": 101.0,
             "reflected_inertia": 1.9 if i < 3 else 0.2,
             "torque_constant": 0.1,

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from test.trajectory.test_fourier import random_trajectory
+from typing import Any
+from ur_energy_model.errors import InputError
+from ur_energy_model.experiment.export import export_trajectory
+from ur_energy_model.experiment.export import urscript
 import csv
 import math
-import re
-
 import numpy as np
 import pytest
+import re
 
-from test.trajectory.test_fourier import random_trajectory
-from ur_energy_model.errors import InputError
-from ur_energy_model.experiment.export import export_trajectory, urscript
+
 
 STEP = 0.002
 
@@ -22,7 +24,7 @@ def run_script(text: str) -> list[list[float]]:
     body = text.replace("def exciting_trajectory():", "def program():")
     body = re.sub(r"\blocal ", "", body)
     body = re.sub(r"^( *)end$", "", body, flags=re.MULTILINE)
-    names = {
+    names: dict[str, Any] = {
         "sin": math.sin,
         "cos": math.cos,
         "get_steptime": lambda: STEP,

@@ -1,17 +1,20 @@
 """Batches that identification and estimation refuse."""
 
+from ur_energy_model.energy.recording_checks import check_batch
+from ur_energy_model.errors import MissingFieldError
+from ur_energy_model.errors import RecordingError
+from ur_energy_model.identification.recording_reader import REQUIRED
+from ur_energy_model.telemetry.samples import Telemetry
 import numpy as np
 import pytest
 
-from ur_energy_model.energy.recording_checks import check_batch
-from ur_energy_model.errors import MissingFieldError, RecordingError
-from ur_energy_model.identification.recording_reader import REQUIRED
-from ur_energy_model.telemetry.samples import Telemetry
 
 
 def batch(**columns):
     names = (*REQUIRED, "target_moment")
-    return Telemetry(np.arange(5) * 0.1, {**{name: np.zeros((5, 6)) for name in names}, **columns})
+    return Telemetry(
+        np.arange(5.0) * 0.1, {**{name: np.zeros((5, 6)) for name in names}, **columns}
+    )
 
 
 def test_ordinary_values_pass():

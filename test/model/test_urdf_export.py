@@ -38,14 +38,14 @@ def test_modified_parameters_and_fixed_joints() -> None:
     check(replace(robot, convention="modified"))
     check(replace(robot, theta=np.linspace(0.1, 0.6, 6)))
     fixed = np.array([False, False, True, False, False, False])
-    each = ("max_position", "max_velocity", "max_acceleration", "max_torque")
+    each: tuple[str, ...] = ("max_position", "max_velocity", "max_acceleration", "max_torque")
     names = tuple(name for i, name in enumerate(robot.joint_names) if i != 2)
     check(
         replace(
             robot,
             fixed=fixed,
             joint_names=names,
-            **{key: np.delete(getattr(robot, key), 2) for key in each},
+            **{key: np.delete(getattr(robot, key), 2) for key in each},  # type: ignore[arg-type]
         )
     )
 
@@ -55,10 +55,10 @@ def test_names_limits_and_visuals() -> None:
     root = ElementTree.fromstring(urdf(robot, prefix="left_").partition("\n")[2])
     joints = [joint for joint in root.iter("joint") if joint.get("type") == "revolute"]
     assert [joint.get("name") for joint in joints] == [f"left_{n}" for n in robot.joint_names]
-    limits = [float(joint.find("limit").get("velocity")) for joint in joints]
+    limits = [float(limit.attrib["velocity"]) for j in joints for limit in j.iter("limit")]
     assert limits == pytest.approx(robot.max_velocity, rel=1e-5)
     links = {link.get("name"): link for link in root.iter("link")}
     assert {f"left_{name}" for name in link_names(robot)} < set(links)
     # The long links have a cylinder of at least their length.
-    lengths = [float(c.get("length")) for c in links["left_upper_arm_link"].iter("cylinder")]
+    lengths = [float(c.attrib["length"]) for c in links["left_upper_arm_link"].iter("cylinder")]
     assert max(lengths) == pytest.approx(abs(robot.a[1]))

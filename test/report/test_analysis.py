@@ -28,6 +28,7 @@ def test_an_exact_model_has_no_errors(
     assert np.sqrt(np.mean(residual**2)) < 0.05 * current.measured.std()
     friction = (current.friction_modelled - current.friction_measured)[current.moving]
     assert np.abs(friction).mean() < 0.05 * np.abs(current.friction_measured).mean()
+    assert found.powers.bus is not None
     assert np.allclose(found.powers.total, found.powers.bus)
     assert found.focus is None
     assert not found.cut

@@ -16,6 +16,7 @@ def test_rows_and_the_first_value_are_named():
     columns["actual_robot_voltage"][4] = 900.0
     bad, first = impossible_rows(columns)
     assert np.flatnonzero(bad).tolist() == [4, 7]
+    assert first is not None
     assert (first.row, first.field, first.index, first.value) == (4, "actual_robot_voltage", 0, 900)
 
 
@@ -63,6 +64,7 @@ def test_possible_samples_keep_their_gaps():
     assert kept.time.tolist() == [0, 1, 3, 4, 6, 7]
     assert [gap.index for gap in kept.gaps] == [4, 5]
     assert np.count_nonzero(bad) == 2
+    assert first is not None
     assert first.row == 2
 
 

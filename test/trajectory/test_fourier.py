@@ -94,7 +94,7 @@ def test_damaged_files_name_the_key(tmp_path, before, after, field):
     path.write_text(text.replace(before, after))
     with pytest.raises(TrajectoryFileError) as refused:
         load_trajectory(path)
-    assert re.fullmatch(rf"line \d+(: {re.escape(field)}(\[\d+\])*)?", refused.value.field)
+    assert re.fullmatch(rf"line \d+(: {re.escape(field)}(\[\d+\])*)?", str(refused.value.field))
     assert field in str(refused.value)
 
 

@@ -63,10 +63,13 @@ def test_named_motions_respect_the_limits_of_every_arm(name, robot):
 
 def test_trajectories_a_and_b_have_six_points_each_and_differ():
     robot = load_robot("ur5e")
-    a, b = (named_motion(f"trajectory_{name}", robot) for name in "ab")
+    a, b, again = (named_motion(f"trajectory_{name}", robot) for name in "aba")
+    assert isinstance(a, Chain)
+    assert isinstance(b, Chain)
+    assert isinstance(again, Chain)
     assert len(a.segments) == len(b.segments) == 6
     assert np.abs(a.points - b.points).max() > 0.5
-    assert np.array_equal(a.points, named_motion("trajectory_a", robot).points)
+    assert np.array_equal(a.points, again.points)
 
 
 def test_a_move_is_as_fast_as_its_slowest_joint_allows():
@@ -162,7 +165,7 @@ def test_a_fourier_trajectory_is_a_motion(tmp_path):
     robot = load_robot("ur5e")
     a = np.zeros((6, 5))
     a[:, 0], a[:, 1] = 0.2, -0.1
-    home = named_motion("hold", robot).q
+    home = named_motion("hold", robot).at(np.zeros(1))[0][0]
     path = tmp_path / "excitation.yaml"
     save_trajectory(path, FourierTrajectory("ur5e", 10.0, 2, home, a, np.zeros((6, 5))))
     motion = named_motion(path, robot)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from rich import box
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from ur_energy_model.plain import plain, printable
@@ -89,7 +89,7 @@ def progress(text: str) -> Iterator[ProgressReport]:
     bar = Progress(
         TextColumn("{task.description}"),
         BarColumn(),
-        TaskProgressColumn(),
+        TextColumn("{task.percentage:>3.0f}%"),
         TimeRemainingColumn(),
         console=console,
         transient=True,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import rclpy
 from rclpy.context import Context
 from rclpy.executors import SingleThreadedExecutor
@@ -40,7 +42,7 @@ class EnergyMonitor:
             self._node.create_subscription(
                 Float64,
                 topic,
-                lambda message, topic=topic: self._keep(topic, message),
+                partial(self._keep, topic),
                 QoSProfile(depth=10),
             )
         self._executor = SingleThreadedExecutor(context=self._context)

@@ -60,6 +60,7 @@ class Plan:
 
         knots = self.time - self.time[0]
         time = np.linspace(0.0, knots[-1], max(2, int(np.ceil(knots[-1] / period)) + 1))
+        curve: CubicSpline | CubicHermiteSpline | BPoly
         if self.qd is None:
             curve = CubicSpline(knots, self.q, bc_type="clamped")
         elif self.qdd is None:

@@ -184,9 +184,9 @@ def _judge_currents(
     for pair, seen, predicted in zip(judged, recordings, predictions, strict=True):
         if predicted is None:
             continue
-        error = predicted - seen.current
+        residual = predicted - seen.current
         results.currents[pair, method.name] = CurrentError.of(
-            joint_rms(error), joint_rms(error, seen.moving), np.ptp(seen.current, axis=0)
+            joint_rms(residual), joint_rms(residual, seen.moving), np.ptp(seen.current, axis=0)
         )
 
 

@@ -76,7 +76,7 @@ class Figaroh:
                 continue
             pieces = iter(_pieces(other, found[alike.index(other)]))
             out.append(
-                other.filtered(lambda part, rest=pieces: next(rest) + part.payload_torque)
+                other.filtered(lambda part, rest=pieces: next(rest) + part.payload_torque)  # type: ignore[misc]
                 / per_ampere
             )
         return out

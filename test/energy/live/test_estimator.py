@@ -400,7 +400,7 @@ def test_the_current_method_refuses_a_source_without_currents() -> None:
 def test_the_controllers_own_counter_continues_over_its_restart() -> None:
     telemetry = motion(2.0)
     n = len(telemetry)
-    counter = 5000.0 + np.arange(n) * 0.1
+    counter = 5000.0 + np.arange(float(n)) * 0.1
     counter[600:] -= counter[600]
     with_counter = changed(telemetry, actual_robot_energy_consumed=counter)
     snapshot = seen(fed(with_counter, size=1))

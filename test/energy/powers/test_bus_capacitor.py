@@ -9,7 +9,7 @@ from ur_energy_model.energy.gaps import bridged_steps
 from ur_energy_model.energy.powers.bus_capacitor import BusCapacitor
 
 STEP = 0.002
-TIME = 50.0 + STEP * np.arange(1, 1001)
+TIME = 50.0 + STEP * np.arange(1.0, 1001.0)
 STEPS = bridged_steps(TIME)
 
 

@@ -8,7 +8,7 @@ import pytest
 from ur_energy_model.energy.gaps import DEFAULT_GAP_LIMIT, bridged_steps
 from ur_energy_model.energy.powers.speed_alignment import SpeedAlignment, backward_difference
 
-TIME = 100.0 + 0.002 * np.arange(1000)
+TIME = 100.0 + 0.002 * np.arange(1000.0)
 STEPS = bridged_steps(TIME)
 
 

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
+from dataclasses import field
+from dataclasses import replace
 from pathlib import Path
-
-import numpy as np
-import pytest
-
 from test.identification.exact_arm import write_bag
+from typing import Any
 from ur_energy_model.experiment.design.design import Design
-from ur_energy_model.experiment.design.problem import DesignProblem, DesignRequest
+from ur_energy_model.experiment.design.problem import DesignProblem
+from ur_energy_model.experiment.design.problem import DesignRequest
 from ur_energy_model.experiment.execution.execution_plan import ExecutionPlan
 from ur_energy_model.experiment.limits import check
-from ur_energy_model.experiment.protocols.catalogue import PROTOCOLS, run_protocol
-from ur_energy_model.experiment.protocols.known_payload import PAYLOAD, identify_known_payload
+from ur_energy_model.experiment.protocols.catalogue import PROTOCOLS
+from ur_energy_model.experiment.protocols.catalogue import run_protocol
+from ur_energy_model.experiment.protocols.known_payload import PAYLOAD
+from ur_energy_model.experiment.protocols.known_payload import identify_known_payload
 from ur_energy_model.experiment.protocols.outcome import Outcome
 from ur_energy_model.experiment.protocols.protocol_run import ProtocolRun
 from ur_energy_model.model.robots import load_robot
@@ -23,12 +24,19 @@ from ur_energy_model.model.setup import Payload
 from ur_energy_model.plain import plain
 from ur_energy_model.resources import config_file
 from ur_energy_model.simulation.arm.arm_options import ArmOptions
-from ur_energy_model.simulation.arm.commands import Follow, MoveJ
+from ur_energy_model.simulation.arm.commands import Follow
+from ur_energy_model.simulation.arm.commands import MoveJ
 from ur_energy_model.simulation.arm.simulated_arm import SimulatedArm
 from ur_energy_model.simulation.arm_recording import record_arm
-from ur_energy_model.trajectory.fourier import FourierTrajectory, load_trajectory
+from ur_energy_model.trajectory.fourier import FourierTrajectory
+from ur_energy_model.trajectory.fourier import load_trajectory
 from ur_energy_model.trajectory.motions import Hold
 from ur_energy_model.trajectory.planner import home_position
+import json
+import numpy as np
+import pytest
+
+
 
 ROBOT = load_robot("ur5")
 """Its controller has the lowest rate, which makes these tests fast."""
@@ -84,7 +92,7 @@ def session(arm: FastArm, tmp_path: Path) -> QuickRun:
     return QuickRun(
         ROBOT,
         tmp_path,
-        arm.run,
+        arm.run,  # type: ignore[arg-type]
         arm.mount,
         lambda fraction, text: None,
         simulated=True,

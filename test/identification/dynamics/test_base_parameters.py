@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -28,7 +29,10 @@ FRICTION = {"coulomb": 4.0, "viscous": 3.0}
 
 
 def fit_of(
-    robot: RobotDescription, made: Telemetry, gravity: np.ndarray = UPRIGHT, source: str = "current"
+    robot: RobotDescription,
+    made: Telemetry,
+    gravity: np.ndarray = UPRIGHT,
+    source: Literal["current", "target_moment"] = "current",
 ) -> BaseParameterFit:
     fit = BaseParameterFit(
         robot, gravity, torque_source=source, torque_constant=np.full(robot.dof, 0.1)

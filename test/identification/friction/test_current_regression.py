@@ -88,7 +88,7 @@ def test_intervals_cover_the_truth_under_correlated_noise() -> None:
 def test_swapped_torque_is_refused() -> None:
     arm = ExactArm()
     recording = arm.record(seed=17)
-    recording.columns["actual_current"][:] *= -1  # type: ignore[index]
+    recording.columns["actual_current"][:] *= -1
     with pytest.raises(IdentificationError, match="current falls as torque rises"):
         fitted([recording], arm, "coulomb_viscous").fit()
 

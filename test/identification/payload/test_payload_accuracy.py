@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -170,7 +171,7 @@ def _error_over_std(robot: RobotDescription, load: Payload, seed: int) -> float:
         mass=robot.mass * (common + LINK_MASS_ERROR * random.standard_normal(6)),
         center_of_mass=robot.center_of_mass + LINK_CENTER_ERROR * random.standard_normal((6, 3)),
     )
-    options = {"seconds": 16.0, "rate": 60.0, "setup": Setup(UPRIGHT), "seed": seed}
+    options: dict[str, Any] = {"seconds": 16.0, "rate": 60.0, "setup": Setup(UPRIGHT), "seed": seed}
     options |= {"coulomb": COULOMB, "viscous": VISCOUS}
     made = made_up_recording(real, carried=Setup(UPRIGHT, load), noise=1.0, **options)
     q, qd, qdd = smooth_motion(robot, made.time, seed)

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
-
-import numpy as np
-import pytest
-
-from test.identification.exact_arm import TORQUE_CONSTANT, ExactArm
+from test.identification.exact_arm import ExactArm
+from test.identification.exact_arm import TORQUE_CONSTANT
 from ur_energy_model.energy.powers.speed_alignment import backward_difference
-from ur_energy_model.identification.power.power_columns import PowerRows, breaking_away
-from ur_energy_model.identification.power.power_fit import PowerFit, PowerFitResult
+from ur_energy_model.identification.power.power_columns import PowerRows
+from ur_energy_model.identification.power.power_columns import breaking_away
+from ur_energy_model.identification.power.power_fit import PowerFit
+from ur_energy_model.identification.power.power_fit import PowerFitResult
 from ur_energy_model.identification.power.power_structures import expected_resistance
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.telemetry.samples import Telemetry
+import numpy as np
+import pytest
+
+
 
 
 def accumulated(arm: ExactArm, *recordings: Telemetry) -> PowerFit:

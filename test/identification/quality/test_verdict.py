@@ -49,6 +49,7 @@ def test_a_good_recording_is_good_for_everything(good: Telemetry) -> None:
     quality.require_usable()
     assert quality.rate == pytest.approx(100)
     assert not quality.irregular
+    assert quality.condition_number is not None
     assert quality.condition_number < 1000
     assert quality.verdict.startswith("good for setup and inertia")
     assert all(joint.activity == "enough" for joint in quality.joints)

@@ -64,7 +64,7 @@ def test_layers_of_the_power_stack_add_up_to_the_total_power(analysis: Analysis)
     powers = analysis.powers
     taken = powers.standby + powers.driver + np.maximum(powers.electrical, 0).sum(axis=1)
     assert np.allclose(layers[-1].y, taken)
-    assert all(np.allclose(upper.base, lower.y) for lower, upper in pairwise(layers))
+    assert all(np.allclose(np.asarray(upper.base), lower.y) for lower, upper in pairwise(layers))
 
 
 def test_truth_is_shown_beside_the_estimate(analysis: Analysis) -> None:

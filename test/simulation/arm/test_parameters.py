@@ -35,7 +35,7 @@ def test_a_calibrated_arm_has_the_calibrated_friction_times_its_spread():
     table = constants()["friction_calibration"]
     to_joint = 101 * np.array(table["torque_constant"])
     speed = np.array(table["speed"])[:, None] * np.ones(6)
-    mean = 0.0
+    mean = np.zeros(speed.shape)
     for seed in range(40):
         p = draw_parameters(robot, seed)
         whole = p.friction.torque(speed) + p.flex_spline_coulomb + p.flex_spline_viscous * speed

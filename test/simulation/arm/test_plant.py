@@ -25,7 +25,8 @@ from ur_energy_model.simulation.arm.plant import Plant, ServoGains
 from ur_energy_model.trajectory.named_motions import named_motion
 
 ROBOT = load_robot("ur5e")
-HOME = named_motion("hold", ROBOT).q
+HOME = named_motion("hold", ROBOT).at(np.zeros(1))[0][0]
+START = named_motion("trajectory_a", ROBOT).at(np.zeros(1))[0][0]
 NONE = ServoGains(np.zeros(6), np.zeros(6))
 WEIGHTLESS = Setup(gravity=np.zeros(3))
 
@@ -132,7 +133,7 @@ def run_trajectory(plant, parameters, seconds):
 
 def test_motor_work_is_stored_or_dissipated():
     parameters = draw_parameters(ROBOT, 4)
-    plant = Plant(ROBOT, parameters, Setup(), named_motion("trajectory_a", ROBOT).points[0])
+    plant = Plant(ROBOT, parameters, Setup(), START)
     before = plant.stored_energy()
     run_trajectory(plant, parameters, 6.0)
     energy = plant.energy.sum(axis=1)
@@ -173,7 +174,7 @@ def test_half_the_step_gives_the_same_motion():
     parameters = draw_parameters(ROBOT, 4)
     states = []
     for step in (1.0, 0.5):
-        plant = Plant(ROBOT, parameters, Setup(), named_motion("trajectory_a", ROBOT).points[0])
+        plant = Plant(ROBOT, parameters, Setup(), START)
         plant.step *= step
         run_trajectory(plant, parameters, 2.0)
         states.append((plant.state.copy(), plant.energy.copy()))
@@ -186,7 +187,7 @@ def test_friction_falls_as_joints_warm_up():
     parameters = draw_parameters(ROBOT, 4)
     work = []
     for temperature in (24.0, 35.0):
-        plant = Plant(ROBOT, parameters, Setup(), named_motion("trajectory_a", ROBOT).points[0])
+        plant = Plant(ROBOT, parameters, Setup(), START)
         plant.set_temperature(np.full(6, temperature))
         run_trajectory(plant, parameters, 3.0)
         work.append(plant.energy[FRICTION].sum())

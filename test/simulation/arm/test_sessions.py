@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-import json
-
-import numpy as np
-import pytest
-
+from typing import Any
 from ur_energy_model.errors import InputError
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.simulation.arm.arm_options import ArmOptions
-from ur_energy_model.simulation.arm.parameters import constants, draw_parameters
-from ur_energy_model.simulation.arm.sessions import SimulatedSession, draw_session
+from ur_energy_model.simulation.arm.parameters import constants
+from ur_energy_model.simulation.arm.parameters import draw_parameters
+from ur_energy_model.simulation.arm.sessions import SimulatedSession
+from ur_energy_model.simulation.arm.sessions import draw_session
 from ur_energy_model.simulation.arm.simulated_arm import SimulatedArm
 from ur_energy_model.simulation.arm.thermal import ThermalState
 from ur_energy_model.simulation.arm_recording import record_arm
 from ur_energy_model.trajectory.motions import Hold
 from ur_energy_model.trajectory.named_motions import named_motion
+import json
+import numpy as np
+import pytest
+
+
 
 ROBOT = load_robot("ur5e")
-HOME = named_motion("hold", ROBOT).q
+HOME = named_motion("hold", ROBOT).at(np.zeros(1))[0][0]
 OF_THE_SESSION = {
     "friction", "flex_spline_coulomb", "flex_spline_viscous", "load_direct", "load_reverse",
     "standby_power", "standby_heat",
@@ -27,7 +30,7 @@ OF_THE_SESSION = {
 
 
 def some_session(**changes: object) -> SimulatedSession:
-    values = {
+    values: dict[str, Any] = {
         "number": 1,
         "standby_offset": 0.0,
         "friction_scale": np.ones(6),

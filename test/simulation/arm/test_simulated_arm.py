@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-import numpy as np
-import pytest
-
 from ur_energy_model.errors import InputError
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.robots import load_robot
-from ur_energy_model.model.setup import Payload, Setup, gravity_of_mounting
+from ur_energy_model.model.setup import Payload
+from ur_energy_model.model.setup import Setup
+from ur_energy_model.model.setup import gravity_of_mounting
 from ur_energy_model.simulation.arm.arm_options import ArmOptions
 from ur_energy_model.simulation.arm.parameters import constants
-from ur_energy_model.simulation.arm.simulated_arm import START_TIME, SimulatedArm
+from ur_energy_model.simulation.arm.simulated_arm import START_TIME
+from ur_energy_model.simulation.arm.simulated_arm import SimulatedArm
 from ur_energy_model.telemetry.csv.reader import read_csv
-from ur_energy_model.telemetry.fields import ENERGY_FIELDS, FIELDS
+from ur_energy_model.telemetry.fields import ENERGY_FIELDS
+from ur_energy_model.telemetry.fields import FIELDS
 from ur_energy_model.trajectory.motions import Hold
 from ur_energy_model.trajectory.named_motions import named_motion
+import numpy as np
+import pytest
+
 
 ROBOT = load_robot("ur5e")
-HOME = named_motion("hold", ROBOT).q
+HOME = named_motion("hold", ROBOT).at(np.zeros(1))[0][0]
 BOX = {"actual_digital_output_bits", "output_int_register_0"}
 """Fields of the control box, not of the arm."""
 

@@ -1,22 +1,29 @@
 """Bags: what was written is read, bit for bit, with its gaps, events and provenance."""
 
-import math
 from dataclasses import replace
-
-import numpy as np
-import pytest
-import yaml
 from mcap.reader import make_reader
-
 from test.telemetry.bag.bag_files import write_bag
-from test.telemetry.conftest import EPOCH, assert_same_samples, make_telemetry
-from ur_energy_model.errors import MissingFieldError, RecordingError
+from test.telemetry.conftest import EPOCH
+from test.telemetry.conftest import assert_same_samples
+from test.telemetry.conftest import make_telemetry
+from ur_energy_model.errors import MissingFieldError
+from ur_energy_model.errors import RecordingError
 from ur_energy_model.telemetry.bag.file_split import FileSplit
-from ur_energy_model.telemetry.bag.reader import iterate_bag, read_bag, read_events
+from ur_energy_model.telemetry.bag.reader import iterate_bag
+from ur_energy_model.telemetry.bag.reader import read_bag
+from ur_energy_model.telemetry.bag.reader import read_events
 from ur_energy_model.telemetry.bag.writer import BagWriter
 from ur_energy_model.telemetry.event import Event
 from ur_energy_model.telemetry.fields import FIELDS
-from ur_energy_model.telemetry.samples import Gap, RecordingInfo, concatenate
+from ur_energy_model.telemetry.samples import Gap
+from ur_energy_model.telemetry.samples import RecordingInfo
+from ur_energy_model.telemetry.samples import concatenate
+import math
+import numpy as np
+import pytest
+import yaml
+
+
 
 BAG_KEYS = {
     "version", "storage_identifier", "duration", "starting_time", "message_count",
@@ -163,7 +170,9 @@ def test_events_come_back(tmp_path, telemetry):
 def test_chunks_are_short_enough_to_lose_less_than_a_second(tmp_path):
     bag = write_bag(tmp_path / "bag", make_telemetry(3000, fields=("actual_q",)))
     with (bag / "bag_0.mcap").open("rb") as file:
-        chunks = make_reader(file).get_summary().chunk_indexes
+        summary = make_reader(file).get_summary()
+        assert summary is not None
+        chunks = summary.chunk_indexes
     longest = max(chunk.message_end_time - chunk.message_start_time for chunk in chunks)
     assert longest <= 600_000_000
 

@@ -69,6 +69,7 @@ def test_sigkill_costs_less_than_a_second(tmp_path):
     with subprocess.Popen(
         [sys.executable, "-c", script, str(bag)], stdout=subprocess.PIPE, text=True
     ) as process:
+        assert process.stdout is not None
         assert process.stdout.readline() == "written\n"
         os.kill(process.pid, signal.SIGKILL)
     ours, theirs, by_mcap = samples_by_reader(bag)
@@ -124,7 +125,9 @@ def test_a_damaged_chunk_becomes_a_gap(tmp_path):
     file = bag / "bag_0.mcap"
     data = bytearray(file.read_bytes())
     with file.open("rb") as stream:
-        chunk = make_reader(stream).get_summary().chunk_indexes[2]
+        summary = make_reader(stream).get_summary()
+        assert summary is not None
+        chunk = summary.chunk_indexes[2]
     data[chunk.chunk_start_offset + 100] ^= 0xFF
     file.write_bytes(data)
     recovery = recover_bag(bag)
@@ -156,6 +159,7 @@ def test_events_survive(tmp_path):
     telemetry = make_telemetry(600, fields=FIELDS)
     writer = BagWriter(tmp_path / "bag", telemetry.info, FIELDS)
     writer.write(telemetry)
+    assert telemetry.stamp is not None
     writer.write_event(Event(telemetry.stamp[-1], "mark", "here"))
     writer.flush()
     writer.abandon()

@@ -20,8 +20,9 @@ FIELDS = ("timestamp", "actual_q", "actual_robot_voltage", "robot_mode", "joint_
 
 def receive(connection, recipe, count, timeout=5.0):
     """That many packets, by name."""
-    found, deadline = [], time.monotonic() + timeout
-    while sum(map(len, found)) < count:
+    found: list[np.ndarray] = []
+    deadline = time.monotonic() + timeout
+    while sum(len(part) for part in found) < count:
         assert time.monotonic() < deadline, "packets are missing"
         records = connection.receive(0.1)
         if records is not None:

@@ -8,7 +8,7 @@ from test.telemetry.rtde.fuzz import FIELDS, GREETING, KINDS, feed
 from ur_energy_model.telemetry.rtde.frames import frame
 from ur_energy_model.telemetry.rtde.recipe import Recipe
 
-RECIPE = Recipe(FIELDS, KINDS, 1)
+RECIPE = Recipe(FIELDS, KINDS, 1)  # type: ignore[arg-type]
 
 
 def packages(times):

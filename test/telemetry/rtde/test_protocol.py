@@ -172,7 +172,7 @@ def test_sizes_that_do_not_fit_are_refused():
     with pytest.raises(ValueError, match="16-bit"):
         protocol.frame(PacketType.TEXT_MESSAGE, bytes(0xFFFF))
     with pytest.raises(ValueError, match="no type"):
-        Recipe(("x",), ("DOUBEL",), 1)
+        Recipe(("x",), ("DOUBEL",), 1)  # type: ignore[arg-type]
 
 
 def test_a_controller_version_may_lack_its_build():

@@ -15,12 +15,11 @@ from ur_energy_model.telemetry.rtde.frames import frame
 from ur_energy_model.telemetry.rtde.messages import TextMessage
 from ur_energy_model.telemetry.rtde.messages import encode_text_message
 from ur_energy_model.telemetry.rtde.source import RtdeSource
+from ur_energy_model.telemetry.samples import Telemetry
 import numpy as np
 import pytest
 import threading
 import time
-
-
 
 
 def test_every_sample_arrives_once_and_in_order(peer):

@@ -154,7 +154,7 @@ class DesignProblem:
             use = np.maximum(use, np.abs(motion).max(axis=0) / bound)
         out = x.copy()
         out[1:] /= np.maximum(use, 1.0)
-        return out
+        return np.asarray(out)
 
     def finish(self, x: Array) -> tuple[Array, TrajectoryVerdict]:
         """Free coefficients [2 L - 1, n], scaled down a little if that makes them pass; verdict."""

@@ -48,7 +48,8 @@ _FLOOR = 0.01
 _NO_CURRENT = 1e-6
 _LENGTH_STD = 0.05
 _STARTS = 2
-_PRECISION = {"gtol": 0.1, "maxiter": 40}
+_GRADIENT = 0.1
+_ITERATIONS = 40
 _STEP = 1e-3
 
 
@@ -131,7 +132,10 @@ class MountingSearch:
 
         tries.sort(key=cost)
         ends = [
-            minimize(cost, start, method="BFGS", options=_PRECISION) for start in tries[:_STARTS]
+            minimize(
+                cost, start, method="BFGS", options={"gtol": _GRADIENT, "maxiter": _ITERATIONS}
+            )
+            for start in tries[:_STARTS]
         ]
         return np.asarray(min(ends, key=lambda end: float(end.fun)).x)
 

@@ -79,7 +79,7 @@ def render(page: Page) -> str:
 
 
 def _asset(name: str) -> str:
-    return files("ur_energy_model.report").joinpath("assets", name).read_text(encoding="utf-8")
+    return (files("ur_energy_model.report") / "assets" / name).read_text(encoding="utf-8")
 
 
 def _digest(text: str) -> str:

@@ -14,7 +14,7 @@ import numpy as np
 from ur_energy_model.typing import Array
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True)
 def spring_torque(twist: float, k1: float, k2: float, k3: float, t1: float, t2: float) -> float:
     """Torque [N m] of a gear at a twist [rad]."""
     size = abs(twist)
