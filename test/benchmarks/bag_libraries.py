@@ -219,10 +219,10 @@ def stream_mcap(path: Path) -> int:
     with next(path.glob("*.mcap")).open("rb") as file:
         try:
             for record in mcap.stream_reader.StreamReader(file).records:
-                kind = type(record).__name__
-                if kind == "Channel" and record.topic == TELEMETRY_TOPIC:
+                if isinstance(record, mcap.records.Channel) and record.topic == TELEMETRY_TOPIC:
                     telemetry_ids.add(record.id)
-                count += kind == "Message" and record.channel_id in telemetry_ids
+                if isinstance(record, mcap.records.Message):
+                    count += record.channel_id in telemetry_ids
         except (McapError, EOFError, ValueError):
             pass
     return count

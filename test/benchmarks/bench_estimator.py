@@ -9,32 +9,28 @@ machine is and beside a process that keeps one core busy.
 
 from __future__ import annotations
 
-from dataclasses import replace
-from multiprocessing.connection import Connection
-from pathlib import Path
-from test.energy.known_arm import ROBOT
-from test.energy.known_arm import known_model
-from test.energy.known_arm import motion
-from test.energy.known_arm import packets
-from ur_energy_model.energy.live.estimator import LiveEstimator
-from ur_energy_model.energy.live.snapshot import Snapshot
-from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.model.file.model_file import save_model
-from ur_energy_model.model.friction.law import Friction
-from ur_energy_model.model.friction.law import LAWS
-from ur_energy_model.telemetry.samples import Telemetry
-from ur_energy_model.typing import Array
 import contextlib
 import itertools
 import multiprocessing
-import numpy as np
 import os
 import random
 import sys
 import tempfile
 import time
+from dataclasses import replace
+from multiprocessing.connection import Connection
+from pathlib import Path
 
+import numpy as np
 
+from test.energy.known_arm import ROBOT, known_model, motion, packets
+from ur_energy_model.energy.live.estimator import LiveEstimator
+from ur_energy_model.energy.live.snapshot import Snapshot
+from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.file.model_file import save_model
+from ur_energy_model.model.friction.law import LAWS, Friction
+from ur_energy_model.telemetry.samples import Telemetry
+from ur_energy_model.typing import Array
 
 SECONDS = 20.0
 WARM_UP = 5.0
@@ -156,8 +152,8 @@ def estimate(pipe: Connection, folder: Path, domain: int, host: str) -> None:
         published.append((power, newest[0]))
         total(topics, snapshot)
 
-    EstimatorNode._consume = noting  # type: ignore[method-assign]
-    EnergyPublishers.publish_total = telling  # type: ignore[method-assign]
+    EstimatorNode._consume = noting  # type: ignore[assignment, method-assign]
+    EnergyPublishers.publish_total = telling  # type: ignore[assignment, method-assign]
     parameters = {
         "robot_ip": host,
         "model_file": str(folder / "model.yaml"),

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from ur_energy_model.cli.main import DONE
-from ur_energy_model.cli.main import REFUSED
-from ur_energy_model.cli.main import build_parser
-from ur_energy_model.cli.main import main
 import argparse
-import pytest
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
+import pytest
 
+from ur_energy_model.cli.main import DONE, REFUSED, build_parser, main
 
 shtab = pytest.importorskip("shtab", reason="run make setup")
 SHELLS = ("bash", "zsh", "fish")

@@ -6,21 +6,21 @@ change payload and speed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from test.energy.known_arm import changed
-from test.energy.known_arm import packets
+
+import numpy as np
+import pytest
+
+from test.energy.known_arm import changed, packets
 from test.identification.exact_arm import write_bag
 from ur_energy_model.energy.live.estimator import LiveEstimator
 from ur_energy_model.energy.live.options import LIVE_FIELDS
 from ur_energy_model.energy.recording_energy import estimate_energy
 from ur_energy_model.model.bus_model import BusModel
 from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.model.file.model_file import load_model
-from ur_energy_model.model.file.model_file import save_model
-from ur_energy_model.model.friction.law import Friction
-from ur_energy_model.model.friction.law import LAWS
+from ur_energy_model.model.file.model_file import load_model, save_model
+from ur_energy_model.model.friction.law import LAWS, Friction
 from ur_energy_model.model.joint_model import JointModel
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.setup import Setup
@@ -31,13 +31,8 @@ from ur_energy_model.simulation.arm.parameters import ArmParameters
 from ur_energy_model.simulation.arm.simulated_arm import SimulatedArm
 from ur_energy_model.simulation.arm_recording import record_arm
 from ur_energy_model.telemetry.bag.source import BagSource
-from ur_energy_model.telemetry.samples import Telemetry
-from ur_energy_model.telemetry.samples import concatenate
+from ur_energy_model.telemetry.samples import Telemetry, concatenate
 from ur_energy_model.trajectory.named_motions import named_motion
-import numpy as np
-import pytest
-
-
 
 ROBOT = load_robot("ur5e")
 TRUTH = "actual_robot_energy_consumed"
@@ -93,7 +88,11 @@ def mixed_session(seed: int) -> MixedSession:
     """Standstill, motion, payload, slider, stops, idle and off, in an order drawn by the seed."""
     arm = SimulatedArm(ROBOT, motion=named_motion("hold", ROBOT, Setup()), seed=seed)
     home = named_motion("hold", ROBOT, Setup()).sample(np.zeros(1))[0][0]
-    off = [(cmd.PowerCommand.OFF,), (cmd.PowerCommand.ON,), (cmd.PowerCommand.RELEASE_BRAKES,)]
+    off: list[tuple[cmd.Command, ...]] = [
+        (cmd.PowerCommand.OFF,),
+        (cmd.PowerCommand.ON,),
+        (cmd.PowerCommand.RELEASE_BRAKES,),
+    ]
     scenes: dict[str, list[tuple[cmd.Command, ...]]] = {
         "moves": [(cmd.MoveJ(AWAY),), (cmd.MoveJ(home),), (cmd.MoveJ(AWAY),)],
         "loaded": [(cmd.SetPayload(2.0, np.array([0.0, 0.0, 0.06])), cmd.MoveJ(home))],

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from test.trajectory.test_fourier import random_trajectory
-from typing import Any
-from ur_energy_model.errors import InputError
-from ur_energy_model.experiment.export import export_trajectory
-from ur_energy_model.experiment.export import urscript
 import csv
 import math
+import re
+from typing import Any
+
 import numpy as np
 import pytest
-import re
 
-
+from test.trajectory.test_fourier import random_trajectory
+from ur_energy_model.errors import InputError
+from ur_energy_model.experiment.export import export_trajectory, urscript
 
 STEP = 0.002
 
@@ -40,7 +39,7 @@ def run_script(text: str) -> list[list[float]]:
 def test_script_streams_the_series():
     trajectory = random_trajectory(repetitions=1)
     streamed = np.array(run_script(urscript(trajectory)))
-    expected = trajectory.sample(STEP * np.arange(len(streamed) - 1))[0]
+    expected = trajectory.sample(STEP * np.arange(len(streamed) - 1.0))[0]
     assert len(streamed) == pytest.approx(trajectory.duration / STEP + 1, abs=2)
     np.testing.assert_allclose(streamed[0], trajectory.start, atol=1e-8)
     np.testing.assert_allclose(streamed[1:], expected, atol=1e-6)

@@ -1,13 +1,12 @@
 """Batches that identification and estimation refuse."""
 
-from ur_energy_model.energy.recording_checks import check_batch
-from ur_energy_model.errors import MissingFieldError
-from ur_energy_model.errors import RecordingError
-from ur_energy_model.identification.recording_reader import REQUIRED
-from ur_energy_model.telemetry.samples import Telemetry
 import numpy as np
 import pytest
 
+from ur_energy_model.energy.recording_checks import check_batch
+from ur_energy_model.errors import MissingFieldError, RecordingError
+from ur_energy_model.identification.recording_reader import REQUIRED
+from ur_energy_model.telemetry.samples import Telemetry
 
 
 def batch(**columns):

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-from test.energy.known_arm import known_model
-from test.nodes.conftest import Cell
-from typing import Any
-from ur_energy_model.model.file.model_file import save_model
-from ur_energy_model.telemetry.bag.reader import read_bag
 import signal
 import sys
+from collections.abc import Callable
+from pathlib import Path
 
+from test.energy.known_arm import known_model
+from test.nodes.conftest import Cell
+from ur_energy_model.model.file.model_file import save_model
+from ur_energy_model.telemetry.bag.reader import read_bag
 
 
 def test_logger_and_estimator_share_a_connection(cell: Cell, fresh_host: Callable[[], str]) -> None:

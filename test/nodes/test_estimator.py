@@ -2,40 +2,31 @@
 
 from __future__ import annotations
 
-from lifecycle_msgs.srv import ChangeState
-from lifecycle_msgs.srv import GetState
+import errno
+import os
+import shutil
+import signal
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from lifecycle_msgs.srv import ChangeState, GetState
 from rcl_interfaces.srv import SetParameters
 from rclpy.parameter import Parameter
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
-from test.energy.known_arm import ROBOT
-from test.energy.known_arm import known_model
-from test.energy.known_arm import motion
-from test.energy.known_arm import packets
-from test.energy.known_arm import total
-from test.nodes.conftest import Cell
-from test.nodes.conftest import PATIENCE
-from trajectory_msgs.msg import JointTrajectory
-from trajectory_msgs.msg import JointTrajectoryPoint
-from typing import Any
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+
+from test.energy.known_arm import ROBOT, known_model, motion, packets, total
+from test.nodes.conftest import PATIENCE, Cell
 from ur_energy_model.energy.live.state_file import StateFile
 from ur_energy_model.energy.recording_energy import estimate_energy
-from ur_energy_model.model.file.model_file import load_model
-from ur_energy_model.model.file.model_file import save_model
+from ur_energy_model.model.file.model_file import load_model, save_model
 from ur_energy_model.nodes.conversions import time_message
 from ur_energy_model.nodes.estimator import EstimatorNode
 from ur_energy_model.telemetry.bag.writer import BagWriter
-from ur_energy_model.telemetry.samples import RecordingInfo
-from ur_energy_model.telemetry.samples import Telemetry
-import errno
-import numpy as np
-import os
-import pytest
-import shutil
-import signal
-
-
+from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 
 JOINTS = ROBOT.joint_names
 
@@ -103,7 +94,7 @@ def test_a_killed_estimator_continues_its_counters(cell: Cell, model: Path, bag:
     observer = cell.observer
     topic = "/energy/total/energy"
     observer.subscribe(topic, "std_msgs/Float64")
-    parameters = {
+    parameters: dict[str, Any] = {
         "source": "bag",
         "bag": str(bag),
         "loop": True,

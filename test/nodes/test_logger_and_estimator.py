@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
@@ -114,7 +115,7 @@ def test_diagnostics_report_rates(cell: Cell) -> None:
     observer = cell.observer
     for name in ("estimator: source", "logger: connection"):
         status = observer.wait(
-            lambda name=name: (s := observer.status("/diagnostics", name))["level"] == "0" and s,
+            lambda name=name: (s := observer.status("/diagnostics", name))["level"] == "0" and s,  # type: ignore[misc]
             f"{name} to be well",
         )
         assert 300 < float(status["rate_Hz"]) < 700
@@ -217,7 +218,7 @@ def test_every_path_of_the_foxglove_layout_exists(cell: Cell) -> None:
     topics |= {topic for panel in panels.values() for topic in panel.get("topics", {})}
     assert topics <= set(cell.observer.latest)
 
-    def named(node: object) -> list[str]:
+    def named(node: Any) -> list[str]:
         return [node] if isinstance(node, str) else named(node["first"]) + named(node["second"])
 
     assert sorted(named(layout["layout"])) == sorted(panels)

@@ -165,7 +165,7 @@ def test_a_fourier_trajectory_is_a_motion(tmp_path):
     robot = load_robot("ur5e")
     a = np.zeros((6, 5))
     a[:, 0], a[:, 1] = 0.2, -0.1
-    home = named_motion("hold", robot).at(np.zeros(1))[0][0]
+    home = named_motion("hold", robot).sample(np.zeros(1))[0][0]
     path = tmp_path / "excitation.yaml"
     save_trajectory(path, FourierTrajectory("ur5e", 10.0, 2, home, a, np.zeros((6, 5))))
     motion = named_motion(path, robot)

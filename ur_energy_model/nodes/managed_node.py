@@ -100,7 +100,9 @@ class ManagedNode(LifecycleNode):
     def add_publisher(self, message_type: type, topic: Topic) -> LifecyclePublisher:
         """A publisher that is destroyed at clean-up; it publishes while the node is active."""
         qos = LATCHED if topic.latched else LIVE
-        publisher = self.create_lifecycle_publisher(message_type, topic.name, qos)
+        publisher: LifecyclePublisher = self.create_lifecycle_publisher(
+            message_type, topic.name, qos
+        )
         self._discard.append(lambda: self.destroy_lifecycle_publisher(publisher))
         return publisher
 

@@ -4,23 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+
+import numpy as np
+
 from ur_energy_model.errors import InputError
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import Setup
 from ur_energy_model.trajectory.fourier import load_trajectory
-from ur_energy_model.trajectory.motions import Chain
-from ur_energy_model.trajectory.motions import Hold
-from ur_energy_model.trajectory.motions import Motion
-from ur_energy_model.trajectory.motions import Segment
-from ur_energy_model.trajectory.motions import Sinusoids
-from ur_energy_model.trajectory.planner import Planner
-from ur_energy_model.trajectory.planner import home_position
-from ur_energy_model.trajectory.planner import straight_line
+from ur_energy_model.trajectory.motions import Chain, Hold, Motion, Segment, Sinusoids
+from ur_energy_model.trajectory.planner import Planner, home_position, straight_line
 from ur_energy_model.trajectory.profiles import Cycloid
 from ur_energy_model.typing import Array
-import numpy as np
-
-
 
 _SEEDS = {"trajectory_a": 1, "trajectory_b": 36}
 """Seeds of the random points; with these a UR5e's joints reach 2 to 3 rad/s in both."""

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from dataclasses import field
-from dataclasses import replace
+import json
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from test.identification.exact_arm import write_bag
 from typing import Any
+
+import numpy as np
+import pytest
+
+from test.identification.exact_arm import write_bag
 from ur_energy_model.experiment.design.design import Design
-from ur_energy_model.experiment.design.problem import DesignProblem
-from ur_energy_model.experiment.design.problem import DesignRequest
+from ur_energy_model.experiment.design.problem import DesignProblem, DesignRequest
 from ur_energy_model.experiment.execution.execution_plan import ExecutionPlan
 from ur_energy_model.experiment.limits import check
-from ur_energy_model.experiment.protocols.catalogue import PROTOCOLS
-from ur_energy_model.experiment.protocols.catalogue import run_protocol
-from ur_energy_model.experiment.protocols.known_payload import PAYLOAD
-from ur_energy_model.experiment.protocols.known_payload import identify_known_payload
+from ur_energy_model.experiment.protocols.catalogue import PROTOCOLS, run_protocol
+from ur_energy_model.experiment.protocols.known_payload import PAYLOAD, identify_known_payload
 from ur_energy_model.experiment.protocols.outcome import Outcome
 from ur_energy_model.experiment.protocols.protocol_run import ProtocolRun
 from ur_energy_model.model.robots import load_robot
@@ -24,19 +24,12 @@ from ur_energy_model.model.setup import Payload
 from ur_energy_model.plain import plain
 from ur_energy_model.resources import config_file
 from ur_energy_model.simulation.arm.arm_options import ArmOptions
-from ur_energy_model.simulation.arm.commands import Follow
-from ur_energy_model.simulation.arm.commands import MoveJ
+from ur_energy_model.simulation.arm.commands import Follow, MoveJ
 from ur_energy_model.simulation.arm.simulated_arm import SimulatedArm
 from ur_energy_model.simulation.arm_recording import record_arm
-from ur_energy_model.trajectory.fourier import FourierTrajectory
-from ur_energy_model.trajectory.fourier import load_trajectory
+from ur_energy_model.trajectory.fourier import FourierTrajectory, load_trajectory
 from ur_energy_model.trajectory.motions import Hold
 from ur_energy_model.trajectory.planner import home_position
-import json
-import numpy as np
-import pytest
-
-
 
 ROBOT = load_robot("ur5")
 """Its controller has the lowest rate, which makes these tests fast."""
@@ -100,7 +93,7 @@ def session(arm: FastArm, tmp_path: Path) -> QuickRun:
     )
 
 
-def figures(outcome: Outcome, start: str) -> object:
+def figures(outcome: Outcome, start: str) -> Any:
     """Value found here, by the start of a row's name."""
     (row,) = (row for row in outcome.rows if row.figure.startswith(start))
     return row.here
@@ -151,7 +144,8 @@ def test_s4_identifies_a_payload(session: QuickRun) -> None:
 
 def test_without_a_mount_the_payload_part_is_skipped(session: QuickRun) -> None:
     session.mount = None
-    assert identify_known_payload(session, {}, session.designs[0], None, session.folder) == []
+    model: Any = None  # not used
+    assert identify_known_payload(session, {}, session.designs[0], model, session.folder) == []
     assert any("somebody has to mount it" in warning for warning in session.warnings)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from typing import Any
 
 from ur_energy_model.identification.evaluation.metrics import Metrics
 
@@ -24,7 +25,10 @@ KEYS = [
 
 
 def test_json_keys() -> None:
-    values = {field.name: None for field in fields(Metrics)} | {"bag": "bag", "cutoff": 4.0}
+    values: dict[str, Any] = {field.name: None for field in fields(Metrics)} | {
+        "bag": "bag",
+        "cutoff": 4.0,
+    }
     content = Metrics(**values).as_json()
     assert list(content) == KEYS
     assert content["power"] is None

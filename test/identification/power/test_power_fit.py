@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from test.identification.exact_arm import ExactArm
-from test.identification.exact_arm import TORQUE_CONSTANT
-from ur_energy_model.energy.powers.speed_alignment import backward_difference
-from ur_energy_model.identification.power.power_columns import PowerRows
-from ur_energy_model.identification.power.power_columns import breaking_away
-from ur_energy_model.identification.power.power_fit import PowerFit
-from ur_energy_model.identification.power.power_fit import PowerFitResult
-from ur_energy_model.identification.power.power_structures import expected_resistance
-from ur_energy_model.model.robots import load_robot
-from ur_energy_model.telemetry.samples import Telemetry
+
 import numpy as np
 import pytest
 
-
+from test.identification.exact_arm import TORQUE_CONSTANT, ExactArm
+from ur_energy_model.energy.powers.speed_alignment import backward_difference
+from ur_energy_model.identification.power.power_columns import PowerRows, breaking_away
+from ur_energy_model.identification.power.power_fit import PowerFit, PowerFitResult
+from ur_energy_model.identification.power.power_structures import expected_resistance
+from ur_energy_model.model.robots import load_robot
+from ur_energy_model.telemetry.samples import Telemetry
 
 
 def accumulated(arm: ExactArm, *recordings: Telemetry) -> PowerFit:
@@ -88,7 +85,7 @@ def test_samples_at_which_the_capacitor_feeds_the_arm_are_left_out() -> None:
 
 
 def test_breakaway_is_left_out() -> None:
-    time = 10.0 + 0.012 * np.arange(100)
+    time = 10.0 + 0.012 * np.arange(100.0)
     qd = np.zeros((100, 2))
     qd[40:, 0] = 0.5
     qd[70:80, 1] = -0.5

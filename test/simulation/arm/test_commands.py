@@ -18,7 +18,7 @@ from ur_energy_model.trajectory.named_motions import named_motion
 from ur_energy_model.trajectory.planner import TOOL_SPEED
 
 ROBOT = load_robot("ur5e")
-HOME = named_motion("hold", ROBOT).at(np.zeros(1))[0][0]
+HOME = named_motion("hold", ROBOT).sample(np.zeros(1))[0][0]
 AWAY = HOME + np.array([0.4, 0.2, -0.3, 0.1, 0.2, -0.5])
 
 
@@ -188,7 +188,7 @@ def test_stop_ends_the_motion_and_play_restarts_it(playing):
     assert not playing.busy
     playing.command(cmd.ProgramCommand.PLAY)
     (q,) = run(playing, 6.0, "target_q")
-    start = named_motion("trajectory_a", ROBOT).at(np.zeros(1))[0][0]
+    start = named_motion("trajectory_a", ROBOT).sample(np.zeros(1))[0][0]
     assert np.abs(q - start).max(axis=1).min() < 1e-3
 
 

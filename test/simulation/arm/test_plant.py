@@ -25,8 +25,8 @@ from ur_energy_model.simulation.arm.plant import Plant, ServoGains
 from ur_energy_model.trajectory.named_motions import named_motion
 
 ROBOT = load_robot("ur5e")
-HOME = named_motion("hold", ROBOT).at(np.zeros(1))[0][0]
-START = named_motion("trajectory_a", ROBOT).at(np.zeros(1))[0][0]
+HOME = named_motion("hold", ROBOT).sample(np.zeros(1))[0][0]
+START = named_motion("trajectory_a", ROBOT).sample(np.zeros(1))[0][0]
 NONE = ServoGains(np.zeros(6), np.zeros(6))
 WEIGHTLESS = Setup(gravity=np.zeros(3))
 

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
+
+import numpy as np
+import pytest
+
 from ur_energy_model.errors import InputError
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.simulation.arm.arm_options import ArmOptions
-from ur_energy_model.simulation.arm.parameters import constants
-from ur_energy_model.simulation.arm.parameters import draw_parameters
-from ur_energy_model.simulation.arm.sessions import SimulatedSession
-from ur_energy_model.simulation.arm.sessions import draw_session
+from ur_energy_model.simulation.arm.parameters import constants, draw_parameters
+from ur_energy_model.simulation.arm.sessions import SimulatedSession, draw_session
 from ur_energy_model.simulation.arm.simulated_arm import SimulatedArm
 from ur_energy_model.simulation.arm.thermal import ThermalState
 from ur_energy_model.simulation.arm_recording import record_arm
 from ur_energy_model.trajectory.motions import Hold
 from ur_energy_model.trajectory.named_motions import named_motion
-import json
-import numpy as np
-import pytest
-
-
 
 ROBOT = load_robot("ur5e")
-HOME = named_motion("hold", ROBOT).at(np.zeros(1))[0][0]
+HOME = named_motion("hold", ROBOT).sample(np.zeros(1))[0][0]
 OF_THE_SESSION = {
     "friction", "flex_spline_coulomb", "flex_spline_viscous", "load_direct", "load_reverse",
     "standby_power", "standby_heat",
@@ -44,8 +42,8 @@ def test_session_0_is_the_arm_as_drawn():
     arm = draw_parameters(ROBOT, 3)
     assert draw_session(3, 0, 6).applied_to(arm) is arm
     plain, zero = (
-        SimulatedArm(ROBOT, motion=Hold(HOME), seed=3, **s)
-        for s in ({}, {"options": ArmOptions(session=0)})
+        SimulatedArm(ROBOT, motion=Hold(HOME), seed=3, options=options)
+        for options in (ArmOptions(), ArmOptions(session=0))
     )
     first, second = record_arm(plain, 0.1), record_arm(zero, 0.1)
     for name, values in first.columns.items():
@@ -128,10 +126,9 @@ def test_recording_and_truth_contain_the_session(tmp_path):
     path = tmp_path / "truth.json"
     base = SimulatedArm(ROBOT, motion=Hold(HOME), seed=3)
     arm = SimulatedArm(ROBOT, motion=Hold(HOME), seed=3, truth=path, options=ArmOptions(session=2))
-    power = [
-        record_arm(a, 2.0, ("actual_robot_voltage", "actual_robot_current")).bus_power.mean()
-        for a in (base, arm)
-    ]
+    fields = ("actual_robot_voltage", "actual_robot_current")
+    records = [record_arm(each, 2.0, fields) for each in (base, arm)]
+    power = [np.mean(r[fields[0]] * r[fields[1]]) for r in records]
     arm.close()
     truth = json.loads(path.read_text())
     drawn = draw_session(3, 2, 6)

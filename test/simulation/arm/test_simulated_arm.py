@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from ur_energy_model.errors import InputError
-from ur_energy_model.model.dynamics import ArmDynamics
-from ur_energy_model.model.robots import load_robot
-from ur_energy_model.model.setup import Payload
-from ur_energy_model.model.setup import Setup
-from ur_energy_model.model.setup import gravity_of_mounting
-from ur_energy_model.simulation.arm.arm_options import ArmOptions
-from ur_energy_model.simulation.arm.parameters import constants
-from ur_energy_model.simulation.arm.simulated_arm import START_TIME
-from ur_energy_model.simulation.arm.simulated_arm import SimulatedArm
-from ur_energy_model.telemetry.csv.reader import read_csv
-from ur_energy_model.telemetry.fields import ENERGY_FIELDS
-from ur_energy_model.telemetry.fields import FIELDS
-from ur_energy_model.trajectory.motions import Hold
-from ur_energy_model.trajectory.named_motions import named_motion
 import numpy as np
 import pytest
 
+from ur_energy_model.errors import InputError
+from ur_energy_model.model.dynamics import ArmDynamics
+from ur_energy_model.model.robots import load_robot
+from ur_energy_model.model.setup import Payload, Setup, gravity_of_mounting
+from ur_energy_model.simulation.arm.arm_options import ArmOptions
+from ur_energy_model.simulation.arm.parameters import constants
+from ur_energy_model.simulation.arm.simulated_arm import START_TIME, SimulatedArm
+from ur_energy_model.telemetry.csv.reader import read_csv
+from ur_energy_model.telemetry.fields import ENERGY_FIELDS, FIELDS
+from ur_energy_model.trajectory.motions import Hold
+from ur_energy_model.trajectory.named_motions import named_motion
 
 ROBOT = load_robot("ur5e")
-HOME = named_motion("hold", ROBOT).at(np.zeros(1))[0][0]
+HOME = named_motion("hold", ROBOT).sample(np.zeros(1))[0][0]
 BOX = {"actual_digital_output_bits", "output_int_register_0"}
 """Fields of the control box, not of the arm."""
 
@@ -243,7 +239,7 @@ def test_pd_control_follows_less_closely_and_feeds_gravity_forward_only():
 
 def test_an_unknown_controller_is_refused():
     with pytest.raises(InputError, match="pd"):
-        SimulatedArm(ROBOT, motion=Hold(HOME), options=ArmOptions(controller="fuzzy"))
+        SimulatedArm(ROBOT, motion=Hold(HOME), options=ArmOptions(controller="fuzzy"))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", ["ur3", "ur10", "ur20", "gen3"])

@@ -1,29 +1,22 @@
 """Bags: what was written is read, bit for bit, with its gaps, events and provenance."""
 
-from dataclasses import replace
-from mcap.reader import make_reader
-from test.telemetry.bag.bag_files import write_bag
-from test.telemetry.conftest import EPOCH
-from test.telemetry.conftest import assert_same_samples
-from test.telemetry.conftest import make_telemetry
-from ur_energy_model.errors import MissingFieldError
-from ur_energy_model.errors import RecordingError
-from ur_energy_model.telemetry.bag.file_split import FileSplit
-from ur_energy_model.telemetry.bag.reader import iterate_bag
-from ur_energy_model.telemetry.bag.reader import read_bag
-from ur_energy_model.telemetry.bag.reader import read_events
-from ur_energy_model.telemetry.bag.writer import BagWriter
-from ur_energy_model.telemetry.event import Event
-from ur_energy_model.telemetry.fields import FIELDS
-from ur_energy_model.telemetry.samples import Gap
-from ur_energy_model.telemetry.samples import RecordingInfo
-from ur_energy_model.telemetry.samples import concatenate
 import math
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import yaml
+from mcap.reader import make_reader
 
-
+from test.telemetry.bag.bag_files import write_bag
+from test.telemetry.conftest import EPOCH, assert_same_samples, make_telemetry
+from ur_energy_model.errors import MissingFieldError, RecordingError
+from ur_energy_model.telemetry.bag.file_split import FileSplit
+from ur_energy_model.telemetry.bag.reader import iterate_bag, read_bag, read_events
+from ur_energy_model.telemetry.bag.writer import BagWriter
+from ur_energy_model.telemetry.event import Event
+from ur_energy_model.telemetry.fields import FIELDS
+from ur_energy_model.telemetry.samples import Gap, RecordingInfo, concatenate
 
 BAG_KEYS = {
     "version", "storage_identifier", "duration", "starting_time", "message_count",

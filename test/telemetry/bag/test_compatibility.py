@@ -13,6 +13,7 @@ from ur_energy_model.telemetry.bag.layout import JOINT_NAMES, TELEMETRY_TOPIC
 from ur_energy_model.telemetry.bag.message_types import DYNAMIC_JOINT_STATE, JOINT_STATE, LOG
 from ur_energy_model.telemetry.bag.reader import read_bag
 from ur_energy_model.telemetry.fields import FIELDS, column_names
+from ur_energy_model.telemetry.samples import Telemetry
 
 CONTROL_MSGS = {
     "control_msgs/msg/InterfaceValue": "string[] interface_names\nfloat64[] values\n",
@@ -77,6 +78,7 @@ def test_mcap_reads_by_the_embedded_definitions(tmp_path, telemetry):
         reader = make_reader(file, decoder_factories=[DecoderFactory()], validate_crcs=True)
         summary = reader.get_summary()
         assert summary is not None
+        assert summary.statistics is not None
         assert summary.statistics.message_count == 1100
         assert len(summary.chunk_indexes) == summary.statistics.chunk_count
         assert {chunk.compression for chunk in summary.chunk_indexes} == {"zstd"}
@@ -95,11 +97,16 @@ def test_bags_of_another_writer_are_read(tmp_path, plugin, typestore):
         connection = writer.add_connection(
             TELEMETRY_TOPIC, DYNAMIC_JOINT_STATE.name, typestore=typestore
         )
-        for i, stamp in enumerate(telemetry.stamp.tolist()):
+        for i, stamp in enumerate(stamps_of(telemetry)):
             message = _message(typestore, telemetry, i, stamp)
             raw = typestore.serialize_cdr(message, DYNAMIC_JOINT_STATE.name)
             writer.write(connection, stamp, raw)
     assert_same_samples(read_bag(path), telemetry)
+
+
+def stamps_of(telemetry: Telemetry) -> list[int]:
+    assert telemetry.stamp is not None
+    return telemetry.stamp.tolist()
 
 
 def _message(typestore, telemetry, i, stamp):
@@ -126,7 +133,7 @@ def test_messages_of_changing_size_are_read_in_order(tmp_path, typestore):
         connection = writer.add_connection(
             TELEMETRY_TOPIC, DYNAMIC_JOINT_STATE.name, typestore=typestore
         )
-        for i, stamp in enumerate(telemetry.stamp.tolist()):
+        for i, stamp in enumerate(stamps_of(telemetry)):
             message = _message(typestore, telemetry, i, stamp)
             message.header.frame_id = "x" * (i % 3 * 4)
             raw = typestore.serialize_cdr(message, DYNAMIC_JOINT_STATE.name)

@@ -15,7 +15,9 @@ def test_a_source_gives_the_bag_and_then_ends(tmp_path, telemetry):
         assert source.info.robot == "ur5e"
         assert set(source.fields) == set(telemetry.columns)
         while len(parts) < 4:
-            parts.append(source.read(0.1))
+            part = source.read(0.1)
+            assert part is not None
+            parts.append(part)
         with pytest.raises(EOFError):
             source.read(0.1)
     assert_same_samples(concatenate(parts), telemetry)
@@ -25,4 +27,6 @@ def test_a_real_time_source_waits(tmp_path, telemetry):
     bag = write_bag(tmp_path / "bag", telemetry)
     with BagSource(bag, batch_seconds=1.0, real_time=True) as source:
         assert source.read(0.01) is None
-        assert len(source.read(5.0)) == 500
+        batch = source.read(5.0)
+        assert batch is not None
+        assert len(batch) == 500

@@ -1,17 +1,15 @@
 """CSV recordings: as ur_rtde and UR's Python client write them, and refused with file and line."""
 
-from ur_energy_model.errors import RecordingError
-from ur_energy_model.telemetry.csv.csv_file import nominal_period
-from ur_energy_model.telemetry.csv.reader import NEXT_FILE
-from ur_energy_model.telemetry.csv.reader import read_csv
-from ur_energy_model.telemetry.fields import FIELDS
-from ur_energy_model.telemetry.fields import column_names
 import csv
 import gzip
+
 import numpy as np
 import pytest
 
-
+from ur_energy_model.errors import RecordingError
+from ur_energy_model.telemetry.csv.csv_file import nominal_period
+from ur_energy_model.telemetry.csv.reader import NEXT_FILE, read_csv
+from ur_energy_model.telemetry.fields import FIELDS, column_names
 
 NAMES = ("timestamp", "actual_q", "payload", "robot_mode")
 

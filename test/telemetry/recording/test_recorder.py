@@ -1,24 +1,20 @@
 """The recorder: what the source sends between start and stop is in the bag."""
 
+import os
 from dataclasses import replace
+
+import numpy as np
+import pytest
+
 from test.telemetry.conftest import assert_same_samples
-from test.telemetry.recording.scripted_source import batches
-from test.telemetry.recording.scripted_source import wait_for
-from ur_energy_model.errors import ControllerError
-from ur_energy_model.errors import RecordingError
-from ur_energy_model.telemetry.bag.reader import read_bag
-from ur_energy_model.telemetry.bag.reader import read_events
+from test.telemetry.recording.scripted_source import batches, wait_for
+from ur_energy_model.errors import ControllerError, RecordingError
+from ur_energy_model.telemetry.bag.reader import read_bag, read_events
 from ur_energy_model.telemetry.bag.retention import Retention
 from ur_energy_model.telemetry.event import Event
 from ur_energy_model.telemetry.recording.recorder import Recorder
 from ur_energy_model.telemetry.recording.recorder_options import RecorderOptions
-from ur_energy_model.telemetry.samples import Gap
-from ur_energy_model.telemetry.samples import concatenate
-import numpy as np
-import os
-import pytest
-
-
+from ur_energy_model.telemetry.samples import Gap, concatenate
 
 
 def test_what_comes_between_start_and_stop_is_in_the_bag(tmp_path, source, recorder):

@@ -11,7 +11,6 @@ import pytest
 from test.telemetry.conftest import assert_same_samples
 from test.telemetry.recording.scripted_source import batches, wait_for
 from ur_energy_model.errors import RecordingError
-from ur_energy_model.telemetry.bag import mcap_writer
 from ur_energy_model.telemetry.bag.reader import read_bag, read_events
 from ur_energy_model.telemetry.recording import fault_tolerant_writer, writing_thread
 from ur_energy_model.telemetry.recording.recorder import Recorder
@@ -27,7 +26,7 @@ def disk_that_refuses(monkeypatch, code=errno.ENOSPC):
         def refuse(*_):
             raise OSError(code, os.strerror(code))
 
-        patch.setattr(mcap_writer.os, "pwrite", refuse)
+        patch.setattr("ur_energy_model.telemetry.bag.mcap_writer.os.pwrite", refuse)
         yield
 
 

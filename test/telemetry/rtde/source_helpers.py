@@ -10,6 +10,7 @@ from test.telemetry.rtde.rtde_peer import START_TIME
 from ur_energy_model.telemetry.rtde import source as rtde
 from ur_energy_model.telemetry.rtde.negotiation import LinkOptions
 from ur_energy_model.telemetry.rtde.source import RtdeSource
+from ur_energy_model.telemetry.samples import Telemetry
 
 FIELDS = ("actual_q", "payload", "payload_cog", "robot_mode")
 
@@ -65,7 +66,8 @@ def source_of(peer, **options):
 
 def read(source, count, timeout=10.0):
     """Batches with that many samples."""
-    batches, deadline = [], time.monotonic() + timeout
+    batches: list[Telemetry] = []
+    deadline = time.monotonic() + timeout
     while sum(map(len, batches)) < count:
         assert time.monotonic() < deadline, f"only {sum(map(len, batches))} of {count} samples"
         batch = source.read(0.1)

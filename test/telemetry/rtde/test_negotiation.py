@@ -3,6 +3,7 @@
 import threading
 import time
 
+import numpy as np
 import pytest
 
 from test.telemetry.rtde.rtde_peer import PeerBehaviour, RtdePeer, value_of
@@ -30,7 +31,7 @@ def test_the_robot_is_known_after_entering(peer):
     assert info.controller_version == "5.11.0.108318"
     assert info.rate == 500.0
     assert info.payload_mass == value_of("payload", 0)
-    assert info.payload_center_of_mass == tuple(value_of("payload_cog", 0))
+    assert info.payload_center_of_mass == tuple(np.atleast_1d(value_of("payload_cog", 0)))
     assert not info.simulated
 
 

@@ -1,25 +1,18 @@
 """Live telemetry: every sample once, gaps with their causes, never an old value."""
 
-from test.telemetry.rtde.rtde_peer import RtdePeer
-from test.telemetry.rtde.rtde_peer import START_TIME
-from test.telemetry.rtde.rtde_peer import value_of
-from test.telemetry.rtde.source_helpers import Fed
-from test.telemetry.rtde.source_helpers import read
-from test.telemetry.rtde.source_helpers import source_of
-from test.telemetry.rtde.source_helpers import ticks_of
-from ur_energy_model.errors import ControllerError
-from ur_energy_model.errors import InputError
-from ur_energy_model.telemetry.rtde import connection as client
-from ur_energy_model.telemetry.rtde.frames import PacketType
-from ur_energy_model.telemetry.rtde.frames import frame
-from ur_energy_model.telemetry.rtde.messages import TextMessage
-from ur_energy_model.telemetry.rtde.messages import encode_text_message
-from ur_energy_model.telemetry.rtde.source import RtdeSource
-from ur_energy_model.telemetry.samples import Telemetry
-import numpy as np
-import pytest
 import threading
 import time
+
+import numpy as np
+import pytest
+
+from test.telemetry.rtde.rtde_peer import START_TIME, RtdePeer, value_of
+from test.telemetry.rtde.source_helpers import Fed, read, source_of, ticks_of
+from ur_energy_model.errors import ControllerError, InputError
+from ur_energy_model.telemetry.rtde import connection as client
+from ur_energy_model.telemetry.rtde.frames import PacketType, frame
+from ur_energy_model.telemetry.rtde.messages import TextMessage, encode_text_message
+from ur_energy_model.telemetry.rtde.source import RtdeSource
 
 
 def test_every_sample_arrives_once_and_in_order(peer):

@@ -115,7 +115,7 @@ class Steps(NamedTuple):
     lag: float
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True)
 def _friction(drives: Drives, j: int, speed: float, ahead: float, transmitted: float) -> float:
     """Magnitude of the rotor friction [N m] of joint `j` that moves on with speed `ahead`."""
     direction = 0 if ahead >= 0.0 else 1
@@ -130,7 +130,7 @@ def _friction(drives: Drives, j: int, speed: float, ahead: float, transmitted: f
     return float(level + drives.friction_factor[j] * moving + share * abs(transmitted))
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True)
 def advance_drives(
     state: Array,
     energy: Array,

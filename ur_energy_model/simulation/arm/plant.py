@@ -14,31 +14,31 @@ Pinocchio computes the inverse mass matrix and bias torques of the links once pe
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from ur_energy_model.model.dynamics import ArmDynamics
-from ur_energy_model.model.robots import RobotDescription
-from ur_energy_model.model.setup import Setup
-from ur_energy_model.simulation.arm.drive_integration import CURRENT
-from ur_energy_model.simulation.arm.drive_integration import Drives
-from ur_energy_model.simulation.arm.drive_integration import Links
-from ur_energy_model.simulation.arm.drive_integration import Q
-from ur_energy_model.simulation.arm.drive_integration import QD
-from ur_energy_model.simulation.arm.drive_integration import ROTOR
-from ur_energy_model.simulation.arm.drive_integration import ROTOR_SPEED
-from ur_energy_model.simulation.arm.drive_integration import Servo
-from ur_energy_model.simulation.arm.drive_integration import Steps
-from ur_energy_model.simulation.arm.drive_integration import advance_drives
-from ur_energy_model.simulation.arm.harmonic_drive import gear_energy
-from ur_energy_model.simulation.arm.harmonic_drive import gear_twist
-from ur_energy_model.simulation.arm.links import solid_links
-from ur_energy_model.simulation.arm.parameters import ArmParameters
-from ur_energy_model.simulation.arm.parameters import constants
-from ur_energy_model.typing import Array
 import math
+from dataclasses import dataclass
+
 import numpy as np
 import pinocchio as pin
 
-
+from ur_energy_model.model.dynamics import ArmDynamics
+from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.model.setup import Setup
+from ur_energy_model.simulation.arm.drive_integration import (
+    CURRENT,
+    QD,
+    ROTOR,
+    ROTOR_SPEED,
+    Drives,
+    Links,
+    Q,
+    Servo,
+    Steps,
+    advance_drives,
+)
+from ur_energy_model.simulation.arm.harmonic_drive import gear_energy, gear_twist
+from ur_energy_model.simulation.arm.links import solid_links
+from ur_energy_model.simulation.arm.parameters import ArmParameters, constants
+from ur_energy_model.typing import Array
 
 BLOCK = 2e-3
 """Longest time between two evaluations of the links' dynamics [s]."""
