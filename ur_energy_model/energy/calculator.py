@@ -2,7 +2,8 @@
 
 The live estimator, `ur_energy estimate`, reports and evaluation all use it. The result does not
 depend on how samples are batched: all state (gaps, the previous sample, standby, the bus
-capacitor) follows the samples and the controller's clock. Equations: drive.py; bus_capacitor.py;
+capacitor) follows the samples and the controller's clock. Equations: drive_powers.py;
+bus_capacitor.py;
 Clochiatti et al., Robotica 2024, eq. 19-26; Heredia et al., EcBot, eq. 13-21.
 """
 

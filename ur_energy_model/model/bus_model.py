@@ -37,7 +37,7 @@ class BusModel:
         driver: driver loss per ampere [n], W/A.
         inductance: of the windings [n], H (EcBot's L I dI/dt; zero in the physical model).
         capacitor_energy: largest regenerated energy that the bus capacitance stores [J]
-            (energy/powers/supply.py).
+            (energy/powers/bus_capacitor.py).
         floor: lowest power that the supply delivers [W]; it cannot take power back.
         std: standard deviations of "standby" and of "driver", one for all joints.
         errors: see `split_errors` [k, 1 + 3 n].

@@ -51,7 +51,7 @@ class EnergyModel:
         bus: power model of the whole arm.
         fit, validation: metrics of the fitted and of the held-out recordings, as METRICS mappings.
         provenance: recordings, package version and date that the model was made with.
-        current_delay: of recorded currents behind recorded speeds [s] (energy/powers/alignment.py).
+        current_delay: of recorded currents behind recorded speeds [s] (`SpeedAlignment`).
         link_tensors: identified inertia tensors; None uses those of the robot file.
         sessions: spread of standby power and friction between sessions.
         anchored: the session that the model is anchored in; None for any session.
