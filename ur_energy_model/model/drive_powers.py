@@ -48,11 +48,6 @@ class DrivePowers:
     current_std: Array = field(default_factory=lambda: np.zeros((0, 0)))
 
     @property
-    def electrical_power_std(self) -> Array:
-        """Standard deviation of the electrical powers [samples, n], W."""
-        return np.asarray(np.linalg.norm(self.sensitivity, axis=-1))
-
-    @property
     def total_power_std(self) -> Array:
         """Standard deviation of the total power from the model's parameters [samples], W."""
         return np.asarray(np.linalg.norm(self.total_sensitivity, axis=-1))

@@ -23,7 +23,7 @@ SHAFT, COPPER, FRICTION, GEAR, ABS_CURRENT = range(5)
 """Rows of the energy sums [5, n]: J, J, J, J and A s; see `Plant.energy`."""
 
 
-class Drives(NamedTuple):
+class DriveConstants(NamedTuple):
     """Constants of n drives for the compiled code, [n] unless noted; see `ArmParameters`."""
 
     to_torque: Array
@@ -46,7 +46,7 @@ class Drives(NamedTuple):
     friction_factor: Array  # of the speed-dependent friction, by temperature
 
     @classmethod
-    def from_parameters(cls, p: ArmParameters, temperature: Array) -> Drives:
+    def from_parameters(cls, p: ArmParameters, temperature: Array) -> DriveConstants:
         """Constants of an arm at joint temperatures [n], degC."""
         curve = p.friction
         return cls(
@@ -101,7 +101,7 @@ class Links(NamedTuple):
     bias: Array
 
 
-class Steps(NamedTuple):
+class IntegrationSteps(NamedTuple):
     """Time steps of one block.
 
     Attributes:
@@ -116,7 +116,9 @@ class Steps(NamedTuple):
 
 
 @numba.njit(cache=True)
-def _friction(drives: Drives, j: int, speed: float, ahead: float, transmitted: float) -> float:
+def _friction(
+    drives: DriveConstants, j: int, speed: float, ahead: float, transmitted: float
+) -> float:
     """Magnitude of the rotor friction [N m] of joint `j` that moves on with speed `ahead`."""
     direction = 0 if ahead >= 0.0 else 1
     size = abs(speed)
@@ -134,10 +136,10 @@ def _friction(drives: Drives, j: int, speed: float, ahead: float, transmitted: f
 def advance_drives(
     state: Array,
     energy: Array,
-    steps: Steps,
+    steps: IntegrationSteps,
     links: Links,
     servo: Servo,
-    drives: Drives,
+    drives: DriveConstants,
     stopped: bool,
 ) -> None:
     """Integrate one block: symplectic Euler, friction implicit.

@@ -28,11 +28,11 @@ from ur_energy_model.simulation.arm.drive_integration import (
     QD,
     ROTOR,
     ROTOR_SPEED,
-    Drives,
+    DriveConstants,
+    IntegrationSteps,
     Links,
     Q,
     Servo,
-    Steps,
     advance_drives,
 )
 from ur_energy_model.simulation.arm.harmonic_drive import gear_energy, gear_twist
@@ -123,7 +123,7 @@ class Plant:
         steps = max(1, math.ceil(block / self.step - 1e-9))
         h = block / steps
         lag = 1.0 - math.exp(-h / self._time_constant)
-        timing = Steps(steps, h, lag)
+        timing = IntegrationSteps(steps, h, lag)
         if noise is not None:
             moving = 1.0 - np.exp(-np.abs(self.state[QD]) / self._ripple_speed)
             feed_forward = feed_forward + self._torque_ripple * moving * noise
@@ -145,7 +145,7 @@ class Plant:
 
     def set_temperature(self, temperature: Array) -> None:
         """Adapt the friction to joint temperatures [n], degC."""
-        self._drives = Drives.from_parameters(self.parameters, temperature)
+        self._drives = DriveConstants.from_parameters(self.parameters, temperature)
 
     def stored_energy(self) -> float:
         """Kinetic, potential and elastic energy of links, rotors and gears [J]."""

@@ -39,7 +39,7 @@ class Noise(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ArmState:
+class SensedState:
     """True values of the measured quantities.
 
     Attributes:
@@ -84,7 +84,7 @@ class Sensors:
         self._force = np.array(table["force_noise"])
         self.noise = self.draw()
 
-    def read(self, state: ArmState) -> dict[str, RtdeValue]:
+    def read(self, state: SensedState) -> dict[str, RtdeValue]:
         """Draw new noise; returns the measured RTDE fields by name."""
         self.noise = noise = self.draw()
         bus = state.bus

@@ -22,7 +22,7 @@ from ur_energy_model.simulation.arm.parameters import draw_parameters
 from ur_energy_model.simulation.arm.plant import Plant
 from ur_energy_model.simulation.arm.power_supply import PowerSupply
 from ur_energy_model.simulation.arm.rtde_outputs import RtdeOutputs, RtdeValue
-from ur_energy_model.simulation.arm.sensors import ArmState, Sensors
+from ur_energy_model.simulation.arm.sensors import SensedState, Sensors
 from ur_energy_model.simulation.arm.sessions import draw_session
 from ur_energy_model.simulation.arm.supervisor import Supervisor
 from ur_energy_model.simulation.arm.tool import Tool
@@ -252,7 +252,7 @@ class SimulatedArm:
         """Update the outputs."""
         self.outputs.update(
             self._sensors.read(
-                ArmState(
+                SensedState(
                     q=self._plant.state[Q],
                     qd=self._plant.state[QD],
                     current=self._plant.state[CURRENT],
