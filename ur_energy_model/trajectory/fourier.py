@@ -195,7 +195,7 @@ def load_trajectory(path: str | Path) -> FourierTrajectory:
         joints = len(q0)
         harmonics = len(keys["a"].items(joints)[0].items())
         if not 2 <= harmonics <= MAX_HARMONICS:
-            raise keys["a"].refuse(f"must have rows of 2 to {MAX_HARMONICS} numbers, one a joint")
+            raise keys["a"].refuse(f"must have rows of 2 to {MAX_HARMONICS} numbers, one per joint")
         coefficients = array(_COEFFICIENT, joints, harmonics)
         a, b = coefficients(keys["a"]), coefficients(keys["b"])
         order = np.arange(1, harmonics + 1)
