@@ -75,7 +75,7 @@ so. These rows show whether the structure of the model fits, not whether it pred
 
 ## Torque, current and power
 
-R² is given as minimum and median over the joints; that of the current is for samples at which the
+R² is given as minimum and median over the joints; that of the current is for samples while the
 joint moves.
 
 {metrics}
@@ -88,7 +88,7 @@ currents are mostly friction near standstill: torque and power are accurate, cur
 
 ![Power of a UR5e, measured and modelled](images/accuracy_power.png)
 
-## Beside other methods
+## Comparison with other methods
 
 `python -m test.benchmarks peers` fits each recording in turn and evaluates the model on the other
 recordings of arms of that type. It does the same with sessions of simulated arms (one fitted, three

@@ -52,12 +52,12 @@ def summary(results: Results) -> str:
             "range, mean of the joints (EcBot, eq. 26).",
             _current_summary(results),
             "Energy at the supply from measured currents and speeds, medians (worst) over pairs. "
-            "Motion energy is what is above standstill.",
+            "Motion energy is the energy above standstill.",
             _energy_summary(results),
-            "Our 95 % intervals that hold the truth (0.95 is right), and RMS of errors over stated "
-            "deviations (1 is right).",
+            "Share of our 95 % intervals that contain the truth (0.95 is right), and RMS of errors "
+            "over stated deviations (1 is right).",
             _coverage(results),
-            "Time of a fit; for the others' currents it includes their predictions.",
+            "Time of a fit; for currents of the other methods it includes their predictions.",
             table(
                 ("method", "median [s]", "fits"),
                 [
@@ -140,7 +140,7 @@ def _energy_summary(results: Results) -> str:
 
 def _coverage(results: Results) -> str:
     return table(
-        ("quantity", "judged on", "intervals", "hold the truth", "RMS"),
+        ("quantity", "judged on", "intervals", "coverage", "RMS"),
         [
             (
                 quantity,

@@ -95,12 +95,12 @@ LOGGER: tuple[Parameter, ...] = (
         "rtde_rate", 0.0, "RTDE output rate; 0 for the highest rate of the controller", unit="Hz",
         minimum=0.0, maximum=500.0,
     ),
-    Parameter("fields", [""], "RTDE fields to record; empty for all that the energy model needs"),
+    Parameter("fields", [""], "RTDE fields to record; empty for all fields of the energy model"),
     Parameter(
         "split_duration", 0.0, "start a new bag file after this time; 0 for never", unit="s",
         minimum=0.0, maximum=1e6,
     ),
-    Parameter("publish_joint_states", True, "publish joint_states; false where a driver does"),
+    Parameter("publish_joint_states", True, "publish joint_states; false if a driver does"),
 )  # fmt: skip
 
 IDENTIFICATION: tuple[Parameter, ...] = (
@@ -142,7 +142,7 @@ ESTIMATOR: tuple[Parameter, ...] = (
     ),
     Parameter(
         "method", "auto", "compute power from the measured current or from motion alone; auto uses "
-        "the current where it is measured", choices=("auto", "current", "motion"),
+        "the current if it is measured", choices=("auto", "current", "motion"),
     ),
     TF_PREFIX,
     PUBLISH_RATE,
@@ -154,7 +154,7 @@ ESTIMATOR: tuple[Parameter, ...] = (
     Parameter(
         "state_file", "", "file that keeps the energy counters over a restart; empty for none"
     ),
-    Parameter("reload_period", 1.0, "period of checks whether model_file has changed; 0 for never",
+    Parameter("reload_period", 1.0, "period of checking model_file for changes; 0 for never",
               unit="s", minimum=0.0, maximum=3600.0),
     Parameter("track_standby", True, "estimate the standby power from the bus power at standstill",
               read_only=False),
@@ -171,7 +171,7 @@ ESTIMATOR: tuple[Parameter, ...] = (
         maximum=86400.0, read_only=False,
     ),
     Parameter(
-        "idle_power", 0.0, "power with the brakes engaged, used where no bus power is measured; 0 "
+        "idle_power", 0.0, "power with the brakes engaged, used if no bus power is measured; 0 "
         "for the identified standby power", unit="W", minimum=0.0, maximum=200.0, read_only=False,
     ),
     Parameter(

@@ -37,7 +37,7 @@ _REST_TOLERANCE = 1e-6
 _HEADER = """\
 # Joint trajectory as a finite Fourier series (Raviola et al., RAAD 2021, sec. 2.2):
 #   q(t) = q0 + sum over l = 1..L of a[l] sin(2 pi l t / period) - b[l] cos(2 pi l t / period)
-# t from 0 to period * repetitions; one row of a and b a joint, one column a harmonic.
+# t from 0 to period * repetitions; one row of a and b per joint, one column per harmonic.
 # period s, q0, a, b rad; velocity and acceleration are zero at both ends.
 """
 
@@ -195,7 +195,7 @@ def load_trajectory(path: str | Path) -> FourierTrajectory:
         joints = len(q0)
         harmonics = len(keys["a"].items(joints)[0].items())
         if not 2 <= harmonics <= MAX_HARMONICS:
-            raise keys["a"].refuse(f"must have rows of 2 to {MAX_HARMONICS} numbers, one a joint")
+            raise keys["a"].refuse(f"must have rows of 2 to {MAX_HARMONICS} numbers, one per joint")
         coefficients = array(_COEFFICIENT, joints, harmonics)
         a, b = coefficients(keys["a"]), coefficients(keys["b"])
         order = np.arange(1, harmonics + 1)

@@ -1,4 +1,4 @@
-"""Friction laws, and friction: a law with values.
+"""Friction laws, and friction as a law with parameter values.
 
 A law is a list of terms; a term is a function of the operating point, and its parameter is the
 motor-side torque per unit of that function. Every law is therefore fitted by linear least squares.
@@ -134,13 +134,13 @@ LAWS: dict[str, FrictionLaw] = {
             "coulomb_viscous",
             {**_VISCOUS, **_COULOMB},
             _SMOOTH,
-            "Coulomb with tanh and viscous",
+            "Coulomb (smoothed by tanh) and viscous",
         ),
         FrictionLaw(
             "sign",
             {**_VISCOUS, "coulomb": Term(terms.sign, ())},
             {},
-            "Coulomb with the sign of the speed and viscous",
+            "Coulomb (sign of the speed) and viscous",
         ),
         FrictionLaw(
             "power_flow",
@@ -150,37 +150,37 @@ LAWS: dict[str, FrictionLaw] = {
                 "coulomb_reverse": Term(terms.reverse_coulomb),
             },
             _SMOOTH,
-            "Coulomb by direction of power flow, and viscous",
+            "Coulomb that depends on the direction of power flow, and viscous",
         ),
         FrictionLaw(
             "power",
             {**_COULOMB, **_POWER_TERM},
             _POWER,
-            "Coulomb and a power of the speed below one, as factory calibrations show",
+            "Coulomb and a power of the speed (exponent below 1), as in factory calibrations",
         ),
         FrictionLaw(
             "stribeck",
             {**_VISCOUS, **_COULOMB, **_SPEED_TERM},
             _STRIBECK,
-            "Coulomb, viscous and a part that changes at low speed",
+            "Coulomb, viscous and Stribeck (change at low speed)",
         ),
         FrictionLaw(
             "load_dependent",
             {**_VISCOUS, **_COULOMB, **_LOAD},
             _SMOOTH,
-            "Coulomb that grows with the load, and viscous",
+            "Coulomb that increases with the load, and viscous",
         ),
         FrictionLaw(
             "power_load",
             {**_COULOMB, **_POWER_TERM, **_LOAD},
             _POWER,
-            "Coulomb that grows with the load, and a power of the speed below one",
+            "Coulomb that increases with the load, and a power of the speed (exponent below 1)",
         ),
         FrictionLaw(
             "stribeck_load",
             {**_VISCOUS, **_COULOMB, **_SPEED_TERM, **_LOAD},
             _STRIBECK,
-            "Coulomb that grows with the load, viscous and a part that changes at low speed",
+            "Coulomb that increases with the load, viscous and Stribeck (change at low speed)",
         ),
         FrictionLaw(
             "polynomial",
@@ -201,29 +201,29 @@ LAWS: dict[str, FrictionLaw] = {
                 "viscous_temperature": Term(terms.warm_viscous, ("reference_temperature",)),
             },
             {**_SMOOTH, **_REFERENCE},
-            "Coulomb and viscous friction that changes linearly with temperature",
+            "Coulomb, and viscous that changes linearly with temperature",
             uses_temperature=True,
         ),
         FrictionLaw(
             "power_temperature",
             {**_COULOMB, **_POWER_TERM, **_WARM_POWER},
             {**_POWER, **_REFERENCE},
-            "Coulomb and a power of the speed that changes linearly with temperature",
+            "Coulomb, and a power of the speed that changes linearly with temperature",
             uses_temperature=True,
         ),
         FrictionLaw(
             "power_load_temperature",
             {**_COULOMB, **_POWER_TERM, **_WARM_POWER, **_LOAD},
             {**_POWER, **_REFERENCE},
-            "Coulomb that grows with the load, and a power of the speed that changes linearly with "
-            "temperature",
+            "Coulomb that increases with the load, and a power of the speed that changes linearly "
+            "with temperature",
             uses_temperature=True,
         ),
         FrictionLaw(
             "temperature_exponential",
             {"viscous": Term(terms.scaled_viscous, ("reference_temperature",)), **_COULOMB},
             {**_SMOOTH, **_REFERENCE},
-            "Coulomb and viscous friction under the manufacturer-style double exponential",
+            "Coulomb, and viscous scaled by the manufacturer's double exponential of temperature",
             uses_temperature=True,
         ),
     )

@@ -1,7 +1,7 @@
 """Fault injection: table of faults, their syntax, and when each is active.
 
 A fault is written `NAME[@T[+D]][:ARGUMENT]`: it starts T seconds after the controller became ready
-(default 0) and lasts D seconds (default of the fault; `inf` for ever).
+(default 0) and lasts D seconds (default of the fault; `inf`: until cleared).
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _TABLE = (
     FaultKind("late_ticks", "the controller pauses and then catches up",
               "pause [ms]", "50", 0.0),
     FaultKind("reordered_connect",
-              "a text message precedes the version, data precede the reply to start"),
+              "a text message arrives before the protocol version, data before the reply to start"),
     FaultKind("refused_start", "start requests are refused"),
     FaultKind("nan_values", "a field becomes NaN", "field", "actual_current"),
     FaultKind("garbage_values", "a field becomes random numbers of any magnitude",
@@ -109,7 +109,7 @@ def parse_fault(text: str, now: float = 0.0) -> Fault:
     if match is None or kind is None:
         raise InputError(
             f"fault {text!r}",
-            "is not known",
+            "is unknown or malformed",
             f"write NAME[@T[+D]][:ARGUMENT] with NAME one of {', '.join(FAULTS)}",
         )
     argument = match["argument"] or kind.default
@@ -120,7 +120,7 @@ def parse_fault(text: str, now: float = 0.0) -> Fault:
     except ValueError:
         raise InputError(
             f"fault {text!r}",
-            "has a time that is not a number",
+            "has an invalid time",
             "write seconds, for example voltage_dip@10+0.5:30",
         ) from None
     return Fault(kind, now + start, duration, argument)
@@ -144,8 +144,8 @@ def _check_argument(text: str, kind: FaultKind, argument: str) -> None:
     if not usable:
         raise InputError(
             f"fault {text!r}",
-            f"has argument {argument!r}, expected {kind.argument}",
-            f"write for example {kind.name}:{kind.default}",
+            f"has argument {argument!r}, expected: {kind.argument}",
+            f"for example, write {kind.name}:{kind.default}",
         )
 
 

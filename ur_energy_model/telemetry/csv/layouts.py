@@ -78,7 +78,7 @@ _UR_RTDE_REGISTERS = (
     *(f"output_double_register_{i}" for i in range(12, 20)),
 )
 _PAYLOAD = ("payload", "payload_cog")
-_RECORDER = "default of ur_rtde's RTDEReceiveInterface.startFileRecording"
+_RECORDER = "default variables of ur_rtde's recorder (startFileRecording)"
 
 LAYOUTS: Mapping[str, Layout] = {
     "dynamic_calibration": Layout(
@@ -87,7 +87,7 @@ LAYOUTS: Mapping[str, Layout] = {
     ),
     "dynamic_calibration_short": Layout(
         ("timestamp", "actual_q", "actual_qd", "actual_current"),
-        "the oldest of these recordings, without targets",
+        "the oldest recordings of the same repository, without targets",
     ),
     "ur_client": Layout(
         _UR_CLIENT, "default recipe of record.py in Universal Robots' RTDE Python client"
