@@ -18,11 +18,10 @@ from ur_energy_model.identification.dynamics.mounting_search import FoundMountin
 from ur_energy_model.identification.dynamics.recording_dynamics import RecordingDynamics
 from ur_energy_model.identification.dynamics.reflected_inertia import InertiaEstimate
 from ur_energy_model.identification.dynamics.stated_setup import StatedSetup
-from ur_energy_model.identification.evaluation.evaluation import measure
-from ur_energy_model.identification.evaluation.metrics import Metrics
+from ur_energy_model.identification.evaluation.evaluation import Metrics, measure
 from ur_energy_model.identification.friction.current_stage import fit_currents, with_presliding
 from ur_energy_model.identification.friction.joint_estimate import JointEstimate
-from ur_energy_model.identification.friction.law_candidates import AUTO
+from ur_energy_model.identification.friction.law_selection import AUTO
 from ur_energy_model.identification.friction.torque_constants import (
     with_load_error,
     with_shared_sizes,

@@ -9,7 +9,7 @@ from ur_energy_model.energy.arm_state import ArmState
 from ur_energy_model.energy.channels import Channels
 from ur_energy_model.energy.gaps import GapRule
 from ur_energy_model.energy.power_table import PowerTable
-from ur_energy_model.identification.evaluation.power_statistics import PowerStatistics
+from ur_energy_model.identification.evaluation.error_statistics import PowerStatistics
 from ur_energy_model.telemetry.samples import Telemetry
 
 

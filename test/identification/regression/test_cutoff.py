@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from test.identification.exact_arm import ExactArm
-from ur_energy_model.identification.regression.cutoff import (
+from ur_energy_model.identification.regression.narrow_filter import (
     CUTOFF_RANGE,
     choose_cutoff,
 )

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from test.telemetry.conftest import make_telemetry
-from ur_energy_model.telemetry.bag.file_split import FileSplit
-from ur_energy_model.telemetry.bag.stamps import StampRule
+from ur_energy_model.telemetry.bag.message_encoder import StampRule
+from ur_energy_model.telemetry.bag.writer import FileSplit
 
 
 def test_host_stamps_are_kept() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ur_energy_model.telemetry.rtde.first_packets import observed_rate, with_payload
+from ur_energy_model.telemetry.rtde.negotiation import observed_rate, with_payload
 from ur_energy_model.telemetry.rtde.recipe import Recipe, in_type_order
 from ur_energy_model.telemetry.samples import RecordingInfo
 

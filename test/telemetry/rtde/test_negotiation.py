@@ -16,9 +16,7 @@ from test.telemetry.rtde.source_helpers import (
     ticks_of,
 )
 from ur_energy_model.errors import WrongRobotError
-from ur_energy_model.telemetry.rtde.protocol import (
-    SIMULATED_SERIAL_PREFIX,
-)
+from ur_energy_model.telemetry.rtde.dashboard_client import SIMULATED_SERIAL_PREFIX
 
 
 def test_the_robot_is_known_after_entering(peer):

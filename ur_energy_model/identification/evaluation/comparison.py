@@ -9,7 +9,7 @@ import numpy as np
 
 from ur_energy_model.identification.dynamics.recording_dynamics import RecordingDynamics
 from ur_energy_model.identification.dynamics.stated_setup import payload_runs
-from ur_energy_model.identification.friction.direction_memory import DirectionMemory
+from ur_energy_model.identification.friction.presliding_fit import DirectionMemory
 from ur_energy_model.identification.recording import Recording
 from ur_energy_model.identification.regression.filtered_motion import MOVING_SPEED, FilteredMotion
 from ur_energy_model.identification.regression.narrow_filter import NarrowFilter

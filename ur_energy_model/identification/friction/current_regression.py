@@ -27,14 +27,12 @@ from ur_energy_model.identification.friction.joint_estimate import (
     JointEstimate,
     estimate_joint,
 )
-from ur_energy_model.identification.friction.law_candidates import (
+from ur_energy_model.identification.friction.law_selection import (
     AUTO,
     FrictionCandidate,
-    candidates,
-)
-from ur_energy_model.identification.friction.law_selection import (
     ScoredLaw,
     best_shapes,
+    candidates,
     choose,
     scaled_coefficients,
 )
@@ -44,13 +42,15 @@ from ur_energy_model.identification.friction.systematic_residual import (
     load_share_unexplained,
     systematic_rms,
 )
-from ur_energy_model.identification.regression.blocked_gram import BlockedGram
 from ur_energy_model.identification.regression.filtered_motion import (
     MOVING_SPEED,
     FilteredMotion,
     merged_ranges,
 )
-from ur_energy_model.identification.regression.gram_matrices import gram_matrices_by_joint
+from ur_energy_model.identification.regression.gram_matrices import (
+    BlockedGram,
+    gram_matrices_by_joint,
+)
 from ur_energy_model.identification.regression.least_squares import (
     Prior,
     Solution,

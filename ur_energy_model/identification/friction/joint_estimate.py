@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from ur_energy_model.identification.friction.inertia_from_current import InertiaFromCurrent
-from ur_energy_model.identification.friction.law_candidates import FrictionCandidate
+from ur_energy_model.identification.friction.law_selection import FrictionCandidate
 from ur_energy_model.identification.regression.least_squares import Prior, Solution
 from ur_energy_model.model.friction.law import Friction
 from ur_energy_model.model.robots import RobotDescription

@@ -21,9 +21,8 @@ from ur_energy_model.identification.payload.payload_columns import PayloadColumn
 from ur_energy_model.identification.payload.payload_estimate import PayloadEstimate
 from ur_energy_model.identification.payload.payload_priors import another_recording, stated_prior
 from ur_energy_model.identification.payload.payload_solver import PayloadSolution, PayloadSolver
-from ur_energy_model.identification.regression.blocked_gram import BlockedGram
 from ur_energy_model.identification.regression.filtered_motion import FilteredMotion
-from ur_energy_model.identification.regression.gram_matrices import joint_gram_matrices
+from ur_energy_model.identification.regression.gram_matrices import BlockedGram, joint_gram_matrices
 from ur_energy_model.identification.regression.narrow_filter import NarrowFilter
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.inertial_parameters import (

@@ -19,7 +19,7 @@ from ur_energy_model.identification.power.power_columns import (
     power_rows,
 )
 from ur_energy_model.identification.power.power_structures import PHYSICAL, Structure, common, free
-from ur_energy_model.identification.regression.blocked_gram import BlockedGram
+from ur_energy_model.identification.regression.gram_matrices import BlockedGram
 from ur_energy_model.identification.regression.least_squares import cross_validate, solve
 from ur_energy_model.model.bus_model import BusModel
 from ur_energy_model.model.robots import RobotDescription

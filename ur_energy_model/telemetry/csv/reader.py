@@ -14,7 +14,7 @@ import numpy as np
 
 from ur_energy_model.telemetry.csv.csv_file import CsvFile
 from ur_energy_model.telemetry.csv.header import TIME
-from ur_energy_model.telemetry.csv.options import CsvOptions
+from ur_energy_model.telemetry.csv.open_csv import CsvOptions
 from ur_energy_model.telemetry.fields import ENERGY_FIELDS
 from ur_energy_model.telemetry.samples import (
     Gap,

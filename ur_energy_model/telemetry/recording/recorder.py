@@ -14,10 +14,9 @@ import numpy as np
 from typing_extensions import Self
 
 from ur_energy_model.errors import RecordingError, UrEnergyError
-from ur_energy_model.telemetry.bag.naming import bag_name
+from ur_energy_model.telemetry.bag.files import bag_name
 from ur_energy_model.telemetry.event import Event
-from ur_energy_model.telemetry.recording.recorder_options import RecorderOptions
-from ur_energy_model.telemetry.recording.recorder_status import RecorderStatus
+from ur_energy_model.telemetry.recording.options_and_status import RecorderOptions, RecorderStatus
 from ur_energy_model.telemetry.recording.sample_queue import Command, SampleQueue
 from ur_energy_model.telemetry.recording.writing_thread import CLOSE_TIMEOUT, WritingThread
 from ur_energy_model.telemetry.samples import Telemetry

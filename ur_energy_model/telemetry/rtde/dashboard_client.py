@@ -11,6 +11,9 @@ from ur_energy_model.errors import WrongRobotError
 
 PORT = 29999
 TIMEOUT = 1.0
+SIMULATED_SERIAL_PREFIX = "2000000"
+"""First digits of the serial numbers of simulated arms; those of real arms begin with their year of
+manufacture, and none was made in 2000."""
 _SERIAL = re.compile(r"[0-9A-Za-z-]{4,40}")
 _MODEL = re.compile(r"UR\d{1,2}", re.IGNORECASE)
 
