@@ -25,7 +25,7 @@ from ur_energy_model.telemetry.rtde.messages import (
     encode_setup_reply,
     encode_text_message,
 )
-from ur_energy_model.telemetry.rtde.recipe import Recipe
+from ur_energy_model.telemetry.rtde.recipe import Recipe, in_type_order
 
 NAMES = st.lists(st.sampled_from(sorted(FIELDS)), min_size=1, max_size=12)
 INTEGERS = {
@@ -88,8 +88,8 @@ def test_frames_survive_any_fragmentation(frames, cuts):
         step = cuts[i % len(cuts)]
         reader.feed(stream[position : position + step])
         position, i = position + step, i + 1
-        while (frame := reader.take_frame()) is not None:
-            found.append(frame)
+        while (packet := reader.take_frame()) is not None:
+            found.append(packet)
     assert found == [Frame(kind, payload) for kind, payload in frames]
     assert len(reader) == 0
 
@@ -189,3 +189,8 @@ def test_sizes_that_do_not_fit_are_refused():
 
 def test_a_controller_version_may_lack_its_build():
     assert decode_controller_version(struct.pack(">3I", 3, 15, 8)) == (3, 15, 8, 0)
+
+
+def test_fields_of_one_type_are_side_by_side() -> None:
+    names = in_type_order(["robot_mode", "actual_q", "tool_mode", "timestamp", "joint_mode"])
+    assert names == ("timestamp", "actual_q", "joint_mode", "robot_mode", "tool_mode")

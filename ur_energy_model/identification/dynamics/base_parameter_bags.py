@@ -16,7 +16,10 @@ from ur_energy_model.identification.dynamics.base_parameters import (
     TorqueSource,
     Verification,
 )
-from ur_energy_model.identification.dynamics.dynamics_estimate import estimate_dynamics
+from ur_energy_model.identification.dynamics.dynamics_estimate import (
+    angle_between,
+    estimate_dynamics,
+)
 from ur_energy_model.identification.quality.recording_quality import ILL_CONDITIONED
 from ur_energy_model.identification.recording import Recording
 from ur_energy_model.identification.recording_reader import read_recording
@@ -144,9 +147,7 @@ def _gravity(
     )
     first = estimate.recordings[0].setup
     for entry in estimate.recordings[1:]:
-        cosine = first.gravity @ entry.setup.gravity
-        cosine /= np.linalg.norm(first.gravity) * np.linalg.norm(entry.setup.gravity)
-        if np.arccos(np.clip(cosine, -1, 1)) > _SAME_MOUNTING:
+        if angle_between(first.gravity, entry.setup.gravity) > _SAME_MOUNTING:
             raise IdentificationError(
                 f"{entry.source}: the mounting differs from {estimate.recordings[0].source}; "
                 "base parameters of different mountings cannot be combined; identify them apart"

@@ -60,9 +60,12 @@ def compare(
                 continue
             link = dynamics.inverse_dynamics(part.q, part.qd, part.qdd)
             load = link + inertia * part.qdd
-            temperature = part.temperature if np.isfinite(part.temperature).all() else None
             predicted = model.from_link_torque(
-                link, part.qd, part.qdd, temperature=temperature, direction=memory(part)
+                link,
+                part.qd,
+                part.qdd,
+                temperature=part.known_temperature,
+                direction=memory(part),
             )
             moment = np.zeros_like(load)
             told = setups.controller_load(part, load)

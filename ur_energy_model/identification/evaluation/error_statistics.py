@@ -68,15 +68,7 @@ class ErrorStatistics:
         """{"mean", "max", "rms", "r2"} per channel; mean and max of the absolute errors."""
         mean = self._absolute / _positive(self.count)
         largest = np.where(self.count > 0, self._largest, np.nan)
-        return [
-            {
-                "mean": finite_or_none(a),
-                "max": finite_or_none(b),
-                "rms": finite_or_none(c),
-                "r2": finite_or_none(d),
-            }
-            for a, b, c, d in zip(mean, largest, self.rms, self.r2, strict=True)
-        ]
+        return _by_channel(mean=mean, max=largest, rms=self.rms, r2=self.r2)
 
 
 class IntervalStatistics:
@@ -96,11 +88,13 @@ class IntervalStatistics:
     def entries(self) -> list[Statistics]:
         """{"std", "coverage"} per channel: RMS of the standard deviations, and the share."""
         count = _positive(self._count)
-        std, coverage = np.sqrt(self._variance / count), self._within / count
-        return [
-            {"std": finite_or_none(a), "coverage": finite_or_none(b)}
-            for a, b in zip(std, coverage, strict=True)
-        ]
+        return _by_channel(std=np.sqrt(self._variance / count), coverage=self._within / count)
+
+
+def _by_channel(**values: Array) -> list[Statistics]:
+    """Values [n] by name as one entry per channel."""
+    rows = zip(*values.values(), strict=True)
+    return [dict(zip(values, map(finite_or_none, row), strict=True)) for row in rows]
 
 
 def _positive(values: Array) -> Array:

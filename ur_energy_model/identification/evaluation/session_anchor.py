@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
-
 from ur_energy_model.energy.session.friction_anchor import MeasuredMotion, anchor_friction
 from ur_energy_model.identification.dynamics.recording_dynamics import RecordingDynamics
 from ur_energy_model.identification.recording import Recording
@@ -46,9 +44,5 @@ def _motions(
 ) -> Iterator[tuple[MeasuredMotion, ArmDynamics]]:
     for motion in recording.motions():
         for part, dynamics in setups.parts(motion):
-            known = bool(np.isfinite(part.temperature).all())
-            temperature = part.temperature if known else None
-            yield (
-                MeasuredMotion(part.time, part.q, part.qd, part.qdd, part.current, temperature),
-                dynamics,
-            )
+            measured = part.q, part.qd, part.qdd, part.current, part.known_temperature
+            yield MeasuredMotion(part.time, *measured), dynamics

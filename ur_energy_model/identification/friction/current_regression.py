@@ -26,6 +26,8 @@ from ur_energy_model.identification.friction.inertia_from_current import (
 from ur_energy_model.identification.friction.joint_estimate import (
     JointEstimate,
     estimate_joint,
+    load_share_unexplained,
+    systematic_rms,
 )
 from ur_energy_model.identification.friction.law_selection import (
     AUTO,
@@ -38,10 +40,6 @@ from ur_energy_model.identification.friction.law_selection import (
 )
 from ur_energy_model.identification.friction.priors import current_prior
 from ur_energy_model.identification.friction.session_scales import SessionBlocks, session_scales
-from ur_energy_model.identification.friction.systematic_residual import (
-    load_share_unexplained,
-    systematic_rms,
-)
 from ur_energy_model.identification.regression.filtered_motion import (
     MOVING_SPEED,
     FilteredMotion,

@@ -43,7 +43,7 @@ class DirectionMemory:
     def __call__(self, motion: FilteredMotion) -> Array:
         """Direction [samples, ..., n]; NaN where the travel is zero."""
         width = motion.q.shape[1]
-        period = float(motion.time[1] - motion.time[0]) if len(motion) > 1 else 0.0
+        period = motion.period if len(motion) > 1 else 0.0
         if self._state is None or motion.time[0] - self._time > 1.5 * period:
             self._state = np.broadcast_to(np.tanh(motion.qd[0] / SMOOTHING), self.travel.shape)
         shape = (len(motion), *(1,) * (self.travel.ndim - 1), width)
@@ -82,13 +82,12 @@ class PreslidingFit:
             return
         measured = narrow(motion, motion.current)[inside]
         still = narrow(motion, (np.abs(motion.qd) < STILL_SPEED).astype(float))[inside] > 0.9
-        temperature = motion.temperature if np.isfinite(motion.temperature).all() else None
         for k in range(len(TRAVELS)):
             current = self.model.from_link_torque(
                 link_torque,
                 motion.qd,
                 motion.qdd,
-                temperature=temperature,
+                temperature=motion.known_temperature,
                 direction=directions[:, k],
                 std=False,
             ).current

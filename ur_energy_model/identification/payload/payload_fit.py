@@ -147,7 +147,7 @@ class PayloadFit:
             if len(motion) < _SHORTEST:
                 continue
             step = 1 if narrow is None else narrow.inside(motion).step or 1
-            period = step * float(motion.time[1] - motion.time[0])
+            period = step * motion.period
             rows = self._columns.rows(motion, payload)
             for gram, duration in joint_gram_matrices(motion, rows, narrow, moving_only=True):
                 grams.accumulate(gram, duration)

@@ -83,7 +83,8 @@ class Inspector:
             return
         self.gaps += len(part.gaps)
         self.lost += part.lost
-        self._observe_steps(part)
+        if len(part) > 1 and sum(map(len, self.steps)) < _ENOUGH_STEPS:
+            self.steps.append(np.diff(part.time))
         self._observe_motion(part)
         for name, values in part.columns.items():
             wide = values.reshape(len(part), -1)
@@ -104,11 +105,6 @@ class Inspector:
                 self.activity = JointActivity.empty(speed.shape[1])
             self.activity.update(part, np.nan_to_num(speed))
         self._count_states(part)
-
-    def _observe_steps(self, part: Telemetry) -> None:
-        steps = np.diff(part.time)
-        if len(steps) and sum(map(len, self.steps)) < _ENOUGH_STEPS:
-            self.steps.append(steps)
 
     def _observe_motion(self, part: Telemetry) -> None:
         if self.robot is None or not {"actual_q", "target_q"} & set(part.columns):

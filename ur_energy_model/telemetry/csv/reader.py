@@ -55,10 +55,6 @@ def read_csv(
     return concatenate(list(CsvReader(paths, robot, options, note)))
 
 
-def _rate(period: float | None) -> float | None:
-    return None if period is None else round(1.0 / period, 3)
-
-
 @dataclass
 class _Clock:
     """Finds gaps in the consecutive batches of one file."""
@@ -119,7 +115,7 @@ class CsvReader:
         self.info = RecordingInfo(
             source=str(first.path),
             robot=robot,
-            rate=_rate(first.period),
+            rate=None if first.period is None else round(1.0 / first.period, 3),
             payload_mass=first.payload,
             extra=extra,
         )

@@ -208,7 +208,8 @@ class Recorder:
             self._first_time = first - self._writing.seconds
         half = 0.5 / (self._source.info.rate or 1000.0)
         keep = int(np.searchsorted(batch.time, self._first_time + duration - half))
-        return (batch, False) if keep == len(batch) else (_beginning(batch, keep), True)
+        gaps = tuple(gap for gap in batch.gaps if gap.index < keep)  # one may lie in front
+        return replace(batch.cut(slice(0, keep)), gaps=gaps), keep < len(batch)
 
     def _remember(self, batch: Telemetry) -> None:
         """Keep the last seconds for a bag that may begin soon."""
@@ -236,9 +237,3 @@ class Recorder:
         command = Command(action)
         self._queue.put(command)
         return command.result.result()
-
-
-def _beginning(batch: Telemetry, count: int) -> Telemetry:
-    """The first samples of a batch, with the gap in front of it."""
-    part = batch.cut(slice(0, count))
-    return replace(part, gaps=tuple(gap for gap in batch.gaps if gap.index < count))

@@ -100,7 +100,9 @@ class RtdeConnection:
         if not self._offer_version(2):
             self._protocol_version = 1
             self._offer_version(1)
-        version = self._controller_version()
+        version = decode_controller_version(
+            self._ask(PacketType.GET_CONTROLLER_VERSION, b""), self.host
+        )
         base = controller_rate(version)
         sent = effective_rate(base, rate) if self._protocol_version == 2 else base
         names = [name for name in fields if FIELDS[name].available(version)]
@@ -243,10 +245,6 @@ class RtdeConnection:
         payload = encode_version_request(version)
         reply = self._ask(PacketType.REQUEST_PROTOCOL_VERSION, payload)
         return decode_flag(reply, self.host)
-
-    def _controller_version(self) -> tuple[int, int, int, int]:
-        reply = self._ask(PacketType.GET_CONTROLLER_VERSION, b"")
-        return decode_controller_version(reply, self.host)
 
     def _setup(self, names: Sequence[str], rate: float) -> SetupReply:
         numbered = self._protocol_version == 2

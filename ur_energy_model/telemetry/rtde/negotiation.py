@@ -8,9 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ur_energy_model.errors import ControllerError
-from ur_energy_model.telemetry.rtde import connection as client
 from ur_energy_model.telemetry.rtde import dashboard_client
-from ur_energy_model.telemetry.rtde.connection import RtdeConnection
+from ur_energy_model.telemetry.rtde.connection import PORT, RtdeConnection
 from ur_energy_model.telemetry.rtde.dashboard_client import (
     SIMULATED_SERIAL_PREFIX,
     ControllerIdentity,
@@ -21,7 +20,6 @@ from ur_energy_model.telemetry.samples import RecordingInfo
 from ur_energy_model.typing import Array
 
 SILENCE = 4.0
-
 RATE_TOLERANCE = 0.2
 """Relative deviation from the negotiated rate from which the timestamps count instead."""
 
@@ -36,7 +34,7 @@ class LinkOptions:
         silence: time without a packet after which the connection is lost [s].
     """
 
-    port: int = client.PORT
+    port: int = PORT
     dashboard_port: int = dashboard_client.PORT
     silence: float = SILENCE
 
