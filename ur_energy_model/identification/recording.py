@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -65,12 +65,12 @@ class Recording:
     @property
     def told_payload(self) -> Array:
         """First payload told to the controller, mass and centre [4], kg and m; NaN if unknown."""
-        first = next(self.motions(), None)
+        first = next(iter(self._motion), None)
         return np.full(4, np.nan) if first is None else first.payload[0]
 
-    def motions(self) -> Iterator[FilteredMotion]:
-        """Filtered motion, in order."""
-        return iter(self._motion)
+    def motions(self) -> Iterable[FilteredMotion]:
+        """Filtered motion, in order, read anew in each iteration."""
+        return self._motion
 
     def torque_telemetry(self) -> Iterator[Telemetry]:
         """target_moment and the motion it belongs to, as recorded (targets at a reduced rate)."""

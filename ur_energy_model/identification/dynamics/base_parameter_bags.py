@@ -25,7 +25,6 @@ from ur_energy_model.identification.recording import Recording
 from ur_energy_model.identification.recording_reader import read_recording
 from ur_energy_model.identification.regression.narrow_filter import NarrowFilter
 from ur_energy_model.model.robots import RobotDescription
-from ur_energy_model.model.setup import Setup
 from ur_energy_model.typing import Array, Progress
 
 _SAME_MOUNTING = np.radians(1.0)
@@ -66,7 +65,6 @@ def identify_base_parameters(
     validate: Sequence[str | Path] = (),
     torque_source: TorqueSource = "current",
     torque_constant: Array | None = None,
-    configured: Setup | None = None,
     progress: Progress | None = None,
 ) -> BagBaseParameters:
     """Base parameters from one or more bags of one mounting and payload.
@@ -77,7 +75,6 @@ def identify_base_parameters(
         validate: held-out bags, to predict.
         torque_source: "current" (measured) or "target_moment" (the controller's own model).
         torque_constant: motor side [n], N m/A, by default the robot file's.
-        configured: mounting; by default estimated from target_moment, else as recorded.
         progress: called with fraction and text.
 
     Raises:
@@ -95,7 +92,7 @@ def identify_base_parameters(
                     f"{recording.path}: target_moment was not recorded; use --from current"
                 )
         warnings: list[str] = []
-        gravity, source = _gravity(recordings, robot, configured, warnings)
+        gravity, source = _gravity(recordings, robot, warnings)
         fits = []
         for chosen in (recordings[: len(bags)], recordings[len(bags) :]):
             fit = BaseParameterFit(
@@ -123,18 +120,13 @@ def identify_base_parameters(
 
 
 def _gravity(
-    recordings: Sequence[Recording],
-    robot: RobotDescription,
-    configured: Setup | None,
-    warnings: list[str],
+    recordings: Sequence[Recording], robot: RobotDescription, warnings: list[str]
 ) -> tuple[Array, str]:
-    """Gravity common to all recordings, and its source.
+    """Gravity common to all recordings, and its source: from target_moment, else as recorded.
 
     Raises:
         IdentificationError: the mounting changes between recordings.
     """
-    if configured is not None:
-        return configured.gravity, "configured"
     with_torque = [recording for recording in recordings if recording.torque_reference != "none"]
     if not with_torque:
         stated = recordings[0].info.gravity

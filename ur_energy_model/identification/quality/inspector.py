@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -94,7 +93,8 @@ class Inspector:
                 self.not_finite[name] = self.not_finite.get(name, 0) + bad
         for name in _NOISY:
             if name in part:
-                for label, values in _labelled(name, part[name]):
+                for k, values in enumerate(part[name].reshape(len(part), -1).T):
+                    label = name if part[name].ndim == 1 else f"{name}_{k}"
                     self.repeats.setdefault(label, Repeats()).update(values)
         self.offline_simulator.update(part)
         speed = part["actual_qd"] if "actual_qd" in part else part.columns.get("target_qd")
@@ -135,11 +135,3 @@ class Inspector:
     def share(self, name: str) -> float:
         """Share of samples in a state."""
         return self._counts.get(name, 0) / max(1, self.samples)
-
-
-def _labelled(name: str, values: Array) -> Iterable[tuple[str, Array]]:
-    """Components of a channel [samples] with their names."""
-    if values.ndim == 1:
-        yield name, values
-        return
-    yield from ((f"{name}_{k}", values[:, k]) for k in range(values.shape[1]))

@@ -32,7 +32,6 @@ def read_csv(
     paths: Sequence[Path | str],
     robot: str | None,
     *,
-    joints: int = 6,
     options: CsvOptions | None = None,
     note: Callable[[str], None] | None = None,
 ) -> Telemetry:
@@ -41,8 +40,7 @@ def read_csv(
     Args:
         paths: at least one file.
         robot: description name for the recording's info.
-        joints: number of joints of the arm, if options are not given.
-        options: how to read the files.
+        options: how to read the files; None for the defaults.
         note: called with each remark on missing fields, ignored columns and rows, one line each.
 
     Returns:
@@ -51,7 +49,7 @@ def read_csv(
     Raises:
         RecordingError: an unusable file, with place and remedy.
     """
-    options = CsvOptions(joints=joints) if options is None else options
+    options = CsvOptions() if options is None else options
     return concatenate(list(CsvReader(paths, robot, options, note)))
 
 

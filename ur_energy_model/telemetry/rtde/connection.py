@@ -49,22 +49,20 @@ class RtdeConnection:
     Args:
         host: address of the controller.
         port: of its RTDE server.
-        timeout: longest time for the connection, and for each reply [s].
 
     Raises:
         ControllerError: no connection.
     """
 
-    def __init__(self, host: str, port: int = PORT, *, timeout: float = CONNECT_TIMEOUT) -> None:
+    def __init__(self, host: str, port: int = PORT) -> None:
         self.host = host
         self.messages: list[TextMessage] = []
         self._reader = FrameReader(host)
         self._protocol_version = 2
         self._recipe: Recipe | None = None
-        self._timeout = min(timeout, REPLY_TIMEOUT)
         self._buffer = memoryview(bytearray(RECEIVE_SIZE))
         try:
-            self._socket = socket.create_connection((host, port), timeout)
+            self._socket = socket.create_connection((host, port), CONNECT_TIMEOUT)
         except OSError as error:
             reason = "does not answer" if isinstance(error, TimeoutError) else _reason(error)
             raise ControllerError(
@@ -215,10 +213,10 @@ class RtdeConnection:
 
     def _ask(self, kind: PacketType, payload: bytes) -> bytes:
         """Send a request and return the payload of its reply."""
-        deadline = time.monotonic() + self._timeout
+        deadline = time.monotonic() + REPLY_TIMEOUT
         early = bytearray()
         try:
-            self._socket.settimeout(self._timeout)
+            self._socket.settimeout(REPLY_TIMEOUT)
             self._socket.sendall(frame(kind, payload))
         except OSError as error:
             raise self._lost(_reason(error)) from None

@@ -53,13 +53,11 @@ class ControllerIdentity:
             )
 
 
-def identify_controller(
-    host: str, port: int = PORT, timeout: float = TIMEOUT
-) -> ControllerIdentity:
+def identify_controller(host: str, port: int = PORT) -> ControllerIdentity:
     """Ask the dashboard server; what it does not answer in time is unknown."""
-    deadline = time.monotonic() + timeout
+    deadline = time.monotonic() + TIMEOUT
     try:
-        with socket.create_connection((host, port), timeout) as connection:
+        with socket.create_connection((host, port), TIMEOUT) as connection:
             _line(connection, deadline)
             serial = _ask(connection, "get serial number", deadline)
             model = _ask(connection, "get robot model", deadline)
