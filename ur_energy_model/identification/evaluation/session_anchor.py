@@ -16,13 +16,7 @@ from ur_energy_model.model.sessions import Session
 def anchored_friction(
     model: EnergyModel, recording: Recording, setups: RecordingDynamics
 ) -> Session:
-    """Friction scales of a recording, from the first seconds of its motion; standby the model's.
-
-    Args:
-        model: of the arm.
-        recording: any motion.
-        setups: of the recording.
-    """
+    """Friction scales of a recording, from the first seconds of its motion; standby the model's."""
     return anchor_friction(model, _motions(recording, setups))
 
 

@@ -46,11 +46,7 @@ def judge(inspector: Inspector) -> Quality:
 
 
 class _Judge:
-    """Judges the figures of one recording.
-
-    Args:
-        found: figures gathered.
-    """
+    """Judges the figures of one recording."""
 
     def __init__(self, found: Inspector) -> None:
         self.found = found
