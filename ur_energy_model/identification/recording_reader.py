@@ -12,9 +12,9 @@ from ur_energy_model.errors import RecordingError
 from ur_energy_model.identification.power.power_fit import PowerFit
 from ur_energy_model.identification.quality.inspector import Inspector
 from ur_energy_model.identification.quality.verdict import judge
-from ur_energy_model.identification.recording import Recording
-from ur_energy_model.identification.recording_buffers import (
+from ur_energy_model.identification.recording import (
     MotionBuffer,
+    Recording,
     SupplyBuffer,
     TorqueBuffer,
 )

@@ -12,6 +12,7 @@ from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.energy.power_options import FIELDS, MEASURED_FIELDS, Method, PowerOptions
 from ur_energy_model.energy.recording_checks import check_joints
 from ur_energy_model.energy.recording_energy import recording_powers
+from ur_energy_model.energy.session.friction_anchor import MeasuredMotion, anchor_friction
 from ur_energy_model.errors import MissingFieldError
 from ur_energy_model.identification.dynamics.dynamics_stage import estimate_setups
 from ur_energy_model.identification.dynamics.recording_dynamics import RecordingDynamics
@@ -22,7 +23,6 @@ from ur_energy_model.identification.evaluation.error_statistics import (
     PowerStatistics,
     Statistics,
 )
-from ur_energy_model.identification.evaluation.session_anchor import anchored_friction, session_json
 from ur_energy_model.identification.recording import Recording
 from ur_energy_model.identification.recording_reader import read_recording
 from ur_energy_model.model.energy_model import EnergyModel
@@ -213,3 +213,33 @@ def compare_power(
         standby_std=standby.std,
         still_seconds=standby.still_seconds,
     )
+
+
+def anchored_friction(
+    model: EnergyModel, recording: Recording, setups: RecordingDynamics
+) -> Session:
+    """Friction scales of a recording, from the first seconds of its motion; standby the model's."""
+    motions = (
+        (
+            MeasuredMotion(
+                part.time, part.q, part.qd, part.qdd, part.current, part.known_temperature
+            ),
+            dynamics,
+        )
+        for motion in recording.motions()
+        for part, dynamics in setups.parts(motion)
+    )
+    return anchor_friction(model, motions)
+
+
+def session_json(session: Session) -> dict[str, Any]:
+    """Entry "session" of METRICS: the session that the comparison was anchored on."""
+    return {
+        "anchored": session.moving_seconds > 0 or session.still_seconds > 0,
+        "friction_scale": session.friction_scale.tolist(),
+        "friction_std": session.friction_std.tolist(),
+        "standby": session.standby,
+        "standby_std": session.standby_std,
+        "still_seconds": session.still_seconds,
+        "moving_seconds": session.moving_seconds,
+    }
