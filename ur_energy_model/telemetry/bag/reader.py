@@ -33,8 +33,8 @@ from ur_energy_model.telemetry.samples import Gap, RecordingInfo, Telemetry, fin
 from ur_energy_model.typing import Array, Bytes
 
 BATCH = 5000
-
 _GROUP = 1000
+"""Messages of a bag with sqlite3 storage that are decoded together."""
 
 
 def read_bag(path: Path | str, fields: Sequence[str] | None = None) -> Telemetry:
