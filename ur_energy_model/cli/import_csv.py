@@ -58,7 +58,7 @@ def run(options: argparse.Namespace) -> None:
     from ur_energy_model.model.robots import load_robot
     from ur_energy_model.telemetry.bag.files import new_bag
     from ur_energy_model.telemetry.bag.writer import BagWriter
-    from ur_energy_model.telemetry.csv.options import CsvOptions
+    from ur_energy_model.telemetry.csv.open_csv import CsvOptions
     from ur_energy_model.telemetry.csv.reader import CsvReader
 
     robot = load_robot(options.robot)

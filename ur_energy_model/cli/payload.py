@@ -59,7 +59,7 @@ def register(subparsers: arguments.Subparsers) -> None:
 def run(options: argparse.Namespace) -> None:
     """Identify the payload and print it."""
     from ur_energy_model.errors import InputError
-    from ur_energy_model.identification.payload.drive_calibration import with_torque_constants
+    from ur_energy_model.identification.payload.payload_estimate import with_torque_constants
     from ur_energy_model.identification.payload.payload_identification import identify_payload
     from ur_energy_model.model.file.model_file import load_model, save_model
     from ur_energy_model.model.robots import load_robot

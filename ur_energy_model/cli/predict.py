@@ -43,7 +43,7 @@ def run(options: argparse.Namespace) -> None:
     """Predict and print."""
     from ur_energy_model.energy.meter import CONFIDENCE
     from ur_energy_model.energy.prediction import predict_energy
-    from ur_energy_model.identification.evaluation.session_anchor import session_json
+    from ur_energy_model.identification.evaluation.evaluation import session_json
     from ur_energy_model.trajectory.plan_csv import read_plan
     from ur_energy_model.trajectory.smoothing import smooth_plan
 

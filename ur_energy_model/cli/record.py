@@ -15,8 +15,8 @@ from ur_energy_model.cli.output import note, print_json, print_table, progress
 from ur_energy_model.cli.stop_signals import on_stop_signal
 
 if TYPE_CHECKING:
+    from ur_energy_model.telemetry.recording.options_and_status import RecorderStatus
     from ur_energy_model.telemetry.recording.recorder import Recorder
-    from ur_energy_model.telemetry.recording.recorder_status import RecorderStatus
 
 GRACE_SECONDS = 2.0
 """Time without samples after which a recording whose duration is over ends."""
@@ -74,10 +74,10 @@ def run(options: argparse.Namespace) -> None:
     """Record."""
     from ur_energy_model.errors import RecordingError
     from ur_energy_model.model.robots import load_robot
-    from ur_energy_model.telemetry.bag.file_split import FileSplit
+    from ur_energy_model.telemetry.bag.writer import FileSplit
     from ur_energy_model.telemetry.fields import ENERGY_FIELDS
+    from ur_energy_model.telemetry.recording.options_and_status import RecorderOptions
     from ur_energy_model.telemetry.recording.recorder import Recorder
-    from ur_energy_model.telemetry.recording.recorder_options import RecorderOptions
     from ur_energy_model.telemetry.rtde.source import RtdeSource
 
     robot = load_robot(options.robot).name

@@ -15,8 +15,7 @@ from ur_energy_model.demo.true_energy import TrueEnergy, true_energy
 from ur_energy_model.energy.energy_summary import EnergySummary
 from ur_energy_model.energy.recording_energy import estimate_energy
 from ur_energy_model.files import write_text
-from ur_energy_model.identification.evaluation.evaluation import evaluate
-from ur_energy_model.identification.evaluation.metrics import Metrics
+from ur_energy_model.identification.evaluation.evaluation import Metrics, evaluate
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.nodes.topics_and_services import BUS_ENERGY, TOTAL_ENERGY
 from ur_energy_model.plain import plain

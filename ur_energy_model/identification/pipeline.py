@@ -7,7 +7,7 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ur_energy_model.identification.assembly import StageResults, assemble
+from ur_energy_model.identification.assembly import StageResults, assemble, session_spread
 from ur_energy_model.identification.dynamics.dynamics_estimate import DynamicsEstimate
 from ur_energy_model.identification.dynamics.dynamics_stage import (
     estimate_setups,
@@ -18,11 +18,10 @@ from ur_energy_model.identification.dynamics.mounting_search import FoundMountin
 from ur_energy_model.identification.dynamics.recording_dynamics import RecordingDynamics
 from ur_energy_model.identification.dynamics.reflected_inertia import InertiaEstimate
 from ur_energy_model.identification.dynamics.stated_setup import StatedSetup
-from ur_energy_model.identification.evaluation.evaluation import measure
-from ur_energy_model.identification.evaluation.metrics import Metrics
+from ur_energy_model.identification.evaluation.evaluation import Metrics, measure
 from ur_energy_model.identification.friction.current_stage import fit_currents, with_presliding
 from ur_energy_model.identification.friction.joint_estimate import JointEstimate
-from ur_energy_model.identification.friction.law_candidates import AUTO
+from ur_energy_model.identification.friction.law_selection import AUTO
 from ur_energy_model.identification.friction.torque_constants import (
     with_load_error,
     with_shared_sizes,
@@ -34,12 +33,10 @@ from ur_energy_model.identification.payload.payload_check import (
     check_payloads,
     fit_with_payload,
 )
-from ur_energy_model.identification.power.capacitor_energy import with_capacitor_energy
 from ur_energy_model.identification.power.power_fit import PowerFitResult
-from ur_energy_model.identification.power.power_sessions import fit_sessions
+from ur_energy_model.identification.power.power_stage import fit_sessions, with_capacitor_energy
 from ur_energy_model.identification.recording import Recording
 from ur_energy_model.identification.recording_reader import read_recording
-from ur_energy_model.identification.session_spread import session_spread
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.model.setup import Payload, Setup

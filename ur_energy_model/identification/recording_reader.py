@@ -12,15 +12,15 @@ from ur_energy_model.errors import RecordingError
 from ur_energy_model.identification.power.power_fit import PowerFit
 from ur_energy_model.identification.quality.inspector import Inspector
 from ur_energy_model.identification.quality.verdict import judge
-from ur_energy_model.identification.recording import Recording
-from ur_energy_model.identification.recording_buffers import (
+from ur_energy_model.identification.recording import (
     MotionBuffer,
+    Recording,
     SupplyBuffer,
     TorqueBuffer,
 )
-from ur_energy_model.identification.regression.cutoff import choose_cutoff, sample_period
 from ur_energy_model.identification.regression.filtered_motion import FilteredMotion, merged_ranges
 from ur_energy_model.identification.regression.motion_stream import MotionStream
+from ur_energy_model.identification.regression.narrow_filter import choose_cutoff, sample_period
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.telemetry.bag.reader import iterate_bag
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, concatenate

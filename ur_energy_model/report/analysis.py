@@ -20,8 +20,10 @@ from ur_energy_model.identification.evaluation.comparison import (
     compare,
     compare_target_torque,
 )
-from ur_energy_model.identification.evaluation.evaluation import read_for_comparison
-from ur_energy_model.identification.evaluation.session_anchor import anchored_friction
+from ur_energy_model.identification.evaluation.evaluation import (
+    anchored_friction,
+    read_for_comparison,
+)
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.setup import Payload

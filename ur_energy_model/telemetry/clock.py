@@ -49,6 +49,9 @@ class ClockMap:
     Stamps always increase and follow the controller's clock within 0.1 % (1 % in the first
     seconds), also across reconnections. After a restart of the controller's clock the map starts
     again after the last stamp.
+
+    Attributes:
+        drift: how much faster the host's clock runs, relative.
     """
 
     def __init__(self) -> None:
@@ -58,16 +61,11 @@ class ClockMap:
         self._origin = self._anchor = (0.0, 0)
         self._level: float | None = None
         self._slope = 0.0
-        self._drift = 0.0
+        self.drift = 0.0
         self._started = False
         self._last_time = 0.0
         self._last_stamp = 0
         self._late_since: int | None = None
-
-    @property
-    def drift(self) -> float:
-        """How much faster the host's clock runs, relative."""
-        return self._drift
 
     def stamp(self, times: Array, arrival: int) -> NDArray[np.int64]:
         """Stamps of a batch.
@@ -125,7 +123,7 @@ class ClockMap:
         self._minima.clear()
         self._lowest = None
         self._origin = self._anchor = (newest, arrival)
-        self._slope, self._drift, self._level = 0.0, 0.0, None
+        self._slope, self.drift, self._level = 0.0, 0.0, None
         self._window_start = newest
         self._late_since = None
         self._started = True
@@ -159,7 +157,7 @@ class ClockMap:
         young = self._level is None
         limit = MAX_START_SLEW if young else MAX_SLEW
         pace = START_SLEW_TIME if young else SLEW_TIME
-        self._slope = self._drift + min(max(error / pace, -limit), limit)
+        self._slope = self.drift + min(max(error / pace, -limit), limit)
         self._anchor = (newest, stamp)
 
     def _offset(self, at: float, stamp: int) -> float:
@@ -173,12 +171,12 @@ class ClockMap:
         c, o = np.array(self._minima).T
         i, j = np.triu_indices(len(c), 1)
         slopes = (o[j] - o[i]) / (c[j] - c[i])
-        self._drift = float(np.clip(np.median(slopes), -MAX_DRIFT, MAX_DRIFT))
-        self._level = float(np.quantile(o - self._drift * c, LEVEL_QUANTILE))
+        self.drift = float(np.clip(np.median(slopes), -MAX_DRIFT, MAX_DRIFT))
+        self._level = float(np.quantile(o - self.drift * c, LEVEL_QUANTILE))
 
     def _estimate(self, newest: float) -> float:
         """Offset at controller time `newest`, relative to the origin [s]."""
         if self._level is not None:
-            return self._level + self._drift * newest
+            return self._level + self.drift * newest
         lowest = min((offset for _, offset in self._minima), default=math.inf)
         return lowest if self._lowest is None else min(lowest, self._lowest[1])

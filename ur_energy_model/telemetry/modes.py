@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from ur_energy_model.robot_modes import ROBOT_MODES as ROBOT_MODES
-
 SAFETY_MODES: dict[int, str] = {
     1: "normal", 2: "reduced", 3: "protective stop", 4: "recovery", 5: "safeguard stop",
     6: "system emergency stop", 7: "robot emergency stop", 8: "violation", 9: "fault",

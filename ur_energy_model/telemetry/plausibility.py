@@ -53,14 +53,7 @@ ANY_ARM: PlausibleRanges = {
 
 @dataclass(frozen=True)
 class Impossible:
-    """The first impossible value of a column store.
-
-    Attributes:
-        row: its row.
-        field: its RTDE field name.
-        index: element of the field.
-        value: the value itself.
-    """
+    """The first impossible value of a column store: row, RTDE field, element of it, and value."""
 
     row: int
     field: str

@@ -24,9 +24,6 @@ class SharedSource:
 
     The source is entered with the first consumer and closed with the last one. After a failure,
     the next consumer that is entered makes a new source.
-
-    Args:
-        make: makes the source.
     """
 
     def __init__(self, make: Callable[[], TelemetrySource]) -> None:

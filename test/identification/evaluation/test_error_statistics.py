@@ -5,7 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ur_energy_model.identification.evaluation.error_statistics import ErrorStatistics
+from ur_energy_model.energy.arm_state import ArmState
+from ur_energy_model.energy.channels import Channels
+from ur_energy_model.energy.gaps import GapRule
+from ur_energy_model.energy.power_table import PowerTable
+from ur_energy_model.identification.evaluation.error_statistics import (
+    ErrorStatistics,
+    PowerStatistics,
+)
+from ur_energy_model.telemetry.samples import Telemetry
 
 
 def test_batches_agree_with_the_definitions() -> None:
@@ -40,3 +48,42 @@ def test_statistics_without_samples_are_null() -> None:
     constant, absent = statistics.entries()
     assert constant == {"mean": 0.0, "max": 0.0, "rms": 0.0, "r2": None}
     assert absent == dict.fromkeys(("mean", "max", "rms", "r2"))
+
+
+def table(rows: np.ndarray, channels: Channels) -> PowerTable:
+    """Samples of time [s], state, bus and total power [W]."""
+    time, states = rows[:, 0], rows[:, 1].astype(np.intp)
+    power = np.zeros((len(rows), len(channels)))
+    power[:, channels.arm["bus"]], power[:, channels.arm["total"]] = rows[:, 2], rows[:, 3]
+    return PowerTable(Telemetry(time, {}), GapRule()(time), states, power, True)
+
+
+def test_power_and_its_energy() -> None:
+    time = np.concatenate([np.arange(0, 5, 0.02), np.arange(10, 15, 0.02)])
+    measured = 30.0 + 10.0 * np.sin(time)
+    channels = Channels(("a",))
+    statistics = PowerStatistics(channels)
+    moving = np.full(len(time), float(ArmState.MOVING))
+    rows = np.column_stack([time, moving, measured, measured * 1.02])
+    for part in np.array_split(rows, 7):
+        statistics.accumulate(table(part, channels))
+    entry = statistics.entry()
+    assert entry["energy_error_percent"] == pytest.approx(2.0)
+    assert entry["rmse"] == pytest.approx(0.02 * np.sqrt(np.mean(measured**2)))
+    span = measured.max() - measured.min()
+    assert entry["rmse_percent"] == pytest.approx(100 * (entry["rmse"] or 0) / span)
+    assert statistics.motion_energy_error_percent is None  # no standstill to compare with
+
+
+def test_motion_counts_above_standstill_and_an_arm_that_is_off_does_not() -> None:
+    time = 0.02 * np.arange(1500)
+    states = np.repeat([ArmState.STANDSTILL, ArmState.MOVING, ArmState.OFF], 500).astype(float)
+    bus = np.repeat([40.0, 60.0, 0.0], 500)
+    total = np.repeat([43.0, 65.0, 500.0], 500)  # standby 3 W too high, motion 22 W for 20 W
+    channels = Channels(("a",))
+    statistics = PowerStatistics(channels)
+    statistics.accumulate(table(np.column_stack([time, states, bus, total]), channels))
+    entry = statistics.entry()
+    assert statistics.motion_energy_error_percent == pytest.approx(10.0)
+    assert entry["energy_error_percent"] == pytest.approx(8.0, rel=0.01)
+    assert statistics.samples == 1000

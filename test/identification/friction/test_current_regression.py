@@ -9,7 +9,7 @@ from test.identification.filtering import filtered_motions
 from ur_energy_model.errors import IdentificationError, InputError
 from ur_energy_model.identification.friction.current_regression import CurrentRegression
 from ur_energy_model.identification.friction.joint_estimate import JointEstimate
-from ur_energy_model.identification.friction.law_candidates import candidates
+from ur_energy_model.identification.friction.law_selection import candidates
 from ur_energy_model.identification.friction.priors import nominal_friction
 from ur_energy_model.identification.friction.torque_constants import with_shared_sizes
 from ur_energy_model.identification.regression.narrow_filter import NarrowFilter

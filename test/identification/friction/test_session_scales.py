@@ -10,10 +10,10 @@ import pytest
 
 from test.identification.exact_arm import ExactArm
 from ur_energy_model.cli.main import DONE, main
+from ur_energy_model.identification.assembly import spread_between_sessions
 from ur_energy_model.identification.evaluation.evaluation import evaluate
 from ur_energy_model.identification.identification_json import identification_json
 from ur_energy_model.identification.pipeline import Identification, IdentificationOptions, identify
-from ur_energy_model.identification.session_spread import spread_between_sessions
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.file.model_file import save_model
 from ur_energy_model.model.friction.law import LAWS

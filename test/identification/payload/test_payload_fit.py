@@ -10,7 +10,7 @@ import pytest
 
 from test.identification.filtering import filtered_motions
 from ur_energy_model.errors import IdentificationError, InputError
-from ur_energy_model.identification.payload.drive_calibration import with_torque_constants
+from ur_energy_model.identification.payload.payload_estimate import with_torque_constants
 from ur_energy_model.identification.payload.payload_fit import PayloadFit
 from ur_energy_model.identification.regression.narrow_filter import NarrowFilter
 from ur_energy_model.model.bus_model import BusModel

@@ -1,13 +1,19 @@
-"""The narrow low-pass filter."""
+"""The narrow low-pass filter, and the choice of its cut-off."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 
 from test.identification.exact_arm import ExactArm
 from test.identification.filtering import filtered_motions
 from ur_energy_model.identification.regression.filtered_motion import FilteredMotion
-from ur_energy_model.identification.regression.narrow_filter import NarrowFilter
+from ur_energy_model.identification.regression.narrow_filter import (
+    CUTOFF_RANGE,
+    NarrowFilter,
+    choose_cutoff,
+)
 
 
 def test_narrow_filter_keeps_slow_and_stops_fast() -> None:
@@ -29,3 +35,13 @@ def test_moving_samples_keep_clear_of_standstill() -> None:
     moving = NarrowFilter(4.0).moving(motion, 0.02)[:, 0]
     assert not moving[:205].any()
     assert moving[220:-1].all()
+
+
+def test_cutoff_follows_the_motion_and_the_noise() -> None:
+    recording = ExactArm().record(40.0)
+    quiet = choose_cutoff(recording)
+    assert CUTOFF_RANGE[0] <= quiet <= CUTOFF_RANGE[1]
+    time = recording.time
+    lively = np.sin(2 * np.pi * 4.5 * time)[:, None] * np.ones(6) * 0.3
+    fast = replace(recording, columns={**recording.columns, "actual_qd": lively})
+    assert choose_cutoff(fast) > quiet

@@ -9,7 +9,7 @@ import pytest
 from ur_energy_model.simulation.arm.commands import SafetyCommand
 from ur_energy_model.simulation.control.control_box import ControlBox
 from ur_energy_model.simulation.ports.dashboard import DashboardSession
-from ur_energy_model.telemetry.rtde.protocol import SIMULATED_SERIAL_PREFIX
+from ur_energy_model.telemetry.rtde.dashboard_client import SIMULATED_SERIAL_PREFIX
 
 
 @pytest.fixture

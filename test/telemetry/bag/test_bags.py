@@ -11,9 +11,8 @@ from mcap.reader import make_reader
 from test.telemetry.bag.bag_files import write_bag
 from test.telemetry.conftest import EPOCH, assert_same_samples, make_telemetry
 from ur_energy_model.errors import MissingFieldError, RecordingError
-from ur_energy_model.telemetry.bag.file_split import FileSplit
 from ur_energy_model.telemetry.bag.reader import iterate_bag, read_bag, read_events
-from ur_energy_model.telemetry.bag.writer import BagWriter
+from ur_energy_model.telemetry.bag.writer import BagWriter, FileSplit
 from ur_energy_model.telemetry.event import Event
 from ur_energy_model.telemetry.fields import FIELDS
 from ur_energy_model.telemetry.samples import Gap, RecordingInfo, concatenate
@@ -212,3 +211,11 @@ def test_fields_must_be_in_the_table(tmp_path, telemetry):
         with pytest.raises(MissingFieldError, match="actual_TCP_force"):
             bag.write(telemetry)
         bag.write(make_telemetry(5, fields=("actual_TCP_force",)))
+
+
+def test_a_file_is_split_at_its_first_limit() -> None:
+    split = FileSplit(seconds=2.0, bytes=1000)
+    assert not split.is_due(1_999_999_999, 999)
+    assert split.is_due(2_000_000_000, 0)
+    assert split.is_due(0, 1000)
+    assert not FileSplit().is_due(10**18, 10**12)

@@ -12,7 +12,7 @@ from ur_energy_model.model.robots import load_robot
 from ur_energy_model.telemetry.csv import csv_file as csv_file
 from ur_energy_model.telemetry.csv import row_reader as csv_rows
 from ur_energy_model.telemetry.csv import text as csv_text
-from ur_energy_model.telemetry.csv.options import CsvOptions
+from ur_energy_model.telemetry.csv.open_csv import CsvOptions
 from ur_energy_model.telemetry.csv.reader import CsvReader, read_csv
 
 

@@ -11,7 +11,7 @@ from ur_energy_model.energy.rated_limits import rated_limits
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.telemetry.csv.layouts import LAYOUTS
-from ur_energy_model.telemetry.csv.options import CsvOptions
+from ur_energy_model.telemetry.csv.open_csv import CsvOptions
 from ur_energy_model.telemetry.csv.reader import read_csv
 from ur_energy_model.telemetry.fields import FIELDS
 

@@ -12,8 +12,8 @@ from ur_energy_model.errors import ControllerError, RecordingError
 from ur_energy_model.telemetry.bag.reader import read_bag, read_events
 from ur_energy_model.telemetry.bag.retention import Retention
 from ur_energy_model.telemetry.event import Event
+from ur_energy_model.telemetry.recording.options_and_status import RecorderOptions
 from ur_energy_model.telemetry.recording.recorder import Recorder
-from ur_energy_model.telemetry.recording.recorder_options import RecorderOptions
 from ur_energy_model.telemetry.samples import Gap, concatenate
 
 

@@ -12,9 +12,13 @@ from contextlib import suppress
 from unittest import mock
 
 from ur_energy_model.errors import UrEnergyError
-from ur_energy_model.telemetry.rtde import protocol
 from ur_energy_model.telemetry.rtde.frames import PacketType, frame
-from ur_energy_model.telemetry.rtde.messages import SetupReply
+from ur_energy_model.telemetry.rtde.messages import (
+    SetupReply,
+    encode_controller_version,
+    encode_flag,
+    encode_setup_reply,
+)
 from ur_energy_model.telemetry.rtde.negotiation import LinkOptions
 from ur_energy_model.telemetry.rtde.source import RtdeSource
 
@@ -22,10 +26,10 @@ FIELDS = ("timestamp", "actual_q", "payload", "robot_mode")
 KINDS = ("DOUBLE", "VECTOR6D", "DOUBLE", "INT32")  # in the order that RtdeSource asks
 GREETING = b"".join(
     [
-        frame(PacketType.REQUEST_PROTOCOL_VERSION, protocol.encode_flag(True)),
-        frame(PacketType.GET_CONTROLLER_VERSION, protocol.encode_controller_version((5, 11, 0, 0))),
-        frame(PacketType.SETUP_OUTPUTS, protocol.encode_setup_reply(SetupReply(1, KINDS))),
-        frame(PacketType.START, protocol.encode_flag(True)),
+        frame(PacketType.REQUEST_PROTOCOL_VERSION, encode_flag(True)),
+        frame(PacketType.GET_CONTROLLER_VERSION, encode_controller_version((5, 11, 0, 0))),
+        frame(PacketType.SETUP_OUTPUTS, encode_setup_reply(SetupReply(1, KINDS))),
+        frame(PacketType.START, encode_flag(True)),
     ]
 )
 """What a well-behaved controller answers; a fuzzer may begin behind it."""

@@ -15,9 +15,16 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ur_energy_model.telemetry.fields import FIELDS, WIDTH
-from ur_energy_model.telemetry.rtde import protocol
-from ur_energy_model.telemetry.rtde.frames import FrameReader, PacketType
-from ur_energy_model.telemetry.rtde.messages import SetupReply
+from ur_energy_model.telemetry.rtde.frames import FrameReader, PacketType, frame
+from ur_energy_model.telemetry.rtde.messages import (
+    NOT_FOUND,
+    SetupReply,
+    decode_output_setup,
+    decode_version_request,
+    encode_controller_version,
+    encode_flag,
+    encode_setup_reply,
+)
 from ur_energy_model.telemetry.rtde.recipe import Recipe
 
 START_TIME = 1000.0
@@ -157,43 +164,41 @@ class RtdePeer:
         reader, version, requests = FrameReader(), 1, 0
         while data := client.recv(65536):
             reader.feed(data)
-            while (frame := reader.take_frame()) is not None:
+            while (packet := reader.take_frame()) is not None:
                 requests += 1
                 if behaviour.silent_after is not None and requests > behaviour.silent_after:
                     continue
                 if behaviour.raw_reply is not None:
                     client.sendall(behaviour.raw_reply)
                     continue
-                if frame.kind == PacketType.REQUEST_PROTOCOL_VERSION:
-                    wanted = protocol.decode_version_request(frame.payload)
+                if packet.kind == PacketType.REQUEST_PROTOCOL_VERSION:
+                    wanted = decode_version_request(packet.payload)
                     accepted = wanted in behaviour.protocol_versions
                     version = wanted if accepted else version
-                    reply = protocol.encode_flag(accepted)
-                elif frame.kind == PacketType.GET_CONTROLLER_VERSION:
-                    reply = protocol.encode_controller_version(behaviour.version)
-                elif frame.kind == PacketType.SETUP_OUTPUTS:
-                    reply = self._setup(frame.payload, version, behaviour)
-                elif frame.kind == PacketType.START:
+                    reply = encode_flag(accepted)
+                elif packet.kind == PacketType.GET_CONTROLLER_VERSION:
+                    reply = encode_controller_version(behaviour.version)
+                elif packet.kind == PacketType.SETUP_OUTPUTS:
+                    reply = self._setup(packet.payload, version, behaviour)
+                elif packet.kind == PacketType.START:
                     for tick in behaviour.early:
                         client.sendall(self.package(tick))
-                    reply = protocol.encode_flag(not behaviour.refuse_start)
+                    reply = encode_flag(not behaviour.refuse_start)
                 else:
-                    reply = protocol.encode_flag(True)
-                client.sendall(protocol.frame(frame.kind, reply))
-                if frame.kind == PacketType.START and not behaviour.refuse_start:
+                    reply = encode_flag(True)
+                client.sendall(frame(packet.kind, reply))
+                if packet.kind == PacketType.START and not behaviour.refuse_start:
                     self.started.set()
 
     def _setup(self, payload: bytes, version: int, behaviour: PeerBehaviour) -> bytes:
-        frequency, names = protocol.decode_output_setup(payload, version)
+        frequency, names = decode_output_setup(payload, version)
         self.frequencies.append(frequency)
         kinds = tuple(
-            protocol.NOT_FOUND
-            if name in behaviour.missing
-            else behaviour.kinds.get(name, FIELDS[name].kind)
+            NOT_FOUND if name in behaviour.missing else behaviour.kinds.get(name, FIELDS[name].kind)
             for name in names
         )
         good = all(kind in WIDTH for kind in kinds)
         number = None if version == 1 else int(good)
         if good:
             self.recipe = Recipe(names, kinds, number)  # type: ignore[arg-type]
-        return protocol.encode_setup_reply(SetupReply(number, kinds))
+        return encode_setup_reply(SetupReply(number, kinds))

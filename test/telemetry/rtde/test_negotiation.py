@@ -16,9 +16,10 @@ from test.telemetry.rtde.source_helpers import (
     ticks_of,
 )
 from ur_energy_model.errors import WrongRobotError
-from ur_energy_model.telemetry.rtde.protocol import (
-    SIMULATED_SERIAL_PREFIX,
-)
+from ur_energy_model.telemetry.rtde.dashboard_client import SIMULATED_SERIAL_PREFIX
+from ur_energy_model.telemetry.rtde.negotiation import observed_rate, with_payload
+from ur_energy_model.telemetry.rtde.recipe import Recipe
+from ur_energy_model.telemetry.samples import RecordingInfo
 
 
 def test_the_robot_is_known_after_entering(peer):
@@ -84,3 +85,29 @@ def test_a_controller_that_lost_a_field_is_not_recorded_on():
         peer.send_ticks(range(40, 50))
         batch = read(source, 10)[0]
     assert set(batch.columns) == {"timestamp", *FIELDS}
+
+
+@pytest.mark.parametrize(
+    ("times", "negotiated", "rate"),
+    [
+        (np.arange(10) / 500.0, 500.0, None),
+        (np.arange(10) / 125.0, 500.0, 125.0),
+        (np.array([0.0, 0.008, 0.05, 0.06]), 500.0, None),
+        (np.arange(10) / 125.0, None, None),
+        (np.zeros(3), 500.0, None),
+    ],
+)
+def test_a_rate_counts_where_it_is_regular_and_another_one(
+    times: np.ndarray, negotiated: float | None, rate: float | None
+) -> None:
+    found = observed_rate(times, negotiated)
+    assert found is None if rate is None else found == pytest.approx(rate)
+
+
+def test_the_payload_is_that_of_the_first_packet() -> None:
+    recipe = Recipe(("payload", "payload_cog"), ("DOUBLE", "VECTOR3D"))
+    records = np.zeros(2, recipe.dtype)
+    records[0] = (1.5, (0.1, 0.2, 0.3))
+    info = with_payload(RecordingInfo(robot="ur5e"), records)
+    assert (info.robot, info.payload_mass) == ("ur5e", 1.5)
+    assert info.payload_center_of_mass == (0.1, 0.2, 0.3)

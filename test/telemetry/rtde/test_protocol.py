@@ -10,10 +10,22 @@ from hypothesis import strategies as st
 
 from ur_energy_model.errors import ProtocolError
 from ur_energy_model.telemetry.fields import FIELDS, WIDTH
-from ur_energy_model.telemetry.rtde import protocol
-from ur_energy_model.telemetry.rtde.frames import Frame, FrameReader, PacketType
-from ur_energy_model.telemetry.rtde.messages import SetupReply, TextMessage
-from ur_energy_model.telemetry.rtde.recipe import Recipe
+from ur_energy_model.telemetry.rtde.frames import Frame, FrameReader, PacketType, frame
+from ur_energy_model.telemetry.rtde.messages import (
+    SetupReply,
+    TextMessage,
+    decode_controller_version,
+    decode_flag,
+    decode_names,
+    decode_output_setup,
+    decode_setup_reply,
+    decode_text_message,
+    decode_version_request,
+    encode_output_setup,
+    encode_setup_reply,
+    encode_text_message,
+)
+from ur_energy_model.telemetry.rtde.recipe import Recipe, in_type_order
 
 NAMES = st.lists(st.sampled_from(sorted(FIELDS)), min_size=1, max_size=12)
 INTEGERS = {
@@ -70,14 +82,14 @@ def test_values_come_back_bit_for_bit(sample, recipe_id):
     st.lists(st.integers(1, 50), min_size=1),
 )
 def test_frames_survive_any_fragmentation(frames, cuts):
-    stream = b"".join(protocol.frame(kind, payload) for kind, payload in frames)
+    stream = b"".join(frame(kind, payload) for kind, payload in frames)
     reader, found, position, i = FrameReader(), [], 0, 0
     while position < len(stream):
         step = cuts[i % len(cuts)]
         reader.feed(stream[position : position + step])
         position, i = position + step, i + 1
-        while (frame := reader.take_frame()) is not None:
-            found.append(frame)
+        while (packet := reader.take_frame()) is not None:
+            found.append(packet)
     assert found == [Frame(kind, payload) for kind, payload in frames]
     assert len(reader) == 0
 
@@ -96,13 +108,13 @@ def test_any_bytes_are_cut_into_frames_or_refused(data):
 @pytest.mark.parametrize(
     "decode",
     [
-        protocol.decode_names,
-        protocol.decode_output_setup,
-        protocol.decode_setup_reply,
-        protocol.decode_version_request,
-        protocol.decode_flag,
-        protocol.decode_controller_version,
-        protocol.decode_text_message,
+        decode_names,
+        decode_output_setup,
+        decode_setup_reply,
+        decode_version_request,
+        decode_flag,
+        decode_controller_version,
+        decode_text_message,
     ],
 )
 @given(payload=st.binary(max_size=300))
@@ -120,7 +132,7 @@ def test_a_refusal_names_the_peer():
 
 def test_data_is_taken_up_to_the_next_other_packet():
     recipe = recipe_of(["timestamp"], 1)
-    text = protocol.frame(PacketType.TEXT_MESSAGE, b"\x02hi\x00\x03")
+    text = frame(PacketType.TEXT_MESSAGE, b"\x02hi\x00\x03")
     packages = [recipe.pack({"timestamp": float(i)}) for i in range(5)]
     reader = FrameReader()
     reader.feed(b"".join(packages[:3]) + text + packages[3] + packages[4][:5])
@@ -140,8 +152,8 @@ def test_a_package_of_another_recipe_is_not_taken_for_ours():
 
 @given(st.text(max_size=80), st.text(max_size=80), st.integers(0, 3), st.sampled_from([1, 2]))
 def test_text_messages_come_back(text, source, level, version):
-    payload = protocol.encode_text_message(TextMessage(text, source, level), version)
-    message = protocol.decode_text_message(payload, version)
+    payload = encode_text_message(TextMessage(text, source, level), version)
+    message = decode_text_message(payload, version)
     assert message.level == level
     if len(text.encode()) <= 255:
         assert message.text == text
@@ -151,29 +163,34 @@ def test_text_messages_come_back(text, source, level, version):
 
 @given(st.floats(1, 500), st.lists(st.sampled_from(sorted(FIELDS))), st.sampled_from([1, 2]))
 def test_output_setups_come_back(frequency, names, version):
-    payload = protocol.encode_output_setup(names, frequency if version == 2 else None)
+    payload = encode_output_setup(names, frequency if version == 2 else None)
     expected = frequency if version == 2 else None
-    assert protocol.decode_output_setup(payload, version) == (expected, tuple(names))
+    assert decode_output_setup(payload, version) == (expected, tuple(names))
 
 
 def test_a_trailing_comma_is_borne():
-    assert protocol.decode_names(b"timestamp,actual_q,") == ("timestamp", "actual_q")
+    assert decode_names(b"timestamp,actual_q,") == ("timestamp", "actual_q")
 
 
 @pytest.mark.parametrize("number", [None, 0, 1, 255])
 def test_setup_replies_come_back(number):
     reply = SetupReply(number, ("DOUBLE", "NOT_FOUND"))
-    payload = protocol.encode_setup_reply(reply)
-    assert protocol.decode_setup_reply(payload, numbered=number is not None) == reply
+    payload = encode_setup_reply(reply)
+    assert decode_setup_reply(payload, numbered=number is not None) == reply
     assert not reply.accepted
 
 
 def test_sizes_that_do_not_fit_are_refused():
     with pytest.raises(ValueError, match="16-bit"):
-        protocol.frame(PacketType.TEXT_MESSAGE, bytes(0xFFFF))
+        frame(PacketType.TEXT_MESSAGE, bytes(0xFFFF))
     with pytest.raises(ValueError, match="no type"):
         Recipe(("x",), ("DOUBEL",), 1)  # type: ignore[arg-type]
 
 
 def test_a_controller_version_may_lack_its_build():
-    assert protocol.decode_controller_version(struct.pack(">3I", 3, 15, 8)) == (3, 15, 8, 0)
+    assert decode_controller_version(struct.pack(">3I", 3, 15, 8)) == (3, 15, 8, 0)
+
+
+def test_fields_of_one_type_are_side_by_side() -> None:
+    names = in_type_order(["robot_mode", "actual_q", "tool_mode", "timestamp", "joint_mode"])
+    assert names == ("timestamp", "actual_q", "joint_mode", "robot_mode", "tool_mode")

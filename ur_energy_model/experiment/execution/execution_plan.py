@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ur_energy_model.experiment.limits import SafetyLimits
 from ur_energy_model.experiment.periodic_motion import PeriodicMotion
-from ur_energy_model.telemetry.recording.recorder_status import RecorderStatus
+from ur_energy_model.telemetry.recording.options_and_status import RecorderStatus
 from ur_energy_model.typing import Array
 
 

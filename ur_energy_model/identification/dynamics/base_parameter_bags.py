@@ -16,13 +16,15 @@ from ur_energy_model.identification.dynamics.base_parameters import (
     TorqueSource,
     Verification,
 )
-from ur_energy_model.identification.dynamics.dynamics_estimate import estimate_dynamics
+from ur_energy_model.identification.dynamics.dynamics_estimate import (
+    angle_between,
+    estimate_dynamics,
+)
 from ur_energy_model.identification.quality.recording_quality import ILL_CONDITIONED
 from ur_energy_model.identification.recording import Recording
 from ur_energy_model.identification.recording_reader import read_recording
 from ur_energy_model.identification.regression.narrow_filter import NarrowFilter
 from ur_energy_model.model.robots import RobotDescription
-from ur_energy_model.model.setup import Setup
 from ur_energy_model.typing import Array, Progress
 
 _SAME_MOUNTING = np.radians(1.0)
@@ -63,7 +65,6 @@ def identify_base_parameters(
     validate: Sequence[str | Path] = (),
     torque_source: TorqueSource = "current",
     torque_constant: Array | None = None,
-    configured: Setup | None = None,
     progress: Progress | None = None,
 ) -> BagBaseParameters:
     """Base parameters from one or more bags of one mounting and payload.
@@ -74,7 +75,6 @@ def identify_base_parameters(
         validate: held-out bags, to predict.
         torque_source: "current" (measured) or "target_moment" (the controller's own model).
         torque_constant: motor side [n], N m/A, by default the robot file's.
-        configured: mounting; by default estimated from target_moment, else as recorded.
         progress: called with fraction and text.
 
     Raises:
@@ -92,7 +92,7 @@ def identify_base_parameters(
                     f"{recording.path}: target_moment was not recorded; use --from current"
                 )
         warnings: list[str] = []
-        gravity, source = _gravity(recordings, robot, configured, warnings)
+        gravity, source = _gravity(recordings, robot, warnings)
         fits = []
         for chosen in (recordings[: len(bags)], recordings[len(bags) :]):
             fit = BaseParameterFit(
@@ -120,18 +120,13 @@ def identify_base_parameters(
 
 
 def _gravity(
-    recordings: Sequence[Recording],
-    robot: RobotDescription,
-    configured: Setup | None,
-    warnings: list[str],
+    recordings: Sequence[Recording], robot: RobotDescription, warnings: list[str]
 ) -> tuple[Array, str]:
-    """Gravity common to all recordings, and its source.
+    """Gravity common to all recordings, and its source: from target_moment, else as recorded.
 
     Raises:
         IdentificationError: the mounting changes between recordings.
     """
-    if configured is not None:
-        return configured.gravity, "configured"
     with_torque = [recording for recording in recordings if recording.torque_reference != "none"]
     if not with_torque:
         stated = recordings[0].info.gravity
@@ -144,9 +139,7 @@ def _gravity(
     )
     first = estimate.recordings[0].setup
     for entry in estimate.recordings[1:]:
-        cosine = first.gravity @ entry.setup.gravity
-        cosine /= np.linalg.norm(first.gravity) * np.linalg.norm(entry.setup.gravity)
-        if np.arccos(np.clip(cosine, -1, 1)) > _SAME_MOUNTING:
+        if angle_between(first.gravity, entry.setup.gravity) > _SAME_MOUNTING:
             raise IdentificationError(
                 f"{entry.source}: the mounting differs from {estimate.recordings[0].source}; "
                 "base parameters of different mountings cannot be combined; identify them apart"

@@ -15,9 +15,8 @@ import numpy as np
 from ur_energy_model.errors import IdentificationError
 from ur_energy_model.identification.dynamics.physical_consistency import nearest_possible
 from ur_energy_model.identification.dynamics.regrouping import FullRegressor, Regrouping, regroup
-from ur_energy_model.identification.regression.blocked_gram import BlockedGram
 from ur_energy_model.identification.regression.filtered_motion import FilteredMotion
-from ur_energy_model.identification.regression.gram_matrices import joint_gram_matrices
+from ur_energy_model.identification.regression.gram_matrices import BlockedGram, joint_gram_matrices
 from ur_energy_model.identification.regression.least_squares import (
     pseudo_inverse,
     solve_normal_equations,

@@ -36,6 +36,8 @@ from ur_energy_model.typing import Array, Mask
 _IDENTIFIED = 0.05
 """Relative standard deviation below which an inertia counts as identified."""
 
+_SOURCE_WORDS = {"default": "assumed", "rtde": "recorded", "configured": "configured"}
+
 
 @dataclass(frozen=True)
 class EstimatedSetup:
@@ -183,6 +185,12 @@ def _recording(data: TorqueInformation, found: SetupSolution) -> EstimatedSetup:
     )
 
 
+def angle_between(first: Array, second: Array) -> float:
+    """Angle between two vectors [3], rad."""
+    cosine = first @ second / (np.linalg.norm(first) * np.linalg.norm(second))
+    return float(np.arccos(np.clip(cosine, -1.0, 1.0)))
+
+
 def _r2(squares: Array, spread: Array) -> Array:
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(np.where(spread > 1e-9, 1 - squares / spread, np.nan))
@@ -191,9 +199,7 @@ def _r2(squares: Array, spread: Array) -> Array:
 def _disagreements(data: TorqueInformation, found: SetupSolution) -> Iterable[str]:
     """Lines where the estimate contradicts the configured or recorded setup."""
     stated, seen = data.stated.setup, found.setup
-    cosine = stated.gravity @ seen.gravity
-    cosine /= np.linalg.norm(stated.gravity) * np.linalg.norm(seen.gravity)
-    angle = np.degrees(np.arccos(np.clip(cosine, -1.0, 1.0)))
+    angle = np.degrees(angle_between(stated.gravity, seen.gravity))
     if angle > 1.0 and found.gravity_std.max() < 0.3:
         reference = "the configured mounting" if data.stated.source == "configured" else "upright"
         vector = ", ".join(f"{value:.2f}" for value in seen.gravity)
@@ -208,6 +214,3 @@ def _disagreements(data: TorqueInformation, found: SetupSolution) -> Iterable[st
             f"{stated.payload.mass:.2f} kg is {_SOURCE_WORDS[data.stated.source]}; the estimate is "
             "used"
         )
-
-
-_SOURCE_WORDS = {"default": "assumed", "rtde": "recorded", "configured": "configured"}

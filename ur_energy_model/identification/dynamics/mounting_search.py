@@ -18,6 +18,7 @@ from scipy.optimize import minimize
 from ur_energy_model.identification.dynamics.reflected_inertia import expected_inertia
 from ur_energy_model.identification.dynamics.setup_unknowns import CENTER, GRAVITY, MASS
 from ur_energy_model.identification.dynamics.torque_columns import TorqueColumns
+from ur_energy_model.identification.friction.torque_constants import ARM_SPREAD
 from ur_energy_model.identification.recording import Recording
 from ur_energy_model.identification.regression.filtered_motion import FilteredMotion
 from ur_energy_model.identification.regression.gram_matrices import joint_gram_matrices
@@ -34,8 +35,6 @@ STATED_STD = np.array([0.02] * 3 + [0.05] + [0.01] * 3)
 """Spread around a stated setup: direction of gravity, mass [kg], centre of mass [m]."""
 SEARCHED_STD = np.array([2.0] * 3 + [2.0] + [0.15] * 3)
 """Spread of the search."""
-CONSTANT_SPREAD = 0.12
-"""Spread of torque constants between arms of one type (factory calibrations: over 10 %)."""
 EVIDENCE = 30.0
 """Gain in twice the log-likelihood from which currents contradict the stated setup; one second of
 motion counts as one observation of each joint."""
@@ -195,7 +194,7 @@ class MountingSearch:
         spread = self._inertia.std[j] * inverse
         precision = np.array([0.0, 1.0 / spread**2, 0.0, 0.0])
         if known:
-            precision[0] = 1.0 / (CONSTANT_SPREAD * inverse) ** 2
+            precision[0] = 1.0 / (ARM_SPREAD * inverse) ** 2
         return np.array([inverse, 0.0, 0.0, 0.0]), precision
 
     def _load_error(self, setup: Array, std: Array) -> Array:

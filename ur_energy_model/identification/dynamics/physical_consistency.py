@@ -73,7 +73,7 @@ def nearest_possible(
     scaled = combination * spread
     quadratic = scaled.T @ information @ scaled + np.eye(size)
     linear = -scaled.T @ information @ (base_values - combination @ nominal)
-    matrix, offset, cones = _constraints(nominal, spread, links)
+    matrix, offset, positive = _constraints(nominal, spread, links)
     settings = clarabel.DefaultSettings()
     settings.verbose = False
     solver = clarabel.DefaultSolver(
@@ -82,12 +82,8 @@ def nearest_possible(
         matrix,
         offset,
         [
-            kind(count)
-            for kind, count in (
-                (clarabel.NonnegativeConeT, cones[0]),
-                *((clarabel.PSDTriangleConeT, _PSEUDO) for _ in range(cones[1])),
-            )
-            if count
+            *([clarabel.NonnegativeConeT(positive)] if positive else []),
+            *[clarabel.PSDTriangleConeT(_PSEUDO)] * links,
         ],
         settings,
     )
@@ -144,10 +140,8 @@ def nearest_possible_tensors(
     )
 
 
-def _constraints(
-    nominal: Array, spread: Array, links: int
-) -> tuple[sparse.csc_matrix, Array, tuple[int, int]]:
-    """A, b and cone sizes of: b - A x in the cones, x the scaled deviations."""
+def _constraints(nominal: Array, spread: Array, links: int) -> tuple[sparse.csc_matrix, Array, int]:
+    """A and b of: b - A x in the cones, x the scaled deviations; size of the positive cone."""
     size = len(nominal)
     group = size // links
     drive = np.array([j * group + k for j in range(links) for k in range(COUNT, group)], dtype=int)
@@ -161,7 +155,7 @@ def _constraints(
         floor = _vectorise(_MARGIN * np.eye(_PSEUDO))
         rows.append(block)
         offsets.append(_VECTORISED @ nominal[own] - floor)
-    return sparse.csc_matrix(np.vstack(rows)), np.concatenate(offsets), (len(drive), links)
+    return sparse.csc_matrix(np.vstack(rows)), np.concatenate(offsets), len(drive)
 
 
 def _basis() -> Array:

@@ -29,6 +29,8 @@ POSITION_DELAY = 0.002
 Measured on recordings of a UR3e and two UR5e at 25, 50 and 500 Hz: the torque residual is
 proportional to speed times stiffness of gravity, and vanishes with 2.3 to 2.6 ms.
 """
+_BLOCK = 2.0
+"""Duration of a block of time [s]."""
 _STEP = 0.001
 _GRID_RATE = 100.0
 _ACCELERATION_BANDWIDTH = 15.0
@@ -64,10 +66,8 @@ class ReferenceBlock:
     duration: float
 
 
-def reference_blocks(
-    telemetry: Telemetry, columns: Columns, *, block: float = 2.0
-) -> Iterator[ReferenceBlock]:
-    """Blocks of about `block` seconds of a recording's usable samples.
+def reference_blocks(telemetry: Telemetry, columns: Columns) -> Iterator[ReferenceBlock]:
+    """Blocks of time of a recording's usable samples.
 
     Freedrive, stretches with brakes applied and samples that are not finite are left out.
 
@@ -77,22 +77,20 @@ def reference_blocks(
     telemetry.require("target_moment", purpose="estimating setup and motor inertia")
     telemetry = telemetry.distinct()
     if all(name in telemetry for name in ("target_q", "target_qd", "target_qdd")):
-        yield from _target_blocks(telemetry, columns, block)
+        yield from _target_blocks(telemetry, columns)
     else:
         telemetry.require("actual_q", "actual_qd", purpose="estimating setup and motor inertia")
-        yield from _actual_blocks(telemetry, columns, block)
+        yield from _actual_blocks(telemetry, columns)
 
 
-def _target_blocks(
-    telemetry: Telemetry, columns: Columns, block: float
-) -> Iterator[ReferenceBlock]:
+def _target_blocks(telemetry: Telemetry, columns: Columns) -> Iterator[ReferenceBlock]:
     names = ("target_q", "target_qd", "target_qdd", "target_moment")
     keep = np.flatnonzero(usable_samples(telemetry, *names))
     if keep.size == 0:
         return
     tick = np.floor(telemetry.time[keep] * TARGET_RATE)
     keep = keep[np.concatenate([[True], np.diff(tick) != 0])]
-    for part in time_blocks(telemetry.time[keep], block, telemetry.time[keep[0]]):
+    for part in time_blocks(telemetry.time[keep], _BLOCK, telemetry.time[keep[0]]):
         rows = keep[part]
         q, qd, qdd, torque = (telemetry[name][rows] for name in names)
 
@@ -110,13 +108,11 @@ def _target_blocks(
             torque_slope=zero,
             torque_curve=zero,
             position=q,
-            duration=block,
+            duration=_BLOCK,
         )
 
 
-def _actual_blocks(
-    telemetry: Telemetry, columns: Columns, block: float
-) -> Iterator[ReferenceBlock]:
+def _actual_blocks(telemetry: Telemetry, columns: Columns) -> Iterator[ReferenceBlock]:
     names = ("actual_q", "actual_qd", "target_moment")
     rate = _GRID_RATE / 2
     edge = int(_EDGE * rate)
@@ -134,7 +130,7 @@ def _actual_blocks(
         curve = np.gradient(slope, 1 / rate, axis=0)
         values = low_pass(columns(q, qd, qdd), 1 / rate, _BANDWIDTH)
         time = run.time[::2][edge:-edge]
-        for part in time_blocks(time, block, time[0]):
+        for part in time_blocks(time, _BLOCK, time[0]):
             inside = slice(part.start + edge, part.stop + edge)
             yield ReferenceBlock(
                 kind="actual",
@@ -145,5 +141,5 @@ def _actual_blocks(
                 torque_slope=slope[inside],
                 torque_curve=curve[inside],
                 position=q[inside],
-                duration=block,
+                duration=_BLOCK,
             )

@@ -126,7 +126,7 @@ class Regrouping:
         return tuple(self.expression(index) for index in range(self.rank))
 
 
-def regroup(regressor: FullRegressor, seed: int = 0) -> Regrouping:
+def regroup(regressor: FullRegressor) -> Regrouping:
     """Base parameters of an arm in one mounting, from its regressor at 25 random states.
 
     More states are drawn where 25 give fewer rows than there are columns.
@@ -134,7 +134,7 @@ def regroup(regressor: FullRegressor, seed: int = 0) -> Regrouping:
     robot = regressor.robot
     columns = len(regressor.names)
     count = max(_STATES, 2 * columns // robot.dof)
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng(0)
     shape = (count, robot.dof)
     q = random.uniform(-np.pi, np.pi, shape)
     qd = random.uniform(-1, 1, shape) * robot.max_velocity

@@ -187,7 +187,9 @@ class TargetMomentSolver:
             for index, entry in enumerate(self.data):
                 rms = np.sqrt(self._squares(unknowns, index) / entry.samples)
                 self.noise[index] = np.maximum(rms, _NOISE_FLOOR)
-        return unknowns, np.sqrt(np.diag(self._covariance(unknowns)))
+        hessian, middle = self._information(unknowns)
+        inverse = np.linalg.inv(hessian)  # sandwich covariance, blocks of time independent
+        return unknowns, np.sqrt(np.diag(inverse @ middle @ inverse))
 
     def _borrow_gravity(self, unknowns: Array, std: Array) -> bool:
         """Take the best-determined mounting as prior for setups that do not determine theirs.
@@ -228,12 +230,6 @@ class TargetMomentSolver:
     def _squares(self, unknowns: Array, index: int) -> Array:
         residual = self.roots[index] @ self._coefficients(unknowns, index)
         return np.asarray((residual**2).sum(axis=1))
-
-    def _covariance(self, unknowns: Array) -> Array:
-        """Sandwich covariance with blocks of time as independent units."""
-        hessian, middle = self._information(unknowns)
-        inverse = np.linalg.inv(hessian)
-        return np.asarray(inverse @ middle @ inverse)
 
     def _information(self, unknowns: Array) -> tuple[Array, Array]:
         """Information matrix, and scatter of the scores over blocks of time (with the prior)."""

@@ -8,8 +8,10 @@ import numpy as np
 
 from ur_energy_model.identification.dynamics.reference_blocks import ReferenceBlock
 from ur_energy_model.identification.dynamics.stated_setup import StatedSetup
-from ur_energy_model.identification.regression.blocked_gram import BlockedGram
-from ur_energy_model.identification.regression.gram_matrices import gram_matrices_by_joint
+from ur_energy_model.identification.regression.gram_matrices import (
+    BlockedGram,
+    gram_matrices_by_joint,
+)
 from ur_energy_model.typing import Array, Mask
 
 _STEADY = 0.01

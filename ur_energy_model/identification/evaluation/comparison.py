@@ -9,7 +9,7 @@ import numpy as np
 
 from ur_energy_model.identification.dynamics.recording_dynamics import RecordingDynamics
 from ur_energy_model.identification.dynamics.stated_setup import payload_runs
-from ur_energy_model.identification.friction.direction_memory import DirectionMemory
+from ur_energy_model.identification.friction.presliding_fit import DirectionMemory
 from ur_energy_model.identification.recording import Recording
 from ur_energy_model.identification.regression.filtered_motion import MOVING_SPEED, FilteredMotion
 from ur_energy_model.identification.regression.narrow_filter import NarrowFilter
@@ -60,9 +60,12 @@ def compare(
                 continue
             link = dynamics.inverse_dynamics(part.q, part.qd, part.qdd)
             load = link + inertia * part.qdd
-            temperature = part.temperature if np.isfinite(part.temperature).all() else None
             predicted = model.from_link_torque(
-                link, part.qd, part.qdd, temperature=temperature, direction=memory(part)
+                link,
+                part.qd,
+                part.qdd,
+                temperature=part.known_temperature,
+                direction=memory(part),
             )
             moment = np.zeros_like(load)
             told = setups.controller_load(part, load)

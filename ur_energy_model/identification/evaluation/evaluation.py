@@ -1,9 +1,10 @@
-"""Evaluation: how well a model describes a recording."""
+"""Evaluation: how well a model describes a recording, and the METRICS of the comparison."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.energy.power_options import FIELDS, MEASURED_FIELDS, Method, PowerOptions
 from ur_energy_model.energy.recording_checks import check_joints
 from ur_energy_model.energy.recording_energy import recording_powers
+from ur_energy_model.energy.session.friction_anchor import MeasuredMotion, anchor_friction
 from ur_energy_model.errors import MissingFieldError
 from ur_energy_model.identification.dynamics.dynamics_stage import estimate_setups
 from ur_energy_model.identification.dynamics.recording_dynamics import RecordingDynamics
@@ -18,16 +20,57 @@ from ur_energy_model.identification.evaluation.comparison import compare, compar
 from ur_energy_model.identification.evaluation.error_statistics import (
     ErrorStatistics,
     IntervalStatistics,
+    PowerStatistics,
+    Statistics,
 )
-from ur_energy_model.identification.evaluation.metrics import Metrics
-from ur_energy_model.identification.evaluation.power_statistics import PowerStatistics
-from ur_energy_model.identification.evaluation.session_anchor import anchored_friction, session_json
 from ur_energy_model.identification.recording import Recording
 from ur_energy_model.identification.recording_reader import read_recording
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.sessions import Session
 from ur_energy_model.model.setup import Payload
 from ur_energy_model.typing import Progress
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """METRICS of one recording; the JSON keys are the names of the attributes.
+
+    Attributes:
+        bag: path as given.
+        samples: number of samples read.
+        torque: {"mean", "max", "rms", "r2"} per joint [N m]; None where columns are missing.
+        current: the same in A, over samples at which the joint moves: at standstill friction, and
+            with it the current, takes any value up to its limit.
+        current_all: the same over all samples.
+        power: at the supply from measured currents, see `PowerStatistics.entry`; or None.
+        power_from_motion: the same from the motion alone, without measured currents.
+        motion_energy_error_percent: relative error of the energy of motion, of power_from_motion or
+            else of power.
+        cutoff: of the filter [Hz].
+        duration: of the recording [s].
+        current_interval: {"std", "coverage"} per joint: share of the currents within their stated
+            95 % intervals, over samples at which the joint moves.
+        current_interval_all: the same over all samples.
+        session: see `session_json`.
+    """
+
+    bag: str
+    samples: int
+    torque: list[Statistics] | None
+    current: list[Statistics] | None
+    current_all: list[Statistics] | None
+    power: Statistics | None
+    power_from_motion: Statistics | None
+    motion_energy_error_percent: float | None
+    cutoff: float
+    duration: float
+    current_interval: list[Statistics] | None
+    current_interval_all: list[Statistics] | None
+    session: dict[str, Any]
+
+    def as_json(self) -> dict[str, Any]:
+        """METRICS as the command line prints them."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
 def evaluate(
@@ -170,3 +213,33 @@ def compare_power(
         standby_std=standby.std,
         still_seconds=standby.still_seconds,
     )
+
+
+def anchored_friction(
+    model: EnergyModel, recording: Recording, setups: RecordingDynamics
+) -> Session:
+    """Friction scales of a recording, from the first seconds of its motion; standby the model's."""
+    motions = (
+        (
+            MeasuredMotion(
+                part.time, part.q, part.qd, part.qdd, part.current, part.known_temperature
+            ),
+            dynamics,
+        )
+        for motion in recording.motions()
+        for part, dynamics in setups.parts(motion)
+    )
+    return anchor_friction(model, motions)
+
+
+def session_json(session: Session) -> dict[str, Any]:
+    """Entry "session" of METRICS: the session that the comparison was anchored on."""
+    return {
+        "anchored": session.moving_seconds > 0 or session.still_seconds > 0,
+        "friction_scale": session.friction_scale.tolist(),
+        "friction_std": session.friction_std.tolist(),
+        "standby": session.standby,
+        "standby_std": session.standby_std,
+        "still_seconds": session.still_seconds,
+        "moving_seconds": session.moving_seconds,
+    }

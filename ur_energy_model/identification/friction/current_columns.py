@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ur_energy_model.identification.friction.law_candidates import FrictionCandidate
+from ur_energy_model.identification.friction.law_selection import FrictionCandidate
 from ur_energy_model.identification.regression.filtered_motion import FilteredMotion
 from ur_energy_model.model.friction.terms import OperatingPoint, Term
 from ur_energy_model.typing import Array

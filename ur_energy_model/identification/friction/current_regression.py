@@ -26,31 +26,29 @@ from ur_energy_model.identification.friction.inertia_from_current import (
 from ur_energy_model.identification.friction.joint_estimate import (
     JointEstimate,
     estimate_joint,
-)
-from ur_energy_model.identification.friction.law_candidates import (
-    AUTO,
-    FrictionCandidate,
-    candidates,
+    load_share_unexplained,
+    systematic_rms,
 )
 from ur_energy_model.identification.friction.law_selection import (
+    AUTO,
+    FrictionCandidate,
     ScoredLaw,
     best_shapes,
+    candidates,
     choose,
     scaled_coefficients,
 )
 from ur_energy_model.identification.friction.priors import current_prior
 from ur_energy_model.identification.friction.session_scales import SessionBlocks, session_scales
-from ur_energy_model.identification.friction.systematic_residual import (
-    load_share_unexplained,
-    systematic_rms,
-)
-from ur_energy_model.identification.regression.blocked_gram import BlockedGram
 from ur_energy_model.identification.regression.filtered_motion import (
     MOVING_SPEED,
     FilteredMotion,
     merged_ranges,
 )
-from ur_energy_model.identification.regression.gram_matrices import gram_matrices_by_joint
+from ur_energy_model.identification.regression.gram_matrices import (
+    BlockedGram,
+    gram_matrices_by_joint,
+)
 from ur_energy_model.identification.regression.least_squares import (
     Prior,
     Solution,
@@ -137,7 +135,9 @@ class CurrentRegression:
         period = float(time[1] - time[0])
         self._moving_time += moving.sum(axis=0) * period
         self._memory = max(1.0, min(self._memory, _WHITE_TIME / (narrow.cutoff * period)))
-        grams, counts = self._current_session()
+        if not self._sessions:
+            self.start_session()
+        grams, counts = self._sessions[-1]
         for block in time_blocks(time, _BLOCK):
             duration = len(time[block]) * period
             grams.accumulate(gram_matrices_by_joint(rows[block]), duration)
@@ -159,12 +159,6 @@ class CurrentRegression:
             self._from_prior(j) if moved < SHORTEST_MOTION else self._from_currents(j)
             for j, moved in enumerate(self._moving_time)
         )
-
-    def _current_session(self) -> tuple[BlockedGram, BlockedGram]:
-        """Gram matrices and numbers of samples of the current session."""
-        if not self._sessions:
-            self.start_session()
-        return self._sessions[-1]
 
     def _operating_point(self, motion: FilteredMotion, load: Array) -> OperatingPoint:
         model = self.robot.friction_temperature_model.T

@@ -11,7 +11,7 @@ from ur_energy_model.identification.dynamics.recording_dynamics import Recording
 from ur_energy_model.identification.dynamics.reflected_inertia import InertiaEstimate
 from ur_energy_model.identification.friction.current_regression import CurrentRegression
 from ur_energy_model.identification.friction.joint_estimate import JointEstimate
-from ur_energy_model.identification.friction.law_candidates import WARMTH
+from ur_energy_model.identification.friction.law_selection import WARMTH
 from ur_energy_model.identification.friction.presliding_fit import PreslidingFit
 from ur_energy_model.identification.recording import Recording
 from ur_energy_model.identification.regression.filtered_motion import FilteredMotion

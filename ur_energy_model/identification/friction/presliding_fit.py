@@ -11,11 +11,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from ur_energy_model.identification.friction.direction_memory import DirectionMemory
 from ur_energy_model.identification.regression.filtered_motion import FilteredMotion
 from ur_energy_model.identification.regression.narrow_filter import NarrowFilter
 from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.model.friction.presliding import STILL_SPEED
+from ur_energy_model.model.friction.presliding import STILL_SPEED, presliding
+from ur_energy_model.model.friction.terms import SMOOTHING
 from ur_energy_model.typing import Array
 
 TRAVELS = (0.0, 2e-4, 4e-4, 7e-4, 1.2e-3, 2e-3, 3.5e-3, 6e-3)
@@ -26,6 +26,32 @@ _TRAVEL_SPREAD = 0.7
 _NO_MEMORY = 8.0
 """Prior cost of friction without memory, in squared standard deviations."""
 _SHORTEST = 1.0
+
+
+class DirectionMemory:
+    """Direction of Coulomb friction with presliding over consecutive motions of one recording.
+
+    Args:
+        travel: [..., n], rad.
+    """
+
+    def __init__(self, travel: Array) -> None:
+        self.travel = travel
+        self._state: Array | None = None
+        self._time = -np.inf
+
+    def __call__(self, motion: FilteredMotion) -> Array:
+        """Direction [samples, ..., n]; NaN where the travel is zero."""
+        width = motion.q.shape[1]
+        period = motion.period if len(motion) > 1 else 0.0
+        if self._state is None or motion.time[0] - self._time > 1.5 * period:
+            self._state = np.broadcast_to(np.tanh(motion.qd[0] / SMOOTHING), self.travel.shape)
+        shape = (len(motion), *(1,) * (self.travel.ndim - 1), width)
+        out, self._state = presliding(
+            motion.q.reshape(shape), motion.qd.reshape(shape), self.travel, self._state
+        )
+        self._time = float(motion.time[-1])
+        return out
 
 
 class PreslidingFit:
@@ -56,13 +82,12 @@ class PreslidingFit:
             return
         measured = narrow(motion, motion.current)[inside]
         still = narrow(motion, (np.abs(motion.qd) < STILL_SPEED).astype(float))[inside] > 0.9
-        temperature = motion.temperature if np.isfinite(motion.temperature).all() else None
         for k in range(len(TRAVELS)):
             current = self.model.from_link_torque(
                 link_torque,
                 motion.qd,
                 motion.qdd,
-                temperature=temperature,
+                temperature=motion.known_temperature,
                 direction=directions[:, k],
                 std=False,
             ).current

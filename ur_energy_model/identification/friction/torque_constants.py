@@ -59,7 +59,12 @@ def with_shared_sizes(
     the joints around that mean with JOINT_SPREAD, the regressions around the joints with their
     statistical and model errors. Joints without a constant in the robot file are left alone.
     """
-    out = [_alone(fit) if np.isfinite(model_error(fit)) else fit for fit in fits]
+    out = list(fits)
+    for j, fit in enumerate(fits):
+        if np.isfinite(model_error(fit)):
+            value = fit.regressed_constant
+            std, source = _own_deviation(fit) * value, fit.source["torque_constant"]
+            out[j] = with_torque_constant(fit, value, std, source)
     for nominal in np.unique(robot.torque_constant[np.isfinite(robot.torque_constant)]):
         group = np.flatnonzero(robot.torque_constant == nominal).tolist()
         told = np.array([fits[j].regressed_constant / nominal for j in group])
@@ -152,14 +157,6 @@ def reflected_inertia(
     precision = weight + 1.0 / spread**2
     value = (shown * weight + prior / spread**2) / precision
     return max(value, 0.0), float(np.sqrt(1.0 / precision))
-
-
-def _alone(fit: JointEstimate) -> JointEstimate:
-    """The fit with the regression's torque constant, model error included."""
-    deviation = _own_deviation(fit) * fit.regressed_constant
-    return with_torque_constant(
-        fit, fit.regressed_constant, deviation, fit.source["torque_constant"]
-    )
 
 
 def _own_deviation(fit: JointEstimate) -> float:

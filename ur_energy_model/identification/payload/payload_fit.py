@@ -21,9 +21,8 @@ from ur_energy_model.identification.payload.payload_columns import PayloadColumn
 from ur_energy_model.identification.payload.payload_estimate import PayloadEstimate
 from ur_energy_model.identification.payload.payload_priors import another_recording, stated_prior
 from ur_energy_model.identification.payload.payload_solver import PayloadSolution, PayloadSolver
-from ur_energy_model.identification.regression.blocked_gram import BlockedGram
 from ur_energy_model.identification.regression.filtered_motion import FilteredMotion
-from ur_energy_model.identification.regression.gram_matrices import joint_gram_matrices
+from ur_energy_model.identification.regression.gram_matrices import BlockedGram, joint_gram_matrices
 from ur_energy_model.identification.regression.narrow_filter import NarrowFilter
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.inertial_parameters import (
@@ -148,7 +147,7 @@ class PayloadFit:
             if len(motion) < _SHORTEST:
                 continue
             step = 1 if narrow is None else narrow.inside(motion).step or 1
-            period = step * float(motion.time[1] - motion.time[0])
+            period = step * motion.period
             rows = self._columns.rows(motion, payload)
             for gram, duration in joint_gram_matrices(motion, rows, narrow, moving_only=True):
                 grams.accumulate(gram, duration)

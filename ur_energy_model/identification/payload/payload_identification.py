@@ -15,7 +15,6 @@ from ur_energy_model.identification.payload.payload_estimate import PayloadEstim
 from ur_energy_model.identification.payload.payload_fit import PayloadFit
 from ur_energy_model.identification.recording import Recording
 from ur_energy_model.identification.recording_reader import read_recording
-from ur_energy_model.identification.regression.filtered_motion import FilteredMotion
 from ur_energy_model.identification.regression.narrow_filter import NarrowFilter
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.payload_calibration import PayloadCalibration
@@ -25,16 +24,6 @@ from ur_energy_model.typing import Array, Progress
 _ANOTHER_ARM = 4.0
 """Misfit that indicates a model of another arm: 1 to 3 for the arm's own model, cold or warm, 7 and
 more for another arm of the type."""
-
-
-@dataclass(frozen=True)
-class RecordedMotions:
-    """Motions of a recording, read anew in each iteration."""
-
-    recording: Recording
-
-    def __iter__(self) -> Iterator[FilteredMotion]:
-        return self.recording.motions()
 
 
 @dataclass(frozen=True)
@@ -114,7 +103,7 @@ def _identified(
         fit = PayloadFit(
             model, description, gravity, known_mass=known_mass, empty=empty, calibration=calibration
         )
-        estimate = fit.estimate(RecordedMotions(recording), NarrowFilter(recording.cutoff))
+        estimate = fit.estimate(recording.motions(), NarrowFilter(recording.cutoff))
         given = known_mass if known_mass is not None else 0.0 if empty else None
         warnings = tuple(_warnings(bag, estimate, told, given))
         return IdentifiedPayload(estimate, gravity, source, told, warnings)

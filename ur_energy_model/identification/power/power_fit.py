@@ -19,12 +19,13 @@ from ur_energy_model.identification.power.power_columns import (
     power_rows,
 )
 from ur_energy_model.identification.power.power_structures import PHYSICAL, Structure, common, free
-from ur_energy_model.identification.regression.blocked_gram import BlockedGram
+from ur_energy_model.identification.regression.gram_matrices import BlockedGram
 from ur_energy_model.identification.regression.least_squares import cross_validate, solve
 from ur_energy_model.model.bus_model import BusModel
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.robot_modes import ROBOT_MODES
 from ur_energy_model.telemetry.modes import BRAKES_RELEASED
+from ur_energy_model.telemetry.runs import time_blocks
 from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.typing import Array, Mask
 
@@ -32,6 +33,8 @@ FREE_TERM_GAIN = 0.01
 """Relative reduction of the held-out RMSE that a further term must bring."""
 MODEL_ERROR = 0.003
 """Relative error of a joint's converted power from what is not modelled (cables, ripple)."""
+_BLOCK = 1.0
+"""Duration of a block of time [s]."""
 _FLOOR_MARGIN = 3.0
 """Expected power below which the supply may rest [W]."""
 _DISCHARGE_TIME = 0.3
@@ -116,14 +119,12 @@ class PowerFit:
         time = time[keep]
         if not len(time):
             return
-        edges = np.flatnonzero(np.diff(np.floor(time))) + 1
-        for part in np.split(np.arange(len(time)), edges):
-            piece = data[part[0] : part[-1] + 1]
-            duration = float(time[part[-1]] - time[part[0]]) + float(
-                np.median(np.diff(time)) if len(time) > 1 else 0.0
-            )
+        period = float(np.median(np.diff(time))) if len(time) > 1 else 0.0
+        for block in time_blocks(time, _BLOCK):
+            piece = data[block]
+            duration = float(time[block.stop - 1] - time[block.start]) + period
             self._gram.accumulate(piece.T @ piece, duration)
-            self._counts.accumulate(np.asarray(float(len(part))), duration)
+            self._counts.accumulate(np.asarray(float(len(piece))), duration)
 
     def _supplied(self, time: Array, expected: Array) -> Mask:
         """Samples at which all power comes from the supply [samples].

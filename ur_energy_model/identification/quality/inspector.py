@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -83,7 +82,8 @@ class Inspector:
             return
         self.gaps += len(part.gaps)
         self.lost += part.lost
-        self._observe_steps(part)
+        if len(part) > 1 and sum(map(len, self.steps)) < _ENOUGH_STEPS:
+            self.steps.append(np.diff(part.time))
         self._observe_motion(part)
         for name, values in part.columns.items():
             wide = values.reshape(len(part), -1)
@@ -93,7 +93,8 @@ class Inspector:
                 self.not_finite[name] = self.not_finite.get(name, 0) + bad
         for name in _NOISY:
             if name in part:
-                for label, values in _labelled(name, part[name]):
+                for k, values in enumerate(part[name].reshape(len(part), -1).T):
+                    label = name if part[name].ndim == 1 else f"{name}_{k}"
                     self.repeats.setdefault(label, Repeats()).update(values)
         self.offline_simulator.update(part)
         speed = part["actual_qd"] if "actual_qd" in part else part.columns.get("target_qd")
@@ -104,11 +105,6 @@ class Inspector:
                 self.activity = JointActivity.empty(speed.shape[1])
             self.activity.update(part, np.nan_to_num(speed))
         self._count_states(part)
-
-    def _observe_steps(self, part: Telemetry) -> None:
-        steps = np.diff(part.time)
-        if len(steps) and sum(map(len, self.steps)) < _ENOUGH_STEPS:
-            self.steps.append(steps)
 
     def _observe_motion(self, part: Telemetry) -> None:
         if self.robot is None or not {"actual_q", "target_q"} & set(part.columns):
@@ -139,11 +135,3 @@ class Inspector:
     def share(self, name: str) -> float:
         """Share of samples in a state."""
         return self._counts.get(name, 0) / max(1, self.samples)
-
-
-def _labelled(name: str, values: Array) -> Iterable[tuple[str, Array]]:
-    """Components of a channel [samples] with their names."""
-    if values.ndim == 1:
-        yield name, values
-        return
-    yield from ((f"{name}_{k}", values[:, k]) for k in range(values.shape[1]))

@@ -46,11 +46,7 @@ def judge(inspector: Inspector) -> Quality:
 
 
 class _Judge:
-    """Judges the figures of one recording.
-
-    Args:
-        found: figures gathered.
-    """
+    """Judges the figures of one recording."""
 
     def __init__(self, found: Inspector) -> None:
         self.found = found
@@ -107,11 +103,6 @@ class _Judge:
         clipped = [label for label, repeats in channels if repeats.clipped(stuck)]
         return tuple(frozen), tuple(clipped)
 
-    @property
-    def simulator(self) -> bool:
-        """Whether the recording has the fingerprint of the manufacturer's offline simulator."""
-        return self.found.offline_simulator.found
-
     def quality(self) -> Quality:
         """The verdict."""
         found = self.found
@@ -120,7 +111,7 @@ class _Judge:
         return Quality(
             source=found.info.source,
             simulated=found.info.simulated,
-            simulator=self.simulator,
+            simulator=found.offline_simulator.found,
             samples=found.samples,
             duration=seconds,
             rate=1 / self.spacing if self.spacing else float("nan"),
@@ -152,7 +143,7 @@ class _Judge:
                 f"{self.found.impossible} of {total} samples hold values that no such arm can have "
                 f"({self.found.first_impossible}); record or import again"
             )
-        if self.simulator:
+        if self.found.offline_simulator.found:
             return f"{REASON}; {REMEDY}"
         if seconds < 0.5:
             return f"covers {seconds:.2f} s without gaps; record at least {ENOUGH_SECONDS:.0f} s"

@@ -1,4 +1,10 @@
-"""Gram matrices of a linear model per joint and block of time."""
+"""Gram matrices accumulated in a bounded number of blocks of time.
+
+A Gram matrix of [regressor, measurement] holds all that linear least squares needs of any number
+of samples. Kept per block of time, the matrices also give blocked cross-validation and standard
+deviations that allow for correlated residuals (blocks count as independent, not samples). When
+there are too many blocks, neighbours are merged, so memory stays constant.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +20,62 @@ from ur_energy_model.identification.regression.narrow_filter import NarrowFilter
 from ur_energy_model.telemetry.runs import time_blocks
 from ur_energy_model.typing import Array
 
+MAX_BLOCKS = 64
+SMALLEST_BLOCK = 1.0
+"""Shortest block [s]."""
+
 _BLOCK = 2.0
 """Duration of a block [s]."""
+
+
+class BlockedGram:
+    """Gram matrices [..., c, c] per block of time; the last column is the measurement."""
+
+    def __init__(self) -> None:
+        self._blocks: list[Array] = []
+        self._length = SMALLEST_BLOCK
+        self._open = 0.0
+
+    def accumulate(self, gram: Array, duration: float) -> None:
+        """Add the Gram matrix of `duration` seconds that follow those added before."""
+        if self._blocks and self._open < self._length:
+            self._blocks[-1] = self._blocks[-1] + gram
+        else:
+            self._open = 0.0
+            self._blocks.append(np.array(gram, dtype=float))
+        self._open += duration
+        if len(self._blocks) > MAX_BLOCKS:
+            self._halve()
+
+    def merge(self, other: BlockedGram) -> None:
+        """Append the blocks of another accumulator, such as that of another recording."""
+        self._blocks.extend(block.copy() for block in other._blocks)
+        self._length = max(self._length, other._length)
+        self._open = np.inf
+        while len(self._blocks) > MAX_BLOCKS:
+            self._halve()
+
+    def transformed(self, matrix: Array) -> BlockedGram:
+        """Blocks of other columns: these columns times a matrix [c, d]."""
+        out = BlockedGram()
+        out._blocks = [np.asarray(matrix.T @ block @ matrix) for block in self._blocks]
+        out._length, out._open = self._length, self._open
+        return out
+
+    @property
+    def blocks(self) -> Array:
+        """All blocks [blocks, ..., c, c]."""
+        return np.array(self._blocks)
+
+    def __len__(self) -> int:
+        return len(self._blocks)
+
+    def _halve(self) -> None:
+        pairs = [self._blocks[i] + self._blocks[i + 1] for i in range(0, len(self._blocks) - 1, 2)]
+        if len(self._blocks) % 2:
+            pairs.append(self._blocks[-1])
+        self._blocks = pairs
+        self._length *= 2
 
 
 def gram_matrices_by_joint(rows: Array) -> Array:

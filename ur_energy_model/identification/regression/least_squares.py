@@ -12,6 +12,7 @@ from ur_energy_model.typing import Array
 RCOND = 1e-12
 """Singular values below this share of the largest count as zero."""
 _NORMAL_QUANTILE = 1.959964
+_FOLDS = 8
 
 
 @dataclass(frozen=True)
@@ -104,14 +105,14 @@ def solve(blocks: Array, prior: Prior, counts: Array) -> Solution:
     )
 
 
-def cross_validate(blocks: Array, prior: Prior, counts: Array, *, folds: int = 8) -> Array:
+def cross_validate(blocks: Array, prior: Prior, counts: Array) -> Array:
     """Held-out mean squared residual per fold of consecutive blocks [folds].
 
     Each fold is predicted from a fit to all others; blocks without samples are ignored.
     """
     used = counts > 0
     blocks, counts = blocks[used], counts[used]
-    parts = np.array_split(np.arange(len(blocks)), min(folds, len(blocks)))
+    parts = np.array_split(np.arange(len(blocks)), min(_FOLDS, len(blocks)))
     total = blocks.sum(axis=0)
     whole = solve(blocks, prior, counts)
     weight = whole.effective_samples / max(whole.samples * whole.residual**2, 1e-30)

@@ -19,6 +19,7 @@ from ur_energy_model.identification.regression.filtered_motion import FilteredMo
 from ur_energy_model.identification.regression.narrow_filter import SHORTEST
 from ur_energy_model.identification.regression.usable_samples import usable_samples
 from ur_energy_model.low_pass import low_pass
+from ur_energy_model.telemetry.runs import slices_between
 from ur_energy_model.telemetry.samples import Telemetry, concatenate
 from ur_energy_model.typing import Array, Mask
 
@@ -164,6 +165,6 @@ def _runs(part: Telemetry, good: Mask, longest: float) -> Iterator[slice]:
     steps = np.diff(part.time)
     broken = (steps > longest) | (steps <= 0)
     edges = np.flatnonzero(~good[1:] | ~good[:-1] | broken) + 1
-    for start, stop in zip([0, *edges], [*edges, len(part)], strict=True):
-        if stop > start and good[start:stop].all():
-            yield slice(int(start), int(stop))
+    for rows in slices_between(edges.tolist(), len(part)):
+        if good[rows].all():
+            yield rows

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 
 from ur_energy_model.telemetry.fields import FIELDS, ValueKind
-from ur_energy_model.telemetry.rtde.protocol import IN_USE, NOT_FOUND
+from ur_energy_model.telemetry.rtde.messages import IN_USE, NOT_FOUND
 
 INPUTS: dict[str, ValueKind] = {
     "speed_slider_mask": "UINT32",

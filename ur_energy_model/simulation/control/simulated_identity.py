@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ur_energy_model.model.robots import RobotDescription
-from ur_energy_model.telemetry.rtde.protocol import SIMULATED_SERIAL_PREFIX
+from ur_energy_model.telemetry.rtde.dashboard_client import SIMULATED_SERIAL_PREFIX
 
 Version = tuple[int, int, int, int]
 """Software version: major, minor, bugfix, build."""

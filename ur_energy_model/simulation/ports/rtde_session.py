@@ -15,6 +15,8 @@ from ur_energy_model.simulation.ports.faults import Faults
 from ur_energy_model.telemetry.fields import FIELDS, ValueKind
 from ur_energy_model.telemetry.rtde.frames import Frame, FrameReader, PacketType, frame
 from ur_energy_model.telemetry.rtde.messages import (
+    NOT_FOUND,
+    PROTOCOL_VERSIONS,
     SetupReply,
     TextMessage,
     decode_names,
@@ -25,7 +27,6 @@ from ur_energy_model.telemetry.rtde.messages import (
     encode_setup_reply,
     encode_text_message,
 )
-from ur_energy_model.telemetry.rtde.protocol import NOT_FOUND, PROTOCOL_VERSIONS
 from ur_energy_model.telemetry.rtde.recipe import Recipe
 
 MAX_INPUT_RECIPES = 255

@@ -48,17 +48,18 @@ class McapWriter:
     Args:
         path: file to create; it must not exist.
         durable: wait until each chunk is on the disk, so that a power cut loses little.
-        level: of the zstd compression.
 
     Raises:
         OSError: from every method, if the disk fails.
     """
 
-    def __init__(self, path: Path, *, durable: bool = False, level: int = 1) -> None:
+    def __init__(self, path: Path, *, durable: bool = False) -> None:
         self.path = path
         self.summary = Summary()
         self._durable = durable
-        self._compressor = zstandard.ZstdCompressor(level=level)
+        self._compressor = zstandard.ZstdCompressor(
+            level=1
+        )  # higher levels cost time and save little
         self._sequence: dict[int, int] = {}
         self._file = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644)
         self._end = 0

@@ -28,12 +28,13 @@ from ur_energy_model.telemetry.bag.provenance import (
     gap_of_custom,
     info_of_custom,
 )
-from ur_energy_model.telemetry.bag.sqlite_reader import sqlite_messages
 from ur_energy_model.telemetry.event import Event
 from ur_energy_model.telemetry.samples import Gap, RecordingInfo, Telemetry, find_gaps
-from ur_energy_model.typing import Array
+from ur_energy_model.typing import Array, Bytes
 
 BATCH = 5000
+_GROUP = 1000
+"""Messages of a bag with sqlite3 storage that are decoded together."""
 
 
 def read_bag(path: Path | str, fields: Sequence[str] | None = None) -> Telemetry:
@@ -218,3 +219,32 @@ class _BagReader:
             return find_gaps(time, period)
         gaps = find_gaps(np.concatenate([[self._last_time], time]), period)
         return tuple(replace(gap, index=gap.index - 1) for gap in gaps)
+
+
+def sqlite_messages(path: Path) -> Iterator[Bytes]:
+    """Telemetry messages in order, as arrays [n, size] of equal size.
+
+    Raises:
+        RecordingError: the bag cannot be read.
+    """
+    from rosbags.rosbag2 import Reader, ReaderError
+
+    group: list[bytes] = []
+    try:
+        with Reader(path) as reader:
+            wanted = [each for each in reader.connections if each.topic == TELEMETRY_TOPIC]
+            for _, _, data in reader.messages(wanted):
+                if group and (len(data) != len(group[0]) or len(group) == _GROUP):
+                    yield _stack(group)
+                    group = []
+                group.append(bytes(data))
+    except (ReaderError, OSError, ValueError) as error:
+        raise RecordingError(
+            path, f"cannot be read ({error})", "convert the bag to MCAP storage"
+        ) from None
+    if group:
+        yield _stack(group)
+
+
+def _stack(group: list[bytes]) -> Bytes:
+    return np.frombuffer(b"".join(group), np.uint8).reshape(len(group), -1)

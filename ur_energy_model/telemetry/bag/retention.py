@@ -29,10 +29,8 @@ class Retention:
 
     def apply(self, folder: Path, *, spare: Path) -> list[Path]:
         """Delete bags beyond the limits, but never `spare`; returns the deleted ones."""
-        own = sorted(
-            (path for path in _own_bags(folder) if path.resolve() != spare.resolve()),
-            key=_age_key,
-        )
+        bags = filter(_is_own, folder.glob("*"))
+        own = sorted((bag for bag in bags if bag.resolve() != spare.resolve()), key=_age_key)
         sizes = [_bytes_of(path) for path in own]
         total = sum(sizes) + _bytes_of(spare)
         deleted = []
@@ -50,15 +48,9 @@ class Retention:
         return deleted
 
 
-def _own_bags(folder: Path) -> list[Path]:
-    if not folder.is_dir():
-        return []
-    return [path for path in folder.iterdir() if path.is_dir() and _is_own(path)]
-
-
 def _is_own(path: Path) -> bool:
     try:
-        return "package_version" in read_metadata(path).custom
+        return path.is_dir() and "package_version" in read_metadata(path).custom
     except RecordingError:
         return False
 

@@ -27,6 +27,10 @@ class BagSource:
             most); otherwise at once.
         batch_seconds: time span of a batch.
 
+    Attributes:
+        info: robot and recording; known once the source is entered.
+        fields: RTDE names of the columns; known once the source is entered.
+
     Raises:
         RecordingError: on entering: not a bag, or one that cannot be read.
     """
@@ -39,28 +43,20 @@ class BagSource:
         real_time: bool = False,
         batch_seconds: float = 0.05,
     ) -> None:
-        self._path, self._fields, self._batch_seconds = Path(path), fields, batch_seconds
+        self.info: RecordingInfo
+        self.fields: tuple[str, ...]
+        self._path, self._wanted, self._batch_seconds = Path(path), fields, batch_seconds
         self._real_time = real_time
         self._next: Telemetry | None = None
         self._due = 0.0
         self._last: float | None = None
 
-    @property
-    def info(self) -> RecordingInfo:
-        """Robot and recording; known once the source is entered."""
-        return self._info
-
-    @property
-    def fields(self) -> tuple[str, ...]:
-        """RTDE names of the columns."""
-        return self._names
-
     def __enter__(self) -> Self:
-        first = next(iterate_bag(self._path, self._fields, samples=1))
+        first = next(iterate_bag(self._path, self._wanted, samples=1))
         samples = max(1, round(self._batch_seconds * (first.info.rate or DEFAULT_RATE)))
-        self._batches = iterate_bag(self._path, self._fields, samples)
+        self._batches = iterate_bag(self._path, self._wanted, samples)
         self._next = next(self._batches)
-        self._info, self._names = self._next.info, tuple(self._next.columns)
+        self.info, self.fields = self._next.info, tuple(self._next.columns)
         self._due = time.monotonic()
         return self
 

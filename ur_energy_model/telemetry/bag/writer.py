@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 from typing_extensions import Self
 
 from ur_energy_model.errors import RecordingError
-from ur_energy_model.telemetry.bag.file_split import FileSplit
 from ur_energy_model.telemetry.bag.layout import JOINT_NAMES
 from ur_energy_model.telemetry.bag.mcap_writer import McapWriter
-from ur_energy_model.telemetry.bag.message_encoder import TOPICS, MessageEncoder, channel_of
+from ur_energy_model.telemetry.bag.message_encoder import (
+    TOPICS,
+    MessageEncoder,
+    StampRule,
+    channel_of,
+)
 from ur_energy_model.telemetry.bag.metadata import BagMetadata, FileEntry, TopicEntry
 from ur_energy_model.telemetry.bag.provenance import (
     GAP_RECORD_NAME,
@@ -23,7 +27,6 @@ from ur_energy_model.telemetry.bag.provenance import (
     custom_of_info,
     gaps_to_text,
 )
-from ur_energy_model.telemetry.bag.stamps import StampRule
 from ur_energy_model.telemetry.event import Event
 from ur_energy_model.telemetry.fields import FIELDS
 from ur_energy_model.telemetry.samples import Gap, RecordingInfo, Telemetry, concatenate
@@ -32,6 +35,25 @@ CHUNK_NS = 500_000_000
 CHUNK_LIMIT_NS = 1_000_000_000
 CHUNK_SAMPLES = 500
 MOST_EVENTS = 1000
+
+
+@dataclass(frozen=True)
+class FileSplit:
+    """Largest extent of a storage file; None sets no limit.
+
+    Attributes:
+        seconds: between its first and last log time [s].
+        bytes: of the file.
+    """
+
+    seconds: float | None = None
+    bytes: int | None = None
+
+    def is_due(self, age: int, size: int) -> bool:
+        """Whether a file of this age [ns] and size [bytes] has reached a limit."""
+        return (self.seconds is not None and age >= round(self.seconds * 1e9)) or (
+            self.bytes is not None and size >= self.bytes
+        )
 
 
 class BagWriter:

@@ -9,8 +9,7 @@ import numpy as np
 
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.telemetry.csv.header import TIME
-from ur_energy_model.telemetry.csv.open_csv import HEAD, open_csv
-from ur_energy_model.telemetry.csv.options import CsvOptions
+from ur_energy_model.telemetry.csv.open_csv import HEAD, CsvOptions, open_csv
 from ur_energy_model.telemetry.csv.row_reader import RejectedRows, RowBlock
 from ur_energy_model.telemetry.csv.time_column import RowOrder, guessed_unit, row_order
 from ur_energy_model.telemetry.fields import FIELDS

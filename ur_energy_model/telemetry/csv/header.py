@@ -87,9 +87,10 @@ def parse_header(path: Path, names: Sequence[str], joints: int = 6) -> CsvHeader
         if unit is not None:
             found.units[column] = unit
     if time_column is None:
+        shown = ", ".join([name[:30] for name in names[:4]]) + (" ..." if len(names) > 4 else "")
         raise RecordingError(
             path,
-            f"column is missing from the first line ({_shown(names)})",
+            f"column is missing from the first line (it has {shown})",
             "record with a header of RTDE field names, or name the columns with --columns",
             field=TIME,
         )
@@ -125,12 +126,6 @@ def parse_columns(path: Path, text: str, count: int, joints: int = 6) -> CsvHead
         )
     header = parse_header(path, names, joints)
     return replace(header, unknown=tuple(name for name in header.unknown if name != "-"))
-
-
-def _shown(names: Sequence[str]) -> str:
-    """The first names, for a message."""
-    shown = ", ".join(name[:30] for name in names[:4])
-    return f"it has {shown}{' ...' if len(names) > 4 else ''}"
 
 
 def _expanded(path: Path, entry: str, joints: int) -> list[str]:

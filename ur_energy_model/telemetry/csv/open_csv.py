@@ -1,23 +1,57 @@
-"""Opens a CSV file: detects its dialect, the names of its columns and where its rows begin."""
+"""Opens a CSV file: its dialect, the names of its columns, and where its rows begin."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.telemetry.csv.header import CsvHeader, parse_columns, parse_header
 from ur_energy_model.telemetry.csv.headerless import headerless, is_header, numbered, shape_of
-from ur_energy_model.telemetry.csv.options import CsvOptions
+from ur_energy_model.telemetry.csv.layouts import LAYOUTS
 from ur_energy_model.telemetry.csv.row_reader import RowReader, is_comment
 from ur_energy_model.telemetry.csv.text import CsvText, Dialect, find_dialect
 from ur_energy_model.telemetry.csv.time_column import is_date, time_zone
+from ur_energy_model.telemetry.plausibility import ANY_ARM, PlausibleRanges
 
 HEAD = 200
 """Number of lines at the beginning of a file for the detection."""
 MAX_COLUMNS = 5000
 """Largest number of columns of a file; all that arms send is fewer than 600."""
+
+
+@dataclass(frozen=True)
+class CsvOptions:
+    """How to read CSV recordings.
+
+    Attributes:
+        joints: number of joints of the arm.
+        columns: names of the columns in order, instead of a header line; None for the file's own.
+        layout: name of a known layout, instead of columns.
+        limits: lowest and highest possible values by field.
+    """
+
+    joints: int = 6
+    columns: str | None = None
+    layout: str | None = None
+    limits: PlausibleRanges = field(default_factory=lambda: ANY_ARM)
+
+    def names(self, source: Path) -> str | None:
+        """Names of the columns, None for those of the file.
+
+        Raises:
+            RecordingError: no such layout, or both columns and layout.
+        """
+        if self.layout is None:
+            return self.columns
+        if self.columns is not None:
+            raise RecordingError(source, "--columns and --layout exclude each other", "give one")
+        if self.layout not in LAYOUTS:
+            raise RecordingError(
+                source, f"there is no layout {self.layout}", f"use one of {', '.join(LAYOUTS)}"
+            )
+        return LAYOUTS[self.layout].columns
 
 
 @dataclass(frozen=True)

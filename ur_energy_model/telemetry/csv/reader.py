@@ -14,7 +14,7 @@ import numpy as np
 
 from ur_energy_model.telemetry.csv.csv_file import CsvFile
 from ur_energy_model.telemetry.csv.header import TIME
-from ur_energy_model.telemetry.csv.options import CsvOptions
+from ur_energy_model.telemetry.csv.open_csv import CsvOptions
 from ur_energy_model.telemetry.fields import ENERGY_FIELDS
 from ur_energy_model.telemetry.samples import (
     Gap,
@@ -32,7 +32,6 @@ def read_csv(
     paths: Sequence[Path | str],
     robot: str | None,
     *,
-    joints: int = 6,
     options: CsvOptions | None = None,
     note: Callable[[str], None] | None = None,
 ) -> Telemetry:
@@ -41,8 +40,7 @@ def read_csv(
     Args:
         paths: at least one file.
         robot: description name for the recording's info.
-        joints: number of joints of the arm, if options are not given.
-        options: how to read the files.
+        options: how to read the files; None for the defaults.
         note: called with each remark on missing fields, ignored columns and rows, one line each.
 
     Returns:
@@ -51,12 +49,8 @@ def read_csv(
     Raises:
         RecordingError: an unusable file, with place and remedy.
     """
-    options = CsvOptions(joints=joints) if options is None else options
+    options = CsvOptions() if options is None else options
     return concatenate(list(CsvReader(paths, robot, options, note)))
-
-
-def _rate(period: float | None) -> float | None:
-    return None if period is None else round(1.0 / period, 3)
 
 
 @dataclass
@@ -119,7 +113,7 @@ class CsvReader:
         self.info = RecordingInfo(
             source=str(first.path),
             robot=robot,
-            rate=_rate(first.period),
+            rate=None if first.period is None else round(1.0 / first.period, 3),
             payload_mass=first.payload,
             extra=extra,
         )

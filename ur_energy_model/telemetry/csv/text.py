@@ -23,6 +23,7 @@ MAX_LINES = 10_000_000
 """Largest number of lines."""
 _RATIO_FROM = 64 << 20
 _HEAD_CHARACTERS = 4 << 20
+_DECIMAL_POINT = re.compile(r'\s*"?[+-]?\d+\.\d+(e[+-]?\d+)?"?\s*', re.IGNORECASE)
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+(e[+-]?\d+)?\s*", re.IGNORECASE)
 
 
@@ -89,19 +90,14 @@ def find_dialect(lines: Sequence[str]) -> Dialect:
 
 def _with_decimal_commas(lines: Sequence[str], delimiter: str | None) -> bool:
     """Whether some line has numbers such as 1,5 and none with a decimal point."""
-    found = 0
     for line in lines:
         cells = line.split(delimiter)
         if delimiter is None and len(cells) < 2:
             continue
         with_comma = sum(_DECIMAL_COMMA.fullmatch(cell.strip('" ')) is not None for cell in cells)
-        if with_comma and not any(_plain_decimal(cell) for cell in cells):
-            found += 1
-    return found > 0
-
-
-def _plain_decimal(cell: str) -> bool:
-    return re.fullmatch(r'\s*"?[+-]?\d+\.\d+(e[+-]?\d+)?"?\s*', cell, re.IGNORECASE) is not None
+        if with_comma and not any(map(_DECIMAL_POINT.fullmatch, cells)):
+            return True
+    return False
 
 
 class CsvText:

@@ -12,9 +12,8 @@ import numpy as np
 
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.robot_modes import ROBOT_MODES
-from ur_energy_model.telemetry.bag.file_split import FileSplit
 from ur_energy_model.telemetry.bag.retention import Retention
-from ur_energy_model.telemetry.bag.writer import BagWriter
+from ur_energy_model.telemetry.bag.writer import BagWriter, FileSplit
 from ur_energy_model.telemetry.event import ERROR, Event
 from ur_energy_model.telemetry.modes import SAFETY_MODES
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry

@@ -14,10 +14,9 @@ import numpy as np
 from typing_extensions import Self
 
 from ur_energy_model.errors import RecordingError, UrEnergyError
-from ur_energy_model.telemetry.bag.naming import bag_name
+from ur_energy_model.telemetry.bag.files import bag_name
 from ur_energy_model.telemetry.event import Event
-from ur_energy_model.telemetry.recording.recorder_options import RecorderOptions
-from ur_energy_model.telemetry.recording.recorder_status import RecorderStatus
+from ur_energy_model.telemetry.recording.options_and_status import RecorderOptions, RecorderStatus
 from ur_energy_model.telemetry.recording.sample_queue import Command, SampleQueue
 from ur_energy_model.telemetry.recording.writing_thread import CLOSE_TIMEOUT, WritingThread
 from ur_energy_model.telemetry.samples import Telemetry
@@ -209,7 +208,8 @@ class Recorder:
             self._first_time = first - self._writing.seconds
         half = 0.5 / (self._source.info.rate or 1000.0)
         keep = int(np.searchsorted(batch.time, self._first_time + duration - half))
-        return (batch, False) if keep == len(batch) else (_beginning(batch, keep), True)
+        gaps = tuple(gap for gap in batch.gaps if gap.index < keep)  # one may lie in front
+        return replace(batch.cut(slice(0, keep)), gaps=gaps), keep < len(batch)
 
     def _remember(self, batch: Telemetry) -> None:
         """Keep the last seconds for a bag that may begin soon."""
@@ -237,9 +237,3 @@ class Recorder:
         command = Command(action)
         self._queue.put(command)
         return command.result.result()
-
-
-def _beginning(batch: Telemetry, count: int) -> Telemetry:
-    """The first samples of a batch, with the gap in front of it."""
-    part = batch.cut(slice(0, count))
-    return replace(part, gaps=tuple(gap for gap in batch.gaps if gap.index < count))

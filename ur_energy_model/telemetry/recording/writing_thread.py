@@ -11,8 +11,7 @@ from pathlib import Path
 from ur_energy_model.errors import RecordingError, UrEnergyError
 from ur_energy_model.telemetry.event import Event
 from ur_energy_model.telemetry.recording.fault_tolerant_writer import FaultTolerantWriter
-from ur_energy_model.telemetry.recording.recorder_options import RecorderOptions
-from ur_energy_model.telemetry.recording.recorder_status import RecorderStatus
+from ur_energy_model.telemetry.recording.options_and_status import RecorderOptions, RecorderStatus
 from ur_energy_model.telemetry.recording.sample_queue import Command, SampleQueue
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 

@@ -13,11 +13,22 @@ from typing_extensions import Self
 
 from ur_energy_model.errors import ControllerError, ProtocolError
 from ur_energy_model.telemetry.fields import FIELDS, WIDTH, ValueKind
-from ur_energy_model.telemetry.rtde import protocol
-from ur_energy_model.telemetry.rtde.frames import FrameReader, PacketType
-from ur_energy_model.telemetry.rtde.messages import TextMessage
-from ur_energy_model.telemetry.rtde.recipe import Recipe, Records
-from ur_energy_model.telemetry.rtde.subscription import (
+from ur_energy_model.telemetry.rtde.frames import Frame, FrameReader, PacketType, frame
+from ur_energy_model.telemetry.rtde.messages import (
+    IN_USE,
+    NOT_FOUND,
+    SetupReply,
+    TextMessage,
+    decode_controller_version,
+    decode_flag,
+    decode_setup_reply,
+    decode_text_message,
+    encode_output_setup,
+    encode_version_request,
+)
+from ur_energy_model.telemetry.rtde.recipe import (
+    Recipe,
+    Records,
     Subscription,
     controller_rate,
     effective_rate,
@@ -38,23 +49,20 @@ class RtdeConnection:
     Args:
         host: address of the controller.
         port: of its RTDE server.
-        timeout: longest time for the connection, and for each reply [s].
 
     Raises:
         ControllerError: no connection.
     """
 
-    def __init__(self, host: str, port: int = PORT, *, timeout: float = CONNECT_TIMEOUT) -> None:
+    def __init__(self, host: str, port: int = PORT) -> None:
         self.host = host
         self.messages: list[TextMessage] = []
-        self.messages_dropped = 0
         self._reader = FrameReader(host)
         self._protocol_version = 2
         self._recipe: Recipe | None = None
-        self._timeout = min(timeout, REPLY_TIMEOUT)
         self._buffer = memoryview(bytearray(RECEIVE_SIZE))
         try:
-            self._socket = socket.create_connection((host, port), timeout)
+            self._socket = socket.create_connection((host, port), CONNECT_TIMEOUT)
         except OSError as error:
             reason = "does not answer" if isinstance(error, TimeoutError) else _reason(error)
             raise ControllerError(
@@ -90,7 +98,9 @@ class RtdeConnection:
         if not self._offer_version(2):
             self._protocol_version = 1
             self._offer_version(1)
-        version = self._controller_version()
+        version = decode_controller_version(
+            self._ask(PacketType.GET_CONTROLLER_VERSION, b""), self.host
+        )
         base = controller_rate(version)
         sent = effective_rate(base, rate) if self._protocol_version == 2 else base
         names = [name for name in fields if FIELDS[name].available(version)]
@@ -99,7 +109,7 @@ class RtdeConnection:
             refused = [
                 name
                 for name, kind in zip(names, reply.kinds, strict=True)
-                if kind in (protocol.NOT_FOUND, protocol.IN_USE)
+                if kind in (NOT_FOUND, IN_USE)
             ]
             if not refused:
                 break
@@ -122,7 +132,7 @@ class RtdeConnection:
         if self._recipe is None:
             raise RuntimeError("subscribe before starting")
         low_water = min(batch * self._recipe.frame_size, RECEIVE_SIZE // 2)
-        if not protocol.decode_flag(self._ask(PacketType.START, b""), self.host):
+        if not decode_flag(self._ask(PacketType.START, b""), self.host):
             raise ControllerError(self.host, "refuses to send data", "restart its RTDE interface")
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, low_water)
         self._socket.setblocking(False)
@@ -189,38 +199,36 @@ class RtdeConnection:
             return None
         return found[0] if len(found) == 1 else np.concatenate(found, dtype=found[0].dtype)
 
-    def _note(self, frame: protocol.Frame) -> None:
+    def _note(self, packet: Frame) -> None:
         """Keep a text message; ignore other packets of known type."""
-        if frame.kind != PacketType.TEXT_MESSAGE:
-            if frame.kind not in PacketType.__members__.values():
+        if packet.kind != PacketType.TEXT_MESSAGE:
+            if packet.kind not in PacketType.__members__.values():
                 raise ProtocolError(
-                    self.host, f"sent a packet of unknown type {frame.kind}", _CHECK_PORT
+                    self.host, f"sent a packet of unknown type {packet.kind}", _CHECK_PORT
                 )
             return
-        message = protocol.decode_text_message(frame.payload, self._protocol_version, self.host)
+        message = decode_text_message(packet.payload, self._protocol_version, self.host)
         if len(self.messages) < MAX_MESSAGES:
             self.messages.append(message)
-        else:
-            self.messages_dropped += 1
 
     def _ask(self, kind: PacketType, payload: bytes) -> bytes:
         """Send a request and return the payload of its reply."""
-        deadline = time.monotonic() + self._timeout
+        deadline = time.monotonic() + REPLY_TIMEOUT
         early = bytearray()
         try:
-            self._socket.settimeout(self._timeout)
-            self._socket.sendall(protocol.frame(kind, payload))
+            self._socket.settimeout(REPLY_TIMEOUT)
+            self._socket.sendall(frame(kind, payload))
         except OSError as error:
             raise self._lost(_reason(error)) from None
         while True:
-            while (frame := self._reader.take_frame()) is not None:
-                if frame.kind == kind:
+            while (packet := self._reader.take_frame()) is not None:
+                if packet.kind == kind:
                     self._reader.put_back(bytes(early))
-                    return frame.payload
-                if frame.kind == PacketType.DATA_PACKAGE and len(early) < MAX_EARLY:
-                    early += protocol.frame(frame.kind, frame.payload)
+                    return packet.payload
+                if packet.kind == PacketType.DATA_PACKAGE and len(early) < MAX_EARLY:
+                    early += frame(packet.kind, packet.payload)
                 else:
-                    self._note(frame)
+                    self._note(packet)
             rest = deadline - time.monotonic()
             if rest <= 0:
                 raise ControllerError(
@@ -232,18 +240,14 @@ class RtdeConnection:
             self._reader.feed(self._read(rest))
 
     def _offer_version(self, version: int) -> bool:
-        payload = protocol.encode_version_request(version)
+        payload = encode_version_request(version)
         reply = self._ask(PacketType.REQUEST_PROTOCOL_VERSION, payload)
-        return protocol.decode_flag(reply, self.host)
+        return decode_flag(reply, self.host)
 
-    def _controller_version(self) -> tuple[int, int, int, int]:
-        reply = self._ask(PacketType.GET_CONTROLLER_VERSION, b"")
-        return protocol.decode_controller_version(reply, self.host)
-
-    def _setup(self, names: Sequence[str], rate: float) -> protocol.SetupReply:
+    def _setup(self, names: Sequence[str], rate: float) -> SetupReply:
         numbered = self._protocol_version == 2
-        request = protocol.encode_output_setup(names, rate if numbered else None)
-        reply = protocol.decode_setup_reply(
+        request = encode_output_setup(names, rate if numbered else None)
+        reply = decode_setup_reply(
             self._ask(PacketType.SETUP_OUTPUTS, request), numbered=numbered, peer=self.host
         )
         if len(reply.kinds) != len(names):
@@ -252,7 +256,7 @@ class RtdeConnection:
             )
         return reply
 
-    def _make_recipe(self, names: Sequence[str], reply: protocol.SetupReply) -> Recipe:
+    def _make_recipe(self, names: Sequence[str], reply: SetupReply) -> Recipe:
         if reply.recipe_id == 0:
             raise ControllerError(
                 self.host, "refuses the output recipe", "close other RTDE clients or ask for less"

@@ -11,6 +11,9 @@ from ur_energy_model.errors import WrongRobotError
 
 PORT = 29999
 TIMEOUT = 1.0
+SIMULATED_SERIAL_PREFIX = "2000000"
+"""First digits of the serial numbers of simulated arms; those of real arms begin with their year of
+manufacture, and none was made in 2000."""
 _SERIAL = re.compile(r"[0-9A-Za-z-]{4,40}")
 _MODEL = re.compile(r"UR\d{1,2}", re.IGNORECASE)
 
@@ -50,13 +53,11 @@ class ControllerIdentity:
             )
 
 
-def identify_controller(
-    host: str, port: int = PORT, timeout: float = TIMEOUT
-) -> ControllerIdentity:
+def identify_controller(host: str, port: int = PORT) -> ControllerIdentity:
     """Ask the dashboard server; what it does not answer in time is unknown."""
-    deadline = time.monotonic() + timeout
+    deadline = time.monotonic() + TIMEOUT
     try:
-        with socket.create_connection((host, port), timeout) as connection:
+        with socket.create_connection((host, port), TIMEOUT) as connection:
             _line(connection, deadline)
             serial = _ask(connection, "get serial number", deadline)
             model = _ask(connection, "get robot model", deadline)

@@ -1,4 +1,9 @@
-"""Payloads of RTDE requests and replies, encoded and decoded."""
+"""Payloads of RTDE requests and replies, encoded and decoded.
+
+Both protocol versions are covered: version 1 has no frequency in the output setup, and no recipe
+number in its reply or in data packages. All numbers are big-endian. Source: Universal Robots'
+RTDE guide.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +13,10 @@ from typing import NamedTuple
 
 from ur_energy_model.errors import ProtocolError
 from ur_energy_model.telemetry.rtde.recipe import NUMBER
+
+PROTOCOL_VERSIONS = (2, 1)
+NOT_FOUND, IN_USE = "NOT_FOUND", "IN_USE"
+"""In place of the type of a field that cannot be sent or set."""
 
 
 class TextMessage(NamedTuple):

@@ -1,21 +1,27 @@
-"""Negotiation: connects to a controller and agrees on the same data on every connection."""
+"""Negotiation: connects to a controller and agrees on the data; checks what its packets show."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from ur_energy_model.errors import ControllerError
-from ur_energy_model.telemetry.rtde import connection as client
 from ur_energy_model.telemetry.rtde import dashboard_client
-from ur_energy_model.telemetry.rtde.connection import RtdeConnection
-from ur_energy_model.telemetry.rtde.dashboard_client import ControllerIdentity, identify_controller
-from ur_energy_model.telemetry.rtde.protocol import SIMULATED_SERIAL_PREFIX
-from ur_energy_model.telemetry.rtde.recipe import Recipe, in_type_order
-from ur_energy_model.telemetry.rtde.subscription import Subscription
+from ur_energy_model.telemetry.rtde.connection import PORT, RtdeConnection
+from ur_energy_model.telemetry.rtde.dashboard_client import (
+    SIMULATED_SERIAL_PREFIX,
+    ControllerIdentity,
+    identify_controller,
+)
+from ur_energy_model.telemetry.rtde.recipe import Recipe, Records, Subscription, in_type_order
 from ur_energy_model.telemetry.samples import RecordingInfo
+from ur_energy_model.typing import Array
 
 SILENCE = 4.0
+RATE_TOLERANCE = 0.2
+"""Relative deviation from the negotiated rate from which the timestamps count instead."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +34,7 @@ class LinkOptions:
         silence: time without a packet after which the connection is lost [s].
     """
 
-    port: int = client.PORT
+    port: int = PORT
     dashboard_port: int = dashboard_client.PORT
     silence: float = SILENCE
 
@@ -122,3 +128,30 @@ class Negotiation:
             self.software_change = (
                 f"software changed from {first.version_text} to {now.version_text}"
             )
+
+
+def with_payload(info: RecordingInfo, records: Records) -> RecordingInfo:
+    """Recording info with the payload that the first of the records [n >= 1] carries."""
+    names = records.dtype.names or ()
+    if "payload" in names:
+        info = replace(info, payload_mass=float(records["payload"][0]))
+    if "payload_cog" in names:
+        x, y, z = records["payload_cog"][0].tolist()
+        info = replace(info, payload_center_of_mass=(x, y, z))
+    return info
+
+
+def observed_rate(times: Array, negotiated: float | None) -> float | None:
+    """Rate [Hz] of timestamps [n], s, where it clearly differs from the negotiated one.
+
+    Returns:
+        None where they agree, where the steps are irregular, or where either is unknown.
+    """
+    steps = np.diff(times)
+    steps = steps[steps > 0]
+    if negotiated is None or steps.size == 0:
+        return None
+    step = float(np.median(steps))
+    agrees = abs(step * negotiated - 1.0) <= RATE_TOLERANCE
+    irregular = np.ptp(steps) >= RATE_TOLERANCE * step
+    return None if agrees or irregular else 1.0 / step

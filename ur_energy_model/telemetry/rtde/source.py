@@ -14,8 +14,12 @@ from ur_energy_model.telemetry.clock import HostClock
 from ur_energy_model.telemetry.event import ERROR, INFORMATION, WARNING, Event
 from ur_energy_model.telemetry.fields import ENERGY_FIELDS, FIELDS
 from ur_energy_model.telemetry.rtde.connection import RtdeConnection
-from ur_energy_model.telemetry.rtde.first_packets import observed_rate, with_payload
-from ur_energy_model.telemetry.rtde.negotiation import LinkOptions, Negotiation
+from ur_energy_model.telemetry.rtde.negotiation import (
+    LinkOptions,
+    Negotiation,
+    observed_rate,
+    with_payload,
+)
 from ur_energy_model.telemetry.rtde.packet_stream import PacketStream
 from ur_energy_model.telemetry.rtde.recipe import Records
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry

@@ -1,11 +1,35 @@
-"""RecorderStatus: state of a recorder and its bag."""
+"""RecorderOptions and RecorderStatus: settings of a recorder, and its state."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from ur_energy_model.telemetry.bag.files import DEFAULT_NAME
+from ur_energy_model.telemetry.bag.retention import Retention
+from ur_energy_model.telemetry.bag.writer import FileSplit
 from ur_energy_model.telemetry.samples import Gap
+
+
+@dataclass(frozen=True)
+class RecorderOptions:
+    """How to record bags.
+
+    Attributes:
+        fields: RTDE names to write; None for all the source has.
+        name: template of bag names: {robot}, {serial}, {date}, {time}, {number}.
+        split: when to start a new file of a bag.
+        pretrigger: time before `start` with which a bag begins [s].
+        duration: length after which a bag ends by itself, by the controller's clock [s].
+        retention: which old bags beside the new one to delete; None keeps all.
+    """
+
+    fields: tuple[str, ...] | None = None
+    name: str = DEFAULT_NAME
+    split: FileSplit = field(default_factory=FileSplit)
+    pretrigger: float = 0.0
+    duration: float | None = None
+    retention: Retention | None = None
 
 
 @dataclass(frozen=True)

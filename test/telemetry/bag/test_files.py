@@ -3,7 +3,7 @@
 import pytest
 
 from ur_energy_model.errors import InputError
-from ur_energy_model.telemetry.bag.naming import bag_name
+from ur_energy_model.telemetry.bag.files import bag_name
 from ur_energy_model.telemetry.samples import RecordingInfo
 
 NOON = 1_700_000_000.0

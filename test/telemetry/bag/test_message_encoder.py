@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from test.telemetry.conftest import make_telemetry
-from ur_energy_model.telemetry.bag.file_split import FileSplit
-from ur_energy_model.telemetry.bag.stamps import StampRule
+from ur_energy_model.telemetry.bag.message_encoder import StampRule
 
 
 def test_host_stamps_are_kept() -> None:
@@ -33,11 +32,3 @@ def test_a_restarted_clock_continues_a_second_later() -> None:
     after = rule.stamps(make_telemetry(10, fields=("actual_q",), stamped=False))
     assert after[0] - before[-1] == 1_000_000_000
     assert np.array_equal(np.diff(after), np.full(9, 2_000_000))
-
-
-def test_a_file_is_split_at_its_first_limit() -> None:
-    split = FileSplit(seconds=2.0, bytes=1000)
-    assert not split.is_due(1_999_999_999, 999)
-    assert split.is_due(2_000_000_000, 0)
-    assert split.is_due(0, 1000)
-    assert not FileSplit().is_due(10**18, 10**12)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from test.identification.exact_arm import ExactArm
-from ur_energy_model.identification.recording_buffers import RowBuffer, TorqueBuffer
+from ur_energy_model.identification.recording import RowBuffer, TorqueBuffer
 from ur_energy_model.telemetry.samples import Telemetry
 
 
