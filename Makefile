@@ -7,6 +7,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 PACKAGE_FILES := setup.py setup.cfg pyproject.toml package.xml $(shell find config launch resource -type f -not -name '*.pyc')
 STAMP := $(VENV)/.ready
+# What is checked for spelling and layout: the project's own files, not bags and models beside them.
+TEXTS := .github config docs examples launch test tools ur_energy_model $(wildcard *.md *.toml *.py *.cff)
+YAML := .github config .pre-commit-config.yaml CITATION.cff
 TEST ?= test
 WORKERS ?= auto
 
@@ -40,8 +43,8 @@ test: lint types tests
 lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/codespell
-	$(BIN)/yamllint --strict .
+	$(BIN)/codespell $(TEXTS)
+	$(BIN)/yamllint --strict $(YAML)
 
 # With Python 3.11 or newer, for code of 3.10 as well: the last numpy for 3.10 has older types.
 types: setup
