@@ -11,7 +11,8 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 from test.energy.known_arm import ROBOT, known_model
 from test.nodes.conftest import Cell
 from ur_energy_model.model.file.model_file import save_model
-from ur_energy_model.simulation.ports.simulated_controller import CONTROL_PORT, DASHBOARD_PORT
+from ur_energy_model.simulation.ports.simulated_controller import CONTROL_PORT
+from ur_energy_model.telemetry.rtde.dashboard_client import PORT as DASHBOARD_PORT
 from ur_energy_model.telemetry.rtde.source import RtdeSource
 
 SCRIPT_PORT = 30002

@@ -25,8 +25,9 @@ from ur_energy_model.simulation.arm.modes import ProgramState, RobotMode, Safety
 from ur_energy_model.simulation.control.control_box import ControlBox
 from ur_energy_model.simulation.control.simulated_identity import SimulatedIdentity
 from ur_energy_model.simulation.ports.faults import Faults
-from ur_energy_model.simulation.ports.simulated_controller import RTDE_PORT, SimulatedController
+from ur_energy_model.simulation.ports.simulated_controller import SimulatedController
 from ur_energy_model.telemetry.fields import FIELDS
+from ur_energy_model.telemetry.rtde.connection import PORT as RTDE_PORT
 from ur_energy_model.telemetry.rtde.frames import Frame, FrameReader, PacketType, frame
 from ur_energy_model.telemetry.rtde.messages import encode_output_setup, encode_version_request
 from ur_energy_model.telemetry.rtde.recipe import Recipe

@@ -135,8 +135,8 @@ def run(options: argparse.Namespace) -> None:
 
     with on_stop_signal(stop):  # the imports take seconds
         from ur_energy_model.model.setup import Payload, Setup, gravity_of_mounting
-        from ur_energy_model.simulation.ports.simulated_controller import RTDE_PORT
         from ur_energy_model.simulation.simulation import Simulation
+        from ur_energy_model.telemetry.rtde.connection import PORT as RTDE_PORT
 
         setup = Setup(payload=options.payload or Payload())
         if options.mounting is not None:

@@ -23,8 +23,8 @@ from ur_energy_model.identification.pipeline import identify
 from ur_energy_model.model.file.model_file import save_model
 from ur_energy_model.nodes.node_command import node_command
 from ur_energy_model.nodes.topics_and_services import BUS_POWER, TOTAL_ENERGY, TOTAL_POWER
+from ur_energy_model.telemetry.rtde.connection import PORT as RTDE_PORT
 
-RTDE_PORT = 30004
 START_TIMEOUT = 90.0
 """Longest time for a node to start [s]; the simulated arm is compiled on first use."""
 MARK = ".ur_energy_demo"

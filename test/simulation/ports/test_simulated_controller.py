@@ -21,11 +21,11 @@ from ur_energy_model.simulation.ports.client_interface_packets import (
 from ur_energy_model.simulation.ports.simulated_controller import (
     PRIMARY_PORT,
     REALTIME_PORT,
-    RTDE_PORT,
     SECONDARY_PORT,
     SimulatedController,
 )
 from ur_energy_model.simulation.ports.ticker import Ticker
+from ur_energy_model.telemetry.rtde.connection import PORT as RTDE_PORT
 from ur_energy_model.telemetry.rtde.frames import PacketType
 
 if TYPE_CHECKING:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ur_energy_model.energy.session.running_mean import RunningMean
+from ur_energy_model.telemetry.runs import run_starts
 from ur_energy_model.typing import Array, Mask
 
 BLOCK = 0.05
@@ -87,7 +88,7 @@ class StandbyTracker:
         known = still & np.isfinite(unexplained)
         columns = np.column_stack([steps, np.where(known, steps * unexplained, 0.0), ~known])
         block = np.floor(time / BLOCK)
-        starts = np.concatenate([[0], np.flatnonzero(np.diff(block)) + 1])
+        starts = run_starts(block)
         sums = np.add.reduceat(columns, starts, axis=0)
         stops = np.append(starts[1:], len(time))
         for start, stop, gathered in zip(starts.tolist(), stops.tolist(), sums, strict=True):

@@ -21,9 +21,11 @@ from ur_energy_model.simulation.ports.faults import Faults
 from ur_energy_model.simulation.ports.rtde_session import Packer, RtdeSession
 from ur_energy_model.simulation.ports.tcp_server import ClientSession, Listener, TcpServer
 from ur_energy_model.simulation.ports.ticker import Punctuality, Ticker
+from ur_energy_model.telemetry.rtde.connection import PORT as RTDE_PORT
+from ur_energy_model.telemetry.rtde.dashboard_client import PORT as DASHBOARD_PORT
 
 PRIMARY_PORT, SECONDARY_PORT, REALTIME_PORT = 30001, 30002, 30003
-RTDE_PORT, DASHBOARD_PORT, CONTROL_PORT = 30004, 29999, 29998
+CONTROL_PORT = 29998
 STATE_RATE = 10.0
 """Rate of the primary and secondary streams [Hz]."""
 
