@@ -25,6 +25,8 @@ class Gap:
             controller restarted.
         missing: number of samples missing, estimated from the nominal period (0 if unknown).
         cause: reason, where known ("skipped", "connection lost", "controller restarted", ...).
+        away: time without samples by the host's clock [s], where the controller's clock cannot
+            tell it (the controller restarted, or never came back); None otherwise.
     """
 
     index: int
@@ -32,6 +34,12 @@ class Gap:
     end: float
     missing: int
     cause: str = "unknown"
+    away: float | None = None
+
+    @property
+    def seconds(self) -> float:
+        """Time without samples [s], 0 where neither clock tells it."""
+        return max(self.end - self.start, 0.0) if self.away is None else self.away
 
 
 @dataclass(frozen=True)

@@ -20,12 +20,20 @@ class LinkStatus:
         reconnects: connections after the first one.
         duplicates: packets left out because the controller sent the same tick again.
         last_error: why the connection was last lost or refused, None if it never was.
+        problem: why no samples arrive now, None while they do. Complete at any time: also while
+            the source is being entered and waits for its controller.
+        lost: samples lost so far since the source was entered, those of the present outage
+            included (estimated from the rate where the controller restarted or does not answer).
+        lost_seconds: time without samples so far, the present outage included [s].
     """
 
     connected: bool = True
     reconnects: int = 0
     duplicates: int = 0
     last_error: str | None = None
+    problem: str | None = None
+    lost: int = 0
+    lost_seconds: float = 0.0
 
 
 class TelemetrySource(Protocol):

@@ -40,8 +40,12 @@ class RecorderStatus:
         state: "idle", "recording", "failing" (the disk fails; samples wait in memory), "stopped"
             (by itself: the duration is over, the source ended, or the disk is nearly full).
         bag: being recorded, or recorded last.
-        samples: written, or accepted for the next chunk.
-        lost: samples missing in gaps.
+        samples: written, or accepted for the next chunk; once the bag is finished, what can be
+            read back from it.
+        lost: samples missing in the bag: in gaps, in an outage that lasts, and `unreadable` ones.
+        lost_seconds: time without samples, a present outage included [s].
+        unreadable: samples that were written but cannot be read back (file deleted, replaced or
+            cut, bag renamed, disk full).
         duplicates: packets left out because the controller sent the same tick again.
         gaps: in this bag.
         bytes: size of the bag so far.
@@ -58,6 +62,8 @@ class RecorderStatus:
     bag: Path | None = None
     samples: int = 0
     lost: int = 0
+    lost_seconds: float = 0.0
+    unreadable: int = 0
     duplicates: int = 0
     gaps: tuple[Gap, ...] = ()
     bytes: int = 0
