@@ -20,7 +20,7 @@ FLOOR = {
     "energy": 3,
     "identification": 4, "simulation": 4,
     "experiment": 5, "report": 5,
-    "nodes": 6, "cli": 6, "demo": 6, "scripts": 6,
+    "energy_topics": 6, "layouts": 6, "nodes": 6, "cli": 6, "demo": 6, "scripts": 6,
 }  # fmt: skip
 ROS_PACKAGES = {"rclpy", "std_msgs", "sensor_msgs", "diagnostic_msgs", "visualization_msgs"}
 

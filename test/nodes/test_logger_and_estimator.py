@@ -16,6 +16,7 @@ from std_msgs.msg import String
 
 from test.energy.known_arm import ROBOT, known_model
 from test.nodes.conftest import Cell, message_class
+from ur_energy_model.energy_topics.stamped import stamped_names
 from ur_energy_model.model.file.model_file import save_model
 from ur_energy_model.nodes.conversions import seconds_of
 from ur_energy_model.nodes.topics_and_services import SERVICES, live_topics
@@ -89,6 +90,17 @@ def test_total_energy_never_decreases(cell: Cell) -> None:
     energies = [message.data for message in cell.observer.history["/energy/total/energy"]]
     assert energies == sorted(energies)
     assert energies[-1] > energies[0]
+
+
+def test_stamped_energies_have_the_times_of_samples(cell: Cell) -> None:
+    cell.observer.wait_for_messages("/energy/stamped", 30)
+    messages = cell.observer.history["/energy/stamped"][-30:]
+    assert all(tuple(message.name) == stamped_names(JOINTS) for message in messages)
+    stamps = [seconds_of(message.header.stamp) for message in messages]
+    assert np.median(np.diff(stamps)) == pytest.approx(0.02, abs=0.003)
+    totals = cell.observer.history["/energy/total/energy"]
+    total = messages[-1].name.index("total")
+    assert messages[0].position[total] in [message.data for message in totals]
 
 
 def test_power_is_the_slope_of_energy(cell: Cell) -> None:

@@ -21,12 +21,12 @@ from ur_energy_model.energy.live.options import LIVE_FIELDS
 from ur_energy_model.energy.live.plan_follower import PlanFollower
 from ur_energy_model.energy.live.source_reader import SourceReader
 from ur_energy_model.energy.prediction import predict_energy
+from ur_energy_model.energy_topics.statuses import interval_energies
 from ur_energy_model.errors import InputError, UrEnergyError
 from ur_energy_model.model.urdf_export import urdf
 from ur_energy_model.nodes import topics_and_services as names
 from ur_energy_model.nodes.conversions import plan_of, telemetry_of, time_message
 from ur_energy_model.nodes.energy_publishers import EnergyPublishers
-from ur_energy_model.nodes.energy_statuses import interval_energies
 from ur_energy_model.nodes.estimator_health import EstimatorHealth
 from ur_energy_model.nodes.estimator_options import live_options
 from ur_energy_model.nodes.managed_node import ManagedNode

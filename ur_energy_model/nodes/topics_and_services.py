@@ -111,6 +111,14 @@ ENERGY_JOINTS = Topic(
     "all powers and energies of one instant, per joint and for `total`; only if control_msgs is "
     "installed",
 )
+ENERGY_STAMPED = Topic(
+    "energy/stamped",
+    "sensor_msgs/JointState",
+    _LIVE,
+    "all of one instant, stamped with its sample: for each joint, `total`, `bus`, `standby` and "
+    "`residual` the energy since reset [J] as position, the power [W] as velocity, and the "
+    "standard uncertainty of the energy [J] as effort; NaN where unknown",
+)
 ENERGY_SUMMARY = Topic(
     "energy/summary",
     _ARRAY,
@@ -163,9 +171,9 @@ TOPICS: dict[str, tuple[Topic, ...]] = {
     "identification": (IDENTIFICATION_RESULT, DIAGNOSTICS),
     "estimator": (
         JOINT_POWER, JOINT_ENERGY, TOTAL_POWER, TOTAL_ENERGY, BUS_POWER, BUS_ENERGY, STANDBY_POWER,
-        RESIDUAL_POWER, ENERGY_JOINTS, ENERGY_SUMMARY, ENERGY_CYCLE, ENERGY_PREDICTION,
-        ENERGY_MARKERS, PLANNED_TRAJECTORY, DRIVER_JOINT_STATES, ROBOT_DESCRIPTION, CLOCK,
-        DIAGNOSTICS,
+        RESIDUAL_POWER, ENERGY_STAMPED, ENERGY_JOINTS, ENERGY_SUMMARY, ENERGY_CYCLE,
+        ENERGY_PREDICTION, ENERGY_MARKERS, PLANNED_TRAJECTORY, DRIVER_JOINT_STATES,
+        ROBOT_DESCRIPTION, CLOCK, DIAGNOSTICS,
     ),
     "simulated_robot": (DIAGNOSTICS,),
 }  # fmt: skip
