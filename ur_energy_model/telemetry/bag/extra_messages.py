@@ -79,16 +79,18 @@ class ExtraMessages:
             self._numbers[messages.topic] = number
             self.topics[number] = messages.topic
 
-    def blocks(self, file: McapWriter, earliest: int) -> list[MessageBlock]:
+    def blocks(self, file: McapWriter, written: int) -> list[MessageBlock]:
         """All waiting messages for a chunk of a file, which learns the channels it lacks.
 
         Args:
             file: being written.
-            earliest: log time of older messages [ns], so that files of a bag do not overlap.
+            written: newest log time in the bag [ns]; older messages get the time at which the file
+                begins, so that the files of a bag do not overlap.
 
         Raises:
             OSError: the disk fails; the messages keep waiting.
         """
+        earliest = file.summary.start_time or written
         defined = {channel.id for channel in file.summary.channels}
         by_topic: dict[BagTopic, list[Messages]] = {}
         for messages in self._waiting:
