@@ -24,6 +24,7 @@ from ur_energy_model.nodes.node_process import run_nodes
 from ur_energy_model.telemetry.bag.writer import FileSplit
 from ur_energy_model.telemetry.decimation import Decimator
 from ur_energy_model.telemetry.fields import ENERGY_FIELDS
+from ur_energy_model.telemetry.host_clock import HOST_CLOCK
 from ur_energy_model.telemetry.recording.options_and_status import RecorderOptions
 from ur_energy_model.telemetry.recording.recorder import Recorder
 from ur_energy_model.telemetry.rtde.source import RtdeSource
@@ -250,6 +251,8 @@ class LoggerNode(ManagedNode):
             "waiting": recorder.waiting,
             "last_error": recorder.last_error or "none",
         }
+        if HOST_CLOCK.steps:
+            values["clock"] = HOST_CLOCK.describe_step()
         return status(name, level, recorder.state, values)
 
 
