@@ -24,8 +24,10 @@ from std_srvs.srv import Trigger
 
 from ur_energy_model.errors import UrEnergyError
 from ur_energy_model.nodes.diagnostics import diagnostic_array
+from ur_energy_model.nodes.log_lines import log_lines
 from ur_energy_model.nodes.parameter_descriptor import descriptor
 from ur_energy_model.nodes.parameters import NODES, Parameter
+from ur_energy_model.nodes.terminal.line import Line
 from ur_energy_model.nodes.topics_and_services import DIAGNOSTICS, Service, Topic
 
 LIVE = QoSProfile(reliability=ReliabilityPolicy.RELIABLE, history=HistoryPolicy.KEEP_LAST, depth=10)
@@ -181,6 +183,15 @@ class ManagedNode(LifecycleNode):
             self._opened = False
             self.release()
         self._discard_all()
+
+    @property
+    def active(self) -> bool:
+        """Whether the node works."""
+        return self._started
+
+    def say(self, lines: Iterable[Line]) -> None:
+        """Log lines for the operator."""
+        log_lines(self.get_logger(), lines, running=self.context.ok())
 
     def finish(self, code: int, reason: str = "") -> None:
         """End the process with an exit code, and log the reason if there is one."""
