@@ -30,6 +30,7 @@ from ur_energy_model.nodes.estimator_sources import source_of
 from ur_energy_model.nodes.managed_node import ManagedNode
 from ur_energy_model.nodes.node_process import run_nodes
 from ur_energy_model.nodes.plan_predictions import PlanPredictions
+from ur_energy_model.nodes.terminal.estimator_lines import EstimatorLines
 from ur_energy_model.nodes.watched_model import WatchedModel
 from ur_energy_model.telemetry.decimation import Decimator
 from ur_energy_model.telemetry.host_clock import HOST_CLOCK
@@ -77,6 +78,7 @@ class EstimatorNode(ManagedNode):
         self._joints = tuple(prefix + joint for joint in self._robot.joint_names)
         self._energy = EnergyPublishers(self.add_publisher, self._joints, f"{prefix}base")
         self._health = EstimatorHealth(self.full_name)
+        self._lines = EstimatorLines(self.value, self._robot.name)
         self._description_topic = self._clock_topic = None
         if self.value("publish_robot_description"):
             self._description_topic = self.add_publisher(String, names.ROBOT_DESCRIPTION)
@@ -95,11 +97,13 @@ class EstimatorNode(ManagedNode):
         self._estimator = LiveEstimator(
             self._model.first, self._robot, live_options(self.value), on_cycle=self._on_cycle
         )
+        self.say(self._lines.model(self._model.path, self._model.first))
 
     def start(self) -> None:
         """Start reading samples."""
         self._publishing = Decimator(self.value("publish_rate"))
         self._accepting = True
+        self.say(self._lines.begin())
         sys.setswitchinterval(SWITCH_INTERVAL)
         if self._description_topic is not None:
             prefix = self.value("tf_prefix")
@@ -122,7 +126,9 @@ class EstimatorNode(ManagedNode):
             self._reader = None
         with self._lock:
             save = self._estimator.prepare_save()
+            snapshot = self._estimator.snapshot("end")
         self._save(save)
+        self.say(self._lines.end(snapshot, self._health.disk_problem))
 
     def release(self) -> None:
         """Save the counters and release the state file."""
@@ -170,7 +176,7 @@ class EstimatorNode(ManagedNode):
     def _report(self) -> None:
         """Publish summary and diagnostics, save the counters, load a changed model file."""
         if self._reader is not None and self._reader.failure is not None:
-            self.finish(1, self._reader.problem or "reading failed")
+            self._fail(self._reader.failure)
             return
         self._reload()
         with self._lock:
@@ -185,6 +191,20 @@ class EstimatorNode(ManagedNode):
             snapshot, self._reader, calculator, self._model, log_problem
         )
         self.publish_diagnostics(statuses, stamp)
+        health = self._health
+        self.say(self._lines.source(self._reader))
+        self.say(
+            self._lines.problems(
+                health.source_problem, self._model.problem, health.disk_problem, log_problem
+            )
+        )
+
+    def _fail(self, failure: BaseException) -> None:
+        """End the process because the source can no longer be read."""
+        if isinstance(failure, UrEnergyError):
+            self.finish(1, str(failure))
+        else:
+            self.on_unexpected(failure, "thread 'telemetry reader'")
 
     def _save(self, save: Callable[[], None]) -> None:
         """Save the counters; a disk error is reported, and the estimator continues."""
@@ -199,17 +219,14 @@ class EstimatorNode(ManagedNode):
 
     def _reload(self) -> None:
         """Use a changed model file; keep the old model if the new one cannot be used."""
-        before = self._model.problem
         model = self._model.load_if_changed()
         if model is not None:
             try:
                 with self._lock:
                     self._estimator.use_model(model)
-                self.get_logger().info(f"loaded the new {self._model.path}")
+                self.say(self._lines.model(self._model.path, model))
             except UrEnergyError as error:
                 self._model.problem = str(error)
-        if self._model.problem not in (None, before):
-            self.get_logger().warning(f"keeping the old model: {self._model.problem}")
 
     def _on_cycle(self, cycle: Cycle) -> None:
         self._energy.publish_cycle(cycle, self._estimator.channels, self._now())
