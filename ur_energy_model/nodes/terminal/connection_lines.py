@@ -116,7 +116,9 @@ class ConnectionLines:
         lost = f"{count(max(self._lost, 0), 'sample')} lost"
         if self._lost_seconds > 0:
             lost += f" in {span(self._lost_seconds)}"
-        if self._interruptions:
+        if self._away_since is not None:
+            text = f"still no samples from {self._address} at the end: {lost}"
+        elif self._interruptions:
             text = f"samples of {self._address} come again: {lost}"
             if self._interruptions > 1:
                 text += f", {self._interruptions} interruptions"
