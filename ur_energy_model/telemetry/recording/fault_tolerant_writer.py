@@ -15,6 +15,7 @@ from ur_energy_model.robot_modes import ROBOT_MODES
 from ur_energy_model.telemetry.bag.retention import Retention
 from ur_energy_model.telemetry.bag.writer import BagWriter, FileSplit
 from ur_energy_model.telemetry.event import ERROR, WARNING, Event
+from ur_energy_model.telemetry.host_clock import HOST_CLOCK
 from ur_energy_model.telemetry.modes import SAFETY_MODES
 from ur_energy_model.telemetry.samples import Gap, RecordingInfo, Telemetry
 
@@ -107,7 +108,7 @@ class FaultTolerantWriter:
             self._fail(error)
             return
         self.failure = None
-        self.bag.write_event(Event(time.time_ns(), "recorder", "writing again, in a new file"))
+        self.bag.write_event(Event(HOST_CLOCK.stamp(), "recorder", "writing again, in a new file"))
 
     def split(self) -> None:
         """Continue in the next file.
@@ -180,7 +181,7 @@ class FaultTolerantWriter:
         self.reason = error.strerror or str(error)
         text = f"writing failed ({self.reason}), samples wait in memory"
         if self.failure is None:
-            self.bag.write_event(Event(time.time_ns(), "recorder", text, ERROR))
+            self.bag.write_event(Event(HOST_CLOCK.stamp(), "recorder", text, ERROR))
         self.failure = self.last_failure = text
 
     def _note_modes(self, batch: Telemetry) -> None:
@@ -192,7 +193,7 @@ class FaultTolerantWriter:
             before = self._modes.get(name, values[0])
             for i in np.flatnonzero(np.diff(values, prepend=before)):
                 code = int(values[i]) if np.isfinite(values[i]) else -1
-                stamp = time.time_ns() if batch.stamp is None else int(batch.stamp[i])
+                stamp = HOST_CLOCK.stamp() if batch.stamp is None else int(batch.stamp[i])
                 text = f"{name}: {known.get(code, code)}"
                 self.bag.write_event(Event(stamp, "mode", text))
             self._modes[name] = float(values[-1])

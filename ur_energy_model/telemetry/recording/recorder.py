@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import threading
-import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
@@ -16,7 +15,8 @@ from typing_extensions import Self
 
 from ur_energy_model.errors import RecordingError, UrEnergyError
 from ur_energy_model.telemetry.bag.files import bag_name
-from ur_energy_model.telemetry.event import Event
+from ur_energy_model.telemetry.event import WARNING, Event
+from ur_energy_model.telemetry.host_clock import HOST_CLOCK
 from ur_energy_model.telemetry.recording.options_and_status import RecorderOptions, RecorderStatus
 from ur_energy_model.telemetry.recording.reception import Reception
 from ur_energy_model.telemetry.recording.sample_queue import Command, SampleQueue
@@ -62,6 +62,7 @@ class Recorder:
         self._at_once = record
         self._reception = Reception()
         self._outage: Gap | None = None
+        self._clock_steps = HOST_CLOCK.check()
         self._closing = threading.Event()
         self._writing = WritingThread(self._queue, self._options, self._stop_taking)
         self._reading = threading.Thread(target=self._read, name="telemetry reader", daemon=True)
@@ -97,6 +98,10 @@ class Recorder:
         return self._begin(path)
 
     def _begin(self, path: Path | str | None) -> Path:
+        with HOST_CLOCK.held():  # name and first stamps agree; the bag holds it from then on
+            return self._begin_bag(path)
+
+    def _begin_bag(self, path: Path | str | None) -> Path:
         source, options = self._source, self._options
         with self._lock:
             if self._taking:
@@ -104,7 +109,8 @@ class Recorder:
                     str(self._writing.status.bag), "is still being recorded", "stop it first"
                 )
             if path is None:
-                path = self._folder / bag_name(options.name, source.info, self._folder)
+                now = HOST_CLOCK.stamp() * 1e-9
+                path = self._folder / bag_name(options.name, source.info, self._folder, now)
             bag = Path(path)
             fields = source.fields if options.fields is None else options.fields
             command = Command(lambda: self._writing.open(bag, source.info, fields))
@@ -114,7 +120,8 @@ class Recorder:
             for i, batch in enumerate(self._recent):
                 # The gap in front of the first sample is not in the bag.
                 inside = tuple(gap for gap in batch.gaps if i or gap.index)
-                self._queue.put(self._reception.accept(replace(batch, gaps=inside)))
+                accepted = self._reception.accept(replace(batch, gaps=inside))
+                self._queue.put(HOST_CLOCK.corrected(accepted))
             self._recent.clear()
             self._taking = True
         try:
@@ -152,7 +159,7 @@ class Recorder:
         """
         if not self._taking:
             raise RecordingError("mark", "nothing is being recorded", "start recording first")
-        self._put(Event(time.time_ns(), "mark", label))
+        self._put(Event(HOST_CLOCK.now(), "mark", label))
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until the bag ends by itself: duration over, source ended, disk nearly full."""
@@ -204,6 +211,7 @@ class Recorder:
         try:
             while not self._closing.is_set():
                 batch = self._source.read(READ_TIMEOUT)
+                self._note_clock_steps()
                 for event in self._source.take_events():
                     self._put(event)
                 if batch is not None and len(batch):
@@ -217,16 +225,23 @@ class Recorder:
         if not self._closing.is_set():
             self._end_bag(error)
 
+    def _note_clock_steps(self) -> None:
+        """Put an event into the bag if the system's clock was set."""
+        steps = HOST_CLOCK.check()
+        if steps != self._clock_steps:
+            self._clock_steps = steps
+            self._put(Event(HOST_CLOCK.now(), "clock", HOST_CLOCK.describe_step(), WARNING))
+
     def _take(self, batch: Telemetry) -> None:
         if self._tap is not None:
-            self._tap(batch)
+            self._tap(HOST_CLOCK.corrected(batch))
         over, cut = False, None
         with self._lock:
             if self._taking:
                 inside, over = self._within_duration(batch)
                 if over and not len(inside) and batch.gaps and batch.gaps[0].index == 0:
                     cut = self._reception.cut_gap(batch.gaps[0], self._source.info.rate)
-                self._queue.put(self._reception.accept(inside))
+                self._queue.put(HOST_CLOCK.corrected(self._reception.accept(inside)))
             elif self._options.pretrigger > 0:
                 self._remember(batch)
         if over:
@@ -256,7 +271,8 @@ class Recorder:
     def _put(self, event: Event) -> None:
         with self._lock:
             if self._taking:
-                self._queue.put(event)
+                stamp = event.stamp + HOST_CLOCK.correction
+                self._queue.put(replace(event, stamp=stamp))
 
     def _stop_taking(self) -> None:
         with self._lock:

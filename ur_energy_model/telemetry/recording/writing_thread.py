@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ur_energy_model.errors import RecordingError, UrEnergyError
 from ur_energy_model.telemetry.event import Event
+from ur_energy_model.telemetry.host_clock import HOST_CLOCK
 from ur_energy_model.telemetry.recording.fault_tolerant_writer import FaultTolerantWriter
 from ur_energy_model.telemetry.recording.options_and_status import RecorderOptions, RecorderStatus
 from ur_energy_model.telemetry.recording.sample_queue import Command, SampleQueue
@@ -95,6 +96,7 @@ class WritingThread:
             retention=options.retention,
             resume=options.resume,
         )
+        HOST_CLOCK.hold()  # no step of the clock within a bag
         self._began = time.monotonic()
         self._overflow_before, self._spilled_before = self._queue.overflow, self._queue.spilled
         self._status = RecorderStatus(state="recording", bag=bag)
@@ -127,6 +129,7 @@ class WritingThread:
         problem = writer.finish([gap for gap in ends if gap is not None])
         self._publish(writer)
         self._writer = None
+        HOST_CLOCK.release()
         self._queue.problem = None
         self._status = replace(
             self._status,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 
-from ur_energy_model.telemetry.clock import HostClock
 from ur_energy_model.telemetry.event import INFORMATION, WARNING, Event
+from ur_energy_model.telemetry.host_clock import HostClock
 from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.telemetry.source import LinkStatus
 

@@ -10,9 +10,9 @@ from dataclasses import replace
 from typing_extensions import Self
 
 from ur_energy_model.errors import ControllerError, InputError, WrongRobotError
-from ur_energy_model.telemetry.clock import HostClock
 from ur_energy_model.telemetry.event import ERROR, INFORMATION, WARNING, Event
 from ur_energy_model.telemetry.fields import ENERGY_FIELDS, FIELDS
+from ur_energy_model.telemetry.host_clock import HOST_CLOCK
 from ur_energy_model.telemetry.rtde.connection import RtdeConnection
 from ur_energy_model.telemetry.rtde.link_record import LinkRecord
 from ur_energy_model.telemetry.rtde.negotiation import (
@@ -76,7 +76,7 @@ class RtdeSource:
         self._host, self._silence = host, link.silence
         self._batch_seconds, self._patience = batch_seconds, patience
         self._negotiation = Negotiation(host, robot, fields, rate, link)
-        self._clock, self._stream = HostClock(), PacketStream(host)
+        self._clock, self._stream = HOST_CLOCK, PacketStream(host)
         self._record = LinkRecord(self._clock)
         self._connection: RtdeConnection | None = None
         self._info = self._negotiation.info()
