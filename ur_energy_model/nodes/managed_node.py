@@ -31,6 +31,7 @@ from std_srvs.srv import Trigger
 from ur_energy_model.errors import UrEnergyError
 from ur_energy_model.nodes.diagnostics import diagnostic_array
 from ur_energy_model.nodes.parameters import NODES, Parameter
+from ur_energy_model.nodes.polled_subscription import PolledSubscription
 from ur_energy_model.nodes.topics_and_services import DIAGNOSTICS, Service, Topic
 
 LIVE = QoSProfile(reliability=ReliabilityPolicy.RELIABLE, history=HistoryPolicy.KEEP_LAST, depth=10)
@@ -136,6 +137,14 @@ class ManagedNode(LifecycleNode):
         """A subscription that is destroyed at clean-up."""
         subscription = self.create_subscription(message_type, topic.name, callback, LIVE)
         self._discard.append(lambda: self.destroy_subscription(subscription))
+
+    def add_polled_subscription(
+        self, message_type: type, topic: Topic, depth: int
+    ) -> PolledSubscription:
+        """A subscription whose messages a thread takes; it is destroyed at clean-up."""
+        subscription = PolledSubscription(self, message_type, topic.name, depth)
+        self._discard.append(subscription.destroy)
+        return subscription
 
     def add_report(self, report: Callable[[], None]) -> None:
         """Call `report` every REPORT_PERIOD of real time while the node is active."""
