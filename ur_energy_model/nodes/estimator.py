@@ -33,6 +33,7 @@ from ur_energy_model.nodes.node_process import run_nodes
 from ur_energy_model.nodes.plan_predictions import PlanPredictions
 from ur_energy_model.nodes.watched_model import WatchedModel
 from ur_energy_model.telemetry.decimation import Decimator
+from ur_energy_model.telemetry.host_clock import HOST_CLOCK
 from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.telemetry.source import TelemetrySource
 
@@ -110,6 +111,7 @@ class EstimatorNode(ManagedNode):
             self._source,
             self._consume,
             loop=self.value("source") == "bag" and self.value("loop"),
+            clock=HOST_CLOCK if self.value("source") == "rtde" else None,
             on_end=self._publish,  # the last samples of a bag may not fill a period
         )
         self._reader.start()

@@ -15,7 +15,7 @@ from ur_energy_model.energy.live.snapshot import Snapshot
 from ur_energy_model.energy.live.source_reader import SourceReader
 from ur_energy_model.nodes.diagnostics import ERROR, OK, WARN, status
 from ur_energy_model.nodes.watched_model import WatchedModel
-from ur_energy_model.telemetry.clock import HostClock
+from ur_energy_model.telemetry.host_clock import HOST_CLOCK
 from ur_energy_model.telemetry.samples import Telemetry
 
 SILENT_AFTER = 1.0
@@ -37,7 +37,6 @@ class EstimatorHealth:
 
     def __init__(self, node: str) -> None:
         self._node = node
-        self._clock = HostClock()
         self._latency: deque[float] = deque(maxlen=MAX_LATENCIES)
         self._samples = 0
         self._gaps = 0
@@ -50,7 +49,7 @@ class EstimatorHealth:
 
     def record_publication(self, stamp: int) -> None:
         """Note that a total power was published whose newest sample has this host stamp [ns]."""
-        self._latency.append((self._clock.now() - stamp) * 1e-9)
+        self._latency.append((HOST_CLOCK.stamp() - stamp) * 1e-9)
 
     def record_batch(self, batch: Telemetry) -> None:
         """Note the arrival of samples."""
@@ -99,6 +98,9 @@ class EstimatorHealth:
             "gaps": self._gaps,
             "reconnects": 0 if reader is None else reader.reconnects,
         }
+        if HOST_CLOCK.check():
+            values["clock_steps"] = HOST_CLOCK.steps
+            values["clock"] = HOST_CLOCK.describe_step()
         if snapshot is not None:
             values |= {
                 "samples": snapshot.samples,

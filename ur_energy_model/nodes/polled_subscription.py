@@ -6,8 +6,9 @@ from typing import Any
 
 from rclpy.callback_groups import CallbackGroup
 from rclpy.node import Node
-from rclpy.qos import HistoryPolicy, QoSProfile, ReliabilityPolicy
-from rclpy.qos_overriding_options import QoSOverridingOptions
+from rclpy.qos import QoSProfile
+
+from ur_energy_model.nodes.quality_of_service import OVERRIDES
 
 
 class _NeverExecuted(CallbackGroup):
@@ -27,21 +28,17 @@ class PolledSubscription:
     """Encoded messages of a topic, kept by the middleware until they are taken.
 
     An executor wakes up for each message, which at 500 Hz takes about ten percent of a core and
-    falls behind on a busy machine; to take them in batches takes two. The subscription is best
-    effort, so that it matches publishers of either reliability.
+    falls behind on a busy machine; to take them in batches takes two.
 
     Args:
         node: to which the subscription belongs.
         message_type: class of the messages.
         topic: name of the topic.
-        depth: number of messages that are kept; the oldest are lost beyond it.
+        qos: its quality of service; its depth is the number of messages that may wait.
     """
 
-    def __init__(self, node: Node, message_type: type, topic: str, depth: int) -> None:
+    def __init__(self, node: Node, message_type: type, topic: str, qos: QoSProfile) -> None:
         self._node, self._message_type = node, message_type
-        qos = QoSProfile(
-            reliability=ReliabilityPolicy.BEST_EFFORT, history=HistoryPolicy.KEEP_LAST, depth=depth
-        )
         self._subscription = node.create_subscription(
             message_type,
             topic,
@@ -49,7 +46,7 @@ class PolledSubscription:
             qos,
             callback_group=_NeverExecuted(),
             raw=True,
-            qos_overriding_options=QoSOverridingOptions.with_default_policies(),
+            qos_overriding_options=OVERRIDES,
         )
         self._destroyed = False
 

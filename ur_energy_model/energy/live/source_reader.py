@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 
 from ur_energy_model.errors import ControllerError, UrEnergyError
+from ur_energy_model.telemetry.host_clock import HostClock
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 from ur_energy_model.telemetry.source import LinkStatus, TelemetrySource
 
@@ -26,6 +27,7 @@ class SourceReader:
         consume: called with each batch, in the thread.
         loop: open a recorded source again when it ends.
         on_end: called in the thread when a recorded source has ended.
+        clock: that a live source stamps with; its corrections are added to the stamps.
     """
 
     def __init__(
@@ -35,11 +37,13 @@ class SourceReader:
         *,
         loop: bool = False,
         on_end: Callable[[], None] = lambda: None,
+        clock: HostClock | None = None,
     ) -> None:
         self._open_source = open_source
         self._consume = consume
         self._loop = loop
         self._on_end = on_end
+        self._clock = clock
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="telemetry reader", daemon=True)
         self.info: RecordingInfo | None = None
@@ -104,6 +108,9 @@ class SourceReader:
             self._source = source
             while not self._stopping.is_set():
                 batch = source.read(READ_TIMEOUT)
+                if self._clock is not None:
+                    self._clock.check()
+                    batch = None if batch is None else self._clock.corrected(batch)
                 if batch is not None:
                     self.problem = None
                     self._consume(batch)

@@ -15,6 +15,7 @@ from ur_energy_model.robot_modes import ROBOT_MODES
 from ur_energy_model.telemetry.bag.retention import Retention
 from ur_energy_model.telemetry.bag.writer import BagWriter, FileSplit
 from ur_energy_model.telemetry.event import ERROR, Event
+from ur_energy_model.telemetry.host_clock import HOST_CLOCK
 from ur_energy_model.telemetry.modes import SAFETY_MODES
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 
@@ -103,7 +104,7 @@ class FaultTolerantWriter:
             self._fail(error)
             return
         self.failure = None
-        self.bag.write_event(Event(time.time_ns(), "recorder", "writing again, in a new file"))
+        self.bag.write_event(Event(HOST_CLOCK.stamp(), "recorder", "writing again, in a new file"))
 
     def split(self) -> None:
         """Continue in the next file.
@@ -168,7 +169,7 @@ class FaultTolerantWriter:
     def _fail(self, error: OSError) -> None:
         text = f"writing failed ({error.strerror or error}), samples wait in memory"
         if self.failure is None:
-            self.bag.write_event(Event(time.time_ns(), "recorder", text, ERROR))
+            self.bag.write_event(Event(HOST_CLOCK.stamp(), "recorder", text, ERROR))
         self.failure = self.last_failure = text
 
     def _note_modes(self, batch: Telemetry) -> None:
@@ -180,7 +181,7 @@ class FaultTolerantWriter:
             before = self._modes.get(name, values[0])
             for i in np.flatnonzero(np.diff(values, prepend=before)):
                 code = int(values[i]) if np.isfinite(values[i]) else -1
-                stamp = time.time_ns() if batch.stamp is None else int(batch.stamp[i])
+                stamp = HOST_CLOCK.stamp() if batch.stamp is None else int(batch.stamp[i])
                 text = f"{name}: {known.get(code, code)}"
                 self.bag.write_event(Event(stamp, "mode", text))
             self._modes[name] = float(values[-1])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
@@ -15,7 +14,8 @@ from typing_extensions import Self
 
 from ur_energy_model.errors import RecordingError, UrEnergyError
 from ur_energy_model.telemetry.bag.files import bag_name
-from ur_energy_model.telemetry.event import Event
+from ur_energy_model.telemetry.event import WARNING, Event
+from ur_energy_model.telemetry.host_clock import HOST_CLOCK
 from ur_energy_model.telemetry.recording.options_and_status import RecorderOptions, RecorderStatus
 from ur_energy_model.telemetry.recording.sample_queue import Command, SampleQueue
 from ur_energy_model.telemetry.recording.writing_thread import CLOSE_TIMEOUT, WritingThread
@@ -52,6 +52,7 @@ class Recorder:
         self._recent: deque[Telemetry] = deque()
         self._taking = False
         self._first_time: float | None = None
+        self._clock_steps = HOST_CLOCK.check()
         self._closing = threading.Event()
         self._writing = WritingThread(self._queue, self._options, self._stop_taking)
         self._reading = threading.Thread(target=self._read, name="telemetry reader", daemon=True)
@@ -74,6 +75,10 @@ class Recorder:
             RecordingError: a bag is being recorded, the path exists, the source has ended, or the
                 disk fails.
         """
+        with HOST_CLOCK.held():  # name and first stamps agree; the bag holds it from then on
+            return self._start(path)
+
+    def _start(self, path: Path | str | None) -> Path:
         source, options = self._source, self._options
         with self._lock:
             if self._taking:
@@ -85,14 +90,15 @@ class Recorder:
                     source.info.source, "sends no more samples", "connect it again"
                 )
             if path is None:
-                path = self._folder / bag_name(options.name, source.info, self._folder)
+                now = HOST_CLOCK.stamp() * 1e-9
+                path = self._folder / bag_name(options.name, source.info, self._folder, now)
             bag = Path(path)
             fields = source.fields if options.fields is None else options.fields
             command = Command(lambda: self._writing.open(bag, source.info, fields))
             self._writing.finished.clear()
             self._queue.put(command)
             for batch in self._recent:
-                self._queue.put(batch)
+                self._queue.put(HOST_CLOCK.corrected(batch))
             self._recent.clear()
             self._first_time = None
             self._taking = True
@@ -131,7 +137,7 @@ class Recorder:
         """
         if not self._taking:
             raise RecordingError("mark", "nothing is being recorded", "start recording first")
-        self._put(Event(time.time_ns(), "mark", label))
+        self._put(Event(HOST_CLOCK.now(), "mark", label))
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until the bag ends by itself: duration over, source ended, disk nearly full."""
@@ -170,6 +176,7 @@ class Recorder:
         try:
             while not self._closing.is_set():
                 batch = self._source.read(READ_TIMEOUT)
+                self._note_clock_steps()
                 for event in self._source.take_events():
                     self._put(event)
                 if batch is not None and len(batch):
@@ -183,14 +190,21 @@ class Recorder:
         if not self._closing.is_set():
             self._end_bag(error)
 
+    def _note_clock_steps(self) -> None:
+        """Put an event into the bag if the system's clock was set."""
+        steps = HOST_CLOCK.check()
+        if steps != self._clock_steps:
+            self._clock_steps = steps
+            self._put(Event(HOST_CLOCK.now(), "clock", HOST_CLOCK.describe_step(), WARNING))
+
     def _take(self, batch: Telemetry) -> None:
         if self._tap is not None:
-            self._tap(batch)
+            self._tap(HOST_CLOCK.corrected(batch))
         over = False
         with self._lock:
             if self._taking:
                 batch, over = self._within_duration(batch)
-                self._queue.put(batch)
+                self._queue.put(HOST_CLOCK.corrected(batch))
             elif self._options.pretrigger > 0:
                 self._remember(batch)
         if over:
@@ -221,7 +235,8 @@ class Recorder:
     def _put(self, event: Event) -> None:
         with self._lock:
             if self._taking:
-                self._queue.put(event)
+                stamp = event.stamp + HOST_CLOCK.correction
+                self._queue.put(replace(event, stamp=stamp))
 
     def _stop_taking(self) -> None:
         with self._lock:

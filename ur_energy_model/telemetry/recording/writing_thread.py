@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ur_energy_model.errors import RecordingError, UrEnergyError
 from ur_energy_model.telemetry.event import Event
+from ur_energy_model.telemetry.host_clock import HOST_CLOCK
 from ur_energy_model.telemetry.recording.fault_tolerant_writer import FaultTolerantWriter
 from ur_energy_model.telemetry.recording.options_and_status import RecorderOptions, RecorderStatus
 from ur_energy_model.telemetry.recording.sample_queue import Command, SampleQueue
@@ -90,6 +91,7 @@ class WritingThread:
         self._writer = FaultTolerantWriter(
             bag, info, fields, split=options.split, retention=options.retention
         )
+        HOST_CLOCK.hold()  # no step of the clock within a bag
         self._began = time.monotonic()
         self._overflow_before, self._spilled_before = self._queue.overflow, self._queue.spilled
         self._status = RecorderStatus(state="recording", bag=bag)
@@ -120,6 +122,7 @@ class WritingThread:
         problem = writer.finish()
         self._publish(writer)
         self._writer = None
+        HOST_CLOCK.release()
         self._status = replace(
             self._status,
             state=state,

@@ -25,24 +25,37 @@ class ControllerIdentity:
     serial: str | None = None
     model: str | None = None
 
-    def check(self, host: str, robot: str | None, serial: str | None) -> None:
+    @property
+    def text(self) -> str:
+        """How the controller is told from another one, for people."""
+        if self.serial is not None:
+            return f"serial {self.serial}"
+        if self.model is not None:
+            return f"not known: a {self.model} whose dashboard server tells no serial number"
+        return "not known: the dashboard server is silent"
+
+    def check(self, host: str, robot: str | None, before: ControllerIdentity) -> None:
         """Refuse another robot than expected; unknown values are accepted.
 
         Args:
             host: address, for the error message.
             robot: description name expected, such as "ur5e".
-            serial: serial number expected.
+            before: of the controller that was connected before.
 
         Raises:
             WrongRobotError: it is another robot.
         """
-        if None not in (serial, self.serial) and self.serial != serial:
-            raise WrongRobotError(
-                host,
-                f"is now robot {self.serial} instead of {serial}",
-                "connect the robot that the recording began with, or start another",
-                field="serial",
-            )
+        for field, expected, found in (
+            ("serial", before.serial, self.serial),
+            ("robot model", before.model, self.model),
+        ):
+            if None not in (expected, found) and found != expected:
+                raise WrongRobotError(
+                    host,
+                    f"is now robot {found} instead of {expected}",
+                    "connect the robot that the recording began with, or start another",
+                    field=field,
+                )
         name = "" if robot is None else robot.upper()
         if self.model and name.startswith("UR") and self.model != name.removesuffix("E"):
             raise WrongRobotError(
@@ -61,7 +74,7 @@ def identify_controller(host: str, port: int = PORT) -> ControllerIdentity:
             _line(connection, deadline)
             serial = _ask(connection, "get serial number", deadline)
             model = _ask(connection, "get robot model", deadline)
-    except OSError:
+    except (OSError, ValueError):  # ValueError: not an address
         return ControllerIdentity()
     return ControllerIdentity(
         serial if serial is not None and _SERIAL.fullmatch(serial) else None,
