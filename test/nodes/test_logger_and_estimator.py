@@ -12,6 +12,8 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 import yaml
+from rosbags.rosbag2 import Reader
+from rosbags.typesys import Stores, get_typestore
 from std_msgs.msg import String
 
 from test.energy.known_arm import ROBOT, known_model
@@ -22,8 +24,10 @@ from ur_energy_model.nodes.conversions import seconds_of
 from ur_energy_model.nodes.topics_and_services import SERVICES, live_topics
 from ur_energy_model.resources import config_file
 from ur_energy_model.telemetry.bag.reader import read_bag, read_events
+from ur_energy_model.telemetry.samples import Telemetry
 
 JOINTS = ROBOT.joint_names
+MESSAGES: Any = get_typestore(Stores.ROS2_JAZZY)
 
 
 @pytest.fixture(scope="module")
@@ -194,6 +198,27 @@ def test_recording_by_service(cell: Cell) -> None:
     assert telemetry.info.robot == "ur5e"
     assert len(telemetry) > 400
     assert "part 17" in [event.text for event in read_events(bag)]
+    assert_energies_are_recorded(bag, telemetry)
+
+
+def assert_energies_are_recorded(bag: Path, telemetry: Telemetry) -> None:
+    """At the times of samples, with increasing energy."""
+    assert telemetry.stamp is not None
+    times, totals = [], []
+    with Reader(bag) as reader:
+        wanted = [each for each in reader.connections if each.topic == "/energy/stamped"]
+        for connection, time, raw in reader.messages(wanted):
+            message: Any = MESSAGES.deserialize_cdr(raw, connection.msgtype)
+            assert tuple(message.name) == stamped_names(JOINTS)
+            times.append(time)
+            totals.append(message.position[message.name.index("total")])
+        counts = {each.topic: each.msgcount for each in reader.connections}
+    assert len(times) > 20
+    within = [time for time in times if telemetry.stamp[0] <= time <= telemetry.stamp[-1]]
+    assert len(within) > 0.8 * len(times)
+    assert totals == sorted(totals)
+    assert totals[-1] > totals[0]
+    assert counts["/energy/summary"] > 0
 
 
 def test_joint_states_name_the_joints(cell: Cell) -> None:

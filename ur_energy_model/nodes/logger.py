@@ -15,6 +15,7 @@ from ur_energy_model.errors import UrEnergyError
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.nodes import topics_and_services as names
 from ur_energy_model.nodes.conversions import joint_state, time_message
+from ur_energy_model.nodes.energy_recording import EnergyRecording
 from ur_energy_model.nodes.logger_health import LoggerHealth
 from ur_energy_model.nodes.managed_node import ManagedNode
 from ur_energy_model.nodes.node_process import run_nodes
@@ -61,6 +62,7 @@ class LoggerNode(ManagedNode):
         self.add_service(names.SPLIT_RECORDING, self._split_recording)
         self.add_service(names.MARK, lambda: self._mark("mark"))
         self.add_subscription(String, names.EVENT_MARKS, self._on_mark)
+        self._energy = EnergyRecording(self) if self.value("record_energy") else None
         self.add_report(self._report)
 
     def start(self) -> None:
@@ -69,7 +71,10 @@ class LoggerNode(ManagedNode):
         self._session = RecordingSession(
             self._make_source,
             Path(self.value("bag_directory")).expanduser(),
-            RecorderOptions(split=FileSplit(seconds=self.value("split_duration") or None)),
+            RecorderOptions(
+                split=FileSplit(seconds=self.value("split_duration") or None),
+                messages=tuple if self._energy is None else self._energy.take,
+            ),
             self._tap,
             record=self.value("record"),
         )
@@ -154,7 +159,8 @@ class LoggerNode(ManagedNode):
             self.finish(1, str(self._session.failure))
             return
         self.say(self._health.lines())
-        self.publish_diagnostics(self._health.statuses())
+        energy = [] if self._energy is None else [self._energy.status()]
+        self.publish_diagnostics([*self._health.statuses(), *energy])
 
 
 def main() -> None:

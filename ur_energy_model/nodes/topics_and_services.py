@@ -166,8 +166,13 @@ CLOCK = Topic(
     "/clock", "rosgraph_msgs/Clock", _LIVE, "time of the bag's samples (source: bag, use_sim_time)"
 )
 
+RECORDED_ENERGY: tuple[Topic, ...] = tuple(
+    replace(topic, rate="", description="for bags (record_energy)", subscribed=True, latched=False)
+    for topic in (ENERGY_STAMPED, ENERGY_SUMMARY, ENERGY_CYCLE, ENERGY_PREDICTION)
+)
+
 TOPICS: dict[str, tuple[Topic, ...]] = {
-    "logger": (JOINT_STATES, DIAGNOSTICS, EVENT_MARKS),
+    "logger": (JOINT_STATES, DIAGNOSTICS, EVENT_MARKS, *RECORDED_ENERGY),
     "identification": (IDENTIFICATION_RESULT, DIAGNOSTICS),
     "estimator": (
         JOINT_POWER, JOINT_ENERGY, TOTAL_POWER, TOTAL_ENERGY, BUS_POWER, BUS_ENERGY, STANDBY_POWER,
