@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from ur_energy_model.diagnostic_status import OK, WARN, Status
 from ur_energy_model.energy.arm_state import ArmState
 from ur_energy_model.energy.channels import Channels
 from ur_energy_model.energy.live.cycles import Cycle
 from ur_energy_model.energy.live.snapshot import Snapshot
 from ur_energy_model.energy.meter import MeterReading, efficiency
 from ur_energy_model.energy.prediction import PlanEnergy
-from ur_energy_model.energy_topics.status import OK, WARN, Status
 from ur_energy_model.robot_modes import ROBOT_MODES
 from ur_energy_model.telemetry.modes import SAFETY_MODES
 
