@@ -26,7 +26,7 @@ RECORDED = (
     (topics.ENERGY_CYCLE, DiagnosticArray, DIAGNOSTIC_ARRAY),
     (topics.ENERGY_PREDICTION, DiagnosticArray, DIAGNOSTIC_ARRAY),
 )
-"""Topics in bags; energy/stamped holds all that the Float64 topics do, in a tenth of the space."""
+"""Topics in bags; energy/stamped has the values of the Float64 topics in 1/18 of the messages."""
 DEPTH = 1000
 """Messages of a topic that may wait."""
 MOST_AWAY_NS = 10_000_000_000
