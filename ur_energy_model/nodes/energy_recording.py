@@ -9,6 +9,7 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 
+import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from sensor_msgs.msg import JointState
 
@@ -19,6 +20,7 @@ from ur_energy_model.nodes.polled_subscription import PolledSubscription
 from ur_energy_model.telemetry.bag.extra_messages import BagTopic, Messages
 from ur_energy_model.telemetry.bag.message_types import DIAGNOSTIC_ARRAY, JOINT_STATE
 from ur_energy_model.telemetry.host_clock import HOST_CLOCK
+from ur_energy_model.telemetry.runs import equal_runs
 
 RECORDED = (
     (topics.ENERGY_STAMPED, JointState, JOINT_STATE),
@@ -67,17 +69,17 @@ class EnergyRecording:
     def take(self) -> list[Messages]:
         """Messages since the last call; for the writing thread of a recorder."""
         now = HOST_CLOCK.stamp()
-        taken = []
+        taken: list[Messages] = []
         for recorded in self._topics:
             messages, numbers = recorded.subscription.take(DEPTH)
             if numbers:
                 self._count(recorded, numbers)
-            taken += [
-                Messages.single(recorded.topic, _log_time(message, now), message)
-                for message in messages
-                if len(message) >= _STAMP_OFFSET + _STAMP.size
-            ]
-        self.recorded += len(taken)
+            messages = [each for each in messages if len(each) >= _STAMP_OFFSET + _STAMP.size]
+            self.recorded += len(messages)
+            for part in equal_runs([len(each) for each in messages]):
+                stamps = np.array([_log_time(each, now) for each in messages[part]])
+                payload = np.frombuffer(b"".join(messages[part]), np.uint8)
+                taken.append(Messages(recorded.topic, stamps, payload.reshape(len(stamps), -1)))
         return taken
 
     def status(self) -> DiagnosticStatus:
