@@ -138,7 +138,9 @@ class EstimatorNode(ManagedNode):
         if self._given_source is not None:
             return self._given_source()
         if self._joint_states is not None:
-            return joint_states_source(self.value, self._joint_states, self._joints, self._warn)
+            source = joint_states_source(self.value, self._joint_states, self._joints, self._warn)
+            self._health.details = source.details
+            return source
         return source_of(self.value, self._robot.name)
 
     def _consume(self, batch: Telemetry) -> None:
