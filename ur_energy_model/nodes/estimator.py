@@ -21,12 +21,13 @@ from ur_energy_model.energy.live.source_reader import SourceReader
 from ur_energy_model.errors import InputError, UrEnergyError
 from ur_energy_model.model.urdf_export import urdf
 from ur_energy_model.nodes import topics_and_services as names
-from ur_energy_model.nodes.conversions import telemetry_of, time_message
+from ur_energy_model.nodes.conversions import time_message
 from ur_energy_model.nodes.energy_publishers import EnergyPublishers
 from ur_energy_model.nodes.energy_statuses import interval_energies
 from ur_energy_model.nodes.estimator_health import EstimatorHealth
 from ur_energy_model.nodes.estimator_options import live_options
-from ur_energy_model.nodes.estimator_sources import source_of
+from ur_energy_model.nodes.estimator_sources import joint_states_source, source_of
+from ur_energy_model.nodes.joint_states_source import DEPTH
 from ur_energy_model.nodes.managed_node import ManagedNode
 from ur_energy_model.nodes.node_process import run_nodes
 from ur_energy_model.nodes.plan_predictions import PlanPredictions
@@ -90,8 +91,11 @@ class EstimatorNode(ManagedNode):
         self.add_service(names.READ_INTERVAL, self._read_interval)
         self.add_service(names.START_CYCLE, self._start_cycle)
         self.add_subscription(JointTrajectory, names.PLANNED_TRAJECTORY, self._on_plan)
+        self._joint_states = None
         if self.value("source") == "joint_states":
-            self.add_subscription(JointState, names.DRIVER_JOINT_STATES, self._on_joint_state)
+            self._joint_states = self.add_polled_subscription(
+                JointState, names.DRIVER_JOINT_STATES, DEPTH
+            )
         self.add_report(self._report)
         # Last, since it locks the state file.
         self._estimator = LiveEstimator(
@@ -102,25 +106,22 @@ class EstimatorNode(ManagedNode):
     def start(self) -> None:
         """Start reading samples."""
         self._publishing = Decimator(self.value("publish_rate"))
-        self._accepting = True
         self.say(self._lines.begin())
         sys.setswitchinterval(SWITCH_INTERVAL)
         if self._description_topic is not None:
             prefix = self.value("tf_prefix")
             self._description_topic.publish(String(data=urdf(self._robot, prefix=prefix)))
-        if self.value("source") != "joint_states":
-            self._reader = SourceReader(
-                self._source,
-                self._consume,
-                loop=self.value("source") == "bag" and self.value("loop"),
-                clock=HOST_CLOCK if self.value("source") == "rtde" else None,
-                on_end=self._publish,  # the last samples of a bag may not fill a period
-            )
-            self._reader.start()
+        self._reader = SourceReader(
+            self._source,
+            self._consume,
+            loop=self.value("source") == "bag" and self.value("loop"),
+            clock=HOST_CLOCK if self.value("source") == "rtde" else None,
+            on_end=self._publish,  # the last samples of a bag may not fill a period
+        )
+        self._reader.start()
 
     def stop(self) -> None:
         """Stop reading samples; save the counters."""
-        self._accepting = False
         if self._reader is not None:
             self._reader.stop()
             self._reader = None
@@ -142,10 +143,12 @@ class EstimatorNode(ManagedNode):
     def _source(self) -> TelemetrySource:
         if self._given_source is not None:
             return self._given_source()
+        if self._joint_states is not None:
+            return joint_states_source(self.value, self._joint_states, self._joints, self._warn)
         return source_of(self.value, self._robot.name)
 
     def _consume(self, batch: Telemetry) -> None:
-        """Integrate a batch (called in the reader thread; for joint_states in the executor)."""
+        """Integrate a batch (called in the reader thread)."""
         with self._lock:
             self._estimator.update(batch)
             self._health.record_batch(batch)
@@ -191,13 +194,8 @@ class EstimatorNode(ManagedNode):
             snapshot, self._reader, calculator, self._model, log_problem
         )
         self.publish_diagnostics(statuses, stamp)
-        health = self._health
         self.say(self._lines.source(self._reader))
-        self.say(
-            self._lines.problems(
-                health.source_problem, self._model.problem, health.disk_problem, log_problem
-            )
-        )
+        self.say(self._lines.problems(self._model.problem, self._health.disk_problem, log_problem))
 
     def _fail(self, failure: BaseException) -> None:
         """End the process because the source can no longer be read."""
@@ -231,17 +229,8 @@ class EstimatorNode(ManagedNode):
     def _on_cycle(self, cycle: Cycle) -> None:
         self._energy.publish_cycle(cycle, self._estimator.channels, self._now())
 
-    def _on_joint_state(self, message: JointState) -> None:
-        if not self._accepting:
-            return
-        batch = telemetry_of(message, self._joints, self.value("effort_unit"))
-        if batch is None:
-            self._health.source_problem = (
-                "joint_states lacks joints of the arm, velocities or a time stamp"
-            )
-            return
-        self._health.source_problem = None
-        self._consume(batch)
+    def _warn(self, text: str) -> None:
+        self.get_logger().warning(text)
 
     def _reset_energy(self) -> str:
         with self._lock:

@@ -31,7 +31,6 @@ class EstimatorHealth:
         node: full name of the node.
 
     Attributes:
-        source_problem: why samples cannot be used at the moment; None if they can.
         disk_problem: why the counters could not be saved; None if they were.
     """
 
@@ -44,7 +43,6 @@ class EstimatorHealth:
         self._since = time.monotonic()
         self._hardware = ""
         self._unaccounted = 0.0
-        self.source_problem: str | None = None
         self.disk_problem: str | None = None
 
     def record_publication(self, stamp: int) -> None:
@@ -81,7 +79,7 @@ class EstimatorHealth:
         unaccounted = 0.0 if snapshot is None else snapshot.lifetime.unaccounted
         losing = unaccounted > self._unaccounted and snapshot is not None
         self._unaccounted = unaccounted
-        problem = self.source_problem or (None if reader is None else reader.why_silent)
+        problem = None if reader is None else reader.why_silent
         level, text = OK, "samples arrive"
         if reader is not None and reader.ended:
             text = "the bag has ended"

@@ -69,7 +69,9 @@ class LoggerNode(ManagedNode):
         self._session = RecordingSession(
             self._make_source,
             Path(self.value("bag_directory")).expanduser(),
-            RecorderOptions(split=FileSplit(seconds=self.value("split_duration") or None)),
+            RecorderOptions(
+                split=FileSplit(seconds=self.value("split_duration") or None), resume=True
+            ),
             self._tap,
             record=self.value("record"),
         )

@@ -18,7 +18,6 @@ from rclpy.lifecycle import (
     TransitionCallbackReturn,
 )
 from rclpy.parameter import Parameter as RosParameter
-from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
 from rclpy.task import Future
 from std_srvs.srv import Trigger
 
@@ -27,18 +26,11 @@ from ur_energy_model.nodes.diagnostics import diagnostic_array
 from ur_energy_model.nodes.log_lines import log_lines
 from ur_energy_model.nodes.parameter_descriptor import descriptor
 from ur_energy_model.nodes.parameters import NODES, Parameter
+from ur_energy_model.nodes.polled_subscription import PolledSubscription
+from ur_energy_model.nodes.quality_of_service import OVERRIDES, best_effort, latched, live
 from ur_energy_model.nodes.terminal.line import Line
 from ur_energy_model.nodes.topics_and_services import DIAGNOSTICS, Service, Topic
 
-LIVE = QoSProfile(reliability=ReliabilityPolicy.RELIABLE, history=HistoryPolicy.KEEP_LAST, depth=10)
-"""Quality of service of live topics."""
-LATCHED = QoSProfile(
-    reliability=ReliabilityPolicy.RELIABLE,
-    history=HistoryPolicy.KEEP_LAST,
-    depth=1,
-    durability=DurabilityPolicy.TRANSIENT_LOCAL,
-)
-"""Quality of service of topics whose last message late subscribers get."""
 REPORT_PERIOD = 1.0
 """Period of /diagnostics [s]."""
 
@@ -98,9 +90,9 @@ class ManagedNode(LifecycleNode):
 
     def add_publisher(self, message_type: type, topic: Topic) -> LifecyclePublisher:
         """A publisher that is destroyed at clean-up; it publishes while the node is active."""
-        qos = LATCHED if topic.latched else LIVE
+        qos = latched() if topic.latched else live()
         publisher: LifecyclePublisher = self.create_lifecycle_publisher(
-            message_type, topic.name, qos
+            message_type, topic.name, qos, qos_overriding_options=OVERRIDES
         )
         self._discard.append(lambda: self.destroy_lifecycle_publisher(publisher))
         return publisher
@@ -133,8 +125,18 @@ class ManagedNode(LifecycleNode):
         self, message_type: type, topic: Topic, callback: Callable[[Any], None]
     ) -> None:
         """A subscription that is destroyed at clean-up."""
-        subscription = self.create_subscription(message_type, topic.name, callback, LIVE)
+        subscription = self.create_subscription(
+            message_type, topic.name, callback, live(), qos_overriding_options=OVERRIDES
+        )
         self._discard.append(lambda: self.destroy_subscription(subscription))
+
+    def add_polled_subscription(
+        self, message_type: type, topic: Topic, depth: int
+    ) -> PolledSubscription:
+        """A subscription whose messages a thread takes; it is destroyed at clean-up."""
+        subscription = PolledSubscription(self, message_type, topic.name, best_effort(depth))
+        self._discard.append(subscription.destroy)
+        return subscription
 
     def add_report(self, report: Callable[[], None]) -> None:
         """Call `report` every REPORT_PERIOD of real time while the node is active."""
