@@ -133,7 +133,7 @@ def identity(info: RecordingInfo) -> str:
     if info.controller_version is None:  # not a controller
         return ""
     parts = [
-        info.robot or "robot model unknown",
+        info.robot or "robot model unknown (set robot_model)",
         "serial number unknown" if info.serial is None else f"serial {info.serial}",
         f"software {info.controller_version}",
         None if info.rate is None else f"{info.rate:g} Hz",
