@@ -8,16 +8,14 @@ from typing import Any
 
 from launch_ros.actions import Node
 
-from ur_energy_model.model.urdf_export import urdf
 from ur_energy_model.model.robots import load_robot
+from ur_energy_model.model.urdf_export import urdf
 from ur_energy_model.nodes.node_command import EXECUTABLES, default_parameter_file
 from ur_energy_model.nodes.parameters import Value
 from ur_energy_model.resources import PACKAGE, config_file
 
 
-def package_node(
-    node: str, arguments: Mapping[str, str], parameters: Mapping[str, Value]
-) -> Node:
+def package_node(node: str, arguments: Mapping[str, str], parameters: Mapping[str, Value]) -> Node:
     """A node of this package.
 
     Later sources of parameters win: defaults, params_file, `parameters`.
@@ -65,7 +63,7 @@ def robot_state_publisher(arguments: Mapping[str, str], prefix: str = "") -> Nod
 
 
 def rviz(arguments: Mapping[str, str]) -> Node:
-    """rviz with the markers and the robot model."""
+    """Rviz with the markers and the robot model."""
     return Node(
         package="rviz2",
         executable="rviz2",

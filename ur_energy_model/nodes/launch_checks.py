@@ -40,29 +40,16 @@ def check_packages(arguments: Mapping[str, str], needed: Mapping[str, str] = VIE
             ) from None
 
 
-def check_bag(arguments: Mapping[str, str]) -> None:
-    """Check that a bag is given where one is to be played.
-
-    Raises:
-        UrEnergyError: it is not.
-    """
-    if arguments["source"] == "bag" and not arguments["bag"]:
-        raise UrEnergyError("source:=bag needs a bag; give bag:=<path of the bag>")
-
-
 def ignored_arguments(arguments: Mapping[str, str]) -> Iterator[str]:
-    """Lines about arguments of energy.launch.py that have no effect.
+    """Lines about arguments of the logger, where a launch file starts none.
 
     Args:
         arguments: text of all launch arguments, by name.
     """
     source = arguments["source"]
-    if source != "rtde" or arguments["logger"] == "false":
-        reason = f"source:={source}" if source != "rtde" else "logger:=false"
-        for name, default in _OF_LOGGER.items():
-            if arguments[name] != default:
-                yield f"{name}:={arguments[name]} has no effect: no logger runs with {reason}"
-    if source != "bag" and arguments["bag"]:
-        yield f"bag:={arguments['bag']} has no effect with source:={source}"
-    if source != "joint_states" and arguments["effort_unit"] != "ampere":
-        yield f"effort_unit:={arguments['effort_unit']} has no effect with source:={source}"
+    if source == "rtde" and arguments["logger"] == "true":
+        return
+    reason = f"source:={source}" if source != "rtde" else "logger:=false"
+    for name, default in _OF_LOGGER.items():
+        if arguments[name] != default:
+            yield f"{name}:={arguments[name]} has no effect: no logger is started with {reason}"

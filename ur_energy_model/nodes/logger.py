@@ -28,6 +28,8 @@ from ur_energy_model.telemetry.rtde.source import RtdeSource
 from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.telemetry.source import TelemetrySource
 
+ANY_ROBOT = "ur5e"
+"""Robot whose joint names all robots of the maker share."""
 LONGEST_BATCH = 0.05
 """Longest time span of packets that are read together [s]."""
 
@@ -51,9 +53,11 @@ class LoggerNode(ManagedNode):
 
     def open(self) -> None:
         """Make topics and services."""
-        self._robot = load_robot(self.value("robot_model"))
+        named = self.value("robot_model")
+        self._robot = load_robot(named).name if named else None
         prefix = self.value("tf_prefix")
-        self._joints = tuple(prefix + joint for joint in self._robot.joint_names)
+        joints = load_robot(named or ANY_ROBOT).joint_names
+        self._joints = tuple(prefix + joint for joint in joints)
         self._joint_states: JointStatesPublisher | None = None
         if self.value("publish_joint_states"):
             publisher = self.add_publisher(JointState, names.JOINT_STATES)
@@ -78,7 +82,9 @@ class LoggerNode(ManagedNode):
         self._session = RecordingSession(
             self._make_source,
             Path(self.value("bag_directory")).expanduser(),
-            RecorderOptions(split=FileSplit(seconds=self.value("split_duration") or None)),
+            RecorderOptions(
+                split=FileSplit(seconds=self.value("split_duration") or None), resume=True
+            ),
             self._tap,
             record=self.value("record"),
         )
@@ -96,7 +102,7 @@ class LoggerNode(ManagedNode):
             return self._given_source()
         return RtdeSource(
             self.value("robot_ip"),
-            robot=self._robot.name,
+            robot=self._robot,
             fields=tuple(self.texts("fields")) or ENERGY_FIELDS,
             rate=self.value("rtde_rate") or None,
             patience=math.inf,
@@ -136,11 +142,11 @@ class LoggerNode(ManagedNode):
         try:
             self._mark(message.data)
         except UrEnergyError as error:
-            self.get_logger().warning(str(error))
+            self.get_logger().warning(self.explain(error))
 
     def _report(self) -> None:
         if self._session.failure is not None:
-            self.finish(1, str(self._session.failure))
+            self.finish(1, self.explain(self._session.failure))
             return
         self.say(self._health.lines())
         if self._joint_states is not None and (line := self._others.look()) is not None:

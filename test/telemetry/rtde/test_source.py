@@ -154,7 +154,7 @@ def test_a_stall_is_not_explained_by_an_old_error(peer):
         while source.status.problem is None and time.monotonic() < deadline:
             source.read(0.05)
         assert source.status.connected
-        assert source.status.problem.startswith("has sent nothing for 0.")
+        assert "connected, but sends no new samples" in source.status.problem
         assert "closed by the controller" in source.status.last_error
 
 
@@ -197,6 +197,7 @@ def test_packets_in_front_of_garbage_are_kept(peer, garbage):
         deadline = time.monotonic() + 10.0
         while source.status.connected and time.monotonic() < deadline:
             source.read(0.05)
+        peer.disconnect()
         threading.Thread(target=peer.send_ticks, args=(range(40, 50),), daemon=True).start()
         (gap,) = read(source, 10)[0].gaps
         assert gap.missing == 10

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 
@@ -12,6 +13,7 @@ from ur_energy_model.telemetry.source import LinkStatus
 PATIENCE = 1.0
 """Time for which a connection may take to be made before anything is said about it [s]."""
 UNKNOWN = "no answer yet"
+_NUMBERS = re.compile(r"\d+(\.\d+)?")
 
 
 class ConnectionLines:
@@ -88,12 +90,14 @@ class ConnectionLines:
     def _without(self, reason: str) -> Line | None:
         """The line while no samples come: with a new reason, and again from time to time."""
         now = self._clock()
+        reason = reason.removeprefix(f"{self._address}: ")
         since = self._began if not self._connected_before else self._away_since or now
         kind = "lost" if self._connected_before else "waiting"
-        patient = kind == "waiting" and now - since < PATIENCE and reason == UNKNOWN
-        if patient or not self._limit.ready(kind, again=reason == self._told_reason):
+        patient = kind == "waiting" and now - since < PATIENCE
+        subject = _NUMBERS.sub("", reason)  # "sent nothing for 3.2 s" is no new reason
+        if patient or not self._limit.ready(kind, again=subject == self._told_reason):
             return None
-        first, self._told_reason = self._told_reason is None, reason
+        first, self._told_reason = self._told_reason is None, subject
         if kind == "waiting":
             text = f"waiting for {self._address}: {reason}"
         else:
@@ -112,7 +116,9 @@ class ConnectionLines:
         lost = f"{count(max(self._lost, 0), 'sample')} lost"
         if self._lost_seconds > 0:
             lost += f" in {span(self._lost_seconds)}"
-        if self._interruptions:
+        if self._away_since is not None:
+            text = f"still no samples from {self._address} at the end: {lost}"
+        elif self._interruptions:
             text = f"samples of {self._address} come again: {lost}"
             if self._interruptions > 1:
                 text += f", {self._interruptions} interruptions"
@@ -123,11 +129,13 @@ class ConnectionLines:
 
 
 def identity(info: RecordingInfo) -> str:
-    """What is known of the controller, such as ": ur5e, serial 20195599999, 500 Hz"."""
+    """What is known of the controller, such as ": ur5e, serial 20195599999, software 5.11.1.0"."""
+    if info.controller_version is None:  # not a controller
+        return ""
     parts = [
-        info.robot or "robot model unknown",
+        info.robot or "robot model unknown (set robot_model)",
         "serial number unknown" if info.serial is None else f"serial {info.serial}",
-        None if info.controller_version is None else f"software {info.controller_version}",
+        f"software {info.controller_version}",
         None if info.rate is None else f"{info.rate:g} Hz",
         "simulated" if info.simulated else None,
     ]

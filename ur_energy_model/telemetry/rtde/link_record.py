@@ -15,6 +15,7 @@ OUTAGE_PERIODS = 5.0
 """Least number of sample periods of a reported outage."""
 MAX_EVENTS = 200
 NOT_CONNECTED = "no connection to the controller yet"
+STALLED = "the controller is connected, but sends no new samples"
 WAITING = "connected, but sends no samples yet"
 
 
@@ -109,7 +110,7 @@ class LinkRecord:
         if outage < max(OUTAGE_SECONDS, OUTAGE_PERIODS / (rate or 1000.0)):
             outage = 0.0
         elif problem is None:
-            problem = f"has sent nothing for {outage:.1f} s"
+            problem = STALLED
         return LinkStatus(
             connected=connected,
             reconnects=self.reconnects,
