@@ -9,6 +9,7 @@ from launch.substitutions import LaunchConfiguration, PathJoinSubstitution
 from launch_ros.actions import Node
 from launch_ros.substitutions import FindPackageShare
 
+from ur_energy_model.model.file.model_file import load_model
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.urdf_export import urdf
 from ur_energy_model.nodes.launch_parameters import changed_parameters
@@ -79,7 +80,7 @@ def launch_setup(context):
     else:
         nodes = [estimator, logger]
     if arguments["robot_description"] == "true":
-        robot = load_robot(arguments["robot_model"])
+        robot = load_robot(arguments["robot_model"] or load_model(arguments["model_file"]).robot)
         nodes.append(
             Node(
                 package="robot_state_publisher",
@@ -103,8 +104,9 @@ def generate_launch_description():
             ),
             DeclareLaunchArgument(
                 "robot_model",
-                default_value="ur5e",
-                description="name of the robot, such as ur5e, or path of a robot file",
+                default_value="",
+                description="name of the robot or path of a robot file; empty for the model that "
+                "the controller names (logger) and that of the model file",
             ),
             DeclareLaunchArgument("model_file", description="identified model (model.yaml)"),
             DeclareLaunchArgument(

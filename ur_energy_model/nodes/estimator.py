@@ -19,13 +19,13 @@ from ur_energy_model.energy.live.cycles import Cycle
 from ur_energy_model.energy.live.estimator import LiveEstimator
 from ur_energy_model.energy.live.source_reader import SourceReader
 from ur_energy_model.energy_topics.statuses import interval_energies
-from ur_energy_model.errors import InputError, UrEnergyError
+from ur_energy_model.errors import UrEnergyError
 from ur_energy_model.model.urdf_export import urdf
 from ur_energy_model.nodes import topics_and_services as names
 from ur_energy_model.nodes.conversions import time_message
 from ur_energy_model.nodes.energy_publishers import EnergyPublishers
 from ur_energy_model.nodes.estimator_health import EstimatorHealth
-from ur_energy_model.nodes.estimator_options import live_options
+from ur_energy_model.nodes.estimator_options import check_parameters, live_options
 from ur_energy_model.nodes.estimator_sources import joint_states_source, source_of
 from ur_energy_model.nodes.joint_states_source import DEPTH
 from ur_energy_model.nodes.managed_node import ManagedNode
@@ -52,6 +52,9 @@ class EstimatorNode(ManagedNode):
         source: makes the source of samples, for nodes that share one; None to take it from the
             parameters.
         options: further arguments of rclpy's node.
+
+    Attributes:
+        robot_name: of the arm of the model, None before the node is configured.
     """
 
     def __init__(self, source: Callable[[], TelemetrySource] | None = None, **options: Any) -> None:
@@ -59,27 +62,23 @@ class EstimatorNode(ManagedNode):
         self._given_source = source
         self._lock = threading.Lock()
         self._reader: SourceReader | None = None
+        self.robot_name: str | None = None
 
     def open(self) -> None:
         """Load the model; make topics and services."""
-        if not self.value("model_file"):
-            raise InputError(
-                "estimator",
-                "is not set",
-                "give the path of a model.yaml made by ur_energy identify",
-                field="model_file",
-            )
+        check_parameters(self.value)
         self._model = WatchedModel(
             Path(self.value("model_file")).expanduser(),
             self.value("robot_model"),
             self.value("reload_period"),
         )
         self._robot = self._model.robot
+        self.robot_name = self._robot.name
         prefix = self.value("tf_prefix")
         self._joints = tuple(prefix + joint for joint in self._robot.joint_names)
         self._energy = EnergyPublishers(self.add_publisher, self._joints, f"{prefix}base")
         self._health = EstimatorHealth(self.full_name)
-        self._lines = EstimatorLines(self.value, self._robot.name)
+        self._lines = EstimatorLines(self.value, self.robot_name)
         self._description_topic = self._clock_topic = None
         if self.value("publish_robot_description"):
             self._description_topic = self.add_publisher(String, names.ROBOT_DESCRIPTION)
@@ -144,7 +143,9 @@ class EstimatorNode(ManagedNode):
         if self._given_source is not None:
             return self._given_source()
         if self._joint_states is not None:
-            return joint_states_source(self.value, self._joint_states, self._joints, self._warn)
+            source = joint_states_source(self.value, self._joint_states, self._joints, self._warn)
+            self._health.details = source.details
+            return source
         return source_of(self.value, self._robot.name)
 
     def _consume(self, batch: Telemetry) -> None:
@@ -194,18 +195,13 @@ class EstimatorNode(ManagedNode):
             snapshot, self._reader, calculator, self._model, log_problem
         )
         self.publish_diagnostics(statuses, stamp)
-        health = self._health
         self.say(self._lines.source(self._reader))
-        self.say(
-            self._lines.problems(
-                health.source_problem, self._model.problem, health.disk_problem, log_problem
-            )
-        )
+        self.say(self._lines.problems(self._model.problem, self._health.disk_problem, log_problem))
 
     def _fail(self, failure: BaseException) -> None:
         """End the process because the source can no longer be read."""
         if isinstance(failure, UrEnergyError):
-            self.finish(1, str(failure))
+            self.finish(1, self.explain(failure))
         else:
             self.on_unexpected(failure, "thread 'telemetry reader'")
 
@@ -256,7 +252,7 @@ class EstimatorNode(ManagedNode):
         try:
             plan = self._plans.predict(message, self._estimator)
         except UrEnergyError as error:
-            self.get_logger().warning(f"no prediction: {error}")
+            self.get_logger().warning(f"no prediction: {self.explain(error)}")
             return
         self._energy.publish_prediction(plan, self._now(), None, self._estimator.channels)
 

@@ -27,7 +27,7 @@ def batch_seconds(value: Callable[[str], Any]) -> float:
 
 
 def connection(
-    value: Callable[[str], Any], robot_ip: str, robot: str, fields: Sequence[str]
+    value: Callable[[str], Any], robot_ip: str, robot: str | None, fields: Sequence[str]
 ) -> RtdeSource:
     """An RTDE connection whose batches cover one publish period."""
     return RtdeSource(robot_ip, robot=robot, fields=fields, batch_seconds=batch_seconds(value))

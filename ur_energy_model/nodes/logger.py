@@ -14,20 +14,23 @@ from std_msgs.msg import String
 from ur_energy_model.errors import UrEnergyError
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.nodes import topics_and_services as names
-from ur_energy_model.nodes.conversions import joint_state, time_message
 from ur_energy_model.nodes.energy_recording import EnergyRecording
+from ur_energy_model.nodes.joint_states_publisher import JointStatesPublisher
 from ur_energy_model.nodes.logger_health import LoggerHealth
 from ur_energy_model.nodes.managed_node import ManagedNode
 from ur_energy_model.nodes.node_process import run_nodes
+from ur_energy_model.nodes.other_publishers import OtherPublishers
 from ur_energy_model.nodes.recording_session import RecordingSession
+from ur_energy_model.nodes.terminal.line import Level, Line
 from ur_energy_model.telemetry.bag.writer import FileSplit
-from ur_energy_model.telemetry.decimation import Decimator
 from ur_energy_model.telemetry.fields import ENERGY_FIELDS
 from ur_energy_model.telemetry.recording.options_and_status import RecorderOptions
 from ur_energy_model.telemetry.rtde.source import RtdeSource
 from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.telemetry.source import TelemetrySource
 
+ANY_ROBOT = "ur5e"
+"""Robot whose joint names all robots of the maker share."""
 LONGEST_BATCH = 0.05
 """Longest time span of packets that are read together [s]."""
 
@@ -51,12 +54,23 @@ class LoggerNode(ManagedNode):
 
     def open(self) -> None:
         """Make topics and services."""
-        self._robot = load_robot(self.value("robot_model"))
+        named = self.value("robot_model")
+        self._robot = load_robot(named).name if named else None
         prefix = self.value("tf_prefix")
-        self._joints = tuple(prefix + joint for joint in self._robot.joint_names)
-        self._joint_states = None
+        joints = load_robot(named or ANY_ROBOT).joint_names
+        self._joints = tuple(prefix + joint for joint in joints)
+        self._joint_states: JointStatesPublisher | None = None
         if self.value("publish_joint_states"):
-            self._joint_states = self.add_publisher(JointState, names.JOINT_STATES)
+            publisher = self.add_publisher(JointState, names.JOINT_STATES)
+            self._others = OtherPublishers(self, names.JOINT_STATES, self._joints)
+            self._discard.append(self._others.close)
+            self._joint_states = JointStatesPublisher(
+                publisher,
+                self._others,
+                self._joints,
+                self.value("publish_rate"),
+                self.get_clock(),
+            )
         self.add_service(names.START_RECORDING, self._start_recording)
         self.add_service(names.STOP_RECORDING, self._stop_recording)
         self.add_service(names.SPLIT_RECORDING, self._split_recording)
@@ -67,12 +81,12 @@ class LoggerNode(ManagedNode):
 
     def start(self) -> None:
         """Start connecting."""
-        self._publishing = Decimator(self.value("publish_rate"))
         self._session = RecordingSession(
             self._make_source,
             Path(self.value("bag_directory")).expanduser(),
             RecorderOptions(
                 split=FileSplit(seconds=self.value("split_duration") or None),
+                resume=True,
                 messages=tuple if self._energy is None else self._energy.take,
             ),
             self._tap,
@@ -92,7 +106,7 @@ class LoggerNode(ManagedNode):
             return self._given_source()
         return RtdeSource(
             self.value("robot_ip"),
-            robot=self._robot.name,
+            robot=self._robot,
             fields=tuple(self.texts("fields")) or ENERGY_FIELDS,
             rate=self.value("rtde_rate") or None,
             patience=math.inf,
@@ -102,28 +116,8 @@ class LoggerNode(ManagedNode):
     def _tap(self, batch: Telemetry) -> None:
         """Publish joint_states of new samples (called in the reading thread)."""
         self._health.record_arrival(len(batch))
-        columns = batch.columns
-        if self._joint_states is None or "actual_q" not in columns:
-            return
-        if not self._publishing.due(float(batch.time[-1])):
-            return
-        if not self._joint_states.get_subscription_count():
-            return
-        stamp = (
-            self.get_clock().now().to_msg()
-            if batch.stamp is None
-            else time_message(int(batch.stamp[-1]))
-        )
-        qd, current = columns.get("actual_qd"), columns.get("actual_current")
-        self._joint_states.publish(
-            joint_state(
-                self._joints,
-                stamp,
-                columns["actual_q"][-1],
-                None if qd is None else qd[-1],
-                None if current is None else current[-1],
-            )
-        )
+        if self._joint_states is not None:
+            self._joint_states.publish(batch)
 
     def _start_recording(self) -> str:
         bag = self._active_session().start_bag()
@@ -152,13 +146,15 @@ class LoggerNode(ManagedNode):
         try:
             self._mark(message.data)
         except UrEnergyError as error:
-            self.get_logger().warning(str(error))
+            self.get_logger().warning(self.explain(error))
 
     def _report(self) -> None:
         if self._session.failure is not None:
-            self.finish(1, str(self._session.failure))
+            self.finish(1, self.explain(self._session.failure))
             return
         self.say(self._health.lines())
+        if self._joint_states is not None and (line := self._others.look()) is not None:
+            self.say([Line(Level.INFO, line)])
         energy = [] if self._energy is None else [self._energy.status()]
         self.publish_diagnostics([*self._health.statuses(), *energy])
 

@@ -25,11 +25,13 @@ from ur_energy_model.errors import UrEnergyError
 from ur_energy_model.nodes.diagnostics import diagnostic_array
 from ur_energy_model.nodes.log_lines import log_lines
 from ur_energy_model.nodes.parameter_descriptor import descriptor
-from ur_energy_model.nodes.parameters import NODES, Parameter
+from ur_energy_model.nodes.parameter_wording import explain
+from ur_energy_model.nodes.parameters import NODES, Parameter, ignored
 from ur_energy_model.nodes.polled_subscription import PolledSubscription
 from ur_energy_model.nodes.quality_of_service import OVERRIDES, best_effort, latched, live
-from ur_energy_model.nodes.terminal.line import Line
+from ur_energy_model.nodes.terminal.line import Level, Line
 from ur_energy_model.nodes.topics_and_services import DIAGNOSTICS, Service, Topic
+from ur_energy_model.plain import printable
 
 REPORT_PERIOD = 1.0
 """Period of /diagnostics [s]."""
@@ -114,7 +116,7 @@ class ManagedNode(LifecycleNode):
             try:
                 response.message, response.success = action(), True
             except UrEnergyError as error:
-                response.message, response.success = str(error), False
+                response.message, response.success = self.explain(error), False
             return response
 
         group = MutuallyExclusiveCallbackGroup() if concurrent else None
@@ -195,6 +197,10 @@ class ManagedNode(LifecycleNode):
         """Log lines for the operator."""
         log_lines(self.get_logger(), lines, running=self.context.ok())
 
+    def explain(self, error: UrEnergyError) -> str:
+        """Text of an error in the terms of this node's parameters, for terminals."""
+        return printable(explain(error, self.get_name()))
+
     def finish(self, code: int, reason: str = "") -> None:
         """End the process with an exit code, and log the reason if there is one."""
         if reason:
@@ -207,6 +213,7 @@ class ManagedNode(LifecycleNode):
 
         def configure() -> None:
             self._check_all()
+            self.say(Line(Level.WARN, text) for text in ignored(self.get_name(), self._values))
             try:
                 self._diagnostics = self.add_publisher(DiagnosticArray, DIAGNOSTICS)
                 self.open()
@@ -254,7 +261,7 @@ class ManagedNode(LifecycleNode):
             result = TransitionCallbackReturn.SUCCESS if publishers is None else publishers(state)
             action()
         except UrEnergyError as error:
-            self.get_logger().error(str(error))
+            self.get_logger().error(self.explain(error))
             return TransitionCallbackReturn.FAILURE
         except Exception as error:  # rclpy does not log it
             self.on_unexpected(error, f"{self.get_name()}: {action.__name__}")

@@ -154,16 +154,36 @@ class RecordingSession:
     def _read_source(self) -> None:
         """Read and record until the session is stopped or the source ends."""
         with self._source as source:
-            recorder = Recorder(source, self._folder, options=self._options, tap=self._tap)
+            recorder = self._entered_recorder(source)
             try:
-                with recorder:
-                    self._recorder = recorder
+                self._recorder = recorder
+                while recorder.reading and not self._stopping.wait(STATE_PERIOD):
                     self._begin_wanted_bag(recorder)
-                    while recorder.reading and not self._stopping.wait(STATE_PERIOD):
-                        self._begin_wanted_bag(recorder)
             finally:
-                self._last = recorder.status
-                self._recorder = None
+                recorder.close()
+                self._last, self._recorder = recorder.status, None
+        if recorder.fault is not None:
+            raise recorder.fault
+
+    def _entered_recorder(self, source: TelemetrySource) -> Recorder:
+        """A recorder that reads the source, and records from the first sample if that is wanted."""
+
+        def enter(*, record: bool) -> Recorder:
+            recorder = Recorder(
+                source, self._folder, options=self._options, tap=self._tap, record=record
+            )
+            return recorder.__enter__()
+
+        if self._wanted:
+            self._next_bag = time.monotonic() + RESUME_PERIOD
+            try:
+                recorder = enter(record=True)
+            except RecordingError as error:
+                self.refusal = str(error)
+            else:
+                self.refusal = None
+                return recorder
+        return enter(record=False)
 
     def _begin_wanted_bag(self, recorder: Recorder) -> None:
         """Begin a bag if one is wanted and none is recorded."""

@@ -129,11 +129,13 @@ class ConnectionLines:
 
 
 def identity(info: RecordingInfo) -> str:
-    """What is known of the controller, such as ": ur5e, serial 20195599999, 500 Hz"."""
+    """What is known of the controller, such as ": ur5e, serial 20195599999, software 5.11.1.0"."""
+    if info.controller_version is None:  # not a controller
+        return ""
     parts = [
-        info.robot or "robot model unknown",
+        info.robot or "robot model unknown (set robot_model)",
         "serial number unknown" if info.serial is None else f"serial {info.serial}",
-        None if info.controller_version is None else f"software {info.controller_version}",
+        f"software {info.controller_version}",
         None if info.rate is None else f"{info.rate:g} Hz",
         "simulated" if info.simulated else None,
     ]

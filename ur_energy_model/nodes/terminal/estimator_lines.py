@@ -26,10 +26,10 @@ class EstimatorLines:
 
     def __init__(self, value: Callable[[str], Any], robot: str) -> None:
         self._value, self._robot = value, robot
-        self._connection = ConnectionLines(value("robot_ip"))
+        topic = value("source") == "joint_states"
+        self._connection = ConnectionLines("joint_states" if topic else value("robot_ip"))
         self._counters = ProblemLines("the energy counters are saved again")
         self._log = ProblemLines("the cycle log is written again")
-        self._samples = ProblemLines("joint_states can be used again", Level.WARN)
         self._model_file = ProblemLines("the model file can be used again", Level.WARN)
         self._models = RepeatedLines()
         self._bag = RepeatedLines()
@@ -40,25 +40,20 @@ class EstimatorLines:
 
     def begin(self) -> list[Line]:
         """The line at the start: where the samples come from."""
-        source = self._value("source")
-        if source == "rtde":
-            return self._connection.begin()
-        name = f"bag {self._value('bag')}" if source == "bag" else "topic joint_states"
-        return [Line(Level.INFO, f"samples come from the {name}")]
+        if self._value("source") == "bag":
+            return [Line(Level.INFO, f"playing the bag {self._value('bag')}")]
+        return self._connection.begin()
 
     def model(self, path: Path, model: EnergyModel) -> list[Line]:
         """The line about a model that was loaded."""
         line = model_line(path, model)
         return [Line(line.level, each.text) for each in self._models.happened(line.text)]
 
-    def problems(
-        self, samples: str | None, model_file: str | None, counters: str | None, log: str | None
-    ) -> list[Line]:
-        """Lines due now about what cannot be used or written, None for no problem."""
+    def problems(self, model_file: str | None, counters: str | None, log: str | None) -> list[Line]:
+        """Lines due now about files that cannot be used or written, None for no problem."""
         if model_file is not None:
             model_file = f"keeping the old model: {model_file}"
         return [
-            *self._samples.update(samples),
             *self._model_file.update(model_file),
             *self._counters.update(counters),
             *self._log.update(log),
@@ -72,10 +67,10 @@ class EstimatorLines:
             lines += self._clock.happened(HOST_CLOCK.describe_step())
         if reader is None:
             return lines
-        if self._value("source") == "rtde":
-            lines += self._connection.update(reader.link, reader.info)
-        else:
+        if self._value("source") == "bag":
             lines += self._playback(reader)
+        else:
+            lines += self._connection.update(reader.link, reader.info)
         robot = None if reader.info is None else reader.info.robot
         if robot not in (None, self._robot) and not self._robot_told:
             self._robot_told = True

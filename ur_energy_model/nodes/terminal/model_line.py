@@ -41,7 +41,7 @@ def model_line(path: Path, model: EnergyModel, now: datetime | None = None) -> L
     old = age is not None and age > OLD_DAYS
     if old:
         parts.append("check it against a new recording (ur_energy evaluate)")
-    return Line(Level.WARN if old or verdict is None else Level.INFO, ", ".join(parts))
+    return Line(Level.WARN if old else Level.INFO, ", ".join(parts))
 
 
 def _age_days(date: object, now: datetime | None) -> float | None:

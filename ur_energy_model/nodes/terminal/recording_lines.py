@@ -97,8 +97,8 @@ class RecordingLines:
             if not self._limit.ready("failing", again=self._failure_told):
                 return None
             self._failure_told = True
-            waiting = count(status.waiting, "sample")
-            text = f"{status.bag} cannot be written: {status.last_error}; {waiting} waiting"
+            text = f"{status.bag}: {status.last_error} ({count(status.waiting, 'sample')}"
+            text += f", {status.lost:,} lost so far)" if status.lost else ")"
             return self._limit.line("failing", Level.ERROR, text)
         if self._failing_since is None or status.state != "recording":
             self._failing_since = None

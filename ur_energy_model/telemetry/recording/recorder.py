@@ -63,6 +63,8 @@ class Recorder:
         self._reception = Reception()
         self._outage: Gap | None = None
         self._clock_steps = HOST_CLOCK.check()
+        self.fault: Exception | None = None
+        """Unexpected exception that ended the reading, None if there was none."""
         self._closing = threading.Event()
         self._writing = WritingThread(self._queue, self._options, self._stop_taking)
         self._reading = threading.Thread(target=self._read, name="telemetry reader", daemon=True)
@@ -221,6 +223,7 @@ class Recorder:
         except UrEnergyError as refusal:
             error = str(refusal)
         except Exception as fault:  # the bag must be finished in any case
+            self.fault = fault
             error = f"reading failed ({type(fault).__name__}: {fault})"
         if not self._closing.is_set():
             self._end_bag(error)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import socket
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ur_energy_model.errors import WrongRobotError
@@ -15,6 +16,8 @@ SIMULATED_SERIAL_PREFIX = "2000000"
 """First digits of the serial numbers of simulated arms; those of real arms begin with their year of
 manufacture, and none was made in 2000."""
 _SERIAL = re.compile(r"[0-9A-Za-z-]{4,40}")
+NO_E_SERIES = ("ur15", "ur18", "ur20", "ur30")
+"""Arms whose names have no e although their controllers are of the e-Series' generation."""
 _MODEL = re.compile(r"UR\d{1,2}", re.IGNORECASE)
 
 
@@ -61,9 +64,20 @@ class ControllerIdentity:
             raise WrongRobotError(
                 host,
                 f"is a {self.model}, not a {robot}",
-                "check --robot and the address",
+                "check the robot model and the address",
                 field="robot model",
             )
+
+
+def description_name(model: str, version: Sequence[int]) -> str:
+    """Name of the robot description of an arm, such as "ur5e".
+
+    Args:
+        model: as the dashboard server names it, such as "UR5"; UR5 and UR5e have the same.
+        version: of the controller's software; from 5 on it drives no CB3 arms.
+    """
+    name = model.lower()
+    return name if version[0] < 5 or name in NO_E_SERIES else f"{name}e"
 
 
 def identify_controller(host: str, port: int = PORT) -> ControllerIdentity:

@@ -13,6 +13,7 @@ from ur_energy_model.telemetry.rtde.connection import PORT, RtdeConnection
 from ur_energy_model.telemetry.rtde.dashboard_client import (
     SIMULATED_SERIAL_PREFIX,
     ControllerIdentity,
+    description_name,
     identify_controller,
 )
 from ur_energy_model.telemetry.rtde.recipe import Recipe, Records, Subscription, in_type_order
@@ -107,14 +108,15 @@ class Negotiation:
         return connection
 
     def info(self) -> RecordingInfo:
-        """Robot and rate that the first connection agreed on."""
+        """Robot (the one expected, else the controller's own) and rate of the first connection."""
         info = RecordingInfo(source=self._host, robot=self._robot)
-        first, serial = self._first, self._identity.serial
+        first, serial, model = self._first, self._identity.serial, self._identity.model
         if first is None:
             return info
+        named = None if model is None else description_name(model, first.version)
         return RecordingInfo(
             source=self._host,
-            robot=self._robot,
+            robot=self._robot or named,
             serial=serial,
             controller_version=first.version_text,
             rate=first.rate,
