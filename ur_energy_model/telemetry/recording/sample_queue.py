@@ -61,14 +61,15 @@ class _Dropped:
     """
 
     start: float
-    problem: str | None
+    problem: str | None = None
     end: float = 0.0
     missing: int = 0
     seconds: float = 0.0
     restarted: bool = False
 
-    def add(self, batch: Telemetry) -> None:
+    def add(self, batch: Telemetry, problem: str | None) -> None:
         """One more batch was dropped."""
+        self.problem = problem or self.problem
         self.end = float(batch.time[-1])
         self.missing += len(batch) + batch.lost
         self.seconds += batch.duration + sum(gap.seconds for gap in batch.gaps)
@@ -178,8 +179,8 @@ class SampleQueue:
             self._bytes += size
         elif not self._spill(whole):
             if self._dropped is None:
-                self._dropped = _Dropped(float(batch.time[0]), self.problem)
-            self._dropped.add(batch)
+                self._dropped = _Dropped(float(batch.time[0]))
+            self._dropped.add(batch, self.problem)
             self.overflow += len(batch)
             return
         self._dropped = None
