@@ -291,3 +291,17 @@ def test_a_recorder_that_cannot_begin_is_not_entered(tmp_path, source):
         Recorder(source, record=tmp_path / "bag"),
     ):
         pass
+
+
+def test_a_restart_does_not_make_a_bag_longer(tmp_path, source):
+    options = RecorderOptions(duration=10.0)
+    with Recorder(source, options=options, record=tmp_path / "bag") as recorder:
+        source.give(*batches(100))
+        recorder._reception.began -= 8.0
+        first, *rest = batches(80, first=50)  # a clock that is behind, but after the first sample
+        gap = Gap(0, 1004.998, 1000.1, 1500, "controller restarted", 3.0)
+        source.give(replace(first, gaps=(gap,)), *rest)
+        assert recorder.wait(10.0)
+        status = recorder.status
+    assert status.samples == len(read_bag(tmp_path / "bag"))
+    assert status.samples + status.lost == pytest.approx(5000, abs=250)

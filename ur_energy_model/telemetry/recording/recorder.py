@@ -237,10 +237,9 @@ class Recorder:
         duration = self._options.duration
         if duration is None:
             return batch, False
-        received, first = self._reception, float(batch.time[0])
-        begin = first if math.isnan(received.first_time) else received.first_time
-        if first < begin:  # the controller's clock restarted: use the host's
-            received.first_time = begin = first - self._writing.seconds
+        received = self._reception
+        received.note_restart(batch)
+        begin = float(batch.time[0]) if math.isnan(received.first_time) else received.first_time
         half = 0.5 / (self._source.info.rate or 1000.0)
         keep = int(np.searchsorted(batch.time, begin + duration - half))
         gaps = tuple(gap for gap in batch.gaps if gap.index < keep)  # one may lie in front
