@@ -305,3 +305,34 @@ def test_a_restart_does_not_make_a_bag_longer(tmp_path, source):
         status = recorder.status
     assert status.samples == len(read_bag(tmp_path / "bag"))
     assert status.samples + status.lost == pytest.approx(5000, abs=250)
+
+
+def test_a_defect_in_writing_ends_the_bag_and_not_the_recorder(tmp_path, source, monkeypatch):
+    with Recorder(source, tmp_path, record=True) as recorder:
+        source.give(*batches(20))
+
+        def fail(*_):
+            raise ValueError("a defect")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(recorder._writing._writer, "write", fail)
+            source.give(*batches(20, first=500))
+            assert recorder.wait(10.0)
+        status = recorder.status
+        assert "a defect" in status.stopped_because
+        assert status.samples == readable(status.bag)
+        assert status.samples + status.lost >= 500
+        again = recorder.start()
+        source.give(*batches(4, first=1000))
+        assert recorder.stop().samples == readable(again) == 100
+
+
+def test_a_bag_that_cannot_be_begun_leaves_nothing(tmp_path, source, monkeypatch):
+    with Recorder(source, record=tmp_path / "first") as recorder:
+        source.give(*batches(2))
+        ended = recorder.stop()
+        FullDisk(monkeypatch, 0)
+        with pytest.raises(RecordingError, match="No space left"):
+            recorder.start(tmp_path / "second")
+        assert not (tmp_path / "second").exists()
+        assert recorder.status.samples == ended.samples == 50

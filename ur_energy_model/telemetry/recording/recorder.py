@@ -110,6 +110,7 @@ class Recorder:
             command = Command(lambda: self._writing.open(bag, source.info, fields))
             self._writing.finished.clear()
             self._queue.put(command)
+            before = self._reception, self._outage
             self._reception, self._outage = Reception(options.duration), None
             for i, batch in enumerate(self._recent):
                 # The gap in front of the first sample is not in the bag.
@@ -121,6 +122,7 @@ class Recorder:
             command.result.result()
         except BaseException:
             self._taking = False
+            self._reception, self._outage = before
             raise
         return bag
 
