@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -111,6 +112,7 @@ class BagWriter:
             self.write_metadata()
         except OSError:
             self.abandon()
+            shutil.rmtree(self.path, ignore_errors=True)  # it holds nothing yet
             raise
 
     @property
