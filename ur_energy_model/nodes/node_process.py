@@ -56,7 +56,8 @@ def run_nodes(make: Callable[[], Sequence[ManagedNode]], *, threads: int = 1) ->
         with errors.of_threads():
             if interrupted.is_set():  # before rclpy had its handler
                 return 0
-            return _run(make, threads, outcome, errors)
+            code = _run(make, threads, outcome, errors)
+            return EXIT_CODE if errors.told else code
     finally:
         rclpy.try_shutdown()
         interrupts.ignore()
@@ -117,4 +118,4 @@ def _run(
             with errors.while_ending(f"the end of {node.get_name()}"):
                 node.end()
                 node.destroy_node()
-    return EXIT_CODE if errors.told else 0
+    return 0
