@@ -79,6 +79,7 @@ def test_a_recording_that_was_not_wanted_is_not_begun_again(session: Make, sourc
     running.stop_bag()
     sources[0].give_last(EOFError())
     sources[1].give(*batches(2))
+    wait_for(lambda: running.info is not None)
     assert running.status.bag is None
 
 
@@ -89,7 +90,7 @@ def test_a_bag_that_cannot_be_begun_is_tried_again(session: Make, sources, tmp_p
     sources[0].give(*batches(1))  # reading goes on
     (tmp_path / "bags").unlink()
     wait_for(lambda: running.status.state == "recording")
-    assert running.refusal is None
+    wait_for(lambda: running.refusal is None)
     sources[0].give(*batches(2, first=25))
     wait_for(lambda: running.status.samples == 50)
 
@@ -103,7 +104,7 @@ def test_a_bag_that_ended_by_itself_is_followed_by_another(
     first = running.status.bag
     running._recorder._end_bag("the disk is gone")
     wait_for(lambda: running.status.bag != first and running.status.state == "recording")
-    assert running.refusal is None
+    wait_for(lambda: running.refusal is None)
 
 
 def test_why_there_is_no_connection(session: Make, sources, monkeypatch) -> None:
