@@ -35,7 +35,42 @@ depth of 10; latched topics are transient local with a depth of 1.
 All nodes are lifecycle nodes. They configure and activate themselves unless `autostart` is false.
 On SIGINT and SIGTERM they end with exit code 0; if they cannot use their input, they end with exit
 code 1 and one line that gives the reason. A parameter that takes effect at configuration can only
-be changed while the node is unconfigured."""
+be changed while the node is unconfigured. A parameter that has a value but no effect, such as `bag`
+with `source:=rtde`, is named in a warning.
+
+## What the terminal says
+
+The nodes log what an operator needs to know, on the terminal, in the log file and on `/rosout`; no
+kind of line comes more often than once in 10 s, and what falls between two lines is added up in
+the next one. A state that lasts is repeated once a minute.
+
+| level | line |
+|---|---|
+| INFO | `connecting to` the address; `connected to` it, with robot, serial number, software and rate |
+| WARN | `waiting for` the controller, with the reason; `no samples from` it, with the reason |
+| WARN | `samples of` it `come again`, with the number of lost samples, their time and the number of interruptions; samples lost while connected |
+| INFO | `recording` a bag; `finished` it, with samples, lost samples, time and size (WARN if samples are lost, ERROR with the reason if it ended by itself) |
+| ERROR | the disk fails, and the samples that wait; INFO when it works again (WARN if samples are lost) |
+| ERROR | `not recording`, with the reason; the logger tries again every 5 s while a recording is wanted |
+| INFO | the model: robot, serial number, age, number of recordings and errors on held-out recordings (WARN if it is older than a year) |
+| WARN | `keeping the old model` because the new file cannot be used; the system's clock was set |
+| ERROR | energy counters or cycle log cannot be saved; the samples are of another robot than the model |
+| INFO | the end of a bag that is played, and each new beginning |
+| INFO | at the end: energy since reset and where it is saved |
+
+Lines written after Ctrl-C have `.end` behind the name of the node, since ROS is shut down by then.
+
+An exception that nothing expects, in any thread or callback, ends the process with exit code 1 and
+one line `unexpected error in`; the line names a file in the log folder of ROS with the traceback.
+
+## One process for logger and estimator
+
+rclpy has no counterpart of the C++ component container: a Python node cannot be loaded into
+`component_container`, and nothing is registered for `ros2 component`. What composition is for, one
+process and one connection, `cell_node` does (`composed:=true` of `energy.launch.py`): it runs the
+nodes `logger` and `estimator`, with their names, parameters and lifecycles, on one RTDE connection.
+Both are configured before one is activated. Address and fields of the connection are the
+logger's; the robot is the logger's `robot_model`, or that of the model file."""
 
 LAUNCH_INTRODUCTION = """
 ## Launch files

@@ -165,7 +165,9 @@ def test_arguments_at_their_default_leave_a_parameter_to_params_file(
 
 
 def test_viewers_get_the_robot_model_with_the_prefix() -> None:
-    nodes = started("energy", robot_description="true", tf_prefix="a_", rviz="true")
+    nodes = started(
+        "energy", robot_model="ur5e", robot_description="true", tf_prefix="a_", rviz="true"
+    )
     assert list(nodes) == ["estimator", "logger", "robot_state_publisher", "rviz2"]
     assert 'name="a_elbow_joint"' in nodes["robot_state_publisher"].parameters["robot_description"]
     assert nodes["rviz2"].arguments == ("-d", str(config_file("rviz", "energy.rviz")))
