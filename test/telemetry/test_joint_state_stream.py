@@ -243,3 +243,17 @@ def test_the_number_of_formats_is_bounded() -> None:
         subject.read(messages(stamps(k, 1), names=(*JOINTS, f"joint{k}")), None, 0.0)
     assert sum(map(len, subject._formats._known.values())) <= 16
     assert subject.lost == 0
+
+
+def test_hostile_names_and_sizes_are_refused_in_bounded_memory() -> None:
+    subject = stream()
+    for k in range(100):
+        subject.read(
+            messages(stamps(k, 1), names=("left_a", f"\x1b[31m{k}" + "x" * 5000)), None, 0.0
+        )
+    assert len(subject.refused) <= 22
+    assert all(len(reason) < 300 and reason.isprintable() for reason in subject.refused)
+    large = messages(stamps(0, 1), counts=(3, 3, 200_000))
+    assert subject.read(large, None, 0.0) == []
+    assert subject.problem is not None
+    assert "too large" in subject.problem

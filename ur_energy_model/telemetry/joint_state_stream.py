@@ -29,6 +29,10 @@ STEPS_KEPT = 200
 FEWEST_STEPS = 5
 """Least number of steps that determines the period."""
 
+MOST_REASONS = 20
+"""Reasons of refusals that are counted separately."""
+
+_OTHER = "cannot be used for other reasons"
 _NOT_NEWER = "are older than others: does a second driver publish this arm?"
 _NO_EFFORT = "have no efforts, which method: current needs"
 
@@ -164,7 +168,8 @@ class JointStateStream:
 
     def _refuse(self, reason: str, count: int) -> None:
         if count:
-            self.refused[reason] += count
+            known = reason in self.refused or len(self.refused) < MOST_REASONS
+            self.refused[reason if known else _OTHER] += count
             self.problem = reason
 
     def _known_losses(self, numbers: Sequence[int] | None, count: int) -> tuple[Indices, Indices]:
