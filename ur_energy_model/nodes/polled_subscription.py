@@ -10,7 +10,6 @@ from rclpy.qos import QoSProfile
 
 from ur_energy_model.nodes.quality_of_service import OVERRIDES
 
-
 MOST_BYTES = 16_000_000
 """Size of the messages that are taken at once [bytes]; a little more where the last is large."""
 
