@@ -62,7 +62,8 @@ class SourceReader:
     @property
     def why_silent(self) -> str | None:
         """Why no samples come now, None if they do or the reason is unknown."""
-        return self._status().problem if self.problem is None else self.problem
+        status = self._status()
+        return status.last_error if self.problem is None and not status.connected else self.problem
 
     def _status(self) -> LinkStatus:
         """State of the last source's connection; a source not opened yet has no problem."""
