@@ -8,6 +8,7 @@ from ur_energy_model.energy.live.options import LIVE_FIELDS
 from ur_energy_model.errors import InputError
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.nodes.estimator import EstimatorNode
+from ur_energy_model.nodes.estimator_sources import connection
 from ur_energy_model.nodes.logger import LoggerNode
 from ur_energy_model.nodes.managed_node import ManagedNode
 from ur_energy_model.nodes.node_process import run_nodes
@@ -26,7 +27,7 @@ def nodes() -> list[ManagedNode]:
     def connect() -> RtdeSource:
         wanted = (*(logger.texts("fields") or ENERGY_FIELDS), *LIVE_FIELDS)
         robot = load_robot(logger.value("robot_model")).name
-        return estimator.connect(logger.value("robot_ip"), robot, wanted)
+        return connection(estimator.value, logger.value("robot_ip"), robot, wanted)
 
     shared = SharedSource(connect)
     logger = LoggerNode(lambda: shared.consumer())

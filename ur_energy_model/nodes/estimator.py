@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,30 +17,26 @@ from trajectory_msgs.msg import JointTrajectory
 
 from ur_energy_model.energy.live.cycles import Cycle
 from ur_energy_model.energy.live.estimator import LiveEstimator
-from ur_energy_model.energy.live.options import LIVE_FIELDS
-from ur_energy_model.energy.live.plan_follower import PlanFollower
 from ur_energy_model.energy.live.source_reader import SourceReader
-from ur_energy_model.energy.prediction import predict_energy
+from ur_energy_model.energy.prediction import PlanEnergy
 from ur_energy_model.errors import InputError, UrEnergyError
 from ur_energy_model.model.urdf_export import urdf
 from ur_energy_model.nodes import topics_and_services as names
-from ur_energy_model.nodes.conversions import plan_of, telemetry_of, time_message
+from ur_energy_model.nodes.conversions import telemetry_of, time_message
 from ur_energy_model.nodes.energy_publishers import EnergyPublishers
 from ur_energy_model.nodes.energy_statuses import interval_energies
 from ur_energy_model.nodes.estimator_health import EstimatorHealth
 from ur_energy_model.nodes.estimator_options import live_options
+from ur_energy_model.nodes.estimator_sources import source_of
 from ur_energy_model.nodes.managed_node import ManagedNode
 from ur_energy_model.nodes.node_process import run_nodes
+from ur_energy_model.nodes.plan_predictions import PlanPredictions
 from ur_energy_model.nodes.watched_model import WatchedModel
-from ur_energy_model.telemetry.bag.source import BagSource
 from ur_energy_model.telemetry.decimation import Decimator
 from ur_energy_model.telemetry.host_clock import HOST_CLOCK
-from ur_energy_model.telemetry.rtde.source import RtdeSource
 from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.telemetry.source import TelemetrySource
 
-LONGEST_BATCH = 0.05
-"""Longest time span of packets that are decoded together [s]."""
 SWITCH_INTERVAL = 0.0002
 """Longest time for which another thread may delay the reading of a packet [s]."""
 
@@ -87,12 +83,18 @@ class EstimatorNode(ManagedNode):
             self._description_topic = self.add_publisher(String, names.ROBOT_DESCRIPTION)
         if self.value("source") == "bag" and self.get_parameter("use_sim_time").value:
             self._clock_topic = self.add_publisher(Clock, names.CLOCK)
-        self._follower = PlanFollower()
+        self._plans = PlanPredictions(
+            self._robot,
+            self._joints,
+            self._lock,
+            on_plan=self._on_prediction,
+            on_problem=lambda text: self.get_logger().warning(f"no prediction: {text}"),
+        )
         self._stamp: int | None = None
         self.add_service(names.RESET_ENERGY, self._reset_energy)
         self.add_service(names.READ_INTERVAL, self._read_interval)
         self.add_service(names.START_CYCLE, self._start_cycle)
-        self.add_subscription(JointTrajectory, names.PLANNED_TRAJECTORY, self._on_plan)
+        self.add_subscription(JointTrajectory, names.PLANNED_TRAJECTORY, self._on_plan, raw=True)
         if self.value("source") == "joint_states":
             self.add_subscription(JointState, names.DRIVER_JOINT_STATES, self._on_joint_state)
         self.add_report(self._report)
@@ -131,6 +133,7 @@ class EstimatorNode(ManagedNode):
 
     def release(self) -> None:
         """Save the counters and release the state file."""
+        self._plans.stop()
         self._estimator.close()
 
     def on_parameter(self, name: str) -> None:
@@ -138,20 +141,10 @@ class EstimatorNode(ManagedNode):
         with self._lock:
             self._estimator.set_options(live_options(self.value))
 
-    def connect(self, robot_ip: str, robot: str, fields: Sequence[str]) -> RtdeSource:
-        """An RTDE connection whose batches cover one publish period."""
-        return RtdeSource(robot_ip, robot=robot, fields=fields, batch_seconds=self._batch_seconds())
-
-    def _batch_seconds(self) -> float:
-        """Time span of the samples that are integrated and published together [s]."""
-        return min(LONGEST_BATCH, 1.0 / float(self.value("publish_rate")))
-
     def _source(self) -> TelemetrySource:
         if self._given_source is not None:
             return self._given_source()
-        if self.value("source") == "bag":
-            return BagSource(self.value("bag"), real_time=True, batch_seconds=self._batch_seconds())
-        return self.connect(self.value("robot_ip"), self._robot.name, LIVE_FIELDS)
+        return source_of(self.value, self._robot.name)
 
     def _consume(self, batch: Telemetry) -> None:
         """Integrate a batch (called in the reader thread; for joint_states in the executor)."""
@@ -177,8 +170,7 @@ class EstimatorNode(ManagedNode):
         if self._stamp is not None and self.value("source") == "rtde":
             self._health.record_publication(self._stamp)
         self._energy.publish_live(snapshot, stamp, calculator.joint_positions)
-        with self._lock:
-            done = self._follower.update(snapshot)
+        done = self._plans.finished(snapshot)
         if done is not None:
             plan, measured = done
             self._energy.publish_prediction(plan, stamp, measured, snapshot.channels)
@@ -257,26 +249,10 @@ class EstimatorNode(ManagedNode):
             self._estimator.start_cycle()
         return "a cycle starts with the next sample"
 
-    def _on_plan(self, message: JointTrajectory) -> None:
-        with self._lock:
-            snapshot = self._estimator.snapshot("plan")
-            calculator = self._estimator.calculator
-            now, model = calculator.conditions, calculator.model_in_session()
-            dynamics = model.dynamics(robot=self._robot, setup=now.setup)
-        try:
-            start = None if snapshot is None else snapshot.q
-            plan = predict_energy(
-                model,
-                plan_of(message, self._joints, start),
-                dynamics=dynamics,
-                temperature=now.temperature,
-                speed_scaling=now.speed_scaling,
-            )
-        except UrEnergyError as error:
-            self.get_logger().warning(f"no prediction: {error}")
-            return
-        with self._lock:
-            self._follower.expect(plan)
+    def _on_plan(self, message: bytes) -> None:
+        self._plans.submit(message, self._estimator)
+
+    def _on_prediction(self, plan: PlanEnergy) -> None:
         self._energy.publish_prediction(plan, self._now(), None, self._estimator.channels)
 
     def _now(self) -> Time:
