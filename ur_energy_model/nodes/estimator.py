@@ -135,6 +135,8 @@ class EstimatorNode(ManagedNode):
         """Save the counters and release the state file."""
         self._plans.stop()
         self._estimator.close()
+        if self._estimator.disk_problem is not None:
+            self.get_logger().error(f"counters are not saved: {self._estimator.disk_problem}")
 
     def on_parameter(self, name: str) -> None:
         """Apply a parameter that may change while the node is configured."""
@@ -196,14 +198,8 @@ class EstimatorNode(ManagedNode):
 
     def _save(self, save: Callable[[], None]) -> None:
         """Save the counters; a disk error is reported, and the estimator continues."""
-        try:
-            save()
-        except OSError as error:
-            self._health.disk_problem = (
-                f"{self.value('state_file')}: cannot be written ({error.strerror})"
-            )
-        else:
-            self._health.disk_problem = None
+        save()
+        self._health.disk_problem = self._estimator.disk_problem
 
     def _reload(self) -> None:
         """Use a changed model file; keep the old model if the new one cannot be used."""
@@ -237,7 +233,9 @@ class EstimatorNode(ManagedNode):
     def _reset_energy(self) -> str:
         with self._lock:
             self._estimator.reset("service call")
-        return "energy counters are zero"
+            problem = self._estimator.disk_problem
+        text = "energy counters are zero"
+        return text if problem is None else f"{text}, but not saved: {problem}"
 
     def _read_interval(self) -> str:
         with self._lock:

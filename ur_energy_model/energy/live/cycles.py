@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -116,10 +114,14 @@ class CycleDetector:
 
 
 class CycleCounter:
-    """Forms cycles from the readings at their starts."""
+    """Forms cycles from the readings at their starts.
 
-    def __init__(self) -> None:
-        self.number = 0
+    Args:
+        number: of the last cycle.
+    """
+
+    def __init__(self, number: int = 0) -> None:
+        self.number = number
         self._start: tuple[float, MeterReading] | None = None
         self._peak = 0.0
 
@@ -148,21 +150,3 @@ class CycleCounter:
         self._start = (time, reading)
         self._peak = 0.0
         return done
-
-
-class CycleLog:
-    """CSV file with one row per cycle, appended when the cycle ends."""
-
-    def __init__(self, path: str | Path) -> None:
-        self.path = Path(path).expanduser()
-
-    def append(self, cycle: Cycle, channels: Channels, ended: str) -> None:
-        """Append a cycle that ended at an ISO 8601 time."""
-        row = {"cycle": cycle.number, "ended": ended, **cycle.summary(channels)}
-        new = not self.path.exists()
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with self.path.open("a", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, list(row))
-            if new:
-                writer.writeheader()
-            writer.writerow(row)

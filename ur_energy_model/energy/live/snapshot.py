@@ -35,6 +35,8 @@ class Snapshot:
         samples, refused: number of samples used and left out.
         controller_restarts: number of backward steps of the clock.
         reset_time, reset_reason: of the last reset.
+        serial: number of the arm that the counters belong to, None where unknown.
+        note: about the counters of another arm, None where there is nothing to tell.
     """
 
     channels: Channels
@@ -63,3 +65,5 @@ class Snapshot:
     controller_restarts: int
     reset_time: str
     reset_reason: str
+    serial: str | None = None
+    note: str | None = None
