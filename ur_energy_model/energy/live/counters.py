@@ -53,6 +53,7 @@ class EnergyCounters:
                 raise
         self._begin(counters)
         self.save()
+        self.journal()
 
     def _begin(self, counters: Counters) -> None:
         """Continue counters."""

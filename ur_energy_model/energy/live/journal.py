@@ -124,6 +124,8 @@ class Journal:
     def _overwrite(self, sequence: int, payload: bytes) -> None:
         assert self._file is not None
         record = payload + struct.pack("<I", zlib.crc32(payload))
+        if os.fstat(self._file).st_size < 2 * len(record):
+            os.posix_fallocate(self._file, 0, 2 * len(record))  # while the disk has room
         written = os.pwrite(self._file, record, (sequence % 2) * len(record))
         if written < len(record):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

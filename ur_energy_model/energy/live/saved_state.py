@@ -106,7 +106,9 @@ def read_state(path: Path) -> SavedState:
 def _parse(content: Any) -> SavedState:
     if content["schema"] != SCHEMA:
         raise ValueError(f"schema {content['schema']}")
-    names = tuple(str(name) for name in content["names"])
+    names = tuple(content["names"])
+    if not all(isinstance(name, str) for name in names):
+        raise ValueError("names that are no text")
     sequence, number = int(content["sequence"]), content.get("number")
     if not 0 <= sequence < LARGEST_NUMBER:
         raise ValueError("impossible sequence")
