@@ -12,7 +12,7 @@ import pytest
 
 from test.energy.known_arm import ROBOT, known_model, motion, packets
 from test.small_disk import SmallDisk, small_disk
-from ur_energy_model.energy.live import journal, state_file
+from ur_energy_model.energy.live import state_file
 from ur_energy_model.energy.live.estimator import LiveEstimator
 from ur_energy_model.energy.live.options import LiveOptions
 from ur_energy_model.energy.live.snapshot import Snapshot
@@ -128,7 +128,7 @@ def test_any_error_of_any_write_is_survived(
     before = measured(estimator, 0.5)
     with monkeypatch.context() as patch:
         patch.setattr(state_file, "new_file", failing(number))
-        patch.setattr(journal.os, "pwrite", failing(number))
+        patch.setattr(os, "pwrite", failing(number))
         use_everything(estimator)
         during = measured(estimator, 0.5, 100.502)
         assert os.strerror(number) in str(estimator.disk_problem)

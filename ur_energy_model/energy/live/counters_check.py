@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ur_energy_model.energy.meter import MeterReading
+from ur_energy_model.energy.rated_limits import MOST_POWER
 
-MOST_POWER = 1.0e5
-"""Power that no channel of an arm exceeds [W]: the largest arms take some kilowatts."""
 LONGEST_TIME = 1.0e10
 """Time that no counter reaches [s]: three centuries."""
 ALLOWANCE = 60.0

@@ -14,7 +14,7 @@ from ur_energy_model.energy.meter import MeterReading
 from ur_energy_model.errors import MissingFieldError
 from ur_energy_model.telemetry.modes import PLAYING
 from ur_energy_model.telemetry.samples import Telemetry
-from ur_energy_model.typing import Indices
+from ur_energy_model.typing import Array, Indices
 
 Trigger = Literal["none", "program", "digital_output", "int_register"]
 
@@ -23,6 +23,8 @@ TRIGGER_FIELD: dict[str, str] = {
     "digital_output": "actual_digital_output_bits",
     "int_register": "output_int_register_0",
 }
+LOWEST_SIGNAL, BITS = -(2.0**31), 2.0**64
+"""Least value of a trigger (a register), and the first beyond all values (of 64 bits)."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +98,7 @@ class CycleDetector:
                 "set cycle_trigger to none",
                 field=name,
             )
-        signal = batch.columns[name]
+        signal = self._known(batch.columns[name])
         first = signal[0] if self._last is None else self._last
         self._last = float(signal[-1])
         if first == self._last and (len(signal) == 1 or (signal == first).all()):
@@ -107,10 +109,18 @@ class CycleDetector:
         if self.trigger == "int_register":
             return np.flatnonzero(signal != before)
         bits, old = (
-            (values.astype(np.uint64) >> np.uint64(self.output)) & np.uint64(1)
+            (np.maximum(values, 0.0).astype(np.uint64) >> np.uint64(self.output)) & np.uint64(1)
             for values in (signal, before)
         )
         return np.flatnonzero(bits > old)
+
+    def _known(self, signal: Array) -> Array:
+        """A signal whose impossible values are replaced by the last possible one before them."""
+        possible = (signal >= LOWEST_SIGNAL) & (signal < BITS)
+        if possible.all():
+            return signal
+        last = np.maximum.accumulate(np.where(possible, np.arange(len(signal)), -1))
+        return np.where(last < 0, self._last or 0.0, signal[last])
 
 
 class CycleCounter:

@@ -17,7 +17,7 @@ from ur_energy_model.energy.live.cycle_log import CycleLog
 from ur_energy_model.energy.live.cycles import Cycle, CycleCounter, CycleDetector
 from ur_energy_model.energy.live.options import LiveOptions
 from ur_energy_model.energy.live.residual_monitor import ResidualMonitor
-from ur_energy_model.energy.live.snapshot import Snapshot
+from ur_energy_model.energy.live.snapshot import Snapshot, code_of
 from ur_energy_model.energy.meter import MeterReading
 from ur_energy_model.energy.power_table import PowerTable
 from ur_energy_model.model.energy_model import EnergyModel
@@ -27,6 +27,8 @@ from ur_energy_model.telemetry.samples import Telemetry, concatenate
 KEPT_CYCLES = 1000
 PROCESS_AFTER = 0.1
 """Longest time of samples that wait to be processed [s]."""
+MOST_PENDING = 200
+"""Largest number of batches that wait, whatever their times."""
 
 
 class LiveEstimator:
@@ -104,7 +106,8 @@ class LiveEstimator:
             if self._counters.bind(serial):
                 self._begin_another_arm()
         self._pending.append(batch)
-        if batch.time[-1] - self._pending[0].time[0] >= PROCESS_AFTER:
+        waited = float(batch.time[-1]) - float(self._pending[0].time[0])
+        if not 0.0 <= waited < PROCESS_AFTER or len(self._pending) >= MOST_PENDING:
             self._process()
 
     def snapshot(self, viewer: str = "live") -> Snapshot | None:
@@ -135,8 +138,8 @@ class LiveEstimator:
             since_reset=self._counters.since_reset,
             lifetime=self._counters.lifetime,
             state=ArmState(int(last.states[-1])),
-            robot_mode=_code(samples, "robot_mode"),
-            safety_mode=_code(samples, "safety_mode"),
+            robot_mode=code_of(samples, "robot_mode"),
+            safety_mode=code_of(samples, "safety_mode"),
             bus_measured=last.bus_measured,
             standby=standby.power,
             standby_std=standby.std,
@@ -293,7 +296,3 @@ class LiveEstimator:
             self._log.append(done, self.channels, utc_now())
         if self._on_cycle is not None:
             self._on_cycle(done)
-
-
-def _code(batch: Telemetry, name: str) -> int | None:
-    return int(batch.columns[name][-1]) if name in batch.columns else None
