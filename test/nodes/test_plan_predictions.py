@@ -61,6 +61,7 @@ def test_every_hostile_plan_is_refused_and_the_next_good_one_predicted(
     node = cell.start_node(
         EstimatorNode, source="bag", bag=str(tmp_path / "bag"), loop=True, model_file=str(model)
     )
+    assert isinstance(node, EstimatorNode)
     said: list[str] = []
     monkeypatch.setattr(node._plans, "_on_problem", said.append)
     publisher = observer.node.create_publisher(JointTrajectory, "/energy/planned_trajectory", 10)

@@ -91,6 +91,7 @@ class EstimatorNode(ManagedNode):
             on_problem=lambda text: self.get_logger().warning(f"no prediction: {text}"),
         )
         self._stamp: int | None = None
+        self._note: str | None = None
         self.add_service(names.RESET_ENERGY, self._reset_energy)
         self.add_service(names.READ_INTERVAL, self._read_interval)
         self.add_service(names.START_CYCLE, self._start_cycle)
@@ -190,6 +191,9 @@ class EstimatorNode(ManagedNode):
         self._save(save)  # without the lock: a slow disk must not delay the samples
         stamp = self._now()
         if snapshot is not None:
+            if snapshot.note not in (None, self._note):
+                self.get_logger().warning(snapshot.note)
+            self._note = snapshot.note
             self._energy.publish_summary(snapshot, stamp, str(self._model.path))
         statuses = self._health.statuses(
             snapshot, self._reader, calculator, self._model, log_problem
@@ -199,7 +203,12 @@ class EstimatorNode(ManagedNode):
     def _save(self, save: Callable[[], None]) -> None:
         """Save the counters; a disk error is reported, and the estimator continues."""
         save()
-        self._health.disk_problem = self._estimator.disk_problem
+        before, problem = self._health.disk_problem, self._estimator.disk_problem
+        self._health.disk_problem = problem
+        if problem is None and before is not None:
+            self.get_logger().info("the counters are saved again")
+        elif before is None and problem is not None:
+            self.get_logger().error(f"{problem}; measuring continues")
 
     def _reload(self) -> None:
         """Use a changed model file; keep the old model if the new one cannot be used."""
