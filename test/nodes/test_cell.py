@@ -8,10 +8,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from rosbags.rosbag2 import Reader
-
 import pytest
 from rclpy.parameter import Parameter
+from rosbags.rosbag2 import Reader
 
 from test.conftest import Simulate
 from test.energy.known_arm import known_model
