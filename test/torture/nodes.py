@@ -1,0 +1,56 @@
+"""Nodes under test, in processes and a ROS domain of their own."""
+
+from __future__ import annotations
+
+import re
+import time
+from pathlib import Path
+
+from test.torture.case import Case, Verdict
+from test.torture.surroundings import PATIENCE
+from test.torture.watched import Watched
+from ur_energy_model.nodes.node_command import node_command
+from ur_energy_model.nodes.parameters import Value
+
+_RECORDED = re.compile(r"(\S+): (\d+) samples, (\d+) lost")
+
+
+def start_node(
+    case: Case, name: str, environment: dict[str, str] | None = None, **parameters: Value
+) -> Watched:
+    """Start a node of the package; "cell" is logger and estimator in one process.
+
+    Bags go to the case's folder `bags`, and the energy state to `state.json`.
+    """
+    folder = case.folder
+    logger: dict[str, Value] = {"bag_directory": str(folder / "bags"), "record": True}
+    estimator: dict[str, Value] = {"model_file": str(case.around.model)}
+    estimator["state_file"] = str(folder / "state.json")
+    defaults = {"logger": logger, "estimator": estimator, "cell": logger | estimator}
+    values = defaults.get(name, {}) | parameters
+    command = _cell(values) if name == "cell" else node_command(name, values)
+    return Watched(command, folder, environment or case.around.ros_environment())
+
+
+def _cell(parameters: dict[str, Value]) -> list[str]:
+    """Command of the cell; parameters without a node's name apply to both nodes."""
+    program = Path(node_command("logger", {})[0]).parent / "cell_node"
+    words = (f"{name}:={_yaml(value)}" for name, value in parameters.items())
+    return [str(program), "--ros-args", *(part for word in words for part in ("-p", word))]
+
+
+def _yaml(value: Value) -> str:
+    return f"'{value}'" if isinstance(value, str) else str(value).lower()
+
+
+def end_node(case: Case, node: Watched, verdict: Verdict, codes: tuple[int, ...] = (0,)) -> None:
+    """Ctrl-C, and judge how it ended; the time that takes counts as the case's."""
+    began = time.monotonic()
+    node.end(PATIENCE)
+    verdict.seconds = max(verdict.seconds, time.monotonic() - began)
+    node.judge(verdict, codes)
+
+
+def reported(node: Watched) -> list[tuple[str, int, int]]:
+    """Bag, samples and losses of every recording that a logger said it has ended."""
+    return [(bag, int(samples), int(lost)) for bag, samples, lost in _RECORDED.findall(node.output)]
