@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from test.torture.case import Case, Verdict
@@ -16,11 +17,22 @@ _RECORDED = re.compile(r"(\S+): (\d+) samples, (\d+) lost")
 
 
 def start_node(
-    case: Case, name: str, environment: dict[str, str] | None = None, **parameters: Value
+    case: Case,
+    name: str,
+    environment: dict[str, str] | None = None,
+    launch: Sequence[str] = (),
+    **parameters: Value,
 ) -> Watched:
     """Start a node of the package; "cell" is logger and estimator in one process.
 
     Bags go to the case's folder `bags`, and the energy state to `state.json`.
+
+    Args:
+        case: its folder is the working directory.
+        name: of the node, or "cell".
+        environment: variables; those of a ROS domain of its own by default.
+        launch: command that takes the place of the node's program.
+        parameters: those that differ from their default.
     """
     folder = case.folder
     logger: dict[str, Value] = {"bag_directory": str(folder / "bags"), "record": True}
@@ -29,6 +41,7 @@ def start_node(
     defaults = {"logger": logger, "estimator": estimator, "cell": logger | estimator}
     values = defaults.get(name, {}) | parameters
     command = _cell(values) if name == "cell" else node_command(name, values)
+    command = [*launch, *command[1:]] if launch else command
     return Watched(command, folder, environment or case.around.ros_environment())
 
 

@@ -1,6 +1,7 @@
 """Counts RTDE data packages and reads their timestamps, from the bytes on the wire alone.
 
-Independent of the package under test: its decoder is not used. Source: Universal Robots' RTDE guide.
+Independent of the package under test, whose decoder is not used. Source: Universal Robots' RTDE
+guide.
 """
 
 from __future__ import annotations

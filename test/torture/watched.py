@@ -17,7 +17,7 @@ from test.torture.case import MEMORY_LIMIT, Verdict
 
 SAMPLING = 0.05
 """Period of the memory measurement [s]."""
-ADDRESS_SPACE = 12 << 30
+ADDRESS_SPACE = 6 << 30
 """Bound of the address space of a process [bytes]: what runs wild must not end the machine."""
 _COMPLAINTS = re.compile(
     r"Traceback \(most recent call last\)|Exception ignored|Fatal Python error|"

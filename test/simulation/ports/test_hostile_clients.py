@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from test.simulation.conftest import Connect, Serve, StandInArm
+from test.torture.hostile_packets import PORTS, junk
 from test.torture.hostile_scripts import ONE_LINERS, hostile_script
 from ur_energy_model.simulation.arm.commands import SetPayload
 from ur_energy_model.simulation.control.control_box import MESSAGE_LENGTH, ControlBox
@@ -20,8 +21,6 @@ from ur_energy_model.simulation.ports.client_interface_packets import realtime_p
 from ur_energy_model.simulation.ports.client_interfaces import ScriptSession
 from ur_energy_model.simulation.simulation import Simulation
 from ur_energy_model.telemetry.fields import FIELDS
-from ur_energy_model.telemetry.rtde.frames import MAX_FRAME, PacketType, frame
-from ur_energy_model.telemetry.rtde.messages import encode_output_setup
 from ur_energy_model.telemetry.rtde.recipe import Recipe
 
 LONGEST_CYCLE = 2.0
@@ -146,29 +145,7 @@ def test_orders_that_would_stop_the_simulator_are_refused(
         assert lines.readline().startswith("refused")
 
 
-def junk(draw: random.Random) -> Iterator[bytes]:
-    """What no protocol of the controller expects."""
-    names = ",".join(sorted(FIELDS)).encode()
-    frequency = struct.pack(">d", draw.choice((0.0, -1.0, np.nan, 1e300, 1e-320, 500.0)))
-    yield draw.randbytes(draw.randint(1, 5000))
-    yield b"\n" * 20_000
-    yield b"x" * 200_000 + b"\n"
-    yield b"load " + b"\xff" * 3000 + b"\x1b[2J.urp\nplay\nget loaded program\n" * 20
-    yield b"fault garbage_values:timestamp\nclear\n" * 200
-    yield struct.pack(">HB", 2, ord("V"))
-    yield frame(PacketType.SETUP_OUTPUTS, encode_output_setup(("actual_q",) * 1500, 500.0))
-    yield frame(PacketType.SETUP_OUTPUTS, encode_output_setup(("x",) * 30_000, 500.0))
-    yield frame(PacketType.SETUP_OUTPUTS, (frequency + names)[: MAX_FRAME - 3])
-    yield frame(PacketType.SETUP_INPUTS, b"speed_slider_mask") + frame(
-        PacketType.DATA_PACKAGE, b"\x01\xff\xff\xff\xff"
-    )
-    yield frame(PacketType.SETUP_INPUTS, b"input_double_register_0") * 300
-    for kind in range(256):
-        yield frame(kind, draw.randbytes(draw.randint(0, 20)))
-    yield hostile_script(draw) * 3
-
-
-@pytest.mark.parametrize("port", [29998, 29999, 30001, 30002, 30003, 30004])
+@pytest.mark.parametrize("port", PORTS)
 def test_junk_on_a_port_does_not_stop_the_others(serve: Serve, connect: Connect, port: int) -> None:
     server = serve()
     good = connect(server)
