@@ -51,8 +51,9 @@ class ReadingWorker:
         child = self._start() if self._child is None else self._child
         assert child.stdin is not None
         assert child.stdout is not None
-        child.stdin.write(f"{kind} {path}\n")
-        child.stdin.flush()
+        with suppress(BrokenPipeError):  # told below
+            child.stdin.write(f"{kind} {path}\n")
+            child.stdin.flush()
         ready, _, _ = select.select([child.stdout], [], [], LONGEST)
         line = child.stdout.readline() if ready else ""
         if line:
@@ -84,7 +85,8 @@ class ReadingWorker:
         if self._child is not None:
             with suppress(OSError):
                 os.killpg(self._child.pid, signal.SIGKILL)
-            self._child.communicate()
+            with suppress(BrokenPipeError):
+                self._child.communicate()
             self._child = None
 
 

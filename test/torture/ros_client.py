@@ -35,7 +35,8 @@ class RosClient:
 
         self._context = Context()
         rclpy.init(context=self._context, domain_id=domain)
-        self._node = rclpy.create_node("torture", context=self._context)
+        name = f"torture_{domain}"
+        self._node = rclpy.create_node(name, context=self._context)
         self._executor = SingleThreadedExecutor(context=self._context)
         self._executor.add_node(self._node)
         self._publishers: dict[tuple[str, str], Any] = {}
