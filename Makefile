@@ -14,7 +14,7 @@ YAML := .github config .pre-commit-config.yaml CITATION.cff
 TEST ?= test
 WORKERS ?= auto
 SEED ?= 0
-MINUTES ?= 14
+MINUTES ?= 13
 
 .PHONY: setup demo test lint types tests coverage bench torture docs clean
 

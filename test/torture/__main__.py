@@ -24,7 +24,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m test.torture", description=__doc__)
     parser.add_argument("--seed", type=int, default=0, help="of all random numbers (default: 0)")
     parser.add_argument(
-        "--minutes", type=float, default=14.0, help="for all families together (default: 14)"
+        "--minutes", type=float, default=13.0, help="for all families together (default: 13)"
     )
     parser.add_argument("--only", choices=FAMILIES, action="append", help="run only this family")
     parser.add_argument("--case", type=int, help="run only the case of this number")

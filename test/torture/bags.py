@@ -42,4 +42,4 @@ def run(case: Case) -> Verdict:
     return verdict
 
 
-FAMILY = Family("bags", 1.0, run)
+FAMILY = Family("bags", 2.0, run)

@@ -69,6 +69,7 @@ class Family:
         run: runs one case.
         count: most cases, None for as many as the time allows.
         finish: checks after the last case what the cases share; None if there is nothing.
+        at_once: cases that run at the same time, where they mostly wait.
     """
 
     name: str
@@ -76,3 +77,4 @@ class Family:
     run: Callable[[Case], Verdict]
     count: int | None = None
     finish: Callable[[Surroundings], Verdict] | None = None
+    at_once: int = 1

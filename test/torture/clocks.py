@@ -81,4 +81,4 @@ def _check_stamps(case: Case, verdict: Verdict, name: str) -> None:
         verdict.expect(bool(inside), f"event {event.text!r} lies outside of the recording")
 
 
-FAMILY = Family("clocks", 1.2, run)
+FAMILY = Family("clocks", 1.2, run, at_once=2)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from test.torture.bags import healthy_bag
 from test.torture.case import Case, Family, Verdict
-from test.torture.hostile_files import bag_of_bomb, csv_file, mcap_file, yaml_file
+from test.torture.hostile_files import bag_of_bomb, csv_file, mcap_file, shifted_csv, yaml_file
 from test.torture.reading import worker_of
 
 
@@ -16,6 +16,7 @@ def run(case: Case) -> Verdict:
     makers: list[Callable[[], tuple[str, Path]]] = [
         lambda: yaml_file(case.folder, case.random),
         lambda: csv_file(case.folder, case.random),
+        lambda: shifted_csv(case.folder, case.random),
         lambda: mcap_file(case.folder, case.random),
         lambda: bag_of_bomb(case.folder, case.random, healthy_bag(case.around)),
     ]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+import threading
 import time
 import traceback
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from random import Random
 
@@ -54,10 +57,11 @@ def run_families(
         only_case: number of the only case to run; None for all.
     """
     total = sum(family.share for family in families)
-    results = []
+    results: list[Result] = []
+    end = time.monotonic()
     with Surroundings() as around:
         for family in families:
-            end = time.monotonic() + seconds * family.share / total
+            end += seconds * family.share / total  # what one overruns, the next ones do not have
             results.append(_run_family(family, seed, end, only_case, around))
             print(_line(results[-1].row), flush=True)
     return results
@@ -67,16 +71,25 @@ def _run_family(
     family: Family, seed: int, end: float, only_case: int | None, around: Surroundings
 ) -> Result:
     result = Result(family.name)
-    number = only_case or 0
-    while family.count is None or number < family.count:
-        folder = around.folder / f"{family.name}_{number}"
-        folder.mkdir()
-        random = Random(f"{seed}/{family.name}/{number}")
-        case = Case(number, random, folder, around)
-        result.verdicts.append((str(number), _guarded(family, case)))
-        number += 1
-        if only_case is not None or time.monotonic() > end:
-            break
+    numbers = iter(range(family.count or sys.maxsize) if only_case is None else [only_case])
+    following = threading.Lock()
+
+    def run_cases() -> None:
+        first = True
+        while first or time.monotonic() < end:
+            first = False
+            with following:
+                number = next(numbers, None)
+            if number is None:
+                return
+            folder = around.folder / f"{family.name}_{number}"
+            folder.mkdir()
+            case = Case(number, Random(f"{seed}/{family.name}/{number}"), folder, around)
+            result.verdicts.append((str(number), _guarded(family, case)))
+
+    with ThreadPoolExecutor(family.at_once) as pool:
+        for done in [pool.submit(run_cases) for _ in range(family.at_once)]:
+            done.result()
     if family.finish is not None:
         result.verdicts.append(("end", family.finish(around)))
     return result

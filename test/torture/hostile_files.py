@@ -113,6 +113,27 @@ def csv_file(folder: Path, random: Random) -> tuple[str, Path]:
     return "csv", path
 
 
+def shifted_csv(folder: Path, random: Random) -> tuple[str, Path]:
+    """A table whose columns hold known values, with one row that has other cells than the rest."""
+    lines = _rows(200).splitlines()
+    place = random.randrange(1, len(lines))
+    cells = lines[place].split(",")
+    column = random.randrange(1, len(cells))
+    match random.randrange(4):
+        case 0:
+            cells.insert(column, "0.77")
+        case 1:
+            del cells[column]
+        case 2:
+            cells[column] = cells[column].replace(".", ",")
+        case 3:
+            cells[column:column] = ["", "0.77"]
+    lines[place] = ",".join(cells)
+    path = folder / "file.csv"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return "table", path
+
+
 def _bomb(pattern: bytes, size: int = 300 << 20) -> bytes:
     """A gzip file that unpacks to repetitions of a pattern."""
     packed = io.BytesIO()

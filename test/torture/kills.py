@@ -9,8 +9,9 @@ from pathlib import Path
 
 from test.torture.accounting import Recorded, check_counts, check_duration
 from test.torture.case import Case, Family, Verdict
-from test.torture.nodes import end_node, start_node
+from test.torture.nodes import check_recording, end_node, start_node, stop_recording
 from test.torture.recordings import readable_times, start_recording, summary
+from test.torture.ros_client import no_ros
 from test.torture.surroundings import PATIENCE
 from test.torture.watched import Watched
 
@@ -28,16 +29,19 @@ def run(case: Case) -> Verdict:
     kill = case.number // len(TARGETS) % 2 == 0
     delay = case.random.uniform(0.0, 6.0)
     verdict = Verdict(f"{'SIGKILL' if kill else 'SIGSTOP'} on {target} after {delay:.1f} s")
+    if target != "record" and no_ros():
+        verdict.skipped = no_ros()
+        return verdict
     (_kill if kill else _stop)(case, verdict, target, delay)
     return verdict
 
 
-def _start(case: Case, target: str) -> Watched:
+def _start(case: Case, target: str, environment: dict[str, str] | None = None) -> Watched:
     if target == "record":
         return start_recording(
             case.around, case.around.host, case.folder, "--duration", str(DURATION)
         )
-    return start_node(case, target, robot_ip=case.around.host)
+    return start_node(case, target, environment, robot_ip=case.around.host)
 
 
 def _kill(case: Case, verdict: Verdict, target: str, delay: float) -> None:
@@ -66,7 +70,8 @@ def _kill(case: Case, verdict: Verdict, target: str, delay: float) -> None:
 
 
 def _stop(case: Case, verdict: Verdict, target: str, delay: float) -> None:
-    victim = _start(case, target)
+    environment = None if target == "record" else case.around.ros_environment()
+    victim = _start(case, target, environment)
     victim.wait(delay)
     victim.send(signal.SIGSTOP)
     time.sleep(case.random.uniform(0.1, 4.0))
@@ -74,14 +79,18 @@ def _stop(case: Case, verdict: Verdict, target: str, delay: float) -> None:
     if target == "record":
         code = victim.finish(PATIENCE)
         victim.judge(verdict, (0, 1, 3))
-        told = summary(victim.output)
-        if told is not None:
-            recorded = Recorded.of(readable_times(case.folder / "bag"), told)
+        summed = summary(victim.output)
+        if summed is not None:
+            recorded = Recorded.of(readable_times(case.folder / "bag"), summed)
             check_counts(verdict, recorded)
             check_duration(verdict, recorded, DURATION, code)
         return
     victim.wait(ALIVE)
     verdict.expect(victim.running, "the node ended by itself")
+    if environment is not None and target != "estimator":
+        told = stop_recording(environment)
+        verdict.expect(told is not None, "the logger tells of no recording")
+        check_recording(case, verdict, told)
     end_node(case, victim, verdict)
     _check_state(case, verdict)
 
@@ -101,4 +110,4 @@ def _check_state(case: Case, verdict: Verdict) -> None:
             verdict.problems.append(f"the state file is damaged: {error}")
 
 
-FAMILY = Family("kills", 3.0, run)
+FAMILY = Family("kills", 3.0, run, at_once=2)

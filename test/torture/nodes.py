@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from test.torture.accounting import Recorded, check_counts
 from test.torture.case import Case, Verdict
+from test.torture.recordings import readable_times
+from test.torture.ros_client import ros_client
 from test.torture.surroundings import PATIENCE
 from test.torture.watched import Watched
 from ur_energy_model.nodes.node_command import node_command
 from ur_energy_model.nodes.parameters import Value
 
+STOP_SECONDS = 20.0
+"""Longest time for the end of a recording [s], on a busy machine and a sick disk."""
 _RECORDED = re.compile(r"(\S+): (\d+) samples, (\d+) lost")
 
 
@@ -64,6 +69,25 @@ def end_node(case: Case, node: Watched, verdict: Verdict, codes: tuple[int, ...]
     node.judge(verdict, codes)
 
 
-def reported(node: Watched) -> list[tuple[str, int, int]]:
-    """Bag, samples and losses of every recording that a logger said it has ended."""
-    return [(bag, int(samples), int(lost)) for bag, samples, lost in _RECORDED.findall(node.output)]
+def stop_recording(environment: Mapping[str, str]) -> tuple[str, int, int] | None:
+    """Let a logger end its recording; returns bag, samples and losses, None if it says none."""
+    with ros_client(environment) as client:
+        return reported(client.call("/logger/stop_recording", STOP_SECONDS) or "")
+
+
+def reported(text: str) -> tuple[str, int, int] | None:
+    """Bag, samples and losses that a logger told, None if it did not."""
+    match = _RECORDED.search(text)
+    return (match[1], int(match[2]), int(match[3])) if match else None
+
+
+def check_recording(
+    case: Case, verdict: Verdict, told: tuple[str, int, int] | None
+) -> Recorded | None:
+    """Compare what a logger told about a recording with what its bag holds."""
+    if told is None:
+        return None
+    bag, samples, lost = told
+    recorded = Recorded(readable_times(case.folder / bag), samples, lost)
+    check_counts(verdict, recorded)
+    return recorded

@@ -17,6 +17,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from test.torture.watched import peak_memory
 from ur_energy_model.cli.main import main as command
 from ur_energy_model.errors import UrEnergyError
@@ -25,6 +27,7 @@ from ur_energy_model.model.robots import load_robot
 from ur_energy_model.telemetry.bag.reader import iterate_bag, read_bag, read_events
 from ur_energy_model.telemetry.bag.recovery import recover_bag
 from ur_energy_model.trajectory.fourier import load_trajectory
+from ur_energy_model.typing import Array
 
 
 def _iterate(path: Path) -> None:
@@ -32,13 +35,24 @@ def _iterate(path: Path) -> None:
         pass
 
 
-def _import(path: Path) -> None:
+def _import(path: Path) -> dict[str, Array]:
+    """Columns of an imported CSV file."""
     with tempfile.TemporaryDirectory() as folder:
         code = command(["import", str(path), "--robot", "ur5e", "-o", f"{folder}/bag"])
-    if code not in (0, 1, 3):
-        raise AssertionError(f"import ended with {code}")
-    if code:
-        raise UrEnergyError("refused by import")
+        if code not in (0, 1, 3):
+            raise AssertionError(f"import ended with {code}")
+        if code:
+            raise UrEnergyError("refused by import")
+        return dict(read_bag(f"{folder}/bag").columns)
+
+
+def _table(path: Path) -> None:
+    """Import a table in which each column holds its number, see `hostile_files.shifted_csv`."""
+    columns = _import(path)
+    for first, name in ((0, "actual_q"), (6, "actual_qd")):
+        expected = 0.1 * np.arange(first, first + 6)
+        if not np.allclose(columns[name], expected, atol=1e-6):
+            raise AssertionError(f"values of {name} come from other columns")
 
 
 READERS: dict[str, Callable[[Path], Any]] = {
@@ -50,6 +64,7 @@ READERS: dict[str, Callable[[Path], Any]] = {
     "model": load_model,
     "trajectory": load_trajectory,
     "csv": _import,
+    "table": _table,
 }
 
 

@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 import tempfile
+import threading
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +16,7 @@ from test.running import claim_domain, fresh_host, simulator_command
 if TYPE_CHECKING:
     from test.torture.watched import Watched
 
-PATIENCE = 60.0
+PATIENCE = 45.0
 """Longest wait for the start or the end of a process [s]; a bound, not an expectation."""
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -27,6 +28,7 @@ class Surroundings:
         self._held = ExitStack()
         self.folder = Path(tempfile.mkdtemp(prefix="torture_"))
         self._held.callback(shutil.rmtree, self.folder, ignore_errors=True)
+        self._lock = threading.RLock()
         self._robot: tuple[str, Watched] | None = None
         self.kept: dict[str, object] = {}
         """What the cases of a family keep for their next ones, by name."""
@@ -35,7 +37,10 @@ class Surroundings:
         return self
 
     def __exit__(self, *_: object) -> None:
+        from test.torture.watched import Watched
+
         self._held.close()
+        Watched.kill_the_rest()
 
     def at_end(self, action: object, *arguments: object) -> None:
         """Call `action` with arguments when the block ends."""
@@ -44,9 +49,10 @@ class Surroundings:
     @property
     def host(self) -> str:
         """Address of a simulated controller in a process of its own, which moves its arm."""
-        if self._robot is None or not self._robot[1].running:
-            self._robot = self.start_robot("--motion", "trajectory_a")
-        return self._robot[0]
+        with self._lock:
+            if self._robot is None or not self._robot[1].running:
+                self._robot = self.start_robot("--motion", "trajectory_a")
+            return self._robot[0]
 
     def start_robot(self, *options: str) -> tuple[str, Watched]:
         """Start another simulated controller; returns its address and process.
@@ -80,7 +86,8 @@ class Surroundings:
         Raises:
             RuntimeError: all domains are taken.
         """
-        domain = claim_domain(self._held)
+        with self._lock:
+            domain = claim_domain(self._held)
         if domain is None:
             raise RuntimeError("all ROS domains are taken")
         return {
@@ -94,11 +101,12 @@ class Surroundings:
     def model(self) -> Path:
         """A model file of a UR5e."""
         path = self.folder / "model.yaml"
-        if not path.exists():
-            from test.energy.known_arm import known_model
-            from ur_energy_model.model.file.model_file import save_model
+        with self._lock:
+            if not path.exists():
+                from test.energy.known_arm import known_model
+                from ur_energy_model.model.file.model_file import save_model
 
-            save_model(known_model(), path)
+                save_model(known_model(), path)
         return path
 
 

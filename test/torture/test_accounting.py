@@ -63,7 +63,5 @@ def test_a_short_recording_with_exit_code_0_is_found() -> None:
 
 
 def test_what_a_logger_says_is_read() -> None:
-    class Node:
-        output = "[INFO] [1.5] [logger]: bags/ur5e_1: 1500 samples, 3 lost\n"
-
-    assert reported(Node()) == [("bags/ur5e_1", 1500, 3)]  # type: ignore[arg-type]
+    assert reported("bags/ur5e_1: 1500 samples, 3 lost") == ("bags/ur5e_1", 1500, 3)
+    assert reported("not connected yet") is None

@@ -12,6 +12,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import ClassVar
 
 from test.torture.case import MEMORY_LIMIT, Verdict
 
@@ -54,6 +55,8 @@ class Watched:
         environment: variables; those of this process by default.
     """
 
+    _started: ClassVar[list[Watched]] = []
+
     def __init__(
         self, command: Sequence[str], folder: Path, environment: Mapping[str, str] | None = None
     ) -> None:
@@ -74,6 +77,15 @@ class Watched:
         with suppress(OSError):
             resource.prlimit(self.pid, resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE))
         threading.Thread(target=self._sample, daemon=True).start()
+        self._started.append(self)
+
+    @classmethod
+    def kill_the_rest(cls) -> None:
+        """Kill the processes that cases left behind, such as after an error of the harness."""
+        for each in cls._started:
+            if each.running:
+                each.finish(0.0)
+        cls._started.clear()
 
     @property
     def pid(self) -> int:
