@@ -114,24 +114,24 @@ def csv_file(folder: Path, random: Random) -> tuple[str, Path]:
 
 
 def shifted_csv(folder: Path, random: Random) -> tuple[str, Path]:
-    """A table whose columns hold known values, with one row that has other cells than the rest."""
+    """A table whose columns hold known values, with other cells in one row, some or all."""
     lines = _rows(200).splitlines()
-    place = random.randrange(1, len(lines))
-    cells = lines[place].split(",")
-    column = random.randrange(1, len(cells))
-    match random.randrange(4):
-        case 0:
-            cells.insert(column, "0.77")
-        case 1:
-            del cells[column]
-        case 2:
-            cells[column] = cells[column].replace(".", ",")
-        case 3:
-            cells[column:column] = ["", "0.77"]
-    lines[place] = ",".join(cells)
+    share = random.choice((0.0, 0.5, 1.0))
+    chosen = {random.randrange(1, len(lines))}
+    chosen |= {i for i in range(1, len(lines)) if random.random() < share}
+    column, kind = random.randrange(1, len(HEADER)), random.randrange(4)
+    for place in chosen:
+        lines[place] = ",".join(_shifted(lines[place].split(","), column, kind))
     path = folder / "file.csv"
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return "table", path
+
+
+def _shifted(cells: list[str], column: int, kind: int) -> list[str]:
+    """A row with a cell more, a cell less, a decimal comma, or two cells more."""
+    before, cell, after = cells[:column], cells[column], cells[column + 1 :]
+    middle = ([cell, "0.77"], [], [cell.replace(".", ",")], ["", "0.77", cell])[kind]
+    return [*before, *middle, *after]
 
 
 def _bomb(pattern: bytes, size: int = 300 << 20) -> bytes:

@@ -88,7 +88,7 @@ def _stop(case: Case, verdict: Verdict, target: str, delay: float) -> None:
     victim.wait(ALIVE)
     verdict.expect(victim.running, "the node ended by itself")
     if environment is not None and target != "estimator":
-        told = stop_recording(environment)
+        told = stop_recording(environment, patience=PATIENCE)
         verdict.expect(told is not None, "the logger tells of no recording")
         check_recording(case, verdict, told)
     end_node(case, victim, verdict)

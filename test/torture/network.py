@@ -40,7 +40,7 @@ def _record(case: Case, proxy: Proxy, mischief: str) -> Verdict:
     check_counts(verdict, recorded)
     if not proxy.lied:
         check_received(verdict, recorded, proxy.count.times)
-        check_duration(verdict, recorded, DURATION, code)
+        check_duration(verdict, recorded, DURATION, code, proxy.count.times)
     return verdict
 
 

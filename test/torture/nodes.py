@@ -69,10 +69,22 @@ def end_node(case: Case, node: Watched, verdict: Verdict, codes: tuple[int, ...]
     node.judge(verdict, codes)
 
 
-def stop_recording(environment: Mapping[str, str]) -> tuple[str, int, int] | None:
-    """Let a logger end its recording; returns bag, samples and losses, None if it says none."""
+def stop_recording(
+    environment: Mapping[str, str], patience: float = 0.0
+) -> tuple[str, int, int] | None:
+    """Let a logger end its recording; returns bag, samples and losses, None if it says none.
+
+    Args:
+        environment: of the logger.
+        patience: time for which it may take to begin one [s].
+    """
+    end = time.monotonic() + patience
     with ros_client(environment) as client:
-        return reported(client.call("/logger/stop_recording", STOP_SECONDS) or "")
+        while True:
+            told = reported(client.call("/logger/stop_recording", STOP_SECONDS) or "")
+            if told is not None or time.monotonic() > end:
+                return told
+            client.spin(0.5)
 
 
 def reported(text: str) -> tuple[str, int, int] | None:

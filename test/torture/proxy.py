@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 import socket
 import struct
 import threading
@@ -121,7 +122,7 @@ class Proxy:
 
     def _run(self, work: Callable[..., None], *arguments: object) -> None:
         def quietly() -> None:
-            with suppress(OSError):
+            with suppress(OSError, ValueError):  # a socket that another thread has closed
                 work(*arguments)
 
         threading.Thread(target=quietly, daemon=True).start()
@@ -142,7 +143,7 @@ class Proxy:
 
     def _upstream(self, client: socket.socket, server: socket.socket, watched: bool) -> None:
         cutter = Cutter()
-        while data := client.recv(65536):
+        while data := _received(client):
             if watched:
                 for packet in cutter.feed(data):
                     self.count.requested(packet)
@@ -211,6 +212,13 @@ def lie(kind: str, packet: bytes, random: Random) -> bytes:
             middle = random.randrange(4, len(packet))
             return packet[:4] + packet[middle:] + packet[4:middle]
     return bytes(body)
+
+
+def _received(client: socket.socket) -> bytes:
+    """The next bytes of a client; does not block in `recv`, which would delay a reset."""
+    while not select.select([client], [], [], 0.02)[0]:
+        pass
+    return client.recv(65536)
 
 
 def _break(client: socket.socket, *, polite: bool) -> None:

@@ -40,6 +40,14 @@ def test_a_short_recording_that_says_so_is_sound() -> None:
     assert problems(replace(SOUND, lost=2000), asked=6.0, code=3) == []
 
 
+def test_a_gap_at_the_end_is_a_gap_like_any_other_where_the_robot_came_back() -> None:
+    gap = replace(SOUND, lost=2000, lost_seconds=4.0)
+    for last, count in ((66.0, 0), (65.0, 1)):
+        verdict = Verdict("x")
+        check_duration(verdict, gap, 6.0, 0, [*TIMES.tolist(), last])
+        assert len(verdict.problems) == count
+
+
 @pytest.mark.parametrize(
     ("recorded", "passed", "words"),
     [
