@@ -37,7 +37,7 @@ def _record(case: Case, proxy: Proxy, mischief: str) -> Verdict:
         return verdict
     recording.judge(verdict, (0, 1, 3))
     recorded = Recorded.of(readable_times(case.folder / "bag"), told)
-    check_counts(verdict, recorded)
+    check_counts(verdict, recorded, honest=not proxy.lied)
     if not proxy.lied:
         check_received(verdict, recorded, proxy.count.times)
         check_duration(verdict, recorded, DURATION, code, proxy.count.times)
@@ -54,7 +54,9 @@ def _node(case: Case, proxy: Proxy, mischief: str) -> Verdict:
     node.wait(NODE_SECONDS)
     verdict.expect(node.running, "the node ended by itself")
     if name != "estimator":
-        recorded = check_recording(case, verdict, stop_recording(environment))
+        recorded = check_recording(
+            case, verdict, stop_recording(environment), honest=not proxy.lied
+        )
         began = (case.folder / "bags").exists() or not proxy.count.times
         verdict.expect(began, "samples arrive, but nothing is recorded")
         if recorded is not None and not proxy.lied:

@@ -15,13 +15,13 @@ from test.torture.case import Case, Family, Verdict
 from test.torture.harness import report, run_families
 from test.torture.watched import Watched, complaint
 
-SOUND = "print('fine')"
+SOUND = "import time; print('fine'); time.sleep(0.3)"
 FAULTS = {
     "traceback": "1 / 0",
     "traceback: Traceback": "import sys; print('Traceback (most recent call last):')",
     "crash": "import os; os.abort()",
     "hang": "import time; time.sleep(60)",
-    "memory": "x = bytearray(600 << 20); import time; time.sleep(0.5)",
+    "memory": "bytearray(600 << 20)",
     "exit code 7": "raise SystemExit(7)",
 }
 

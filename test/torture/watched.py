@@ -76,7 +76,10 @@ class Watched:
             )
         with suppress(OSError):
             resource.prlimit(self.pid, resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE))
-        threading.Thread(target=self._sample, daemon=True).start()
+        self._code: int | None = None
+        self._ended = threading.Event()
+        for work in (self._reap, self._sample):
+            threading.Thread(target=work, daemon=True).start()
         self._started.append(self)
 
     @classmethod
@@ -95,7 +98,7 @@ class Watched:
     @property
     def running(self) -> bool:
         """Whether it has not ended yet."""
-        return self._child.poll() is None
+        return not self._ended.is_set()
 
     @property
     def output(self) -> str:
@@ -105,13 +108,13 @@ class Watched:
     def send(self, number: int) -> None:
         """Send a signal, if it still runs."""
         if self.running:
-            self._child.send_signal(number)
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, number)
 
     def wait(self, seconds: float) -> int | None:
         """Exit code, None if it has not ended within this time."""
-        with suppress(subprocess.TimeoutExpired):
-            return self._child.wait(seconds)
-        return None
+        self._ended.wait(seconds)
+        return self._code
 
     def wait_for(self, text: str, seconds: float) -> bool:
         """Wait until it has printed a text; returns False if it has not, or has ended."""
@@ -136,8 +139,8 @@ class Watched:
             self.hung = True
             with suppress(OSError):
                 os.killpg(self.pid, signal.SIGKILL)
-            code = self._child.wait()
-        return code
+            self._ended.wait()
+        return -signal.SIGKILL if self._code is None else self._code
 
     def judge(self, verdict: Verdict, codes: Sequence[int] | None = None) -> None:
         """Note tracebacks, crashes, hangs, too much memory, and an exit code not in `codes`."""
@@ -147,7 +150,7 @@ class Watched:
         verdict.expect(found is None, f"traceback: {found}")
         limit = f"memory: {self.memory:.0f} MB, limit {MEMORY_LIMIT:.0f} MB"
         verdict.expect(self.memory < MEMORY_LIMIT, limit)
-        code = self._child.returncode
+        code = self._code
         if code is None or self.hung:
             return
         verdict.expect(code not in _CRASHES, f"crash: exit code {code}")
@@ -156,6 +159,17 @@ class Watched:
             verdict.expect(code in codes, f"exit code {code}, not {[*codes]}: {last[:200]}")
 
     def _sample(self) -> None:
-        while self._child.returncode is None:
+        while self.running:
             self.memory = max(self.memory, peak_memory(self.pid))
             time.sleep(SAMPLING)
+
+    def _reap(self) -> None:
+        """Wait for the end; the exact peak is known then, where it is above that of the harness.
+
+        The kernel's figure begins with the memory of the process that starts another.
+        """
+        _, status, usage = os.wait4(self.pid, 0)
+        if usage.ru_maxrss / 1024 > peak_memory(os.getpid()) + 1.0:
+            self.memory = max(self.memory, usage.ru_maxrss / 1024)
+        self._code = self._child.returncode = os.waitstatus_to_exitcode(status)
+        self._ended.set()
