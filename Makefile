@@ -1,6 +1,7 @@
 # Everything a fresh machine needs: Python 3.10+, pip and make.
 #   make demo      everything once, with the simulated controller
 #   make test      lint, types, tests (one process per core; WORKERS=0 for a single one, TEST=a/file.py)
+#   make torture   faults of networks, disks, files, clocks and processes (SEED=1 MINUTES=3)
 #   make coverage  the tests again, with the lines and branches that they run
 PYTHON ?= python3
 VENV := .venv
@@ -12,8 +13,10 @@ TEXTS := .github config docs examples launch test tools ur_energy_model $(wildca
 YAML := .github config .pre-commit-config.yaml CITATION.cff
 TEST ?= test
 WORKERS ?= auto
+SEED ?= 0
+MINUTES ?= 13
 
-.PHONY: setup demo test lint types tests coverage bench docs clean
+.PHONY: setup demo test lint types tests coverage bench torture docs clean
 
 setup: $(STAMP)
 
@@ -64,6 +67,11 @@ coverage: setup
 
 bench: setup
 	$(BIN)/python -m test.benchmarks
+
+# Not a part of make test. Other faults with another SEED; the table names what failed and how to
+# repeat it. Without root, faults that need a small disk are skipped and named.
+torture: setup
+	$(BIN)/python -m test.torture --seed $(SEED) --minutes $(MINUTES)
 
 # Warnings are errors: a broken link or a page in no index fails the build.
 docs: setup

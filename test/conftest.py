@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import itertools
 import os
-import random
 import signal
-import socket
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
 
 import hypothesis
 import pytest
+
+from test import running
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as the command line does, before numpy
 
@@ -52,26 +50,19 @@ def _beside(request: pytest.FixtureRequest, name: str, content: str) -> Path:
 @pytest.fixture(scope="session")
 def fresh_host() -> Callable[[], str]:
     """Loopback addresses that are unique among tests and concurrent test runs."""
-    number, process = itertools.count(), os.getpid()
-    return lambda: f"127.{64 + next(number) % 190}.{process >> 8 & 255}.{process & 255}"
+    return running.fresh_host
 
 
 @pytest.fixture(scope="session")
 def fresh_domain() -> Iterator[Callable[[], int]]:
-    """ROS domains that are unique among tests and concurrent test runs.
-
-    A domain is reserved by the TCP port with the number of its UDP discovery port (DDSI-RTPS
-    9.6.1.1), which ROS does not use.
-    """
+    """ROS domains that are unique among tests and concurrent test runs."""
     with ExitStack() as held:
 
         def claim() -> int:
-            for domain in random.sample(range(1, 101), 100):
-                holder = held.enter_context(socket.socket())
-                with suppress(OSError):
-                    holder.bind(("127.0.0.1", 7400 + 250 * domain))
-                    return domain
-            pytest.fail("all ROS domains are taken")
+            domain = running.claim_domain(held)
+            if domain is None:
+                pytest.fail("all ROS domains are taken")
+            return domain
 
         yield claim
 
@@ -85,25 +76,5 @@ def simulate() -> Iterator[Simulate]:
 
     `simulate(host, *options)` returns the process once it is ready.
     """
-    children: list[subprocess.Popen[str]] = []
-
-    def start(host: str, *options: str, robot: str = "ur5e") -> subprocess.Popen[str]:
-        command = [sys.executable, "-m", "ur_energy_model.cli.main", "simulate", "--robot", robot]
-        child = subprocess.Popen(
-            [*command, "--host", host, *options],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        children.append(child)
-        assert child.stdout is not None
-        assert child.stderr is not None
-        line = child.stdout.readline()
-        assert line == f"ready {host}:30004\n", line + child.stderr.read()
-        return child
-
-    yield start
-    for child in children:
-        child.send_signal(signal.SIGINT)
-    for child in children:
-        child.communicate(timeout=20)
+    with running.Simulators() as simulators:
+        yield simulators.start

@@ -93,7 +93,7 @@ def answer(box: ControlBox, command: int, *doubles: float) -> np.ndarray:
 
 
 def test_forward_and_inverse_kinematics_agree(standing: ControlBox) -> None:
-    standing.tcp_offset = TOOL
+    standing.set_tool(TOOL)
     pose = answer(standing, 43)
     np.testing.assert_allclose(answer(standing, 46, *pose), standing.values["actual_q"], atol=1e-5)
     np.testing.assert_allclose(
@@ -139,7 +139,7 @@ def test_payload_with_inertia(standing: ControlBox, arm: StandInArm) -> None:
 
 def test_reported_tool_pose_follows_the_tool(standing: ControlBox) -> None:
     flange = np.array(standing.arm.outputs["actual_TCP_pose"])
-    standing.tcp_offset = TOOL
+    standing.set_tool(TOOL)
     np.testing.assert_allclose(standing.values["actual_TCP_pose"], compose(flange, TOOL))
 
 

@@ -12,7 +12,8 @@ from ur_energy_model.simulation.arm import commands as cmd
 from ur_energy_model.simulation.arm.modes import ProgramState, SafetyMode
 from ur_energy_model.simulation.control.control_box import ControlBox
 from ur_energy_model.simulation.control.ur_rtde_script import UrRtdeScript
-from ur_energy_model.simulation.control.urscript_text import Call, Pose, ScriptReader, plain_calls
+from ur_energy_model.simulation.control.urscript_calls import Call, Pose
+from ur_energy_model.simulation.control.urscript_text import ScriptReader, calls_of
 from ur_energy_model.simulation.ports.client_interfaces import ScriptSession
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def test_endless_programs_do_not_fill_the_memory() -> None:
 
 
 def test_plain_calls_are_read() -> None:
-    calls = plain_calls("def p():\n  movej([1, -2.5], a=1.2)  # go\n  movel(p[0,0,1,0,0,0])\nend")
+    calls = calls_of("def p():\n  movej([1, -2.5], a=1.2)  # go\n  movel(p[0,0,1,0,0,0])\nend")
     assert calls == [
         Call("movej", ([1, -2.5],), {"a": 1.2}),
         Call("movel", (Pose((0, 0, 1, 0, 0, 0)),), {}),
@@ -53,12 +54,12 @@ def test_plain_calls_are_read() -> None:
 
 
 def test_old_spelling_of_digital_outputs() -> None:
-    assert plain_calls("digital_out[2]=True") == [Call("set_digital_out", (2, True), {})]
+    assert calls_of("digital_out[2]=True") == [Call("set_digital_out", (2, True), {})]
 
 
 @pytest.mark.parametrize("body", ["while True:", "x = 1", "movej(q)", "movej([0], a=b)", "1 +"])
 def test_programs_that_need_an_interpreter_are_recognised(body: str) -> None:
-    assert plain_calls(f"def p():\n  {body}\nend") is None
+    assert calls_of(f"def p():\n  {body}\nend") is None
 
 
 def test_a_program_executes_its_calls_in_order(

@@ -17,6 +17,8 @@ SERVO_ACCELERATION = 40.0
 """Acceleration limit while following a stream [rad/s^2]."""
 SPEED_AVERAGING = 0.01
 """Averaging time of the speed of a stream [s]."""
+LOOKAHEAD, GAIN = (0.03, 2.0), (1.0, 1e4)
+"""Ranges to which look-ahead time [s] and gain of a stream are clipped."""
 
 
 class Reference(Protocol):
@@ -151,8 +153,8 @@ class ServoReference:
 
     def update(self, goal: Array, lookahead: float, gain: float) -> None:
         """Set the streamed position [n], rad; an unchanged position is ignored."""
-        self._lookahead = max(lookahead, 0.03)
-        self._omega = 2.0 / self._lookahead * np.sqrt(gain / 300.0)
+        self._lookahead = float(np.clip(np.nan_to_num(lookahead), *LOOKAHEAD))
+        self._omega = 2.0 / self._lookahead * np.sqrt(np.clip(np.nan_to_num(gain), *GAIN) / 300.0)
         if np.array_equal(goal, self._goal):
             return
         if 0.0 < self._age <= self._lookahead:

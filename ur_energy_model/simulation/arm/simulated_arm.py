@@ -19,6 +19,7 @@ from ur_energy_model.simulation.arm.harmonic_drive import gear_twist
 from ur_energy_model.simulation.arm.joint_controller import JointController, Targets
 from ur_energy_model.simulation.arm.modes import ProgramState, RobotMode, SafetyMode
 from ur_energy_model.simulation.arm.parameters import draw_parameters
+from ur_energy_model.simulation.arm.payload_limits import is_possible
 from ur_energy_model.simulation.arm.plant import Plant
 from ur_energy_model.simulation.arm.power_supply import PowerSupply
 from ur_energy_model.simulation.arm.rtde_outputs import RtdeOutputs, RtdeValue
@@ -132,7 +133,7 @@ class SimulatedArm:
         """Accept a command; it takes effect in the next cycle.
 
         Raises:
-            MotionRefusedError: the command needs motion and the arm cannot move.
+            MotionRefusedError: the arm cannot move, or a payload is impossible.
         """
         if isinstance(command, cmd.PowerCommand):
             self._supply.command(command)
@@ -243,6 +244,8 @@ class SimulatedArm:
         xx, yy, zz, xy, xz, yz = command.inertia
         inertia = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]], dtype=float)
         payload = Payload(float(command.mass), np.array(command.cog, dtype=float), inertia)
+        if not is_possible(payload):
+            raise MotionRefusedError("mass, centre of mass or inertia of the payload is impossible")
         self.setup = Setup(self.setup.gravity, payload)
         self._controller.set_setup(self.setup)
         self._tool.dynamics = ArmDynamics(self.robot, self.setup)

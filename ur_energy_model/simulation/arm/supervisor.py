@@ -30,6 +30,8 @@ STOP_ACCELERATION = 10.0
 """Deceleration of a protective stop, and before a new move [rad/s^2]."""
 SLOWEST = 1e-3
 """Smallest speed and acceleration of a command, rad/s and rad/s^2."""
+FASTEST = 200.0
+"""Largest speed and acceleration of a command; no drive reaches them."""
 APPROACH = {"v": 0.9, "a": 1.8}
 """Move to the start of the built-in motion, rad/s and rad/s^2."""
 OVERLOAD_SECONDS = 0.02
@@ -87,7 +89,8 @@ class Supervisor:
         """
         match command:
             case cmd.SpeedSlider():
-                self.fraction = float(np.clip(command.fraction, 0.0, 1.0))
+                if np.isfinite(command.fraction):
+                    self.fraction = float(np.clip(command.fraction, 0.0, 1.0))
             case cmd.SafetyCommand.UNLOCK:
                 self.safety_mode, self.stop_reason = SafetyMode.NORMAL, None
             case cmd.SafetyCommand.PROTECTIVE_STOP:
@@ -257,5 +260,5 @@ class Supervisor:
 
 
 def _positive(value: float) -> float:
-    """A client's speed or acceleration, raised to `SLOWEST` if too small or not finite."""
-    return max(float(value), SLOWEST) if np.isfinite(value) else SLOWEST
+    """A client's speed or acceleration within the bounds; `SLOWEST` if it is not finite."""
+    return min(max(float(value), SLOWEST), FASTEST) if np.isfinite(value) else SLOWEST

@@ -13,7 +13,9 @@ from ur_energy_model.errors import MotionRefusedError
 from ur_energy_model.simulation.arm import commands as cmd
 from ur_energy_model.simulation.arm.modes import ProgramState, RobotMode, SafetyMode
 from ur_energy_model.simulation.control.arm_interface import ArmInterface
+from ur_energy_model.simulation.control.input_effects import apply_inputs
 from ur_energy_model.simulation.control.kinematics import ArmKinematics
+from ur_energy_model.simulation.control.pose_limits import checked_pose
 from ur_energy_model.simulation.control.program import Program, ScriptError
 from ur_energy_model.simulation.control.rtde_inputs import INPUTS, OWN_FIELDS, InputOwnership
 from ur_energy_model.simulation.control.rtde_values import RtdeValues
@@ -27,6 +29,10 @@ CONSTANT_VALUES = {"tool_mode": 253, "tool_temperature": 30.0}
 """Constant fields other than 0."""
 STOP_DECELERATION = 4.0
 """Deceleration of the arm when a program ends or pauses [rad/s^2]."""
+TOOL_SPEEDS = (1e-3, 100.0)
+"""Range to which speed and acceleration of straight moves are clipped, m/s and m/s^2."""
+MESSAGE_LENGTH = 1000
+"""Longest text message [characters]; the rest is cut."""
 
 
 class ControlBox:
@@ -45,8 +51,7 @@ class ControlBox:
     """
 
     def __init__(self, arm: ArmInterface, identity: SimulatedIdentity) -> None:
-        self.arm = arm
-        self.identity = identity
+        self.arm, self.identity = arm, identity
         self.rate = arm.robot.rate
         self.ownership = InputOwnership()
         self.messages: deque[TextMessage] = deque(maxlen=100)
@@ -72,9 +77,13 @@ class ControlBox:
         """Tool centre point in the flange frame [6] (rotation vector), m and rad."""
         return self.values.tcp_offset
 
-    @tcp_offset.setter
-    def tcp_offset(self, pose: Array) -> None:
-        self.values.tcp_offset = pose
+    def set_tool(self, pose: Array) -> None:
+        """Set the tool centre point in the flange frame [6], m and rad.
+
+        Raises:
+            ScriptError: not a pose of this world.
+        """
+        self.values.tcp_offset = checked_pose(pose, "the tool centre point")
 
     @cached_property
     def kinematics(self) -> ArmKinematics:
@@ -96,7 +105,8 @@ class ControlBox:
         Raises:
             ScriptError: the arm cannot reach the pose.
         """
-        q = self.kinematics.inverse(pose, self.target_q if near is None else near, self.tcp_offset)
+        pose, near = checked_pose(pose), self.target_q if near is None else near
+        q = self.kinematics.inverse(pose, near, self.tcp_offset)
         if q is None:
             raise ScriptError("the arm cannot reach the pose: inverse kinematics has no solution")
         return q
@@ -128,12 +138,12 @@ class ControlBox:
             acceleration: m/s^2.
 
         Raises:
-            ScriptError: a value is not finite or not positive.
+            ScriptError: not a pose of this world, or a value is not positive.
         """
-        if not (speed > 0.0 and acceleration > 0.0 and np.isfinite(pose).all()):
-            raise ScriptError(
-                "a straight move needs a finite pose and positive speed and acceleration"
-            )
+        pose = checked_pose(pose)
+        if not (speed > 0.0 and acceleration > 0.0):
+            raise ScriptError("a straight move needs positive speed and acceleration")
+        speed, acceleration = np.clip([speed, acceleration], *TOOL_SPEEDS).tolist()
         self._line_goal, self._planner = (pose, speed, acceleration), None
         self._send(cmd.StopJ(STOP_DECELERATION))
 
@@ -188,7 +198,7 @@ class ControlBox:
 
     def send_message(self, text: str, level: int = 3) -> None:
         """Send a text to all RTDE clients; level 0 exception, 1 error, 2 warning, 3 info."""
-        self.messages.append(TextMessage(text, "simulated controller", level))
+        self.messages.append(TextMessage(text[:MESSAGE_LENGTH], "simulated controller", level))
 
     # Programs
 
@@ -278,21 +288,11 @@ class ControlBox:
         """Apply the values of one input package."""
         self.inputs_received += 1
         self.values.update(inputs)
-        if inputs.get("speed_slider_mask"):
-            self._send(cmd.SpeedSlider(float(np.clip(inputs["speed_slider_fraction"], 0, 1))))
-        for group, shift in (("standard", 0), ("configurable", 8), ("tool", 16)):
-            mask = inputs.get(f"{group}_digital_output_mask")
-            if mask:
-                bits = inputs.get(f"{group}_digital_output", 0)
-                self.set_digital_outputs(mask << shift, bits << shift)
-        mask = inputs.get("standard_analog_output_mask", 0)
-        for i in (0, 1):
-            if mask >> i & 1:
-                level = float(np.clip(inputs.get(f"standard_analog_output_{i}", 0.0), 0.0, 1.0))
-                voltage = inputs.get("standard_analog_output_type", 0) >> i & 1
-                self.values[f"standard_analog_output{i}"] = (
-                    10.0 * level if voltage else 0.004 + 0.016 * level
-                )
+        apply_inputs(self, inputs)
+
+    def set_speed_slider(self, fraction: float) -> None:
+        """Scale the speed of programs by this fraction; values beyond 0 to 1 are clipped."""
+        self._send(cmd.SpeedSlider(float(np.clip(fraction, 0.0, 1.0))))
 
     def set_digital_outputs(self, mask: int, bits: int) -> None:
         """Set the digital outputs in the mask: 8 standard, 8 configurable, 2 tool."""

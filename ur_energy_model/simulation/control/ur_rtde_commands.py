@@ -5,6 +5,7 @@ Source: the script that ur_rtde 1.6.5 sends.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
@@ -13,6 +14,8 @@ import numpy as np
 from ur_energy_model.simulation.arm import commands as cmd
 from ur_energy_model.simulation.control.control_box import ControlBox
 from ur_energy_model.simulation.control.kinematics import compose
+from ur_energy_model.simulation.control.pose_limits import checked_pose
+from ur_energy_model.simulation.control.program import ScriptError
 from ur_energy_model.typing import Array
 
 
@@ -33,8 +36,15 @@ class Registers:
         return int(self.box.values[f"input_int_register_{register + self.offset}"])
 
     def double(self, register: int) -> float:
-        """Input double register."""
-        return float(self.box.values[f"input_double_register_{register + self.offset}"])
+        """Input double register.
+
+        Raises:
+            ScriptError: it is not finite; URScript has no such numbers.
+        """
+        value = float(self.box.values[f"input_double_register_{register + self.offset}"])
+        if not math.isfinite(value):
+            raise ScriptError(f"input double register {register + self.offset} is not finite")
+        return value
 
     def doubles(self, first: int, count: int = 6) -> Array:
         """Input double registers [count]."""
@@ -58,7 +68,12 @@ def _joints(registers: Registers) -> Array:
     return registers.doubles(0)
 
 
-_pose = _joints
+def _pose(registers: Registers, first: int = 0) -> Array:
+    return checked_pose(registers.doubles(first))
+
+
+def _transformed(registers: Registers) -> Array:
+    return compose(_pose(registers), _pose(registers, 6))
 
 
 def _pose_of_joints(registers: Registers) -> Array:
@@ -138,7 +153,7 @@ def _center_of_mass(registers: Registers) -> Array:
 
 
 def _set_tool(registers: Registers) -> bool:
-    registers.box.tcp_offset = registers.doubles(0)
+    registers.box.set_tool(registers.doubles(0))
     return False
 
 
@@ -169,7 +184,7 @@ def _answer_whether(condition: Callable[[Registers], bool]) -> Command:
 
 
 def _forward(registers: Registers) -> Array:
-    return registers.box.kinematics.forward(registers.doubles(0), registers.doubles(6))
+    return registers.box.kinematics.forward(registers.doubles(0), _pose(registers, 6))
 
 
 def _current_tool_pose(registers: Registers) -> Array:
@@ -182,12 +197,12 @@ def _current_flange_pose(registers: Registers) -> Array:
 
 
 def _reachable(registers: Registers) -> bool:
-    box, pose = registers.box, registers.doubles(0)
+    box, pose = registers.box, _pose(registers)
     return box.kinematics.inverse(pose, box.target_q, box.tcp_offset) is not None
 
 
 def _reachable_near(registers: Registers) -> bool:
-    box, pose, near = registers.box, registers.doubles(0), registers.doubles(6)
+    box, pose, near = registers.box, _pose(registers), registers.doubles(6)
     return box.kinematics.inverse(pose, near, box.tcp_offset) is not None
 
 
@@ -223,7 +238,7 @@ COMMANDS: dict[int, Command] = {
     34: _stop,  # of moveJ
     36: _answer_whether(_reachable),
     37: _answer_whether(_within_limits),
-    39: _answer(lambda registers: compose(registers.doubles(0), registers.doubles(6))),
+    39: _answer(_transformed),
     40: _answer(lambda registers: registers.box.tcp_offset),
     43: _answer(_current_tool_pose),
     44: _answer(_forward),

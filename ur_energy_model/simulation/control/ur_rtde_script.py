@@ -25,6 +25,8 @@ STREAMING = frozenset({6, 9, 10, 11, 24, 25, 26, 27, 38, 58, 66, 67, 68, 69, 70,
 ASYNCHRONOUS = frozenset({1, 2, 3, 4, 33, 34})
 """Commands that the client does not wait for if integer register 1 is 1."""
 
+OFFSETS = (0, 24)
+"""First registers of the lower and the upper range."""
 RUNNING_BIT, WRITES_SHIFT, OPERATION_SHIFT = 1 << 15, 16, 24
 COUNTER_LIMIT = 127
 
@@ -35,6 +37,9 @@ class UrRtdeScript:
     Args:
         box: control box that runs it.
         text: the uploaded script.
+
+    Raises:
+        ScriptError: it uses registers that do not exist.
     """
 
     name = "rtde_control"
@@ -131,6 +136,13 @@ class UrRtdeScript:
 
 
 def _register_offset(text: str) -> int:
-    """First register of the script's range: 0, or 24 for the upper range."""
-    match = re.search(r"global reg_offset_int\s*=\s*(\d+)", text)
-    return int(match[1]) if match else 0
+    """First register of the script's range: 0, or 24 for the upper range.
+
+    Raises:
+        ScriptError: there is no such range.
+    """
+    match = re.search(r"global reg_offset_int\s*=\s*(\d{1,9})", text)
+    offset = int(match[1]) if match else 0
+    if offset not in OFFSETS:
+        raise ScriptError(f"{UrRtdeScript.name}: reg_offset_int is {offset}, not 0 or 24")
+    return offset

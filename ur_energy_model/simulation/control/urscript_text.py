@@ -1,45 +1,16 @@
-"""Splits URScript text into programs and parses plain function calls.
-
-There is no URScript interpreter: programs that need one are recognised and refused.
-"""
+"""Splits a stream of URScript text into programs."""
 
 from __future__ import annotations
 
-import ast
+import codecs
 import re
-from dataclasses import dataclass
-from typing import Any
+
+from ur_energy_model.simulation.control.urscript_calls import Call, plain_calls
 
 MAX_PROGRAM = 1 << 20
-_DIGITAL_OUT = re.compile(r"digital_out\[(\d+)\]\s*=\s*(True|False)")
+"""Longest program [characters]; longer ones are dropped."""
 _HEADER = re.compile(r"(?:def|sec)\s+(\w+)\s*\(")
-
-
-class Pose(tuple[float, ...]):
-    """A pose p[x, y, z, rx, ry, rz]: position in m, rotation vector in rad."""
-
-    __slots__ = ()
-
-
-@dataclass(frozen=True)
-class Call:
-    """A plain call with literal arguments, such as `movej([0, 0, 0, 0, 0, 0], a=1.2)`.
-
-    Attributes:
-        name: function name.
-        positional: positional arguments.
-        named: named arguments.
-    """
-
-    name: str
-    positional: tuple[Any, ...]
-    named: dict[str, Any]
-
-    def argument(self, position: int, name: str, default: Any = None) -> Any:
-        """An argument by position or by name."""
-        if position < len(self.positional):
-            return self.positional[position]
-        return self.named.get(name, default)
+_NAME = re.compile(r"\s*([A-Za-z_]\w{0,63})\s*(?:\(|$)", re.ASCII)
 
 
 class ScriptReader:
@@ -49,69 +20,59 @@ class ScriptReader:
     """
 
     def __init__(self) -> None:
-        self._text = ""
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._line: list[str] = []
         self._program: list[str] = []
+        self._size = 0
 
     def feed(self, data: bytes) -> list[str]:
         """Append received bytes; returns the completed programs."""
-        self._text += data.decode(errors="replace").replace("\r\n", "\n")
-        *lines, self._text = self._text.split("\n")
+        first, *others = self._decoder.decode(data).split("\n")
+        self._append(first)
         programs = []
-        for line in lines:
-            if self._program:
-                self._program.append(line)
-                if re.fullmatch(r"end\s*", line):
-                    programs.append("\n".join(self._program))
-                    self._program = []
-            elif _HEADER.match(line):
-                self._program = [line]
-            elif line.strip():
-                programs.append(line)
-        if len(self._text) + sum(map(len, self._program)) > MAX_PROGRAM:
-            self._text, self._program = "", []
+        for text in others:
+            program = self._end_line()
+            if program is not None:
+                programs.append(program)
+            self._append(text)
         return programs
+
+    def _append(self, text: str) -> None:
+        """Append to the current line; too much text is dropped with what it belongs to."""
+        self._line.append(text)
+        self._size += len(text)
+        if self._size > MAX_PROGRAM:
+            self._line, self._program, self._size = [], [], 0
+
+    def _end_line(self) -> str | None:
+        """Complete the current line; returns the program that it completes."""
+        line = "".join(self._line).removesuffix("\r")
+        self._line = []
+        if self._program:
+            self._program.append(line)
+            self._size += 1
+            if re.fullmatch(r"end\s*", line) is None:
+                return None
+        elif _HEADER.match(line):
+            self._program = [line]
+            return None
+        else:
+            self._program = [line]
+        program, self._program, self._size = "\n".join(self._program), [], 0
+        return program if program.strip() else None
 
 
 def program_name(program: str) -> str:
-    """Name of a program; for a single line the name of its function."""
-    match = _HEADER.match(program)
-    return match[1] if match else program.split("(", 1)[0].strip()
+    """Name of a program; for a single line the name of its function, if it has one."""
+    match = _HEADER.match(program) or _NAME.match(program)
+    return match[1][:64] if match else "a script"
 
 
-def plain_calls(program: str) -> list[Call] | None:
-    """Calls of a program that contains only plain calls, otherwise None."""
+def calls_of(program: str) -> list[Call] | None:
+    """Calls of a program that contains only plain calls, otherwise None.
+
+    Raises:
+        ScriptError: too many lines.
+    """
     lines = program.split("\n")
-    if _HEADER.match(lines[0]):
-        lines = lines[1:-1]
-    calls = []
-    for line in lines:
-        text = line.split("#", 1)[0].strip()
-        if not text:
-            continue
-        call = _plain_call(text)
-        if call is None:
-            return None
-        calls.append(call)
-    return calls
-
-
-def _plain_call(text: str) -> Call | None:
-    text = _DIGITAL_OUT.sub(r"set_digital_out(\1, \2)", text)  # old syntax
-    try:
-        node = ast.parse(text, mode="eval").body
-        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
-            return None
-        positional = tuple(_literal(argument) for argument in node.args)
-        named = {item.arg: _literal(item.value) for item in node.keywords if item.arg}
-    except (SyntaxError, ValueError):
-        return None
-    return Call(node.func.id, positional, named)
-
-
-def _literal(node: ast.expr) -> Any:
-    """Value of a literal; `p[...]`, a subscript in Python syntax, becomes a Pose."""
-    if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name):
-        if node.value.id != "p":
-            raise ValueError("not a literal")
-        return Pose(ast.literal_eval(node.slice))
-    return ast.literal_eval(node)
+    return plain_calls(lines[1:-1] if _HEADER.match(lines[0]) else lines)

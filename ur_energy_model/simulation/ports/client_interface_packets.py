@@ -130,7 +130,13 @@ def _realtime_size(version: tuple[int, ...]) -> int:
 
 
 def _microseconds(values: Mapping[str, Any]) -> int:
-    return int(1e6 * float(values["timestamp"]))
+    return int(np.clip(np.nan_to_num(1e6 * float(values["timestamp"])), 0.0, 2.0**63))
+
+
+def _single(value: float) -> float:
+    """A value as single precision can hold it; larger ones, of injected faults, are infinite."""
+    with np.errstate(over="ignore"):
+        return float(np.float32(value))
 
 
 def _mode_data(box: ControlBox) -> bytes:
@@ -160,9 +166,9 @@ def _joint_data(values: Mapping[str, Any]) -> bytes:
         values["actual_q"],
         values["target_q"],
         values["actual_qd"],
-        values["actual_current"],
-        values["actual_joint_voltage"],
-        values["joint_temperatures"],
+        map(_single, values["actual_current"]),
+        map(_single, values["actual_joint_voltage"]),
+        map(_single, values["joint_temperatures"]),
         np.zeros(6),
         np.asarray(values["joint_mode"], dtype=int).tolist(),
         strict=True,
@@ -185,9 +191,9 @@ def _masterboard_data(box: ControlBox) -> bytes:
         value["standard_analog_output0"],
         value["standard_analog_output1"],
         30.0,
-        value["actual_robot_voltage"],
-        value["actual_robot_current"],
-        value["io_current"],
+        _single(value["actual_robot_voltage"]),
+        _single(value["actual_robot_current"]),
+        _single(value["io_current"]),
         box.arm.safety_mode,
         0,
         0,

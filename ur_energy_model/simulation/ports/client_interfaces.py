@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from ur_energy_model.simulation.control.control_box import ControlBox
+from ur_energy_model.simulation.control.program import Program, ScriptError
 from ur_energy_model.simulation.control.ur_rtde_script import UrRtdeScript
 from ur_energy_model.simulation.control.urscript_program import UrScriptProgram
-from ur_energy_model.simulation.control.urscript_text import ScriptReader, plain_calls, program_name
+from ur_energy_model.simulation.control.urscript_text import ScriptReader, calls_of, program_name
 from ur_energy_model.simulation.ports.client_interface_packets import state_message, version_message
 
 
@@ -37,13 +38,25 @@ class ScriptSession:
 
     def _start(self, text: str) -> None:
         name = program_name(text)
-        calls = plain_calls(text)
-        if name == UrRtdeScript.name:
-            self._box.run(UrRtdeScript(self._box, text))
-        elif calls is not None:
-            self._box.run(UrScriptProgram(self._box, name, calls))
+        try:
+            program = self._program(name, text)
+        except ScriptError as error:
+            self._box.send_message(str(error), level=1)
         else:
-            self._box.send_message(f"{name} needs a URScript interpreter and was not run", level=1)
+            self._box.run(program)
+
+    def _program(self, name: str, text: str) -> Program:
+        """Program of a script.
+
+        Raises:
+            ScriptError: it cannot run.
+        """
+        if name == UrRtdeScript.name:
+            return UrRtdeScript(self._box, text)
+        calls = calls_of(text)
+        if calls is None:
+            raise ScriptError(f"{name} needs a URScript interpreter and was not run")
+        return UrScriptProgram(self._box, name, calls)
 
 
 class StateSession(ScriptSession):

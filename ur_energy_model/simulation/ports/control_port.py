@@ -8,6 +8,7 @@ import numpy as np
 
 from ur_energy_model.errors import InputError
 from ur_energy_model.model.setup import Payload
+from ur_energy_model.simulation.arm.payload_limits import FARTHEST, HEAVIEST, is_possible
 from ur_energy_model.simulation.control.arm_interface import ArmInterface
 from ur_energy_model.simulation.ports.faults import FAULTS, Faults
 from ur_energy_model.simulation.ports.line_session import LineSession
@@ -55,7 +56,11 @@ class ControlPortSession(LineSession):
             mass, *center = map(float, text.split(","))
         except ValueError:
             mass, center = math.nan, []
-        if not (0.0 <= mass < math.inf and len(center) in (0, 3) and np.isfinite(center).all()):
-            return "refused: write carry KG or carry KG,X,Y,Z (kg, and m in the flange frame)"
-        self._arm.carry(Payload(mass, np.array(center or (0.0, 0.0, 0.0))))
+        payload = Payload(mass, np.array(center or (0.0, 0.0, 0.0)))
+        if len(center) not in (0, 3) or not is_possible(payload):
+            return (
+                "refused: write carry KG or carry KG,X,Y,Z "
+                f"(up to {HEAVIEST:g} kg, and {FARTHEST:g} m in the flange frame)"
+            )
+        self._arm.carry(payload)
         return f"ok carrying {mass:g} kg"

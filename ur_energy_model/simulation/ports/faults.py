@@ -62,6 +62,10 @@ _TABLE = (
 FAULTS: dict[str, FaultKind] = {kind.name: kind for kind in _TABLE}
 """All faults by name."""
 
+LARGEST, MOST_FAULTS = 1e6, 1000
+"""Largest argument of a fault, and most pending and active faults."""
+_LARGEST = {"late_ticks": 10_000.0}
+"""Largest argument of faults that have another limit."""
 _REAL = ("DOUBLE", "VECTOR3D", "VECTOR6D")
 _SPELLING = re.compile(
     r"(?P<name>\w+)(?:@(?P<start>[\d.]+)(?:\+(?P<duration>[\d.]+|inf))?)?(?::(?P<argument>.+))?"
@@ -140,7 +144,9 @@ def _check_argument(text: str, kind: FaultKind, argument: str) -> None:
             number = float(argument) if kind.argument else 0.0
         except ValueError:
             number = math.nan
-        usable = number >= 0 and (kind.name != "frozen_encoder" or number in range(6))
+        usable = 0 <= number <= _LARGEST.get(kind.name, LARGEST) and (
+            kind.name != "frozen_encoder" or number in range(6)
+        )
     if not usable:
         raise InputError(
             f"fault {text!r}",
@@ -176,9 +182,11 @@ class Faults:
         """Request a fault at run time; its start is relative to now.
 
         Raises:
-            InputError: see `parse_fault`.
+            InputError: see `parse_fault`; or too many faults.
         """
         fault = parse_fault(text, self.now)
+        if len(self.faults) >= MOST_FAULTS:
+            raise InputError(f"fault {text!r}", f"would be one of over {MOST_FAULTS}", "clear some")
         self.faults.append(fault)
         return fault
 

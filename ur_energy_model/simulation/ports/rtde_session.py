@@ -10,10 +10,18 @@ import math
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from ur_energy_model.errors import ProtocolError
 from ur_energy_model.simulation.control.control_box import ControlBox
 from ur_energy_model.simulation.ports.faults import Faults
 from ur_energy_model.telemetry.fields import FIELDS, ValueKind
-from ur_energy_model.telemetry.rtde.frames import Frame, FrameReader, PacketType, frame
+from ur_energy_model.telemetry.rtde.frames import (
+    HEADER,
+    MAX_FRAME,
+    Frame,
+    FrameReader,
+    PacketType,
+    frame,
+)
 from ur_energy_model.telemetry.rtde.messages import (
     NOT_FOUND,
     PROTOCOL_VERSIONS,
@@ -29,7 +37,11 @@ from ur_energy_model.telemetry.rtde.messages import (
 )
 from ur_energy_model.telemetry.rtde.recipe import Recipe
 
+SLOWEST_DECIMATION = 1e9
+"""Largest number of cycles between data packages."""
 MAX_INPUT_RECIPES = 255
+MOST_SHARED = 256
+"""Most recipes that clients share; more are packed for each client."""
 ERROR_LEVEL = 1
 
 
@@ -51,6 +63,8 @@ class Packer:
 
     def share(self, recipe: Recipe) -> Recipe:
         """The first recipe equal to this one; equal recipes share one object."""
+        if len(self._recipes) >= MOST_SHARED:  # clients that set up outputs again and again
+            self._recipes.clear()
         return self._recipes.setdefault(recipe, recipe)
 
     def next_tick(self) -> None:
@@ -134,9 +148,9 @@ class RtdeSession:
                     return self.message(TextMessage("Safety is starting", "Safety", 3)) + reply
                 return reply
             case PacketType.SETUP_OUTPUTS:
-                return frame(kind, self._set_up_outputs(payload))
+                return _reply(kind, self._set_up_outputs(payload))
             case PacketType.SETUP_INPUTS:
-                return frame(kind, self._set_up_inputs(payload))
+                return _reply(kind, self._set_up_inputs(payload))
             case PacketType.START:
                 return self._start()
             case PacketType.PAUSE:
@@ -162,9 +176,10 @@ class RtdeSession:
             self._output = None
             return encode_setup_reply(SetupReply(None if recipe_id is None else 0, kinds))
         recipe = Recipe(names, cast("tuple[ValueKind, ...]", kinds), recipe_id)
+        _check_size(recipe)
         decimation = 1
         if frequency is not None and math.isfinite(frequency) and frequency > 0:
-            decimation = max(1, int(self._box.rate / frequency))
+            decimation = max(1, int(min(self._box.rate / frequency, SLOWEST_DECIMATION)))
         self._output = _Output(self._packer.share(recipe), decimation)
         return encode_setup_reply(SetupReply(recipe_id, kinds))
 
@@ -202,3 +217,26 @@ class RtdeSession:
             return
         record = recipe.unpack_many(recipe.prefix[:-1] + payload)[0]
         self._box.write_inputs(dict(zip(recipe.names, record.item(), strict=True)))
+
+
+def _reply(kind: int, payload: bytes) -> bytes:
+    """A reply on the wire.
+
+    Raises:
+        ProtocolError: the request has so many names that its reply does not fit a packet.
+    """
+    if HEADER.size + len(payload) > MAX_FRAME:
+        raise _oversized()
+    return frame(kind, payload)
+
+
+def _check_size(recipe: Recipe) -> None:
+    """Raise ProtocolError if the data packages of a recipe do not fit a packet."""
+    try:
+        _ = recipe.frame_size
+    except ValueError:
+        raise _oversized() from None
+
+
+def _oversized() -> ProtocolError:
+    return ProtocolError("client", "asked for more than fits a packet", "ask for fewer fields")

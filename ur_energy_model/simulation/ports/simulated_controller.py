@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing_extensions import Self
 
 from ur_energy_model.errors import UrEnergyError
+from ur_energy_model.plain import printable
 from ur_energy_model.simulation.control.arm_interface import ArmInterface
 from ur_energy_model.simulation.control.control_box import ControlBox
 from ur_energy_model.simulation.control.simulated_identity import SimulatedIdentity
@@ -158,7 +159,7 @@ class SimulatedController:
         messages = [*self.box.messages]
         self.box.messages.clear()
         for message in messages:
-            self._report(message.text)
+            self._report(printable(message.text))
         if faults.active("half_open"):
             return
         for message in messages:

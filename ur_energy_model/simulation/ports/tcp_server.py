@@ -10,7 +10,8 @@ from typing import Protocol
 
 from ur_energy_model.errors import ControllerError
 
-RECEIVE_SIZE = 65536
+RECEIVE_SIZE = 4096
+"""Bytes read from a client at a time: what it sends must not delay a cycle of the arm."""
 KERNEL_BUFFER = 1 << 18
 MAX_CONNECTIONS = 64
 SELECTABLE = 1024

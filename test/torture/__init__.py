@@ -1,0 +1,1 @@
+"""A harness of faults: `make torture`, or `python -m test.torture`."""

@@ -1,0 +1,38 @@
+"""Run the harness: `python -m test.torture [--seed N] [--minutes M] [--only FAMILY]`."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+
+from test.torture.case import Family
+from test.torture.harness import report, run_families
+
+FAMILIES = ("network", "kills", "disks", "bags", "files", "scripts", "clocks", "messages")
+
+
+def load(name: str) -> Family:
+    """A family of faults, from the module of its name."""
+    family = importlib.import_module(f"test.torture.{name}").FAMILY
+    assert isinstance(family, Family)
+    return family
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the families; returns 1 if any case failed."""
+    parser = argparse.ArgumentParser(prog="python -m test.torture", description=__doc__)
+    parser.add_argument("--seed", type=int, default=0, help="of all random numbers (default: 0)")
+    parser.add_argument(
+        "--minutes", type=float, default=13.0, help="for all families together (default: 13)"
+    )
+    parser.add_argument("--only", choices=FAMILIES, action="append", help="run only this family")
+    parser.add_argument("--case", type=int, help="run only the case of this number")
+    options = parser.parse_args(arguments)
+    families = [load(name) for name in options.only or FAMILIES]
+    results = run_families(families, options.seed, 60.0 * options.minutes, options.case)
+    return report(results, options.seed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
