@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 import sys
 
@@ -69,5 +70,5 @@ def test_message_names_the_top_package() -> None:
         pytest.raises(MissingPackageError, match=r"'absent_package' is not installed") as raised,
         needed_here(),
     ):
-        import absent_package.of.nobody  # noqa: F401
+        importlib.import_module("absent_package.of.nobody")
     assert raised.value.package == "absent_package"
