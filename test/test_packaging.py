@@ -129,7 +129,7 @@ def test_wheel_declares_scripts(wheel: zipfile.ZipFile) -> None:
     assert set(re.findall(r"^(\w+) = ", entries, re.M)) == set(EXECUTABLES)
 
 
-ROS_EXPORTED = re.compile(r"rclpy|launch(_ros)?|\w+_(msgs|srvs|interfaces)")
+ROS_EXPORTED = re.compile(r"rclpy|launch(_ros)?|ament_index_python|\w+_(msgs|srvs|interfaces)")
 
 
 def imported_packages() -> set[str]:
@@ -155,6 +155,15 @@ def test_imports_are_declared_dependencies(
     of_ros = {name for name in names if ROS_EXPORTED.fullmatch(name)}
     assert of_ros <= {element.text for element in manifest.iter("exec_depend")}
     assert {NAMES_ON_PYPI.get(name, name) for name in names - of_ros} <= required
+
+
+def test_packages_whose_nodes_launch_files_start_are_declared(
+    manifest: ElementTree.Element,
+) -> None:
+    text = "".join(path.read_text(encoding="utf-8") for path in ROOT.glob("launch/*.py"))
+    started = set(re.findall(r'package="(\w+)"', text))
+    assert "robot_state_publisher" in started
+    assert started <= {element.text for element in manifest.iter("exec_depend")}
 
 
 def test_dependencies_have_lower_bounds_and_no_pins(metadata: Message) -> None:
