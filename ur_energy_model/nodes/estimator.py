@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,29 +17,27 @@ from trajectory_msgs.msg import JointTrajectory
 
 from ur_energy_model.energy.live.cycles import Cycle
 from ur_energy_model.energy.live.estimator import LiveEstimator
-from ur_energy_model.energy.live.options import LIVE_FIELDS
-from ur_energy_model.energy.live.plan_follower import PlanFollower
 from ur_energy_model.energy.live.source_reader import SourceReader
-from ur_energy_model.energy.prediction import predict_energy
-from ur_energy_model.errors import InputError, UrEnergyError
+from ur_energy_model.errors import UrEnergyError
 from ur_energy_model.model.urdf_export import urdf
 from ur_energy_model.nodes import topics_and_services as names
-from ur_energy_model.nodes.conversions import plan_of, telemetry_of, time_message
+from ur_energy_model.nodes.conversions import time_message
 from ur_energy_model.nodes.energy_publishers import EnergyPublishers
 from ur_energy_model.nodes.energy_statuses import interval_energies
 from ur_energy_model.nodes.estimator_health import EstimatorHealth
-from ur_energy_model.nodes.estimator_options import live_options
+from ur_energy_model.nodes.estimator_options import check_parameters, live_options
+from ur_energy_model.nodes.estimator_sources import joint_states_source, source_of
+from ur_energy_model.nodes.joint_states_source import DEPTH
 from ur_energy_model.nodes.managed_node import ManagedNode
 from ur_energy_model.nodes.node_process import run_nodes
+from ur_energy_model.nodes.plan_predictions import PlanPredictions
+from ur_energy_model.nodes.terminal.estimator_lines import EstimatorLines
 from ur_energy_model.nodes.watched_model import WatchedModel
-from ur_energy_model.telemetry.bag.source import BagSource
 from ur_energy_model.telemetry.decimation import Decimator
-from ur_energy_model.telemetry.rtde.source import RtdeSource
+from ur_energy_model.telemetry.host_clock import HOST_CLOCK
 from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.telemetry.source import TelemetrySource
 
-LONGEST_BATCH = 0.05
-"""Longest time span of packets that are decoded together [s]."""
 SWITCH_INTERVAL = 0.0002
 """Longest time for which another thread may delay the reading of a packet [s]."""
 
@@ -54,6 +52,9 @@ class EstimatorNode(ManagedNode):
         source: makes the source of samples, for nodes that share one; None to take it from the
             parameters.
         options: further arguments of rclpy's node.
+
+    Attributes:
+        robot_name: of the arm of the model, None before the node is configured.
     """
 
     def __init__(self, source: Callable[[], TelemetrySource] | None = None, **options: Any) -> None:
@@ -61,71 +62,73 @@ class EstimatorNode(ManagedNode):
         self._given_source = source
         self._lock = threading.Lock()
         self._reader: SourceReader | None = None
+        self.robot_name: str | None = None
 
     def open(self) -> None:
         """Load the model; make topics and services."""
-        if not self.value("model_file"):
-            raise InputError(
-                "estimator",
-                "is not set",
-                "give the path of a model.yaml made by ur_energy identify",
-                field="model_file",
-            )
+        check_parameters(self.value)
         self._model = WatchedModel(
             Path(self.value("model_file")).expanduser(),
             self.value("robot_model"),
             self.value("reload_period"),
         )
         self._robot = self._model.robot
+        self.robot_name = self._robot.name
         prefix = self.value("tf_prefix")
         self._joints = tuple(prefix + joint for joint in self._robot.joint_names)
         self._energy = EnergyPublishers(self.add_publisher, self._joints, f"{prefix}base")
         self._health = EstimatorHealth(self.full_name)
+        self._lines = EstimatorLines(self.value, self.robot_name)
         self._description_topic = self._clock_topic = None
         if self.value("publish_robot_description"):
             self._description_topic = self.add_publisher(String, names.ROBOT_DESCRIPTION)
         if self.value("source") == "bag" and self.get_parameter("use_sim_time").value:
             self._clock_topic = self.add_publisher(Clock, names.CLOCK)
-        self._follower = PlanFollower()
+        self._plans = PlanPredictions(self._robot, self._joints, self._lock)
         self._stamp: int | None = None
         self.add_service(names.RESET_ENERGY, self._reset_energy)
         self.add_service(names.READ_INTERVAL, self._read_interval)
         self.add_service(names.START_CYCLE, self._start_cycle)
         self.add_subscription(JointTrajectory, names.PLANNED_TRAJECTORY, self._on_plan)
+        self._joint_states = None
         if self.value("source") == "joint_states":
-            self.add_subscription(JointState, names.DRIVER_JOINT_STATES, self._on_joint_state)
+            self._joint_states = self.add_polled_subscription(
+                JointState, names.DRIVER_JOINT_STATES, DEPTH
+            )
         self.add_report(self._report)
         # Last, since it locks the state file.
         self._estimator = LiveEstimator(
             self._model.first, self._robot, live_options(self.value), on_cycle=self._on_cycle
         )
+        self.say(self._lines.model(self._model.path, self._model.first))
 
     def start(self) -> None:
         """Start reading samples."""
         self._publishing = Decimator(self.value("publish_rate"))
-        self._accepting = True
+        self.say(self._lines.begin())
         sys.setswitchinterval(SWITCH_INTERVAL)
         if self._description_topic is not None:
             prefix = self.value("tf_prefix")
             self._description_topic.publish(String(data=urdf(self._robot, prefix=prefix)))
-        if self.value("source") != "joint_states":
-            self._reader = SourceReader(
-                self._source,
-                self._consume,
-                loop=self.value("source") == "bag" and self.value("loop"),
-                on_end=self._publish,  # the last samples of a bag may not fill a period
-            )
-            self._reader.start()
+        self._reader = SourceReader(
+            self._source,
+            self._consume,
+            loop=self.value("source") == "bag" and self.value("loop"),
+            clock=HOST_CLOCK if self.value("source") == "rtde" else None,
+            on_end=self._publish,  # the last samples of a bag may not fill a period
+        )
+        self._reader.start()
 
     def stop(self) -> None:
         """Stop reading samples; save the counters."""
-        self._accepting = False
         if self._reader is not None:
             self._reader.stop()
             self._reader = None
         with self._lock:
             save = self._estimator.prepare_save()
+            snapshot = self._estimator.snapshot("end")
         self._save(save)
+        self.say(self._lines.end(snapshot, self._health.disk_problem))
 
     def release(self) -> None:
         """Save the counters and release the state file."""
@@ -136,23 +139,17 @@ class EstimatorNode(ManagedNode):
         with self._lock:
             self._estimator.set_options(live_options(self.value))
 
-    def connect(self, robot_ip: str, robot: str, fields: Sequence[str]) -> RtdeSource:
-        """An RTDE connection whose batches cover one publish period."""
-        return RtdeSource(robot_ip, robot=robot, fields=fields, batch_seconds=self._batch_seconds())
-
-    def _batch_seconds(self) -> float:
-        """Time span of the samples that are integrated and published together [s]."""
-        return min(LONGEST_BATCH, 1.0 / float(self.value("publish_rate")))
-
     def _source(self) -> TelemetrySource:
         if self._given_source is not None:
             return self._given_source()
-        if self.value("source") == "bag":
-            return BagSource(self.value("bag"), real_time=True, batch_seconds=self._batch_seconds())
-        return self.connect(self.value("robot_ip"), self._robot.name, LIVE_FIELDS)
+        if self._joint_states is not None:
+            source = joint_states_source(self.value, self._joint_states, self._joints, self._warn)
+            self._health.details = source.details
+            return source
+        return source_of(self.value, self._robot.name)
 
     def _consume(self, batch: Telemetry) -> None:
-        """Integrate a batch (called in the reader thread; for joint_states in the executor)."""
+        """Integrate a batch (called in the reader thread)."""
         with self._lock:
             self._estimator.update(batch)
             self._health.record_batch(batch)
@@ -175,8 +172,7 @@ class EstimatorNode(ManagedNode):
         if self._stamp is not None and self.value("source") == "rtde":
             self._health.record_publication(self._stamp)
         self._energy.publish_live(snapshot, stamp, calculator.joint_positions)
-        with self._lock:
-            done = self._follower.update(snapshot)
+        done = self._plans.finished(snapshot)
         if done is not None:
             plan, measured = done
             self._energy.publish_prediction(plan, stamp, measured, snapshot.channels)
@@ -184,7 +180,7 @@ class EstimatorNode(ManagedNode):
     def _report(self) -> None:
         """Publish summary and diagnostics, save the counters, load a changed model file."""
         if self._reader is not None and self._reader.failure is not None:
-            self.finish(1, self._reader.problem or "reading failed")
+            self._fail(self._reader.failure)
             return
         self._reload()
         with self._lock:
@@ -199,6 +195,15 @@ class EstimatorNode(ManagedNode):
             snapshot, self._reader, calculator, self._model, log_problem
         )
         self.publish_diagnostics(statuses, stamp)
+        self.say(self._lines.source(self._reader))
+        self.say(self._lines.problems(self._model.problem, self._health.disk_problem, log_problem))
+
+    def _fail(self, failure: BaseException) -> None:
+        """End the process because the source can no longer be read."""
+        if isinstance(failure, UrEnergyError):
+            self.finish(1, self.explain(failure))
+        else:
+            self.on_unexpected(failure, "thread 'telemetry reader'")
 
     def _save(self, save: Callable[[], None]) -> None:
         """Save the counters; a disk error is reported, and the estimator continues."""
@@ -213,32 +218,20 @@ class EstimatorNode(ManagedNode):
 
     def _reload(self) -> None:
         """Use a changed model file; keep the old model if the new one cannot be used."""
-        before = self._model.problem
         model = self._model.load_if_changed()
         if model is not None:
             try:
                 with self._lock:
                     self._estimator.use_model(model)
-                self.get_logger().info(f"loaded the new {self._model.path}")
+                self.say(self._lines.model(self._model.path, model))
             except UrEnergyError as error:
                 self._model.problem = str(error)
-        if self._model.problem not in (None, before):
-            self.get_logger().warning(f"keeping the old model: {self._model.problem}")
 
     def _on_cycle(self, cycle: Cycle) -> None:
         self._energy.publish_cycle(cycle, self._estimator.channels, self._now())
 
-    def _on_joint_state(self, message: JointState) -> None:
-        if not self._accepting:
-            return
-        batch = telemetry_of(message, self._joints, self.value("effort_unit"))
-        if batch is None:
-            self._health.source_problem = (
-                "joint_states lacks joints of the arm, velocities or a time stamp"
-            )
-            return
-        self._health.source_problem = None
-        self._consume(batch)
+    def _warn(self, text: str) -> None:
+        self.get_logger().warning(text)
 
     def _reset_energy(self) -> str:
         with self._lock:
@@ -256,25 +249,11 @@ class EstimatorNode(ManagedNode):
         return "a cycle starts with the next sample"
 
     def _on_plan(self, message: JointTrajectory) -> None:
-        with self._lock:
-            snapshot = self._estimator.snapshot("plan")
-            calculator = self._estimator.calculator
-            now, model = calculator.conditions, calculator.model_in_session()
-            dynamics = model.dynamics(robot=self._robot, setup=now.setup)
         try:
-            start = None if snapshot is None else snapshot.q
-            plan = predict_energy(
-                model,
-                plan_of(message, self._joints, start),
-                dynamics=dynamics,
-                temperature=now.temperature,
-                speed_scaling=now.speed_scaling,
-            )
+            plan = self._plans.predict(message, self._estimator)
         except UrEnergyError as error:
-            self.get_logger().warning(f"no prediction: {error}")
+            self.get_logger().warning(f"no prediction: {self.explain(error)}")
             return
-        with self._lock:
-            self._follower.expect(plan)
         self._energy.publish_prediction(plan, self._now(), None, self._estimator.channels)
 
     def _now(self) -> Time:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from collections.abc import Callable, Mapping
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from ur_energy_model.energy.live.snapshot import Snapshot
 from ur_energy_model.energy.live.source_reader import SourceReader
 from ur_energy_model.nodes.diagnostics import ERROR, OK, WARN, status
 from ur_energy_model.nodes.watched_model import WatchedModel
-from ur_energy_model.telemetry.clock import HostClock
+from ur_energy_model.telemetry.host_clock import HOST_CLOCK
 from ur_energy_model.telemetry.samples import Telemetry
 
 SILENT_AFTER = 1.0
@@ -31,13 +32,12 @@ class EstimatorHealth:
         node: full name of the node.
 
     Attributes:
-        source_problem: why samples cannot be used at the moment; None if they can.
+        details: returns further figures of the source.
         disk_problem: why the counters could not be saved; None if they were.
     """
 
     def __init__(self, node: str) -> None:
         self._node = node
-        self._clock = HostClock()
         self._latency: deque[float] = deque(maxlen=MAX_LATENCIES)
         self._samples = 0
         self._gaps = 0
@@ -45,12 +45,12 @@ class EstimatorHealth:
         self._since = time.monotonic()
         self._hardware = ""
         self._unaccounted = 0.0
-        self.source_problem: str | None = None
+        self.details: Callable[[], Mapping[str, object]] = dict
         self.disk_problem: str | None = None
 
     def record_publication(self, stamp: int) -> None:
         """Note that a total power was published whose newest sample has this host stamp [ns]."""
-        self._latency.append((self._clock.now() - stamp) * 1e-9)
+        self._latency.append((HOST_CLOCK.stamp() - stamp) * 1e-9)
 
     def record_batch(self, batch: Telemetry) -> None:
         """Note the arrival of samples."""
@@ -82,7 +82,7 @@ class EstimatorHealth:
         unaccounted = 0.0 if snapshot is None else snapshot.lifetime.unaccounted
         losing = unaccounted > self._unaccounted and snapshot is not None
         self._unaccounted = unaccounted
-        problem = self.source_problem or (None if reader is None else reader.why_silent)
+        problem = None if reader is None else reader.why_silent
         level, text = OK, "samples arrive"
         if reader is not None and reader.ended:
             text = "the bag has ended"
@@ -99,6 +99,10 @@ class EstimatorHealth:
             "gaps": self._gaps,
             "reconnects": 0 if reader is None else reader.reconnects,
         }
+        values |= self.details()
+        if HOST_CLOCK.check():
+            values["clock_steps"] = HOST_CLOCK.steps
+            values["clock"] = HOST_CLOCK.describe_step()
         if snapshot is not None:
             values |= {
                 "samples": snapshot.samples,

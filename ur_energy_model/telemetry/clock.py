@@ -10,7 +10,6 @@ the regression coefficient based on Kendall's tau".
 from __future__ import annotations
 
 import math
-import time
 from collections import deque
 
 import numpy as np
@@ -30,17 +29,6 @@ MAX_START_SLEW = 1e-2
 RESTART_ERROR = 0.5
 LATE_NS = 15_000_000_000
 LEVEL_QUANTILE = 0.25
-
-
-class HostClock:
-    """Wall-clock time that does not jump when the system clock is set."""
-
-    def __init__(self) -> None:
-        self._offset = time.time_ns() - time.monotonic_ns()
-
-    def now(self) -> int:
-        """Nanoseconds since the epoch."""
-        return time.monotonic_ns() + self._offset
 
 
 class ClockMap:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 
 from ur_energy_model.errors import ControllerError, UrEnergyError
+from ur_energy_model.telemetry.host_clock import HostClock
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 from ur_energy_model.telemetry.source import LinkStatus, TelemetrySource
 
@@ -26,6 +28,7 @@ class SourceReader:
         consume: called with each batch, in the thread.
         loop: open a recorded source again when it ends.
         on_end: called in the thread when a recorded source has ended.
+        clock: that a live source stamps with; its corrections are added to the stamps.
     """
 
     def __init__(
@@ -35,11 +38,13 @@ class SourceReader:
         *,
         loop: bool = False,
         on_end: Callable[[], None] = lambda: None,
+        clock: HostClock | None = None,
     ) -> None:
         self._open_source = open_source
         self._consume = consume
         self._loop = loop
         self._on_end = on_end
+        self._clock = clock
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="telemetry reader", daemon=True)
         self.info: RecordingInfo | None = None
@@ -53,6 +58,8 @@ class SourceReader:
         self._source: TelemetrySource | None = None
         self.attempts = 0
         """Number of times the source was opened."""
+        self.samples = 0
+        """Number of samples read."""
 
     @property
     def reconnects(self) -> int:
@@ -63,7 +70,15 @@ class SourceReader:
     def why_silent(self) -> str | None:
         """Why no samples come now, None if they do or the reason is unknown."""
         status = self._status()
-        return status.last_error if self.problem is None and not status.connected else self.problem
+        reason = self.problem or status.problem
+        return status.last_error if reason is None and not status.connected else reason
+
+    @property
+    def link(self) -> LinkStatus:
+        """State of the connection, with the reason where there is none."""
+        if self._source is None or self.problem is not None:
+            return replace(self._status(), connected=False, problem=self.problem)
+        return self._source.status
 
     def _status(self) -> LinkStatus:
         """State of the last source's connection; a source not opened yet has no problem."""
@@ -104,6 +119,10 @@ class SourceReader:
             self._source = source
             while not self._stopping.is_set():
                 batch = source.read(READ_TIMEOUT)
+                if self._clock is not None:
+                    self._clock.check()
+                    batch = None if batch is None else self._clock.corrected(batch)
                 if batch is not None:
                     self.problem = None
+                    self.samples += len(batch)
                     self._consume(batch)

@@ -1,0 +1,71 @@
+"""Sources of samples of the estimator node, as its parameters say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ur_energy_model.energy.live.options import LIVE_FIELDS
+from ur_energy_model.nodes.joint_states_source import JointStatesSource
+from ur_energy_model.nodes.polled_subscription import PolledSubscription
+from ur_energy_model.telemetry.bag.source import BagSource
+from ur_energy_model.telemetry.joint_state_stream import JointStateStream
+from ur_energy_model.telemetry.rtde.source import RtdeSource
+from ur_energy_model.telemetry.source import TelemetrySource
+
+LONGEST_BATCH = 0.05
+"""Longest time span of packets that are decoded together [s]."""
+
+
+def batch_seconds(value: Callable[[str], Any]) -> float:
+    """Time span of the samples that are integrated and published together [s].
+
+    Args:
+        value: returns the value of a parameter by its name.
+    """
+    return min(LONGEST_BATCH, 1.0 / float(value("publish_rate")))
+
+
+def connection(
+    value: Callable[[str], Any], robot_ip: str, robot: str | None, fields: Sequence[str]
+) -> RtdeSource:
+    """An RTDE connection whose batches cover one publish period."""
+    return RtdeSource(robot_ip, robot=robot, fields=fields, batch_seconds=batch_seconds(value))
+
+
+def source_of(value: Callable[[str], Any], robot: str) -> TelemetrySource:
+    """The bag or the controller that the parameters name.
+
+    Args:
+        value: returns the value of a parameter by its name.
+        robot: name of the robot that is expected.
+    """
+    if value("source") == "bag":
+        return BagSource(value("bag"), real_time=True, batch_seconds=batch_seconds(value))
+    return connection(value, value("robot_ip"), robot, LIVE_FIELDS)
+
+
+def joint_states_source(
+    value: Callable[[str], Any],
+    subscription: PolledSubscription,
+    joints: Sequence[str],
+    notice: Callable[[str], None],
+) -> JointStatesSource:
+    """The joint_states topic of a driver.
+
+    Args:
+        value: returns the value of a parameter by its name.
+        subscription: to the topic.
+        joints: joint names of the arm, prefix included.
+        notice: called with a line about messages that were refused.
+    """
+    amperes = value("effort_unit") == "ampere"
+    stream = JointStateStream(
+        joints,
+        "actual_current" if amperes else "actual_current_as_torque",
+        require_effort=value("method") == "current",
+        source="joint_states",
+    )
+    return JointStatesSource(
+        subscription, stream, batch_seconds=batch_seconds(value), notice=notice
+    )
