@@ -14,6 +14,8 @@ from setuptools import Command, find_packages, setup
 
 PACKAGE = "ur_energy_model"
 ASSETS = f"{PACKAGE}.report.assets"
+COMMAND_ON_PATH = ("bin", ["resource/bin/ur_energy"])
+ROOT = Path(__file__).resolve().parent  # colcon build --symlink-install runs a link to this file
 
 
 def version() -> str:
@@ -24,15 +26,16 @@ def version() -> str:
 
 def scripts() -> dict[str, str]:
     """Entry points by name, from [project.scripts]."""
-    text = Path("pyproject.toml").read_text(encoding="utf-8")
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     return dict(re.findall(rf'^(\w+) = "({PACKAGE}\.scripts:\w+)"$', text, re.M))
 
 
 def shared_files() -> list[tuple[str, list[str]]]:
-    """Files under share/, where ROS tools and the package itself look for them."""
+    """Files under share/, where ROS tools and the package look, and in bin/, where shells look."""
     entries = [
         ("share/ament_index/resource_index/packages", [f"resource/{PACKAGE}"]),
         (f"share/{PACKAGE}", ["package.xml"]),
+        COMMAND_ON_PATH,
     ]
     for root in ("config", "launch"):
         folders = [Path(root), *sorted(path for path in Path(root).rglob("*") if path.is_dir())]
@@ -49,7 +52,8 @@ def with_node_executables(command: type[Command]) -> type[Command]:
     """A wheel command that also puts lib/<package>/<node> where `ros2 run` and launch_ros look.
 
     colcon does this through setup.cfg's install_scripts, which pip ignores; pip writes the
-    scripts to bin/, so its wheels carry forwarders to them.
+    scripts to bin/, so its wheels carry forwarders to them. The forwarder that colcon needs in the
+    other direction stays out of wheels.
     """
 
     class WithNodeExecutables(command):
@@ -62,29 +66,49 @@ def with_node_executables(command: type[Command]) -> type[Command]:
                 forwarder.chmod(0o755)
             files = [str(build / name) for name in scripts()]
             self.distribution.data_files.append((f"lib/{PACKAGE}", files))
+            self.distribution.data_files.remove(COMMAND_ON_PATH)  # pip writes it itself
             self.distribution.has_data = lambda: True  # editable_wheel asks for it
             super().run()
 
     return WithNodeExecutables
 
 
-def wheel_commands() -> dict[str, type[Command]]:
-    """The commands that pip installs with, where setuptools has them (bdist_wheel since 70.1)."""
-    commands = {}
-    for name in ("bdist_wheel", "editable_wheel"):
+def with_python_of_shell(command: type[Command]) -> type[Command]:
+    """A `develop` whose scripts run with the python3 of the shell, such as an active venv's.
+
+    setup.cfg says so for `install`; `develop`, which colcon build --symlink-install runs, would
+    write the interpreter of colcon.
+    """
+
+    class WithPythonOfShell(command):
+        def write_script(self, name: str, text: str, *args: object) -> None:
+            super().write_script(name, re.sub(r"\A#!.*", "#!/usr/bin/env python3", text), *args)
+
+    return WithPythonOfShell
+
+
+def commands() -> dict[str, type[Command]]:
+    """What pip and colcon build with, where setuptools has it (bdist_wheel since 70.1)."""
+    found = {}
+    for name, extended in (
+        ("bdist_wheel", with_node_executables),
+        ("editable_wheel", with_node_executables),
+        ("develop", with_python_of_shell),
+    ):
         with suppress(ImportError):
-            module = import_module(f"setuptools.command.{name}")
-            commands[name] = with_node_executables(getattr(module, name))
-    return commands
+            found[name] = extended(getattr(import_module(f"setuptools.command.{name}"), name))
+    return found
 
 
 setup(
     name=PACKAGE,
     version=version(),
+    python_requires=">=3.10",
+    license="Apache-2.0",
     packages=[*find_packages(include=[PACKAGE, f"{PACKAGE}.*"]), ASSETS],
     package_data={PACKAGE: ["py.typed"], ASSETS: ["*"]},
     data_files=shared_files(),
     entry_points={"console_scripts": [f"{name} = {target}" for name, target in scripts().items()]},
-    cmdclass=wheel_commands(),
+    cmdclass=commands(),
     zip_safe=False,
 )

@@ -18,7 +18,7 @@ from xml.etree import ElementTree
 import pytest
 
 from ur_energy_model import __version__
-from ur_energy_model.scripts import EXTRAS
+from ur_energy_model.missing_packages import IN_UBUNTU, NAMES_ON_PYPI
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = f"ur_energy_model-{__version__}.data/data"
@@ -129,14 +129,7 @@ def test_wheel_declares_scripts(wheel: zipfile.ZipFile) -> None:
     assert set(re.findall(r"^(\w+) = ", entries, re.M)) == set(EXECUTABLES)
 
 
-DISTRIBUTIONS = {
-    "pinocchio": "pin",
-    "rtde_control": "ur-rtde",
-    "rtde_receive": "ur-rtde",
-    "yaml": "PyYAML",
-}
-"""What PyPI calls a package, where the name that Python imports is another."""
-ROS_EXPORTED = re.compile(r"ament_index_python|rclpy|launch(_ros)?|\w+_(msgs|srvs|interfaces)")
+ROS_EXPORTED = re.compile(r"rclpy|launch(_ros)?|ament_index_python|\w+_(msgs|srvs|interfaces)")
 
 
 def imported_packages() -> set[str]:
@@ -161,7 +154,16 @@ def test_imports_are_declared_dependencies(
     names = imported_packages()
     of_ros = {name for name in names if ROS_EXPORTED.fullmatch(name)}
     assert of_ros <= {element.text for element in manifest.iter("exec_depend")}
-    assert {DISTRIBUTIONS.get(name, name) for name in names - of_ros} <= required
+    assert {NAMES_ON_PYPI.get(name, name) for name in names - of_ros} <= required
+
+
+def test_packages_whose_nodes_launch_files_start_are_declared(
+    manifest: ElementTree.Element,
+) -> None:
+    text = "".join(path.read_text(encoding="utf-8") for path in ROOT.glob("launch/*.py"))
+    started = set(re.findall(r'package="(\w+)"', text))
+    assert "robot_state_publisher" in started
+    assert started <= {element.text for element in manifest.iter("exec_depend")}
 
 
 def test_dependencies_have_lower_bounds_and_no_pins(metadata: Message) -> None:
@@ -170,5 +172,87 @@ def test_dependencies_have_lower_bounds_and_no_pins(metadata: Message) -> None:
         assert ">=" in line or line.startswith("ur_energy_model["), line
 
 
-def test_extras_that_messages_name_exist(metadata: Message) -> None:
-    assert set(EXTRAS.values()) <= set(metadata.get_all("Provides-Extra") or ())
+def test_packages_that_messages_name_are_declared(metadata: Message) -> None:
+    lines = metadata.get_all("Requires-Dist") or ()
+    required = {re.split(r"[\s;<>=\[]", line)[0] for line in lines}
+    assert set(NAMES_ON_PYPI.values()) <= required
+    assert {NAMES_ON_PYPI.get(name, name) for name in IN_UBUNTU} <= required
+    assert "ros" in (metadata.get_all("Provides-Extra") or ())
+
+
+def test_colcon_can_evaluate_what_setup_py_declares() -> None:
+    """colcon reads the repr of every public attribute of the distribution as a Python literal."""
+    program = (
+        "from distutils.core import run_setup\n"
+        "found = run_setup('setup.py', script_args=('--dry-run',), stop_after='config')\n"
+        "names = found.display_option_names\n"
+        "print(repr({key: value for key, value in vars(found).items()\n"
+        "    if key[0] != '_' and not callable(value) and key not in names\n"
+        "    and key not in ('cmdclass', 'distclass', 'ext_modules', 'metadata')}))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", "import setuptools\n" + program],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    declared = ast.literal_eval(done.stdout)
+    assert declared["python_requires"] == ">=3.10"
+    assert ("bin", ["resource/bin/ur_energy"]) in declared["data_files"]
+    assert len(declared["entry_points"]["console_scripts"]) == len(EXECUTABLES)
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    """An empty folder with the links that colcon build --symlink-install makes."""
+    for name in ("setup.py", "setup.cfg", "package.xml", "resource", "config", "launch"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    (tmp_path / "ur_energy_model").symlink_to(ROOT / "ur_energy_model")
+    return tmp_path
+
+
+@pytest.mark.parametrize("linked", [False, True], ids=["install", "symlink-install"])
+def test_colcon_scripts_run_with_the_python_of_the_shell(
+    linked: bool, workspace: Path, tmp_path: Path
+) -> None:
+    """As colcon calls setup.py: with the interpreter of colcon, which is not that of the venv."""
+    prefix = tmp_path / "prefix"
+    scripts = prefix / "lib" / "ur_energy_model"
+    library = prefix / "python"
+    library.mkdir(parents=True)
+    words = ["develop", "--editable", f"--build-directory={workspace}/build", "--no-deps"]
+    words += [f"--script-dir={scripts}", f"--install-dir={library}"]
+    if not linked:
+        words = ["egg_info", f"--egg-base={workspace}", "build", f"--build-base={workspace}/build"]
+        words += ["install", f"--install-scripts={scripts}", f"--prefix={prefix}"]
+        words += ["--single-version-externally-managed", f"--record={workspace}/install.log"]
+    subprocess.run(
+        [sys.executable, "-W", "ignore", "setup.py", "-q", *words],
+        cwd=workspace,
+        env=os.environ | {"PYTHONPATH": str(library)},
+        check=True,
+        capture_output=True,
+        timeout=100,
+    )
+    assert {path.name for path in scripts.iterdir()} == set(EXECUTABLES)
+    for path in scripts.iterdir():
+        assert path.read_text(encoding="utf-8").startswith("#!/usr/bin/env python3\n")
+
+
+def test_forwarder_runs_the_command_below_lib(tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    shutil.copy(ROOT / "resource" / "bin" / "ur_energy", tmp_path / "bin")
+    (tmp_path / "lib" / "ur_energy_model").mkdir(parents=True)
+    command = tmp_path / "lib" / "ur_energy_model" / "ur_energy"
+    command.write_text("#!/bin/sh\nprintf '%s|' \"$@\"\nexit 3\n", encoding="utf-8")
+    command.chmod(0o755)
+    done = subprocess.run(
+        [tmp_path / "bin" / "ur_energy", "a b", "--c"], capture_output=True, text=True, timeout=20
+    )
+    assert (done.returncode, done.stdout) == (3, "a b|--c|")
+
+
+def test_wheel_leaves_the_command_on_path_to_pip(wheel: zipfile.ZipFile) -> None:
+    assert not [name for name in wheel.namelist() if name.startswith(f"{DATA}/bin/")]

@@ -11,7 +11,11 @@ from ur_energy_model import scripts
 
 @pytest.mark.parametrize(
     ("module", "remedy"),
-    [("numba", "[simulation]"), ("rclpy.node", "[ros]"), ("rosbags", "[all]")],
+    [
+        ("numba", "apt install python3-numba"),
+        ("rclpy.node", "source ROS 2's setup file"),
+        ("rosbags", "pip install rosbags"),
+    ],
 )
 def test_missing_package_is_one_line(
     module: str,

@@ -15,13 +15,6 @@ INTERRUPTED = 130
 """Exit code of a command after Ctrl-C; that of a node is 0."""
 NOT_INSTALLED = 1
 """Exit code where a package that only some commands need is not installed."""
-EXTRAS = {
-    "numba": "simulation",
-    "rtde_control": "motion",
-    "rtde_receive": "motion",
-    "rclpy": "ros",
-}
-"""Extra of pyproject.toml that installs a module; `all` for others."""
 
 
 def ur_energy() -> int:
@@ -67,21 +60,12 @@ def _run(module: str, interrupted: int = 0) -> int:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.startswith("ur_energy_model"):
             raise
-        print(_not_installed(error.name), file=sys.stderr)
+        missing = importlib.import_module("ur_energy_model.missing_packages")
+        print(missing.MissingPackageError(error.name), file=sys.stderr)
         code = NOT_INSTALLED
     finally:
         importlib.import_module("ur_energy_model.interrupts").ignore()
     return int(code or 0)
-
-
-def _not_installed(module: str) -> str:
-    """One line that says which package is missing and how to install it."""
-    package = module.partition(".")[0]
-    extra = EXTRAS.get(package, "all")
-    remedy = f"pip install 'ur_energy_model[{extra}]'"
-    if extra == "ros":
-        remedy = f"source the setup file of ROS 2, or {remedy}"
-    return f"the Python package {package!r} is not installed: {remedy}"
 
 
 def exit_quietly(code: int) -> None:

@@ -88,6 +88,7 @@ def test_missing_or_old_shtab_is_one_line(
     out, err = capsys.readouterr()
     assert out == ""
     assert err.count("\n") == 1
+    assert "apt install python3-shtab" in err
     assert "pip install shtab" in err
 
 

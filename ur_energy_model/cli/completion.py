@@ -32,17 +32,15 @@ def run(options: argparse.Namespace) -> None:
     """Print the script.
 
     Raises:
-        InputError: shtab is missing or too old for this shell.
+        MissingPackageError: shtab is not installed.
+        InputError: it is too old for this shell.
     """
     from ur_energy_model.cli.main import build_parser
     from ur_energy_model.errors import InputError
+    from ur_energy_model.missing_packages import needed_here
 
-    try:
+    with needed_here():
         import shtab
-    except ImportError:
-        raise InputError(
-            options.shell, "the Python package shtab is missing", "pip install shtab"
-        ) from None
     if options.shell not in shtab.SUPPORTED_SHELLS:
         raise InputError(
             options.shell,

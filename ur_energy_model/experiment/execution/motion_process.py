@@ -20,6 +20,7 @@ from ur_energy_model.errors import ControllerError
 from ur_energy_model.experiment.child_process import start_ignoring_interrupts
 from ur_energy_model.experiment.export import GAIN, LOOKAHEAD_TIME
 from ur_energy_model.experiment.periodic_motion import PeriodicMotion
+from ur_energy_model.missing_packages import needed_here
 from ur_energy_model.typing import Array
 
 State = Literal["connecting", "idle", "moving", "finished", "stopped", "failed", "closed"]
@@ -180,8 +181,9 @@ def _drive(pipe: Connection, host: str, rate: float) -> None:
     with suppress(AttributeError, OSError):  # real-time priority if permitted
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(_PRIORITY))
     try:
-        from rtde_control import RTDEControlInterface
-        from rtde_receive import RTDEReceiveInterface
+        with needed_here():
+            from rtde_control import RTDEControlInterface
+            from rtde_receive import RTDEReceiveInterface
 
         control = RTDEControlInterface(host, rate)
         clock = _ControllerClock(RTDEReceiveInterface(host, rate, ["timestamp"]))

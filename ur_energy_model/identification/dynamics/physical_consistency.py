@@ -13,6 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from ur_energy_model.errors import IdentificationError
+from ur_energy_model.missing_packages import needed_here
 from ur_energy_model.model.inertial_parameters import (
     COUNT,
     FIRST_MOMENT,
@@ -65,8 +66,10 @@ def nearest_possible(
 
     Raises:
         IdentificationError: the solver finds no solution.
+        MissingPackageError: clarabel is not installed.
     """
-    import clarabel
+    with needed_here():
+        import clarabel
 
     size = len(nominal)
     # Unknowns are deviations from nominal in units of spread, so that all are of order one.

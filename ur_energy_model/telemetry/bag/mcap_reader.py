@@ -15,6 +15,7 @@ import zstandard
 from numpy.typing import NDArray
 
 from ur_energy_model.errors import RecordingError
+from ur_energy_model.missing_packages import needed_here
 from ur_energy_model.telemetry.bag.mcap_format import (
     MAGIC,
     MESSAGE_HEAD,
@@ -210,7 +211,8 @@ def _decompress(packed: bytes, compression: str, size: int, path: Path) -> bytes
             with unpacker.stream_reader(packed) as reader:
                 return reader.read(size + 1)
         if compression == "lz4":
-            import lz4.frame  # type: ignore[import-untyped]
+            with needed_here():
+                import lz4.frame  # type: ignore[import-untyped]
 
             data: bytes = lz4.frame.LZ4FrameDecompressor().decompress(packed, size + 1)
             return data

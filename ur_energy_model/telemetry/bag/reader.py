@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from ur_energy_model.errors import RecordingError
+from ur_energy_model.missing_packages import needed_here
 from ur_energy_model.telemetry.bag.cdr import CdrError
 from ur_energy_model.telemetry.bag.files import bag_files
 from ur_energy_model.telemetry.bag.layout import EVENTS_TOPIC, TELEMETRY_TOPIC, decode_event
@@ -221,8 +222,10 @@ def sqlite_messages(path: Path) -> Iterator[Bytes]:
 
     Raises:
         RecordingError: the bag cannot be read.
+        MissingPackageError: rosbags is not installed.
     """
-    from rosbags.rosbag2 import Reader, ReaderError
+    with needed_here():
+        from rosbags.rosbag2 import Reader, ReaderError
 
     group: list[bytes] = []
     try:

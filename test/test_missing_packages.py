@@ -1,0 +1,74 @@
+"""Nodes and commands where only the packages of apt and ROS are installed."""
+
+from __future__ import annotations
+
+import importlib
+import subprocess
+import sys
+
+import pytest
+
+from ur_energy_model.missing_packages import MissingPackageError, needed_here
+
+ONLY_ON_PYPI = ("clarabel", "lz4", "numba", "rosbags", "rtde_control", "rtde_receive", "shtab")
+"""What no rosdep key installs, and numba, which only the simulated arm needs."""
+BLOCKED = f"""
+import importlib.abc, sys
+
+class Absent(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {ONLY_ON_PYPI!r}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+
+sys.meta_path.insert(0, Absent())
+"""
+
+
+def run_without(program: str) -> subprocess.CompletedProcess[str]:
+    """Run Python code where the packages of PyPI are absent."""
+    return subprocess.run(
+        [sys.executable, "-c", BLOCKED + program], capture_output=True, text=True, timeout=100
+    )
+
+
+@pytest.mark.parametrize("node", ["cell", "logger", "estimator", "identification"])
+def test_nodes_start_without_packages_of_pypi(node: str) -> None:
+    pytest.importorskip("rclpy", reason="needs ROS 2")
+    done = run_without(f"import ur_energy_model.nodes.{node} as node; print(callable(node.main))")
+    assert (done.stdout, done.returncode) == ("True\n", 0), done.stderr
+
+
+@pytest.mark.parametrize(
+    "module",
+    ["telemetry.recording.recorder", "telemetry.bag.reader", "identification.pipeline",
+     "identification.quality.verdict", "energy.recording_energy", "report.report",
+     "experiment.design.problem", "experiment.execution.motion_process"],
+)  # fmt: skip
+def test_commands_load_without_packages_of_pypi(module: str) -> None:
+    done = run_without(f"import ur_energy_model.{module}")
+    assert done.returncode == 0, done.stderr
+
+
+def test_command_that_needs_one_says_so_in_one_line() -> None:
+    done = run_without(
+        "from ur_energy_model.scripts import ur_energy\n"
+        "sys.argv = ['ur_energy', 'simulate', '--robot', 'ur5e', '--host', '127.0.0.9']\n"
+        "sys.exit(ur_energy())\n"
+    )
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+    assert "sudo apt install python3-numba" in done.stderr
+
+
+def test_message_of_a_package_that_ubuntu_does_not_have() -> None:
+    with pytest.raises(MissingPackageError, match=r"environment, pip install ur-rtde$"):
+        raise MissingPackageError("rtde_control")
+
+
+def test_message_names_the_top_package() -> None:
+    with (
+        pytest.raises(MissingPackageError, match=r"'absent_package' is not installed") as raised,
+        needed_here(),
+    ):
+        importlib.import_module("absent_package.of.nobody")
+    assert raised.value.package == "absent_package"
