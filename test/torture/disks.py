@@ -101,7 +101,7 @@ SUBJECTS = ("record", "record", "logger", "estimator")
 def run(case: Case) -> Verdict:
     """One fault of the disk under one program; they take turns."""
     name = list(FAULTS)[case.number % len(FAULTS)]
-    subject = SUBJECTS[case.number // len(FAULTS) % len(SUBJECTS)]
+    subject = SUBJECTS[(case.number + case.number // len(FAULTS)) % len(SUBJECTS)]
     if subject != "record" and not FAULTS[name][2]:
         name = "full for a while" if case.number % 2 else "full for good"
     _, _, own = FAULTS[name]
