@@ -15,7 +15,7 @@ from test.torture.accounting import Recorded, check_counts
 from test.torture.case import Case, Family, Verdict
 from test.torture.nodes import check_recording, end_node, start_node, stop_recording
 from test.torture.recordings import readable_times, start_recording, summary
-from test.torture.ros_client import no_ros
+from test.torture.ros_client import no_ros, ros_client
 from test.torture.surroundings import PATIENCE
 
 DURATION = 5.0
@@ -101,7 +101,7 @@ SUBJECTS = ("record", "record", "logger", "estimator")
 def run(case: Case) -> Verdict:
     """One fault of the disk under one program; they take turns."""
     name = list(FAULTS)[case.number % len(FAULTS)]
-    subject = SUBJECTS[case.number // len(FAULTS) % len(SUBJECTS)]
+    subject = SUBJECTS[(case.number + case.number // len(FAULTS)) % len(SUBJECTS)]
     if subject != "record" and not FAULTS[name][2]:
         name = "full for a while" if case.number % 2 else "full for good"
     _, _, own = FAULTS[name]
@@ -189,9 +189,14 @@ def _estimator(case: Case, verdict: Verdict, name: str, disk: Path) -> None:
     state = disk / "parent" / "state.json"
     if case.random.random() < 0.3:
         fault(disk)  # at the start already
-    estimator = start_node(case, "estimator", robot_ip=case.around.host, state_file=str(state))
+    environment = case.around.ros_environment()
+    estimator = start_node(
+        case, "estimator", environment, robot_ip=case.around.host, state_file=str(state)
+    )
     estimator.wait(case.random.uniform(3.0, 5.0))
     fault(disk)
+    with ros_client(environment) as client:
+        client.call("/estimator/reset_energy")  # writes the counters at once
     estimator.wait(case.random.uniform(1.0, 4.0))
     recovery(disk)
     estimator.wait(3.0)

@@ -90,6 +90,7 @@ def _run_family(
     with ThreadPoolExecutor(family.at_once) as pool:
         for done in [pool.submit(run_cases) for _ in range(family.at_once)]:
             done.result()
+    result.verdicts.sort(key=lambda item: int(item[0]))
     if family.finish is not None:
         result.verdicts.append(("end", family.finish(around)))
     return result

@@ -139,4 +139,4 @@ def finish(around: Surroundings) -> Verdict:
     return verdict
 
 
-FAMILY = Family("messages", 1.5, run, finish=finish)
+FAMILY = Family("messages", 2.0, run, finish=finish)

@@ -20,7 +20,8 @@ NODE_SECONDS = 5.0
 def run(case: Case) -> Verdict:
     """Two of three cases record; the third runs a node."""
     mischief = draw_mischief(case.random)
-    with Proxy(case.around.host, fresh_host(), mischief, case.random) as proxy:
+    other = case.around.other_host if mischief.other else None
+    with Proxy(case.around.host, fresh_host(), mischief, case.random, other=other) as proxy:
         if case.number % 3 < 2:
             return _record(case, proxy, str(mischief))
         return _node(case, proxy, str(mischief))

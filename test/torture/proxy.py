@@ -30,6 +30,7 @@ class Mischief:
         reset_at: after this many packages of a connection it is reset; 0 for never.
         polite: close instead of reset.
         away: no connection is accepted for this time after a reset [s].
+        other: behind the proxy is another controller after a reset.
         gone_at: after this many packages nobody ever answers again; 0 for never.
         lie: a kind of LIES that befalls packages.
         lie_every: packages from one lie to the next.
@@ -42,6 +43,7 @@ class Mischief:
     reset_at: int = 0
     polite: bool = False
     away: float = 0.0
+    other: bool = False
     gone_at: int = 0
     lie: str = ""
     lie_every: int = 0
@@ -63,6 +65,7 @@ def draw_mischief(random: Random) -> Mischief:
             Mischief(stall_at=at, stall=random.uniform(0.1, 4.0)),
             Mischief(reset_at=at, polite=random.random() < 0.5),
             Mischief(reset_at=random.randint(100, 600), away=random.uniform(0.0, 1.5)),
+            Mischief(reset_at=random.randint(200, 1200), other=True),
             Mischief(gone_at=at),
             Mischief(lie=random.choice(LIES), lie_every=random.randint(3, 900)),
         ]
@@ -77,10 +80,11 @@ class Proxy:
         host: address to listen on.
         mischief: what to do to the stream.
         random: random numbers of the lies.
-        ports: RTDE and dashboard port, of the controller and of the proxy.
+        ports: RTDE and dashboard port, of the controllers and of the proxy.
+        other: address of another controller; the same one if None.
 
     Attributes:
-        count: data packages that were passed on whole and unchanged.
+        count: data packages of the first controller that were passed on whole and unchanged.
         lied: number of lies.
     """
 
@@ -91,9 +95,11 @@ class Proxy:
         mischief: Mischief,
         random: Random,
         ports: tuple[int, int] = (RTDE, DASHBOARD),
+        other: str | None = None,
     ) -> None:
         self.host, self.count, self.lied = host, PackageCount(), 0
         self._target, self._mischief, self._random = target, mischief, random
+        self._first, self._other = target, other or target
         self._rtde = ports[0]
         self._listeners: list[socket.socket] = []
         self._sockets: list[socket.socket] = []
@@ -158,6 +164,7 @@ class Proxy:
     def _downstream(self, server: socket.socket, client: socket.socket) -> None:
         """Pass packets on, with mischief."""
         cutter, mischief, packages = Cutter(), self._mischief, 0
+        counted = server.getpeername()[0] == self._first
         while data := server.recv(65536):
             for packet in cutter.feed(data):
                 if not is_data(packet):
@@ -174,11 +181,13 @@ class Proxy:
                     client.sendall(lie(mischief.lie, packet, self._random))
                 else:
                     self._send(client, packet)
-                    self.count.passed(packet)
+                    if counted:
+                        self.count.passed(packet)
                 if packages == mischief.stall_at:
                     self._over.wait(mischief.stall)
                 if packages == mischief.reset_at:
                     self._absent_until = time.monotonic() + mischief.away
+                    self._target = self._other if mischief.other else self._target
                     _break(client, polite=mischief.polite)
                     server.close()
                     return

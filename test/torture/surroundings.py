@@ -30,6 +30,7 @@ class Surroundings:
         self._held.callback(shutil.rmtree, self.folder, ignore_errors=True)
         self._lock = threading.RLock()
         self._robot: tuple[str, Watched] | None = None
+        self._other: tuple[str, Watched] | None = None
         self.kept: dict[str, object] = {}
         """What the cases of a family keep for their next ones, by name."""
 
@@ -53,6 +54,14 @@ class Surroundings:
             if self._robot is None or not self._robot[1].running:
                 self._robot = self.start_robot("--motion", "trajectory_a")
             return self._robot[0]
+
+    @property
+    def other_host(self) -> str:
+        """Address of another simulated controller: another arm of the same model."""
+        with self._lock:
+            if self._other is None or not self._other[1].running:
+                self._other = self.start_robot("--motion", "trajectory_a", "--seed", "5")
+            return self._other[0]
 
     def start_robot(self, *options: str) -> tuple[str, Watched]:
         """Start another simulated controller; returns its address and process.

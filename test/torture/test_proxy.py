@@ -26,15 +26,18 @@ def package(time: float) -> bytes:
 class Controller:
     """Answers a setup, then sends the data packages and waits."""
 
-    def __init__(self, host: str) -> None:
-        self.listeners = [socket.create_server((host, 0)) for _ in range(2)]
-        self.ports = tuple(listener.getsockname()[1] for listener in self.listeners)
+    def __init__(self, host: str, ports: tuple[int, int] = (0, 0)) -> None:
+        self.host, self.clients = host, 0
+        self.listeners = [socket.create_server((host, port)) for port in ports]
+        rtde, dashboard = (listener.getsockname()[1] for listener in self.listeners)
+        self.ports = (rtde, dashboard)
         threading.Thread(target=self._serve, daemon=True).start()
 
     def _serve(self) -> None:
         with suppress(OSError):
             while True:
                 client, _ = self.listeners[0].accept()
+                self.clients += 1
                 client.recv(1000)
                 client.sendall(REPLY + b"".join(map(package, TIMES)))
 
@@ -108,6 +111,21 @@ def test_a_reset_ends_the_connection(connect: Connect, polite: bool) -> None:
         assert received(again) == b""
 
 
+def test_another_controller_takes_the_place_of_the_first(fresh_host: Callable[[], str]) -> None:
+    first, host = Controller(fresh_host()), fresh_host()
+    second = Controller(fresh_host(), first.ports)
+    mischief = Mischief(reset_at=10, polite=True, other=True)
+    with Proxy(first.host, host, mischief, Random(0), first.ports, second.host) as proxy:
+        for _ in range(2):
+            with socket.create_connection((host, first.ports[0]), 5.0) as client:
+                client.sendall(SETUP)
+                assert received(client).startswith(REPLY + package(TIMES[0]))
+        assert second.clients == 1
+        assert proxy.count.times == TIMES[:10], "only the first one's packages count"
+    first.close()
+    second.close()
+
+
 def test_a_proxy_can_play_dead(connect: Connect) -> None:
     proxy, client = connect(Mischief(gone_at=7))
     assert received(client, 0.5) == REPLY + b"".join(map(package, TIMES[:7]))
@@ -145,5 +163,15 @@ def test_packages_are_cut_wherever_the_stream_is() -> None:
 def test_mischief_is_drawn_from_the_seed() -> None:
     drawn = [str(draw_mischief(Random(seed))) for seed in range(100)]
     assert drawn == [str(draw_mischief(Random(seed))) for seed in range(100)]
-    for word in ("honest", "split", "pause", "stall", "reset_at", "away", "gone_at", "lie"):
+    for word in (
+        "honest",
+        "split",
+        "pause",
+        "stall",
+        "reset_at",
+        "away",
+        "other",
+        "gone_at",
+        "lie",
+    ):
         assert any(word in text for text in drawn)

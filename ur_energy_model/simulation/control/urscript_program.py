@@ -114,6 +114,11 @@ def _textmsg(box: ControlBox, given: Arguments) -> float:
     return 0.0
 
 
+def _popup(box: ControlBox, given: Arguments) -> float:
+    box.send_message(str(given.given.get("s", "")))
+    return 0.0
+
+
 def _ignore(box: ControlBox, given: Arguments) -> float:
     return 0.0
 
@@ -148,7 +153,7 @@ FUNCTIONS: dict[str, Function] = {
     "write_output_float_register": Function(_write_register("double"), _REGISTER),
     "protective_stop": Function(_protective_stop, ()),
     "textmsg": Function(_textmsg, ("s1", "s2")),
-    "popup": Function(_textmsg, ("s", "title", "warning", "error", "blocking")),
+    "popup": Function(_popup, ("s", "title", "warning", "error", "blocking")),
     "sleep": Function(_sleep, ("t",)),
     "sync": Function(_ignore, ()),
 }
