@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.telemetry.bag.mcap_chunk import ChunkUnpacker
-from ur_energy_model.telemetry.bag.mcap_definitions import MAX_DEFINITION
+from ur_energy_model.telemetry.bag.mcap_definitions import MAX_DEFINITION, MAX_RECORDS
 from ur_energy_model.telemetry.bag.mcap_format import MAGIC, PREFIX, Op
 from ur_energy_model.telemetry.bag.mcap_reader import MAX_RECORD
 
@@ -51,7 +51,7 @@ class IntactRecords:
 
     def _records(self, data: mmap.mmap, size: int) -> Iterator[tuple[int, bytes]]:
         unpacker, complete = ChunkUnpacker(self._path, size), True
-        position = len(MAGIC)
+        position, definitions = len(MAGIC), 0
         if data[: len(MAGIC)] != MAGIC:
             complete = False
             position = self._resume(data, 0, "the beginning is damaged")
@@ -70,7 +70,8 @@ class IntactRecords:
                     yield op, unpacker.unpack(data[start:stop])
                 except RecordingError:
                     problem = f"the chunk at byte {position} is damaged"
-            elif op in _DEFINITIONS and length <= MAX_DEFINITION:
+            elif op in _DEFINITIONS and length <= MAX_DEFINITION and definitions < MAX_RECORDS:
+                definitions += 1
                 yield op, data[start:stop]
             if unpacker.exhausted:
                 self._report(f"more than any recording holds, from byte {position} on", True)

@@ -88,19 +88,21 @@ class McapDefinitions:
             self._metadata.append(content)
         elif op == Op.SCHEMA:
             number = _number(stream, "<H")
-            self.schemas[number] = Schema(number, _text(stream), _text(stream), _text(stream))
+            schema = Schema(number, _text(stream), _text(stream), _text(stream))
             self._count(op, number, len(content))
+            self.schemas[number] = schema
         else:
-            number, schema = _number(stream, "<H"), _number(stream, "<H")
-            channel = Channel(number, schema, _text(stream), _text(stream), _map(stream))
-            self.channels[number] = channel
+            number, schema_id = _number(stream, "<H"), _number(stream, "<H")
+            channel = Channel(number, schema_id, _text(stream), _text(stream), _map(stream))
             self._count(op, number, len(content))
+            self.channels[number] = channel
 
     def _count(self, op: int, number: int, size: int) -> None:
-        self._size += size - self._sizes.get((op, number), 0)
-        self._sizes[op, number] = size
-        if self._size > MAX_DEFINITIONS:
+        """Count the bytes of a definition, which replaces one of the same number."""
+        total = self._size + size - self._sizes.get((op, number), 0)
+        if total > MAX_DEFINITIONS:
             raise self.refuse(f"has more than {MAX_DEFINITIONS} bytes of schemas and channels")
+        self._size, self._sizes[op, number] = total, size
 
 
 def _number(stream: BinaryIO, code: str) -> int:
