@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ur_energy_model.terminal_text import one_line
+
 
 class UrEnergyError(Exception):
     """Base class of the package's errors.
 
-    The command line prints `str(error)` as one line and exits with code 1.
+    The command line prints `str(error)` as one line and exits with code 1; names of files and what
+    files contain cannot control a terminal.
     """
+
+    def __str__(self) -> str:
+        return one_line(super().__str__())
 
 
 class InputError(UrEnergyError):

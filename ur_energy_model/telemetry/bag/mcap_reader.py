@@ -47,8 +47,8 @@ class McapReader:
         self.path = path
         self.definitions = McapDefinitions(path)
 
-    def blocks(self, topic: str) -> Iterator[MessageBlock]:
-        """Messages of a topic, some thousands of one size at once."""
+    def blocks(self, topic: str | None = None) -> Iterator[MessageBlock]:
+        """Messages of a topic, None for all, some thousands of one size at once."""
         for body in self.bodies():
             yield from self.blocks_of(body, topic)
 
@@ -97,11 +97,11 @@ class McapReader:
                     self.definitions.note(op, content)
                 yield op, content
 
-    def blocks_of(self, body: bytes, topic: str) -> Iterator[MessageBlock]:
+    def blocks_of(self, body: bytes, topic: str | None) -> Iterator[MessageBlock]:
         """Messages of a topic in the records of a chunk; those of one channel stay in order."""
         channels = self.definitions.channels
         for channel, (starts, lengths) in self.message_positions(body).items():
-            if channel in channels and channels[channel].topic == topic:
+            if channel in channels and topic in (None, channels[channel].topic):
                 for part in equal_runs(lengths):
                     for first in range(part.start, part.stop, _BLOCK_ROWS):
                         rows = slice(first, min(first + _BLOCK_ROWS, part.stop))
