@@ -96,13 +96,21 @@ def test_lost_messages_are_counted(numbered: bool) -> None:
     assert subject.lost_seconds == pytest.approx(10 * 4 * 0.002)
 
 
-def test_a_late_message_is_not_a_lost_one() -> None:
-    """The control loop of a driver may be late; its numbers tell that nothing was lost."""
+@pytest.mark.parametrize("numbered", [True, False])
+def test_a_late_message_is_not_a_lost_one(numbered: bool) -> None:
     when = stamps(0, 100)
-    when[50] += PERIOD * 3 // 4
+    when[50] += PERIOD * 4 // 5
     subject = stream()
-    read(subject, messages(when), range(100))
+    read(subject, messages(when), range(100) if numbered else None)
     assert subject.lost == 0
+
+
+def test_samples_that_a_driver_left_out_are_missing_too() -> None:
+    when = stamps(0, 100)
+    del when[50:53]
+    subject = stream()
+    read(subject, messages(when), range(97))
+    assert subject.lost == 3
 
 
 def test_a_restarted_driver_counts_anew_and_its_absence_is_estimated() -> None:

@@ -22,7 +22,8 @@ DONE, REFUSED, USAGE = 0, 1, 2
 
 COMMANDS: tuple[str, ...] = (
     "import_csv", "recover", "record", "identify", "evaluate", "estimate", "predict", "inspect",
-    "payload", "base_parameters", "excite", "protocol", "simulate", "report", "demo", "completion",
+    "payload", "base_parameters", "excite", "protocol", "simulate", "report", "layouts", "demo",
+    "completion",
 )  # fmt: skip
 """Modules of the subcommands, in the order of the help; each has `register(subparsers)`."""
 

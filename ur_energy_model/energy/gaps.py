@@ -3,7 +3,8 @@
 A step is a gap where it is longer than both a fixed limit and 2.5 sample periods. The period is
 the median of the steps before it: the same rule then fits recordings of 5 Hz and of 500 Hz, a
 single missing sample is bridged, and the result depends neither on how samples are batched nor on
-later samples.
+later samples. The host's stamps tell how long the samples were missing where the controller's
+clock started again.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ur_energy_model.typing import Array, Mask
 
@@ -24,6 +26,8 @@ FEWEST = 5
 """Least number of steps that determines the period."""
 FIRST_LIMIT = 0.5
 """Longest step that is bridged before the period is known [s]: two periods of 4 Hz."""
+RESTART_EXCESS = 0.5
+"""Excess of the host's time over the controller's in a gap that shows a restart [s]."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +37,7 @@ class Steps:
     Attributes:
         bridged: steps to integrate over [samples], s; 0 for the very first sample, across gaps
             and where the clock did not advance.
-        lost: steps that are gaps [samples], s, else 0.
+        lost: steps that are gaps, and time away over restarts of the clock [samples], s, else 0.
         back: whether the clock went backwards (a restarted controller) [samples].
     """
 
@@ -61,10 +65,16 @@ class GapRule:
             raise ValueError(f"the gap limit must be positive, not {limit}")
         self.limit = limit
         self._last: float | None = None
+        self._last_stamp: int | None = None
         self._recent: Array = np.zeros(0)
 
-    def __call__(self, time: Array) -> Steps:
-        """Steps to samples that follow those of the last call, at times [samples], s."""
+    def __call__(self, time: Array, stamp: NDArray[np.int64] | None = None) -> Steps:
+        """Steps to samples that follow those of the last call.
+
+        Args:
+            time: controller timestamps [samples], s.
+            stamp: host time [samples], ns, None if unknown.
+        """
         steps = np.diff(time, prepend=time[:1] if self._last is None else self._last)
         if not len(steps):
             return Steps(steps, steps, np.zeros(0, dtype=bool))
@@ -74,7 +84,15 @@ class GapRule:
         if gap.any():
             gap[forward] = steps[forward] > self._limits(steps[forward])
         self._recent = np.concatenate([self._recent, steps[forward][-WINDOW:]])[-WINDOW:]
-        return Steps(np.where(forward & ~gap, steps, 0.0), np.where(gap, steps, 0.0), steps < 0.0)
+        back = steps < 0.0
+        lost = np.where(gap, steps, 0.0)
+        if stamp is not None and (gap | back).any():
+            before = stamp[0] if self._last_stamp is None else self._last_stamp
+            away = np.diff(stamp, prepend=before) * 1e-9
+            restarted = back | (gap & (away > steps + RESTART_EXCESS))
+            lost[restarted] = np.maximum(away[restarted], 0.0)
+        self._last_stamp = None if stamp is None else int(stamp[-1])
+        return Steps(np.where(forward & ~gap, steps, 0.0), lost, back)
 
     def _limits(self, forward: Array) -> Array:
         """Longest step that is bridged, for each step forward [m], s."""

@@ -108,11 +108,12 @@ class JointStatesSource:
             lost_seconds=stream.lost_seconds + silent,
         )
 
-    @property
     def details(self) -> dict[str, object]:
         """Figures for diagnostics."""
-        stream = self._stream
+        stream, link = self._stream, self.status
         values: dict[str, object] = {
+            "lost": link.lost,
+            "lost_s": link.lost_seconds,
             "topic": self._subscription.topic,
             "publishers": ", ".join(self._publishers) or "none",
             "messages": self._messages,
@@ -148,12 +149,10 @@ class JointStatesSource:
 
     def _take(self) -> None:
         """Decode the messages that wait."""
-        now = time.monotonic()
-        if now - self._looked >= LOOK_PERIOD:
-            self._looked = now
-            self._publishers = tuple(self._subscription.publishers())
         messages, numbers = self._subscription.take(DEPTH)
         self._taken = now = time.monotonic()
+        if now - self._looked >= LOOK_PERIOD or (messages and not self._publishers):
+            self._look()
         if not messages:
             return
         self._messages += len(messages)
@@ -168,6 +167,11 @@ class JointStatesSource:
             self._ready.extend(batches)
             self._tell_refused(now)
 
+    def _look(self) -> None:
+        """Look up who publishes the topic."""
+        self._looked = time.monotonic()
+        self._publishers = tuple(self._subscription.publishers())
+
     def _tell_refused(self, now: float) -> None:
         """A notice about messages that were refused while others are used."""
         told_at, told = self._noticed
@@ -176,6 +180,7 @@ class JointStatesSource:
         if not count or now - told_at < NOTICE_PERIOD:
             return
         self._noticed = (now, refused.total())
+        self._look()
         ((reason, _),) = refused.most_common(1)
         names = ", ".join(sorted(set(self._publishers)))
         self._notice(

@@ -14,13 +14,15 @@ from std_msgs.msg import String
 from ur_energy_model.errors import UrEnergyError
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.nodes import topics_and_services as names
-from ur_energy_model.nodes.conversions import joint_state, time_message
+from ur_energy_model.nodes.energy_recording import EnergyRecording
+from ur_energy_model.nodes.joint_states_publisher import JointStatesPublisher
 from ur_energy_model.nodes.logger_health import LoggerHealth
 from ur_energy_model.nodes.managed_node import ManagedNode
 from ur_energy_model.nodes.node_process import run_nodes
+from ur_energy_model.nodes.other_publishers import OtherPublishers
 from ur_energy_model.nodes.recording_session import RecordingSession
+from ur_energy_model.nodes.terminal.line import Level, Line
 from ur_energy_model.telemetry.bag.writer import FileSplit
-from ur_energy_model.telemetry.decimation import Decimator
 from ur_energy_model.telemetry.fields import ENERGY_FIELDS
 from ur_energy_model.telemetry.recording.options_and_status import RecorderOptions
 from ur_energy_model.telemetry.rtde.source import RtdeSource
@@ -57,24 +59,35 @@ class LoggerNode(ManagedNode):
         prefix = self.value("tf_prefix")
         joints = load_robot(named or ANY_ROBOT).joint_names
         self._joints = tuple(prefix + joint for joint in joints)
-        self._joint_states = None
+        self._joint_states: JointStatesPublisher | None = None
         if self.value("publish_joint_states"):
-            self._joint_states = self.add_publisher(JointState, names.JOINT_STATES)
+            publisher = self.add_publisher(JointState, names.JOINT_STATES)
+            self._others = OtherPublishers(self, names.JOINT_STATES, self._joints)
+            self._discard.append(self._others.close)
+            self._joint_states = JointStatesPublisher(
+                publisher,
+                self._others,
+                self._joints,
+                self.value("publish_rate"),
+                self.get_clock(),
+            )
         self.add_service(names.START_RECORDING, self._start_recording)
         self.add_service(names.STOP_RECORDING, self._stop_recording)
         self.add_service(names.SPLIT_RECORDING, self._split_recording)
         self.add_service(names.MARK, lambda: self._mark("mark"))
         self.add_subscription(String, names.EVENT_MARKS, self._on_mark)
+        self._energy = EnergyRecording(self) if self.value("record_energy") else None
         self.add_report(self._report)
 
     def start(self) -> None:
         """Start connecting."""
-        self._publishing = Decimator(self.value("publish_rate"))
         self._session = RecordingSession(
             self._make_source,
             Path(self.value("bag_directory")).expanduser(),
             RecorderOptions(
-                split=FileSplit(seconds=self.value("split_duration") or None), resume=True
+                split=FileSplit(seconds=self.value("split_duration") or None),
+                resume=True,
+                messages=tuple if self._energy is None else self._energy.take,
             ),
             self._tap,
             record=self.value("record"),
@@ -103,28 +116,8 @@ class LoggerNode(ManagedNode):
     def _tap(self, batch: Telemetry) -> None:
         """Publish joint_states of new samples (called in the reading thread)."""
         self._health.record_arrival(len(batch))
-        columns = batch.columns
-        if self._joint_states is None or "actual_q" not in columns:
-            return
-        if not self._publishing.due(float(batch.time[-1])):
-            return
-        if not self._joint_states.get_subscription_count():
-            return
-        stamp = (
-            self.get_clock().now().to_msg()
-            if batch.stamp is None
-            else time_message(int(batch.stamp[-1]))
-        )
-        qd, current = columns.get("actual_qd"), columns.get("actual_current")
-        self._joint_states.publish(
-            joint_state(
-                self._joints,
-                stamp,
-                columns["actual_q"][-1],
-                None if qd is None else qd[-1],
-                None if current is None else current[-1],
-            )
-        )
+        if self._joint_states is not None:
+            self._joint_states.publish(batch)
 
     def _start_recording(self) -> str:
         bag = self._active_session().start_bag()
@@ -160,7 +153,10 @@ class LoggerNode(ManagedNode):
             self.finish(1, self.explain(self._session.failure))
             return
         self.say(self._health.lines())
-        self.publish_diagnostics(self._health.statuses())
+        if self._joint_states is not None and (line := self._others.look()) is not None:
+            self.say([Line(Level.INFO, line)])
+        energy = [] if self._energy is None else [self._energy.status()]
+        self.publish_diagnostics([*self._health.statuses(), *energy])
 
 
 def main() -> None:

@@ -84,10 +84,15 @@ class PolledSubscription:
 
     def publishers(self) -> list[str]:
         """Full names of the nodes that publish the topic, one per publisher."""
-        found = self._node.get_publishers_info_by_topic(self.topic)
-        return [f"{each.node_namespace.rstrip('/')}/{each.node_name}" for each in found]
+        return publishing_nodes(self._node, self.topic)
 
     def destroy(self) -> None:
         """Unsubscribe; no thread may be taking messages."""
         self._destroyed = True
         self._node.destroy_subscription(self._subscription)
+
+
+def publishing_nodes(node: Node, topic: str) -> list[str]:
+    """Full names of the nodes that publish a topic, one per publisher."""
+    found = node.get_publishers_info_by_topic(topic)
+    return [f"{each.node_namespace.rstrip('/')}/{each.node_name}" for each in found]

@@ -261,11 +261,11 @@ class JointStateStream:
         estimated = np.zeros(len(rows), dtype=np.int64)
         long = clock_set.copy()
         if period is not None:
-            estimated = np.maximum(np.rint(1e-9 * steps / period).astype(np.int64) - 1, 0)
+            estimated = missing_between(1e-9 * steps / period)
             long |= 1e-9 * steps > 2.5 * period
         eras = np.diff(rows.era, prepend=last.era)
         known = (eras == 0) & (rows.era >= 0)
-        missing = np.where(known, np.diff(rows.lost, prepend=last.lost), estimated)
+        missing = np.maximum(np.where(known, np.diff(rows.lost, prepend=last.lost), 0), estimated)
         if self._last is None:
             missing[0], long[0] = 0, False
         self.lost += int(missing.sum())
@@ -285,3 +285,14 @@ def _newer(stamp: NDArray[np.int64], before: int) -> Mask:
     highest = np.maximum.accumulate(np.concatenate([[before], stamp]))
     newer: Mask = stamp > highest[:-1]
     return newer
+
+
+def missing_between(steps: Array) -> Indices:
+    """Number of samples missing in each step [n], from its length in periods.
+
+    A step that is long because its message was late is followed by a short one.
+    """
+    following = np.append(steps[1:], 1.0)
+    late = np.clip(1.0 - following, 0.0, 1.0)
+    missing = np.floor(steps - late + 0.25).astype(np.intp) - 1
+    return np.maximum(missing, 0)

@@ -17,7 +17,7 @@ from ur_energy_model.telemetry.bag.layout import TELEMETRY_TOPIC, TelemetryLayou
 from ur_energy_model.telemetry.bag.mcap_format import MAGIC, MESSAGE_HEAD, PREFIX, Op, Summary
 from ur_energy_model.telemetry.bag.mcap_reader import MAX_RECORD, McapReader, unpack_chunk
 from ur_energy_model.telemetry.bag.mcap_writer import McapWriter
-from ur_energy_model.telemetry.bag.message_encoder import channel_of
+from ur_energy_model.telemetry.bag.message_encoder import TOPICS, channel_of
 from ur_energy_model.telemetry.bag.provenance import (
     GAP_RECORD_NAME,
     RECORD_NAME,
@@ -26,6 +26,7 @@ from ur_energy_model.telemetry.bag.provenance import (
     info_of_custom,
 )
 from ur_energy_model.telemetry.samples import Gap, find_gaps
+from ur_energy_model.temporary_files import remove_abandoned, temporary_name
 from ur_energy_model.typing import Array
 
 DAMAGED = "damaged file"
@@ -57,7 +58,8 @@ class Salvage:
 
 def rewrite(path: Path) -> Salvage:
     """Rewrite a file with what is intact in it; it is left alone if nothing is."""
-    temporary = path.with_name(f".{path.name}.recovering")
+    remove_abandoned(path.parent)
+    temporary = temporary_name(path, "recovering")
     with suppress(FileNotFoundError):
         temporary.unlink()
     writer = McapWriter(temporary)
@@ -156,9 +158,12 @@ class _Rewriter:
         body = unpack_chunk(content, self.path)
         try:
             places = reader.message_positions(body)
+            lost = [n for n in places if not self._know_channel(reader, n)]
+            if lost:
+                body = _without(body, [places[n] for n in lost])
+                places = reader.message_positions(body)
             index = {}
             for channel, (starts, lengths) in places.items():
-                self._know_channel(reader, channel)
                 times = [MESSAGE_HEAD.unpack_from(body, start)[2] for start in starts]
                 offsets = np.array(starts, np.int64) - PREFIX.size
                 index[channel] = np.stack([np.array(times, np.int64), offsets], axis=1)
@@ -171,16 +176,27 @@ class _Rewriter:
         if index:
             self.writer.write_body(body, index)
 
-    def _know_channel(self, reader: McapReader, number: int) -> None:
-        """Define a channel in the new file; a lost definition of ours follows from its number."""
+    def _know_channel(self, reader: McapReader, number: int) -> bool:
+        """Define a channel in the new file; a lost definition of ours follows from its number.
+
+        Returns:
+            False if the definition of another topic is lost.
+        """
         if any(channel.id == number for channel in self.writer.summary.channels):
-            return
+            return True
         channel = reader.channels.get(number)
         schema = None if channel is None else reader.schemas.get(channel.schema_id)
         if channel is None or schema is None:
+            if number not in TOPICS:
+                problem = f"the definition of channel {number} is lost, with its messages"
+                if problem not in self._problems:
+                    self._problems.append(problem)
+                reader.channels.pop(number, None)
+                return False
             channel, schema = channel_of(number)
             reader.channels[number], reader.schemas[number] = channel, schema
         self.writer.add_channel(channel, schema)
+        return True
 
     def _keep_times(self, body: bytes, starts: list[int], lengths: list[int]) -> None:
         """Controller timestamps of telemetry messages."""
@@ -219,3 +235,14 @@ class _Rewriter:
                 found[i] = replace(found[i], cause=DAMAGED)
         at_end = [gap for gap in old if gap.start == time[-1]]
         return (*(found[i] for i in sorted(found)), *(replace(g, index=samples) for g in at_end))
+
+
+def _without(body: bytes, messages: list[tuple[list[int], list[int]]]) -> bytes:
+    """Records of a chunk without some messages, given by offsets and lengths of their contents."""
+    lost = sorted(
+        (start - PREFIX.size, start + length)
+        for starts, lengths in messages
+        for start, length in zip(starts, lengths, strict=True)
+    )
+    edges = [0, *(edge for span in lost for edge in span), len(body)]
+    return b"".join(body[start:stop] for start, stop in zip(edges[::2], edges[1::2], strict=True))

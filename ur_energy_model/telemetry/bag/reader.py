@@ -158,24 +158,19 @@ class _BagReader:
         self, reader: McapReader, decoder: TelemetryDecoder
     ) -> Iterator[DecodedSamples]:
         seen, first = 0, self._decoded
-        for blocks in reader.blocks():
+        for blocks in reader.blocks(TELEMETRY_TOPIC):
             self._take_metadata(reader.metadata[seen:], first)
             seen = len(reader.metadata)
+            own = reader.library == LIBRARY and len(blocks) == 1
             for block in blocks:
                 if self._is_telemetry(reader, block.channel):
                     self._decoded += len(block.payload)
-                    own = reader.library == LIBRARY and len(blocks) <= 2
                     yield from decoder.decode(block.payload, constant_layout=own)
         self._take_metadata(reader.metadata[seen:], first)
 
     def _is_telemetry(self, reader: McapReader, number: int) -> bool:
-        channel = reader.channels[number]
-        schema = reader.schemas.get(channel.schema_id)
-        return (
-            channel.topic == TELEMETRY_TOPIC
-            and schema is not None
-            and schema.name == DYNAMIC_JOINT_STATE.name
-        )
+        schema = reader.schemas.get(reader.channels[number].schema_id)
+        return schema is not None and schema.name == DYNAMIC_JOINT_STATE.name
 
     def _take_metadata(self, records: Sequence[tuple[str, Mapping[str, str]]], first: int) -> None:
         """Provenance and gaps of a file whose first sample has index `first` in the bag."""
