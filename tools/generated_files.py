@@ -29,7 +29,11 @@ PURPOSE: dict[str, str] = {
 INTRODUCTION = """# Nodes, topics, parameters and launch files
 
 Topic names are relative, so that each robot can have a namespace. Live topics are reliable with a
-depth of 10; latched topics are transient local with a depth of 1.
+depth of 10; latched topics are transient local with a depth of 1. The joint_states of a driver are
+subscribed to as best effort, which matches publishers of either reliability. Parameters
+`qos_overrides.<topic>...` change history, depth and reliability of each topic.
+
+[Beside ur_robot_driver](beside_the_driver.md) describes a cell with a driver.
 
 All nodes are lifecycle nodes. They configure and activate themselves unless `autostart` is false.
 On SIGINT and SIGTERM they end with exit code 0; if they cannot use their input, they end with exit

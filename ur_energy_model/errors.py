@@ -8,8 +8,10 @@ from pathlib import Path
 class UrEnergyError(Exception):
     """Base class of the package's errors.
 
-    The command line prints `str(error)` as one line and exits with code 1.
+    The command line prints `str(error)` as one line and exits with `exit_code`.
     """
+
+    exit_code = 1
 
 
 class InputError(UrEnergyError):
@@ -39,6 +41,12 @@ class RobotFileError(InputError):
 
 class RecordingError(InputError):
     """A bag or CSV recording that cannot be read or used."""
+
+
+class IncompleteRecordingError(RecordingError):
+    """A bag that holds less than was asked for; what it holds is readable."""
+
+    exit_code = 3
 
 
 class MissingFieldError(RecordingError):

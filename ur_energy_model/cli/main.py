@@ -42,7 +42,10 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a subcommand and return the exit code: 0 done, 1 refused, 2 usage error, 130 Ctrl-C."""
+    """Run a subcommand and return the exit code.
+
+    0 done, 1 refused, 2 usage error, 3 done in part (`record`), 130 Ctrl-C.
+    """
     name = "ur_energy"
     try:
         options = build_parser().parse_args(arguments)
@@ -62,7 +65,7 @@ def _outcome(options: argparse.Namespace) -> int:
         return DONE
     except UrEnergyError as error:
         print(printable(f"ur_energy {options.command}: {error}"), file=sys.stderr)
-        return REFUSED
+        return error.exit_code
     except BrokenPipeError:  # the reading end of the pipe is closed, as by `| head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE

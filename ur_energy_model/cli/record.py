@@ -17,6 +17,7 @@ from ur_energy_model.cli.stop_signals import on_stop_signal
 if TYPE_CHECKING:
     from ur_energy_model.telemetry.recording.options_and_status import RecorderStatus
     from ur_energy_model.telemetry.recording.recorder import Recorder
+    from ur_energy_model.telemetry.source import TelemetrySource
 
 GRACE_SECONDS = 2.0
 """Time without samples after which a recording whose duration is over ends."""
@@ -34,7 +35,9 @@ def register(subparsers: arguments.Subparsers) -> None:
         description="Record the telemetry of a robot (RTDE, port 30004) into a rosbag2 directory "
         "without losing a sample. Connection losses are bridged and recorded as gaps.",
         examples="ur_energy record --host 192.168.0.10 --robot ur5e --duration 60 -o monday",
-        notes="Ctrl-C finishes the bag. The robot is only read, never commanded.",
+        notes="Ctrl-C finishes the bag. The robot is only read, never commanded. Exit code 3: less "
+        "is in the bag than was asked for, because the robot was away at the end, the disk was "
+        "full, or files of the bag were deleted or changed; what is missing is counted as lost.",
     )
     arguments.add_controller(parser)
     arguments.add_robot(parser)
@@ -72,7 +75,7 @@ def register(subparsers: arguments.Subparsers) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Record."""
-    from ur_energy_model.errors import RecordingError
+    from ur_energy_model.errors import IncompleteRecordingError, RecordingError
     from ur_energy_model.model.robots import load_robot
     from ur_energy_model.telemetry.bag.writer import FileSplit
     from ur_energy_model.telemetry.fields import ENERGY_FIELDS
@@ -99,14 +102,21 @@ def run(options: argparse.Namespace) -> None:
             None if options.split_minutes is None else 60.0 * options.split_minutes,
             None if options.split_mb is None else round(1e6 * options.split_mb),
         )
-        recorder = Recorder(source, options=RecorderOptions(split=split, duration=options.duration))
+        recorder = Recorder(
+            source,
+            options=RecorderOptions(split=split, duration=options.duration),
+            record=options.output,
+        )
+        began = time.monotonic()
         with recorder:
-            began = time.monotonic()
-            recorder.start(options.output)
             interrupted = threading.Event()
             with on_stop_signal(interrupted.set):
-                _watch(recorder, options.duration, interrupted)
-                status = recorder.stop()
+                short = _watch(recorder, source, options.duration, interrupted)
+                try:
+                    recorder.stop()
+                except RecordingError as error:
+                    short = short or error.problem
+                status = recorder.status
             elapsed = time.monotonic() - began
     used = 100.0 * (time.process_time() - processor) / max(elapsed, 1e-9)
     result = {**recording_json(options.output, status), "cpu_percent": used}
@@ -115,11 +125,13 @@ def run(options: argparse.Namespace) -> None:
     else:
         rows = [(key, len(value) if key == "gaps" else value) for key, value in result.items()]
         print_table("Recorded", ("", "value"), rows)
-    if status.stopped_because is not None:
-        raise RecordingError(
+    if status.unreadable and short is None:
+        short = f"{status.unreadable} samples cannot be read back"
+    if short is not None or status.stopped_because is not None:
+        raise IncompleteRecordingError(
             options.output,
-            f"recording ended early: {status.stopped_because}",
-            "what was recorded is readable",
+            f"less was recorded than asked for: {status.stopped_because or short}",
+            "the rest is readable",
         )
 
 
@@ -129,6 +141,8 @@ def recording_json(bag: Path, status: RecorderStatus) -> dict[str, Any]:
         "bag": str(bag),
         "samples": status.samples,
         "lost": status.lost,
+        "lost_seconds": status.lost_seconds,
+        "unreadable": status.unreadable,
         "duplicates": status.duplicates,
         "gaps": [asdict(gap) for gap in status.gaps],
         "seconds": status.seconds,
@@ -145,8 +159,13 @@ def _report_rate(requested: float | None, actual: float | None) -> None:
         note(f"recording at {actual:g} Hz, not {requested:g}: a controller can only skip cycles")
 
 
-def _watch(recorder: Recorder, duration: float | None, interrupted: threading.Event) -> None:
-    """Show progress and problems until the recording ends."""
+def _watch(
+    recorder: Recorder,
+    source: TelemetrySource,
+    duration: float | None,
+    interrupted: threading.Event,
+) -> str | None:
+    """Show progress and problems until the recording ends; returns why it ends too early."""
     began = advanced = time.monotonic()
     limit = math.inf if duration is None else duration + GRACE_SECONDS
     samples = 0
@@ -155,21 +174,23 @@ def _watch(recorder: Recorder, duration: float | None, interrupted: threading.Ev
         while not recorder.wait(WATCH_SECONDS):
             if interrupted.is_set():
                 note("finishing the bag")
-                return
+                return None
             status = recorder.status
             now = time.monotonic()
             seconds = now - began
             if status.samples > samples:
                 samples, advanced = status.samples, now
+            link = source.status.problem
             if seconds > limit and now - advanced > GRACE_SECONDS:
-                return  # without samples the controller's clock does not end the bag
+                # Without samples the controller's clock does not end the bag.
+                return f"no samples at the end ({link or 'they come too slowly'})"
             text = f"recording: {status.samples} samples, {status.lost} lost"
             report(0.0 if duration is None else min(1.0, seconds / duration), text)
-            working = status.connected and status.state == "recording"
-            problem = None if working else status.last_error
+            problem = link if status.state == "recording" else status.last_error
             if problem is not None and problem != shown:
                 note(problem)
             shown = problem
+    return None
 
 
 def _positive(text: str) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 from ur_energy_model.energy.live.options import LIVE_FIELDS
 from ur_energy_model.errors import InputError
@@ -12,13 +13,19 @@ from ur_energy_model.nodes.estimator_sources import connection
 from ur_energy_model.nodes.logger import LoggerNode
 from ur_energy_model.nodes.managed_node import ManagedNode
 from ur_energy_model.nodes.node_process import run_nodes
+from ur_energy_model.nodes.terminal.line import Level, Line
 from ur_energy_model.telemetry.fields import ENERGY_FIELDS
 from ur_energy_model.telemetry.rtde.source import RtdeSource
 from ur_energy_model.telemetry.shared_source import SharedSource
 
 
-def nodes() -> list[ManagedNode]:
-    """Logger and estimator; address, robot and fields of the connection are the logger's.
+def nodes(**options: Any) -> list[ManagedNode]:
+    """Logger and estimator; address and fields of the connection are the logger's.
+
+    The robot is the one in the logger's robot_model, else the one of the estimator's model.
+
+    Args:
+        options: further arguments of rclpy's nodes.
 
     Raises:
         InputError: the estimator has another source than rtde.
@@ -26,12 +33,13 @@ def nodes() -> list[ManagedNode]:
 
     def connect() -> RtdeSource:
         wanted = (*(logger.texts("fields") or ENERGY_FIELDS), *LIVE_FIELDS)
-        robot = load_robot(logger.value("robot_model")).name
+        named = logger.value("robot_model")
+        robot = load_robot(named).name if named else estimator.robot_name
         return connection(estimator.value, logger.value("robot_ip"), robot, wanted)
 
     shared = SharedSource(connect)
-    logger = LoggerNode(lambda: shared.consumer())
-    estimator = EstimatorNode(lambda: shared.consumer())
+    logger = LoggerNode(lambda: shared.consumer(), **options)
+    estimator = EstimatorNode(lambda: shared.consumer(), **options)
     if estimator.value("source") != "rtde":
         raise InputError(
             "cell_node",
@@ -39,6 +47,9 @@ def nodes() -> list[ManagedNode]:
             "start estimator_node instead",
             field="source",
         )
+    if estimator.value("robot_ip") != logger.value("robot_ip"):
+        text = f"robot_ip is ignored: the connection is the logger's, to {logger.value('robot_ip')}"
+        estimator.say([Line(Level.WARN, text)])
     return [logger, estimator]
 
 

@@ -11,7 +11,6 @@ from std_msgs.msg import Header
 from trajectory_msgs.msg import JointTrajectory
 
 from ur_energy_model.errors import InputError
-from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 from ur_energy_model.trajectory.plan import Plan
 from ur_energy_model.typing import Array
 
@@ -37,43 +36,6 @@ def joint_state(
         position=q.tolist(),
         velocity=[] if qd is None else qd.tolist(),
         effort=[] if effort is None else effort.tolist(),
-    )
-
-
-def telemetry_of(message: JointState, names: Sequence[str], effort_unit: str) -> Telemetry | None:
-    """One sample from the JointState of a driver, in the order of `names`.
-
-    Args:
-        message: joints in any order; other joints are ignored.
-        names: joint names of the arm, prefix included.
-        effort_unit: "ampere" or "newton_metre".
-
-    Returns:
-        Columns actual_q, actual_qd and, where efforts are given, actual_current or
-        actual_current_as_torque; None where a joint, the velocities or the time stamp is missing.
-    """
-    index = {name: i for i, name in enumerate(message.name)}
-    stamp = message.header.stamp
-    if any(name not in index for name in names) or not (stamp.sec or stamp.nanosec):
-        return None
-    order = [index[name] for name in names]
-    count = len(message.name)
-    if len(message.position) != count or len(message.velocity) != count:
-        return None
-    columns = {
-        "actual_q": np.array(message.position)[order][None],
-        "actual_qd": np.array(message.velocity)[order][None],
-    }
-    if len(message.effort) == count:
-        effort = np.array(message.effort)[order]
-        if not np.isnan(effort).any():
-            field = "actual_current" if effort_unit == "ampere" else "actual_current_as_torque"
-            columns[field] = effort[None]
-    return Telemetry(
-        np.array([seconds_of(stamp)]),
-        columns,
-        RecordingInfo(source="joint_states"),
-        stamp=np.array([stamp.sec * 10**9 + stamp.nanosec], dtype=np.int64),
     )
 
 

@@ -19,18 +19,20 @@ from ur_energy_model.energy.live.cycles import Cycle
 from ur_energy_model.energy.live.estimator import LiveEstimator
 from ur_energy_model.energy.live.source_reader import SourceReader
 from ur_energy_model.energy.prediction import PlanEnergy
-from ur_energy_model.errors import InputError, UrEnergyError
+from ur_energy_model.errors import UrEnergyError
 from ur_energy_model.model.urdf_export import urdf
 from ur_energy_model.nodes import topics_and_services as names
-from ur_energy_model.nodes.conversions import telemetry_of, time_message
+from ur_energy_model.nodes.conversions import time_message
 from ur_energy_model.nodes.energy_publishers import EnergyPublishers
 from ur_energy_model.nodes.energy_statuses import interval_energies
 from ur_energy_model.nodes.estimator_health import EstimatorHealth
-from ur_energy_model.nodes.estimator_options import live_options
-from ur_energy_model.nodes.estimator_sources import source_of
+from ur_energy_model.nodes.estimator_options import check_parameters, live_options
+from ur_energy_model.nodes.estimator_sources import joint_states_source, source_of
+from ur_energy_model.nodes.joint_states_source import DEPTH
 from ur_energy_model.nodes.managed_node import ManagedNode
 from ur_energy_model.nodes.node_process import run_nodes
 from ur_energy_model.nodes.plan_predictions import PlanPredictions
+from ur_energy_model.nodes.terminal.estimator_lines import EstimatorLines
 from ur_energy_model.nodes.watched_model import WatchedModel
 from ur_energy_model.telemetry.decimation import Decimator
 from ur_energy_model.telemetry.host_clock import HOST_CLOCK
@@ -51,6 +53,9 @@ class EstimatorNode(ManagedNode):
         source: makes the source of samples, for nodes that share one; None to take it from the
             parameters.
         options: further arguments of rclpy's node.
+
+    Attributes:
+        robot_name: of the arm of the model, None before the node is configured.
     """
 
     def __init__(self, source: Callable[[], TelemetrySource] | None = None, **options: Any) -> None:
@@ -58,26 +63,23 @@ class EstimatorNode(ManagedNode):
         self._given_source = source
         self._lock = threading.Lock()
         self._reader: SourceReader | None = None
+        self.robot_name: str | None = None
 
     def open(self) -> None:
         """Load the model; make topics and services."""
-        if not self.value("model_file"):
-            raise InputError(
-                "estimator",
-                "is not set",
-                "give the path of a model.yaml made by ur_energy identify",
-                field="model_file",
-            )
+        check_parameters(self.value)
         self._model = WatchedModel(
             Path(self.value("model_file")).expanduser(),
             self.value("robot_model"),
             self.value("reload_period"),
         )
         self._robot = self._model.robot
+        self.robot_name = self._robot.name
         prefix = self.value("tf_prefix")
         self._joints = tuple(prefix + joint for joint in self._robot.joint_names)
         self._energy = EnergyPublishers(self.add_publisher, self._joints, f"{prefix}base")
         self._health = EstimatorHealth(self.full_name)
+        self._lines = EstimatorLines(self.value, self.robot_name)
         self._description_topic = self._clock_topic = None
         if self.value("publish_robot_description"):
             self._description_topic = self.add_publisher(String, names.ROBOT_DESCRIPTION)
@@ -88,56 +90,57 @@ class EstimatorNode(ManagedNode):
             self._joints,
             self._lock,
             on_plan=self._on_prediction,
-            on_problem=lambda text: self.get_logger().warning(f"no prediction: {text}"),
+            on_problem=self._on_useless_plan,
         )
         self._stamp: int | None = None
-        self._note: str | None = None
         self.add_service(names.RESET_ENERGY, self._reset_energy)
         self.add_service(names.READ_INTERVAL, self._read_interval)
         self.add_service(names.START_CYCLE, self._start_cycle)
         self.add_subscription(JointTrajectory, names.PLANNED_TRAJECTORY, self._on_plan, raw=True)
+        self._joint_states = None
         if self.value("source") == "joint_states":
-            self.add_subscription(JointState, names.DRIVER_JOINT_STATES, self._on_joint_state)
+            self._joint_states = self.add_polled_subscription(
+                JointState, names.DRIVER_JOINT_STATES, DEPTH
+            )
         self.add_report(self._report)
         # Last, since it locks the state file.
         self._estimator = LiveEstimator(
             self._model.first, self._robot, live_options(self.value), on_cycle=self._on_cycle
         )
+        self.say(self._lines.model(self._model.path, self._model.first))
 
     def start(self) -> None:
         """Start reading samples."""
         self._publishing = Decimator(self.value("publish_rate"))
-        self._accepting = True
+        self.say(self._lines.begin())
         sys.setswitchinterval(SWITCH_INTERVAL)
         if self._description_topic is not None:
             prefix = self.value("tf_prefix")
             self._description_topic.publish(String(data=urdf(self._robot, prefix=prefix)))
-        if self.value("source") != "joint_states":
-            self._reader = SourceReader(
-                self._source,
-                self._consume,
-                loop=self.value("source") == "bag" and self.value("loop"),
-                clock=HOST_CLOCK if self.value("source") == "rtde" else None,
-                on_end=self._publish,  # the last samples of a bag may not fill a period
-            )
-            self._reader.start()
+        self._reader = SourceReader(
+            self._source,
+            self._consume,
+            loop=self.value("source") == "bag" and self.value("loop"),
+            clock=HOST_CLOCK if self.value("source") == "rtde" else None,
+            on_end=self._publish,  # the last samples of a bag may not fill a period
+        )
+        self._reader.start()
 
     def stop(self) -> None:
         """Stop reading samples; save the counters."""
-        self._accepting = False
         if self._reader is not None:
             self._reader.stop()
             self._reader = None
         with self._lock:
             save = self._estimator.prepare_save()
+            snapshot = self._estimator.snapshot("end")
         self._save(save)
+        self.say(self._lines.end(snapshot, self._health.disk_problem))
 
     def release(self) -> None:
         """Save the counters and release the state file."""
         self._plans.stop()
         self._estimator.close()
-        if self._estimator.disk_problem is not None:
-            self.get_logger().error(f"counters are not saved: {self._estimator.disk_problem}")
 
     def on_parameter(self, name: str) -> None:
         """Apply a parameter that may change while the node is configured."""
@@ -147,10 +150,14 @@ class EstimatorNode(ManagedNode):
     def _source(self) -> TelemetrySource:
         if self._given_source is not None:
             return self._given_source()
+        if self._joint_states is not None:
+            source = joint_states_source(self.value, self._joint_states, self._joints, self._warn)
+            self._health.details = source.details
+            return source
         return source_of(self.value, self._robot.name)
 
     def _consume(self, batch: Telemetry) -> None:
-        """Integrate a batch (called in the reader thread; for joint_states in the executor)."""
+        """Integrate a batch (called in the reader thread)."""
         with self._lock:
             self._estimator.update(batch)
             self._health.record_batch(batch)
@@ -181,7 +188,7 @@ class EstimatorNode(ManagedNode):
     def _report(self) -> None:
         """Publish summary and diagnostics, save the counters, load a changed model file."""
         if self._reader is not None and self._reader.failure is not None:
-            self.finish(1, self._reader.problem or "reading failed")
+            self._fail(self._reader.failure)
             return
         self._reload()
         with self._lock:
@@ -191,53 +198,43 @@ class EstimatorNode(ManagedNode):
         self._save(save)  # without the lock: a slow disk must not delay the samples
         stamp = self._now()
         if snapshot is not None:
-            if snapshot.note not in (None, self._note):
-                self.get_logger().warning(snapshot.note)
-            self._note = snapshot.note
+            self.say(self._lines.arm(snapshot.note))
             self._energy.publish_summary(snapshot, stamp, str(self._model.path))
         statuses = self._health.statuses(
             snapshot, self._reader, calculator, self._model, log_problem
         )
         self.publish_diagnostics(statuses, stamp)
+        self.say(self._lines.source(self._reader))
+        self.say(self._lines.problems(self._model.problem, self._health.disk_problem, log_problem))
+
+    def _fail(self, failure: BaseException) -> None:
+        """End the process because the source can no longer be read."""
+        if isinstance(failure, UrEnergyError):
+            self.finish(1, self.explain(failure))
+        else:
+            self.on_unexpected(failure, "thread 'telemetry reader'")
 
     def _save(self, save: Callable[[], None]) -> None:
         """Save the counters; a disk error is reported, and the estimator continues."""
         save()
-        before, problem = self._health.disk_problem, self._estimator.disk_problem
-        self._health.disk_problem = problem
-        if problem is None and before is not None:
-            self.get_logger().info("the counters are saved again")
-        elif before is None and problem is not None:
-            self.get_logger().error(f"{problem}; measuring continues")
+        self._health.disk_problem = self._estimator.disk_problem
 
     def _reload(self) -> None:
         """Use a changed model file; keep the old model if the new one cannot be used."""
-        before = self._model.problem
         model = self._model.load_if_changed()
         if model is not None:
             try:
                 with self._lock:
                     self._estimator.use_model(model)
-                self.get_logger().info(f"loaded the new {self._model.path}")
+                self.say(self._lines.model(self._model.path, model))
             except UrEnergyError as error:
                 self._model.problem = str(error)
-        if self._model.problem not in (None, before):
-            self.get_logger().warning(f"keeping the old model: {self._model.problem}")
 
     def _on_cycle(self, cycle: Cycle) -> None:
         self._energy.publish_cycle(cycle, self._estimator.channels, self._now())
 
-    def _on_joint_state(self, message: JointState) -> None:
-        if not self._accepting:
-            return
-        batch = telemetry_of(message, self._joints, self.value("effort_unit"))
-        if batch is None:
-            self._health.source_problem = (
-                "joint_states lacks joints of the arm, velocities or a time stamp"
-            )
-            return
-        self._health.source_problem = None
-        self._consume(batch)
+    def _warn(self, text: str) -> None:
+        self.get_logger().warning(text)
 
     def _reset_energy(self) -> str:
         with self._lock:
@@ -258,6 +255,9 @@ class EstimatorNode(ManagedNode):
 
     def _on_plan(self, message: bytes) -> None:
         self._plans.submit(message, self._estimator)
+
+    def _on_useless_plan(self, error: UrEnergyError) -> None:
+        self.get_logger().warning(f"no prediction: {self.explain(error)}")
 
     def _on_prediction(self, plan: PlanEnergy) -> None:
         self._energy.publish_prediction(plan, self._now(), None, self._estimator.channels)

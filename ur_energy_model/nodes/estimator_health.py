@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from collections.abc import Callable, Mapping
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -31,7 +32,7 @@ class EstimatorHealth:
         node: full name of the node.
 
     Attributes:
-        source_problem: why samples cannot be used at the moment; None if they can.
+        details: returns further figures of the source.
         disk_problem: why the counters could not be saved; None if they were.
     """
 
@@ -44,7 +45,7 @@ class EstimatorHealth:
         self._since = time.monotonic()
         self._hardware = ""
         self._unaccounted = 0.0
-        self.source_problem: str | None = None
+        self.details: Callable[[], Mapping[str, object]] = dict
         self.disk_problem: str | None = None
 
     def record_publication(self, stamp: int) -> None:
@@ -81,7 +82,7 @@ class EstimatorHealth:
         unaccounted = 0.0 if snapshot is None else snapshot.lifetime.unaccounted
         losing = unaccounted > self._unaccounted and snapshot is not None
         self._unaccounted = unaccounted
-        problem = self.source_problem or (None if reader is None else reader.why_silent)
+        problem = None if reader is None else reader.why_silent
         level, text = OK, "samples arrive"
         if reader is not None and reader.ended:
             text = "the bag has ended"
@@ -98,6 +99,7 @@ class EstimatorHealth:
             "gaps": self._gaps,
             "reconnects": 0 if reader is None else reader.reconnects,
         }
+        values |= self.details()
         if HOST_CLOCK.check():
             values["clock_steps"] = HOST_CLOCK.steps
             values["clock"] = HOST_CLOCK.describe_step()

@@ -1,4 +1,4 @@
-"""Options of the live estimator from the parameters of its node."""
+"""Options of the live estimator from the parameters of its node, and checks of these."""
 
 from __future__ import annotations
 
@@ -8,6 +8,24 @@ from typing import Any
 
 from ur_energy_model.energy.live.options import LiveOptions
 from ur_energy_model.energy.power_options import PowerOptions
+from ur_energy_model.errors import InputError
+
+
+def check_parameters(value: Callable[[str], Any]) -> None:
+    """Refuse parameters without which the estimator cannot work.
+
+    Args:
+        value: returns the value of a parameter by its name.
+
+    Raises:
+        InputError: model_file, or bag where the source is a bag, is empty.
+    """
+    if not value("model_file"):
+        remedy = "give the path of a model.yaml made by ur_energy identify"
+        raise InputError("estimator", "is not set", remedy, field="model_file")
+    if value("source") == "bag" and not value("bag").strip():
+        remedy = "give the path of the bag to play, or another source"
+        raise InputError("estimator", "is not set, but source is bag", remedy, field="bag")
 
 
 def live_options(value: Callable[[str], Any]) -> LiveOptions:

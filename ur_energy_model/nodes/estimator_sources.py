@@ -6,7 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ur_energy_model.energy.live.options import LIVE_FIELDS
+from ur_energy_model.nodes.joint_states_source import JointStatesSource
+from ur_energy_model.nodes.polled_subscription import PolledSubscription
 from ur_energy_model.telemetry.bag.source import BagSource
+from ur_energy_model.telemetry.joint_state_stream import JointStateStream
 from ur_energy_model.telemetry.rtde.source import RtdeSource
 from ur_energy_model.telemetry.source import TelemetrySource
 
@@ -24,7 +27,7 @@ def batch_seconds(value: Callable[[str], Any]) -> float:
 
 
 def connection(
-    value: Callable[[str], Any], robot_ip: str, robot: str, fields: Sequence[str]
+    value: Callable[[str], Any], robot_ip: str, robot: str | None, fields: Sequence[str]
 ) -> RtdeSource:
     """An RTDE connection whose batches cover one publish period."""
     return RtdeSource(robot_ip, robot=robot, fields=fields, batch_seconds=batch_seconds(value))
@@ -40,3 +43,29 @@ def source_of(value: Callable[[str], Any], robot: str) -> TelemetrySource:
     if value("source") == "bag":
         return BagSource(value("bag"), real_time=True, batch_seconds=batch_seconds(value))
     return connection(value, value("robot_ip"), robot, LIVE_FIELDS)
+
+
+def joint_states_source(
+    value: Callable[[str], Any],
+    subscription: PolledSubscription,
+    joints: Sequence[str],
+    notice: Callable[[str], None],
+) -> JointStatesSource:
+    """The joint_states topic of a driver.
+
+    Args:
+        value: returns the value of a parameter by its name.
+        subscription: to the topic.
+        joints: joint names of the arm, prefix included.
+        notice: called with a line about messages that were refused.
+    """
+    amperes = value("effort_unit") == "ampere"
+    stream = JointStateStream(
+        joints,
+        "actual_current" if amperes else "actual_current_as_torque",
+        require_effort=value("method") == "current",
+        source="joint_states",
+    )
+    return JointStatesSource(
+        subscription, stream, batch_seconds=batch_seconds(value), notice=notice
+    )

@@ -55,7 +55,7 @@ class IdentificationNode(ManagedNode):
             self._identify()
             code = 0
         except UrEnergyError as error:
-            self.get_logger().error(str(error))
+            self.get_logger().error(self.explain(error))
         finally:
             self._exit_code = code
 
@@ -85,7 +85,7 @@ class IdentificationNode(ManagedNode):
             )
             save_model(result.model, output)
         except UrEnergyError as error:
-            self._level, self._progress, self._figures = ERROR, (0.0, str(error)), {}
+            self._level, self._progress, self._figures = ERROR, (0.0, self.explain(error)), {}
             raise
         finally:
             self._busy.release()

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from builtin_interfaces.msg import Time
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
-from rcl_interfaces.msg import (
-    FloatingPointRange,
-    IntegerRange,
-    ParameterDescriptor,
-    SetParametersResult,
-)
+from rcl_interfaces.msg import SetParametersResult
 from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
 from rclpy.clock import Clock as RosClock
 from rclpy.clock import ClockType
@@ -24,24 +18,21 @@ from rclpy.lifecycle import (
     TransitionCallbackReturn,
 )
 from rclpy.parameter import Parameter as RosParameter
-from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
 from rclpy.task import Future
 from std_srvs.srv import Trigger
 
 from ur_energy_model.errors import UrEnergyError
 from ur_energy_model.nodes.diagnostics import diagnostic_array
-from ur_energy_model.nodes.parameters import NODES, Parameter
+from ur_energy_model.nodes.log_lines import log_lines
+from ur_energy_model.nodes.parameter_descriptor import descriptor
+from ur_energy_model.nodes.parameter_wording import explain
+from ur_energy_model.nodes.parameters import NODES, Parameter, ignored
+from ur_energy_model.nodes.polled_subscription import PolledSubscription
+from ur_energy_model.nodes.quality_of_service import OVERRIDES, best_effort, latched, live
+from ur_energy_model.nodes.terminal.line import Level, Line
 from ur_energy_model.nodes.topics_and_services import DIAGNOSTICS, Service, Topic
+from ur_energy_model.plain import printable
 
-LIVE = QoSProfile(reliability=ReliabilityPolicy.RELIABLE, history=HistoryPolicy.KEEP_LAST, depth=10)
-"""Quality of service of live topics."""
-LATCHED = QoSProfile(
-    reliability=ReliabilityPolicy.RELIABLE,
-    history=HistoryPolicy.KEEP_LAST,
-    depth=1,
-    durability=DurabilityPolicy.TRANSIENT_LOCAL,
-)
-"""Quality of service of topics whose last message late subscribers get."""
 REPORT_PERIOD = 1.0
 """Period of /diagnostics [s]."""
 
@@ -59,6 +50,7 @@ class ManagedNode(LifecycleNode):
 
     Attributes:
         outcome: completed by `finish` with the exit code; set by `run_nodes`.
+        on_unexpected: called with an unexpected exception and its place; set by `run_nodes`.
 
     Raises:
         UrEnergyError: a parameter has a value that is not allowed.
@@ -76,6 +68,7 @@ class ManagedNode(LifecycleNode):
         self._opened = self._started = False
         self._discard: list[Callable[[], object]] = []
         self.outcome: Future | None = None
+        self.on_unexpected: Callable[[BaseException, str], object] = self._log_unexpected
 
     @property
     def full_name(self) -> str:
@@ -99,9 +92,9 @@ class ManagedNode(LifecycleNode):
 
     def add_publisher(self, message_type: type, topic: Topic) -> LifecyclePublisher:
         """A publisher that is destroyed at clean-up; it publishes while the node is active."""
-        qos = LATCHED if topic.latched else LIVE
+        qos = latched() if topic.latched else live()
         publisher: LifecyclePublisher = self.create_lifecycle_publisher(
-            message_type, topic.name, qos
+            message_type, topic.name, qos, qos_overriding_options=OVERRIDES
         )
         self._discard.append(lambda: self.destroy_lifecycle_publisher(publisher))
         return publisher
@@ -123,7 +116,7 @@ class ManagedNode(LifecycleNode):
             try:
                 response.message, response.success = action(), True
             except UrEnergyError as error:
-                response.message, response.success = str(error), False
+                response.message, response.success = self.explain(error), False
             return response
 
         group = MutuallyExclusiveCallbackGroup() if concurrent else None
@@ -134,8 +127,18 @@ class ManagedNode(LifecycleNode):
         self, message_type: type, topic: Topic, callback: Callable[..., None], *, raw: bool = False
     ) -> None:
         """A subscription that is destroyed at clean-up; raw ones get serialized messages."""
-        subscription = self.create_subscription(message_type, topic.name, callback, LIVE, raw=raw)
+        subscription = self.create_subscription(
+            message_type, topic.name, callback, live(), raw=raw, qos_overriding_options=OVERRIDES
+        )
         self._discard.append(lambda: self.destroy_subscription(subscription))
+
+    def add_polled_subscription(
+        self, message_type: type, topic: Topic, depth: int
+    ) -> PolledSubscription:
+        """A subscription whose messages a thread takes; it is destroyed at clean-up."""
+        subscription = PolledSubscription(self, message_type, topic.name, best_effort(depth))
+        self._discard.append(subscription.destroy)
+        return subscription
 
     def add_report(self, report: Callable[[], None]) -> None:
         """Call `report` every REPORT_PERIOD of real time while the node is active."""
@@ -163,12 +166,17 @@ class ManagedNode(LifecycleNode):
         """Value of a list of texts without empty entries (ROS has no type for an empty list)."""
         return [text for text in self.value(name) if text]
 
+    def configure(self) -> bool:
+        """Lifecycle transition to inactive; False if it failed."""
+        return bool(self.trigger_configure() == TransitionCallbackReturn.SUCCESS)
+
+    def activate(self) -> bool:
+        """Lifecycle transition to active; False if it failed."""
+        return bool(self.trigger_activate() == TransitionCallbackReturn.SUCCESS)
+
     def begin(self) -> bool:
         """Configure and activate if `autostart` is true; False if a transition failed."""
-        return not self.value("autostart") or all(
-            trigger() == TransitionCallbackReturn.SUCCESS
-            for trigger in (self.trigger_configure, self.trigger_activate)
-        )
+        return not self.value("autostart") or (self.configure() and self.activate())
 
     def end(self) -> None:
         """Stop and release, from any state."""
@@ -179,6 +187,19 @@ class ManagedNode(LifecycleNode):
             self._opened = False
             self.release()
         self._discard_all()
+
+    @property
+    def active(self) -> bool:
+        """Whether the node works."""
+        return self._started
+
+    def say(self, lines: Iterable[Line]) -> None:
+        """Log lines for the operator."""
+        log_lines(self.get_logger(), lines, running=self.context.ok())
+
+    def explain(self, error: UrEnergyError) -> str:
+        """Text of an error in the terms of this node's parameters, for terminals."""
+        return printable(explain(error, self.get_name()))
 
     def finish(self, code: int, reason: str = "") -> None:
         """End the process with an exit code, and log the reason if there is one."""
@@ -192,6 +213,7 @@ class ManagedNode(LifecycleNode):
 
         def configure() -> None:
             self._check_all()
+            self.say(Line(Level.WARN, text) for text in ignored(self.get_name(), self._values))
             try:
                 self._diagnostics = self.add_publisher(DiagnosticArray, DIAGNOSTICS)
                 self.open()
@@ -239,13 +261,15 @@ class ManagedNode(LifecycleNode):
             result = TransitionCallbackReturn.SUCCESS if publishers is None else publishers(state)
             action()
         except UrEnergyError as error:
-            self.get_logger().error(str(error))
+            self.get_logger().error(self.explain(error))
             return TransitionCallbackReturn.FAILURE
-        except Exception:
-            if self.context.ok():  # otherwise a signal has shut ROS down during the transition
-                self.get_logger().error(traceback.format_exc())  # rclpy does not log it
+        except Exception as error:  # rclpy does not log it
+            self.on_unexpected(error, f"{self.get_name()}: {action.__name__}")
             return TransitionCallbackReturn.ERROR
         return result
+
+    def _log_unexpected(self, error: BaseException, place: str) -> None:
+        self.get_logger().error(f"{place}: {error!r}")
 
     def _discard_all(self) -> None:
         while self._discard:
@@ -273,25 +297,3 @@ class ManagedNode(LifecycleNode):
                 if self._opened:
                     self.on_parameter(change.name)
         return SetParametersResult(successful=True)
-
-
-def descriptor(entry: Parameter) -> ParameterDescriptor:
-    """ROS descriptor of a parameter.
-
-    ROS checks the ranges of numbers. The node itself refuses to change read_only parameters while
-    it is configured; `read_only` of ROS would forbid changes in every state.
-    """
-    text = entry.description + (f" [{entry.unit}]" if entry.unit else "")
-    out = ParameterDescriptor(name=entry.name, description=text)
-    if entry.choices:
-        out.additional_constraints = "one of " + ", ".join(entry.choices)
-    if entry.minimum is not None and entry.maximum is not None:
-        if isinstance(entry.default, float):
-            out.floating_point_range = [
-                FloatingPointRange(from_value=float(entry.minimum), to_value=float(entry.maximum))
-            ]
-        else:
-            out.integer_range = [
-                IntegerRange(from_value=int(entry.minimum), to_value=int(entry.maximum), step=1)
-            ]
-    return out

@@ -10,6 +10,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 from types import FrameType
 
 import rclpy
@@ -24,6 +25,7 @@ from rclpy.task import Future
 from ur_energy_model import interrupts
 from ur_energy_model.errors import UrEnergyError
 from ur_energy_model.nodes.managed_node import ManagedNode
+from ur_energy_model.nodes.unexpected_errors import EXIT_CODE, UnexpectedErrors
 
 SHUTDOWN_TIMEOUT = 5.0
 """Longest wait for running callbacks [s]."""
@@ -48,21 +50,54 @@ def run_nodes(make: Callable[[], Sequence[ManagedNode]], *, threads: int = 1) ->
 
     signal.signal(signal.SIGINT, on_interrupt)  # before rclpy's handler, which calls this one
     rclpy.init()
+    outcome = Future()
+    errors = UnexpectedErrors(partial(complete, outcome))
+    try:
+        with errors.of_threads():
+            if interrupted.is_set():  # before rclpy had its handler
+                return 0
+            return _run(make, threads, outcome, errors)
+    finally:
+        rclpy.try_shutdown()
+        interrupts.ignore()
+
+
+def begin(nodes: Sequence[ManagedNode]) -> bool:
+    """Configure all nodes before the first one is activated; False if a transition failed.
+
+    A node that is active may pass samples to others. Nodes whose `autostart` is false are left to
+    their lifecycle manager.
+    """
+    own = [node for node in nodes if node.value("autostart")]
+    return all(node.configure() for node in own) and all(node.activate() for node in own)
+
+
+def complete(outcome: Future, code: int) -> None:
+    """Set the exit code of the process, unless it has one already."""
+    if not outcome.done():
+        outcome.set_result(code)
+
+
+def _run(
+    make: Callable[[], Sequence[ManagedNode]],
+    threads: int,
+    outcome: Future,
+    errors: UnexpectedErrors,
+) -> int:
     nodes: Sequence[ManagedNode] = ()
     executor: Executor | None = None
+    place = "the start"
     try:
-        if interrupted.is_set():  # before rclpy had its handler
-            return 0
         nodes = make()
         executor = (
             SingleThreadedExecutor() if threads == 1 else MultiThreadedExecutor(num_threads=threads)
         )
-        outcome = Future()
         for node in nodes:
-            node.outcome = outcome
+            node.outcome, node.on_unexpected = outcome, errors.report
             executor.add_node(node)
-        if not all(node.begin() for node in nodes):
+        if not begin(nodes):
             return 1 if rclpy.ok() else 0
+        place = "a callback"
         executor.spin_until_future_complete(outcome)
         if outcome.done():
             return int(outcome.result())
@@ -71,15 +106,15 @@ def run_nodes(make: Callable[[], Sequence[ManagedNode]], *, threads: int = 1) ->
     except UrEnergyError as error:
         print(error, file=sys.stderr)
         return 1
-    except Exception:
+    except Exception as error:
         if rclpy.ok():  # otherwise a signal has shut ROS down during a callback
-            raise
+            errors.report(error, place)
+            return EXIT_CODE
     finally:
         if executor is not None:
             executor.shutdown(timeout_sec=SHUTDOWN_TIMEOUT)
         for node in nodes:
-            node.end()
-            node.destroy_node()
-        rclpy.try_shutdown()
-        interrupts.ignore()
-    return 0
+            with errors.while_ending(f"the end of {node.get_name()}"):
+                node.end()
+                node.destroy_node()
+    return EXIT_CODE if errors.told else 0

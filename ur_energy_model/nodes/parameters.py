@@ -6,7 +6,8 @@ generated from it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 Value: TypeAlias = bool | int | float | str | list[str]
@@ -24,6 +25,8 @@ class Parameter:
         minimum, maximum: inclusive range of a number.
         choices: allowed values of a text.
         read_only: True if it can only be changed while the node is unconfigured.
+        only_with: name of another parameter and the value of it with which this one has an
+            effect; None if it always has one.
     """
 
     name: str
@@ -34,6 +37,7 @@ class Parameter:
     maximum: float | None = None
     choices: tuple[str, ...] = ()
     read_only: bool = True
+    only_with: tuple[str, str] | None = None
 
     def problem(self, value: object) -> str | None:
         """Reason why a value of the right type is refused; None if it is accepted."""
@@ -45,6 +49,19 @@ class Parameter:
             if not low <= value <= high:
                 return f"{self.name} must be between {low:g} and {high:g}, not {value:g}"
         return None
+
+    def ignored(self, values: Mapping[str, object]) -> str | None:
+        """Line that says that the value given has no effect; None if it has one.
+
+        Args:
+            values: of all parameters of the node.
+        """
+        if self.only_with is None or values[self.name] == self.default:
+            return None
+        name, wanted = self.only_with
+        if values[name] == wanted:
+            return None
+        return f"{self.name} is ignored: it needs {name}:={wanted}, and {name} is {values[name]}"
 
     def parse(self, text: str) -> Value:
         """A value as typed on a command line; the items of a list are separated by commas.
@@ -84,7 +101,10 @@ MODEL_FILE = Parameter("model_file", "", "identified model (model.yaml)")
 LOGGER: tuple[Parameter, ...] = (
     AUTOSTART,
     ROBOT_IP,
-    ROBOT_MODEL,
+    Parameter(
+        "robot_model", "", "name of the robot or path of a robot file; empty for the model that "
+        "the controller names",
+    ),
     TF_PREFIX,
     PUBLISH_RATE,
     Parameter(
@@ -128,17 +148,19 @@ ESTIMATOR: tuple[Parameter, ...] = (
         "source", "rtde", "source of samples: the controller, a bag played in real time, or the "
         "joint_states topic of a driver", choices=("rtde", "bag", "joint_states"),
     ),
-    ROBOT_IP,
+    replace(ROBOT_IP, only_with=("source", "rtde")),
     MODEL_FILE,
     Parameter(
         "robot_model", "", "name of the robot or path of a robot file; empty for the robot of "
         "the model file",
     ),
-    Parameter("bag", "", "bag to play (source: bag)"),
-    Parameter("loop", False, "restart the bag at its end (source: bag)"),
+    Parameter("bag", "", "bag to play (source: bag)", only_with=("source", "bag")),
+    Parameter(
+        "loop", False, "restart the bag at its end (source: bag)", only_with=("source", "bag")
+    ),
     Parameter(
         "effort_unit", "ampere", "unit of effort in joint_states (source: joint_states)",
-        choices=("ampere", "newton_metre"),
+        choices=("ampere", "newton_metre"), only_with=("source", "joint_states"),
     ),
     Parameter(
         "method", "auto", "compute power from the measured current or from motion alone; auto uses "
@@ -179,7 +201,8 @@ ESTIMATOR: tuple[Parameter, ...] = (
         "~/start_cycle", choices=("none", "program", "digital_output", "int_register"),
     ),
     Parameter(
-        "cycle_output", 0, "digital output whose rising edge starts a cycle", minimum=0, maximum=17
+        "cycle_output", 0, "digital output whose rising edge starts a cycle", minimum=0,
+        maximum=17, only_with=("cycle_trigger", "digital_output"),
     ),
     Parameter(
         "cycle_log", "", "CSV file to which the energy of each cycle is appended; empty for none"
@@ -231,3 +254,9 @@ def parameter(node: str, name: str) -> Parameter:
         if entry.name == name:
             return entry
     raise KeyError(f"{node} has no parameter {name}")
+
+
+def ignored(node: str, values: Mapping[str, object]) -> list[str]:
+    """Lines about the parameters of a node that were given but have no effect."""
+    texts = (entry.ignored(values) for entry in NODES[node])
+    return [text for text in texts if text is not None]

@@ -19,7 +19,7 @@ class Gap:
 
     Attributes:
         index: index of the first sample after the gap; 0 in a batch of a stream if the gap lies in
-            front of the batch.
+            front of the batch, the number of samples if the recording ends with the gap.
         start: controller time of the last sample before the gap [s].
         end: controller time of the first sample after the gap [s]; smaller than start if the
             controller restarted.
@@ -217,8 +217,8 @@ class Telemetry:
         """
         if keep.all():
             return self
-        number: Indices = np.cumsum(keep) - keep
         count = int(np.count_nonzero(keep))
+        number: Indices = np.append(np.cumsum(keep) - keep, count)
         return Telemetry(
             time=self.time[keep],
             columns={name: values[keep] for name, values in self.columns.items()},
@@ -226,7 +226,7 @@ class Telemetry:
             gaps=tuple(
                 replace(gap, index=int(number[gap.index]))
                 for gap in self.gaps
-                if number[gap.index] < count
+                if number[gap.index] < count or gap.index == len(keep)
             ),
             stamp=None if self.stamp is None else self.stamp[keep],
         )
@@ -236,8 +236,9 @@ class Telemetry:
         start, stop, step = part.indices(len(self.time))
         if step != 1:
             raise ValueError("cut takes contiguous parts only")
+        inner = stop + 1 if stop == len(self.time) else stop
         gaps = tuple(
-            replace(gap, index=gap.index - start) for gap in self.gaps if start < gap.index < stop
+            replace(gap, index=gap.index - start) for gap in self.gaps if start < gap.index < inner
         )
         return Telemetry(
             time=self.time[start:stop],

@@ -25,6 +25,9 @@ class LinkStatus:
         lost: samples lost so far since the source was entered, those of the present outage
             included (estimated from the rate where the controller restarted or does not answer).
         lost_seconds: time without samples so far, the present outage included [s].
+        outage: length of the present outage [s], 0 while samples arrive.
+        identity: how the controller is told from another one at the same address, None for a
+            recorded source.
     """
 
     connected: bool = True
@@ -34,6 +37,8 @@ class LinkStatus:
     problem: str | None = None
     lost: int = 0
     lost_seconds: float = 0.0
+    outage: float = 0.0
+    identity: str | None = None
 
 
 class TelemetrySource(Protocol):

@@ -87,6 +87,76 @@ def test_a_controller_that_lost_a_field_is_not_recorded_on():
     assert set(batch.columns) == {"timestamp", *FIELDS}
 
 
+def refused(source):
+    """What the source says after it has been refused on a reconnection."""
+    deadline = time.monotonic() + 10.0
+    while source.status.reconnects == 0 and time.monotonic() < deadline:
+        source.read(0.05)
+        if source.status.problem and "software" in source.status.problem:
+            break
+    return source.status.problem
+
+
+NEW = PeerBehaviour(version=(5, 12, 0, 1))
+
+
+def test_other_software_without_a_serial_number_may_be_another_arm():
+    with RtdePeer(PeerBehaviour(), NEW) as peer, Fed(peer), source_of(peer) as source:
+        read(source, 10)
+        assert source.status.identity == "not known: the dashboard server is silent"
+        peer.disconnect()
+        assert "software changed from 5.11.0.108318 to 5.12.0.1" in refused(source)
+
+
+def test_other_software_of_the_same_arm_is_an_event():
+    with (
+        RtdePeer(PeerBehaviour(), NEW) as peer,
+        Dashboard(peer.host) as dashboard,
+        Fed(peer),
+        source_of(peer, dashboard_port=dashboard.port) as source,
+    ):
+        read(source, 10)
+        assert source.status.identity == "serial 20195500123"
+        peer.disconnect()
+        while source.status.connected:
+            source.read(0.05)
+        threading.Thread(target=peer.send_ticks, args=(range(50, 60),), daemon=True).start()
+        read(source, 10)
+        texts = [event.text for event in source.take_events()]
+        assert "software changed from 5.11.0.108318 to 5.12.0.1" in texts
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_a_restart_says_whether_the_arm_is_known_to_be_the_same(peer, known):
+    with Dashboard(peer.host) as dashboard, Fed(peer, range(500, 510)):
+        port = dashboard.port if known else None
+        with source_of(peer, dashboard_port=port) as source:
+            read(source, 10)
+            peer.disconnect()
+            while source.status.connected:
+                source.read(0.05)
+            threading.Thread(target=peer.send_ticks, args=(range(10),), daemon=True).start()
+            read(source, 10)
+            said = [e.text for e in source.take_events() if "still the same arm" in e.text]
+            assert len(said) == (0 if known else 1)
+            assert source.status.identity.startswith("serial" if known else "not known")
+
+
+def test_another_model_at_the_address_is_refused_even_if_none_was_asked_for(peer):
+    with (
+        Dashboard(peer.host, serial="?") as dashboard,
+        Fed(peer),
+        source_of(peer, dashboard_port=dashboard.port) as source,
+    ):
+        read(source, 10)
+        dashboard.model = "UR10"
+        peer.disconnect()
+        deadline = time.monotonic() + 10.0
+        while "UR10" not in (source.status.problem or "") and time.monotonic() < deadline:
+            assert source.read(0.05) is None
+        assert "is now robot UR10 instead of UR5" in source.status.problem
+
+
 @pytest.mark.parametrize(
     ("times", "negotiated", "rate"),
     [

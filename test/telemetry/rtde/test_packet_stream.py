@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ur_energy_model.errors import ProtocolError
+from ur_energy_model.errors import ProtocolError, WrongRobotError
 from ur_energy_model.telemetry.rtde.packet_stream import PacketStream
 from ur_energy_model.telemetry.rtde.recipe import Recipe
 from ur_energy_model.telemetry.samples import RecordingInfo
@@ -42,8 +42,8 @@ def test_what_follows_in_step_has_no_gap(stream):
     [
         (105.02, 5.04, 2500, "connection lost: cable"),  # the clock ran on
         (100.12, 8.0, 50, "connection lost: cable"),  # the controller stood still
-        (40.0, 70.0, 0, "controller restarted: cable"),  # its clock went back
-        (130.0, 200.0, 0, "controller restarted: cable"),  # and ran on beyond where it was
+        (40.0, 70.0, 34980, "controller restarted: cable"),  # its clock went back
+        (130.0, 200.0, 99980, "controller restarted: cable"),  # and ran on beyond where it was
     ],
 )
 def test_a_lost_connection_is_explained(stream, start, host, missing, cause):
@@ -52,6 +52,9 @@ def test_a_lost_connection_is_explained(stream, start, host, missing, cause):
     (gap,) = batch.gaps
     assert (gap.index, gap.missing, gap.cause) == (0, missing, cause)
     assert (gap.start, gap.end) == (ticks(100.0)[-1], start)
+    restarted = cause.startswith("controller")
+    assert gap.away == (pytest.approx(host - 0.038) if restarted else None)
+    assert stream.restarted == restarted
     stood_still = missing == 50
     expected = start + 0.018 - 100.018 + 0.02 if stood_still else host
     assert abs(batch.stamp[-1] - HOST - expected * 1e9) < 20e6
@@ -72,6 +75,34 @@ def test_a_tick_sent_again_is_left_out(stream):
 
 
 @pytest.mark.parametrize("time", [np.nan, np.inf, -0.5, 1e9])
-def test_impossible_times_are_refused(stream, time):
+def test_impossible_times_are_refused_and_what_came_before_is_kept(stream, time):
+    batch = push(stream, [100.02, 100.022, time, 100.026], 0.04)
+    assert batch.time.tolist() == [100.02, 100.022]
+    assert "impossible timestamp" in stream.fault.problem
     with pytest.raises(ProtocolError, match="impossible timestamp"):
-        push(stream, [100.02, time], 0.04)
+        push(stream, [time, 100.024], 0.05)
+
+
+def test_a_clock_that_went_back_without_a_loss_is_a_restart(stream):
+    batch = push(stream, ticks(40.0), 3.0)
+    (gap,) = batch.gaps
+    assert (gap.index, gap.cause) == (0, "controller restarted")
+    assert gap.seconds == pytest.approx(2.962)
+    assert gap.missing == round(2.962 * 500) - 1
+
+
+def test_a_clock_ahead_of_the_outage_is_another_controllers(stream):
+    stream.loss = "cable"
+    with pytest.raises(WrongRobotError, match="its clock is ahead"):
+        push(stream, ticks(4000.0), 30.0)
+    assert push(stream, ticks(130.0), 31.0).gaps[0].cause == "connection lost: cable"
+
+
+def test_a_joint_that_stands_elsewhere_after_a_restart_is_noted():
+    recipe = Recipe(("timestamp", "actual_q"), ("DOUBLE", "VECTOR6D"), 1)
+    stream = PacketStream("10.0.0.1")
+    for start, angle, moved in ((100.0, 0.2, False), (40.0, 0.25, False), (30.0, 0.5, True)):
+        values = {"timestamp": start, "actual_q": np.full(6, angle)}
+        arrival = HOST + round((200.0 - start) * 1e9)
+        stream.telemetry(recipe, recipe.unpack_many(recipe.pack(values)), arrival, INFO)
+        assert stream.moved == moved

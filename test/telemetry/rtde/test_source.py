@@ -12,6 +12,7 @@ from ur_energy_model.errors import ControllerError, InputError
 from ur_energy_model.telemetry.rtde import connection as client
 from ur_energy_model.telemetry.rtde.frames import PacketType, frame
 from ur_energy_model.telemetry.rtde.messages import TextMessage, encode_text_message
+from ur_energy_model.telemetry.rtde.negotiation import LinkOptions
 from ur_energy_model.telemetry.rtde.source import RtdeSource
 
 
@@ -84,7 +85,10 @@ def test_a_restarted_controller_differs_from_a_lost_connection(peer):
         second = read(source, 10)
     gap = second[0].gaps[0]
     assert gap.cause.startswith("controller restarted: ")
-    assert (gap.index, gap.missing) == (0, 0)
+    assert gap.index == 0
+    assert 0.0 < gap.away < 30.0
+    assert gap.missing == max(0, round(gap.away * 500) - 1)
+    assert source.status.lost == gap.missing
     stamps = np.concatenate([batch.stamp for batch in (*first, *second)])
     assert (np.diff(stamps) > 0).all()
 
@@ -112,6 +116,122 @@ def test_reconnecting_backs_off_and_never_serves_old_samples(peer):
         peer.listen_again()
         threading.Thread(target=peer.send_ticks, args=(range(900, 910),), daemon=True).start()
         assert ticks_of(read(source, 10)) == list(range(900, 910))
+
+
+def test_an_outage_is_counted_while_it_lasts_and_its_problem_said(peer):
+    with Fed(peer), source_of(peer) as source:
+        read(source, 10)
+        status = source.status
+        assert (status.problem, status.lost, status.lost_seconds, status.outage) == (None, 0, 0, 0)
+        peer.refuse()
+        peer.disconnect()
+        deadline = time.monotonic() + 10.0
+        while source.status.lost < 400 and time.monotonic() < deadline:
+            source.read(0.05)
+        status = source.status
+        assert "connection refused" in status.problem
+        assert status.lost == pytest.approx(500 * status.lost_seconds, abs=1)
+        assert status.outage == status.lost_seconds
+        peer.listen_again()
+        threading.Thread(target=peer.send_ticks, args=(range(900, 910),), daemon=True).start()
+        read(source, 10)
+        status = source.status
+        assert (status.problem, status.lost, status.outage) == (None, 890, 0.0)
+        assert "refused" in status.last_error
+        events = [event.text for event in source.take_events()]
+        assert events[-1] == "connected again"
+
+
+def test_a_stall_is_not_explained_by_an_old_error(peer):
+    with Fed(peer), source_of(peer) as source:
+        read(source, 10)
+        peer.disconnect()
+        while source.status.connected:
+            source.read(0.05)
+        threading.Thread(target=peer.send_ticks, args=(range(60, 70),), daemon=True).start()
+        read(source, 10)
+        deadline = time.monotonic() + 10.0
+        while source.status.problem is None and time.monotonic() < deadline:
+            source.read(0.05)
+        assert source.status.connected
+        assert "connected, but sends no new samples" in source.status.problem
+        assert "closed by the controller" in source.status.last_error
+
+
+def test_a_source_that_waits_for_its_controller_says_why():
+    peer = RtdePeer()
+    peer.refuse()
+    source = source_of(peer, patience=60.0)
+    assert source.status.problem == "no connection to the controller yet"
+
+    def enter():
+        with pytest.raises(ControllerError):
+            source.__enter__()
+
+    entering = threading.Thread(target=enter)
+    entering.start()
+    deadline = time.monotonic() + 10.0
+    while "refused" not in source.status.problem and time.monotonic() < deadline:
+        time.sleep(0.01)
+    status = source.status
+    source.close()
+    entering.join(10.0)
+    assert "connection refused" in status.problem
+    assert (status.connected, status.lost, status.outage) == (False, 0, 0.0)
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [
+        frame(PacketType.DATA_PACKAGE, b"\x01too short"),
+        frame(77, b"?"),
+        b"\x00\x01U",
+        frame(PacketType.TEXT_MESSAGE, b"\xff"),
+    ],
+)
+def test_packets_in_front_of_garbage_are_kept(peer, garbage):
+    with Fed(peer), source_of(peer) as source:
+        read(source, 10)
+        peer.send(b"".join(peer.package(tick) for tick in range(10, 30)) + garbage)
+        assert ticks_of(read(source, 20)) == list(range(10, 30))
+        deadline = time.monotonic() + 10.0
+        while source.status.connected and time.monotonic() < deadline:
+            source.read(0.05)
+        peer.disconnect()
+        threading.Thread(target=peer.send_ticks, args=(range(40, 50),), daemon=True).start()
+        (gap,) = read(source, 10)[0].gaps
+        assert gap.missing == 10
+
+
+def test_packets_of_a_connection_that_breaks_at_once_are_kept(peer):
+    def feed():
+        peer.send_ticks(range(3))
+        peer.disconnect()
+
+    feeder = threading.Thread(target=feed, daemon=True)
+    feeder.start()
+    with source_of(peer) as source:
+        feeder.join(10.0)
+        threading.Thread(target=peer.send_ticks, args=(range(5, 15),), daemon=True).start()
+        batches = read(source, 13)
+        assert ticks_of(batches) == [0, 1, 2, *range(5, 15)]
+        assert source.status.lost == 2
+
+
+@pytest.mark.parametrize(
+    ("host", "port"),
+    [
+        ("192.168..10", 30004),
+        ("", 30004),
+        ("x" * 300, 30004),
+        ("127.0.0.1", 70000),
+    ],
+)
+def test_what_is_no_address_is_refused_in_one_line(host, port):
+    source = RtdeSource(host, link=LinkOptions(port=port, dashboard_port=port))
+    with pytest.raises(ControllerError, match="is not the address of a controller") as refusal:
+        source.__enter__()
+    assert len(str(refusal.value).splitlines()) == 1
 
 
 def test_messages_of_the_controller_become_events(peer):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 
 from ur_energy_model.errors import ControllerError, UrEnergyError
 from ur_energy_model.telemetry.host_clock import HostClock
@@ -57,6 +58,8 @@ class SourceReader:
         self._source: TelemetrySource | None = None
         self.attempts = 0
         """Number of times the source was opened."""
+        self.samples = 0
+        """Number of samples read."""
 
     @property
     def reconnects(self) -> int:
@@ -67,7 +70,15 @@ class SourceReader:
     def why_silent(self) -> str | None:
         """Why no samples come now, None if they do or the reason is unknown."""
         status = self._status()
-        return status.last_error if self.problem is None and not status.connected else self.problem
+        reason = self.problem or status.problem
+        return status.last_error if reason is None and not status.connected else reason
+
+    @property
+    def link(self) -> LinkStatus:
+        """State of the connection, with the reason where there is none."""
+        if self._source is None or self.problem is not None:
+            return replace(self._status(), connected=False, problem=self.problem)
+        return self._source.status
 
     def _status(self) -> LinkStatus:
         """State of the last source's connection; a source not opened yet has no problem."""
@@ -113,4 +124,5 @@ class SourceReader:
                     batch = None if batch is None else self._clock.corrected(batch)
                 if batch is not None:
                     self.problem = None
+                    self.samples += len(batch)
                     self._consume(batch)

@@ -81,6 +81,7 @@ class CdrParser:
     Attributes:
         data: the message, encapsulation header included.
         position: of the next byte to read.
+        padding: (offset, count) of the bytes skipped so far; their values mean nothing.
 
     Raises:
         CdrError: from every method, if the message ends early or is malformed.
@@ -88,6 +89,7 @@ class CdrParser:
 
     data: bytes
     position: int = len(ENCAPSULATION)
+    padding: list[tuple[int, int]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         if self.data[:2] != ENCAPSULATION[:2]:
@@ -104,7 +106,10 @@ class CdrParser:
 
     def align(self, size: int) -> None:
         """Skip padding."""
-        self.take(-(self.position - len(ENCAPSULATION)) % size)
+        count = -(self.position - len(ENCAPSULATION)) % size
+        if count:
+            self.padding.append((self.position, count))
+            self.take(count)
 
     def u8(self) -> int:
         """One byte."""
@@ -149,10 +154,12 @@ class Template:
     Attributes:
         message: one encoded message; its stamp (seconds, nanoseconds) is at byte 4.
         blocks: (offset, count) of each float64 sequence.
+        padding: (offset, count) of bytes that mean nothing and may differ.
     """
 
     message: bytes
     blocks: tuple[tuple[int, int], ...]
+    padding: tuple[tuple[int, int], ...] = ()
 
     @cached_property
     def width(self) -> int:
@@ -178,6 +185,8 @@ class Template:
         mask[2:12] = False
         for offset, count in self.blocks:
             mask[offset : offset + 8 * count] = False
+        for offset, count in self.padding:
+            mask[offset : offset + count] = False
         return mask
 
     def encode(self, stamp: NDArray[np.int64], values: Array) -> Bytes:

@@ -204,7 +204,7 @@ class _Rewriter:
         """Gaps of the new file: the old ones at their new indexes, and those of the damage."""
         samples = sum(map(len, self._times))
         if not self._damaged or samples == 0:
-            return tuple(gap for gap in old if gap.index < samples)
+            return tuple(gap for gap in old if gap.index <= samples)
         time = np.concatenate(self._times)
         known = {(gap.start, gap.end): gap for gap in old}
         rate = None
@@ -217,4 +217,5 @@ class _Rewriter:
                 found[i] = replace(known[step], index=i)
             elif i in found:
                 found[i] = replace(found[i], cause=DAMAGED)
-        return tuple(found[i] for i in sorted(found))
+        at_end = [gap for gap in old if gap.start == time[-1]]
+        return (*(found[i] for i in sorted(found)), *(replace(g, index=samples) for g in at_end))

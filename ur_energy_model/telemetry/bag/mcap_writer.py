@@ -15,6 +15,7 @@ import zstandard
 from numpy.typing import NDArray
 
 from ur_energy_model import __version__
+from ur_energy_model.telemetry.bag.file_state import FileState, chunks_in_place
 from ur_energy_model.telemetry.bag.mcap_format import (
     MAGIC,
     Channel,
@@ -63,6 +64,7 @@ class McapWriter:
         self._sequence: dict[int, int] = {}
         self._file = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644)
         self._end = 0
+        self._state = FileState.of(os.fstat(self._file))
         head = MAGIC + record(Op.HEADER, text("ros2") + text(LIBRARY))
         try:
             self._append(head)
@@ -156,15 +158,28 @@ class McapWriter:
         if (opened.st_dev, opened.st_ino) != (named.st_dev, named.st_ino):
             raise FileNotFoundError(errno.ENOENT, "the file has disappeared", str(self.path))
 
+    def is_intact(self) -> bool:
+        """Whether what was written so far can be read back at the path.
+
+        It cannot where the file was deleted, moved, replaced, cut or overwritten.
+        """
+        return self._is_unchanged(FileState.at(self.path))
+
     def close(self) -> None:
         """Write the summary and close the file; it is closed even if writing fails."""
         if self._file < 0:
             return
         try:
+            self._expect_unchanged()
+        except OSError:
+            self.abandon()
+            raise
+        try:
             tail = self.summary.tail(self._end)
             self._write(tail)
             os.ftruncate(self._file, self._end + len(tail))
             os.fsync(self._file)
+            self._state = FileState.of(os.fstat(self._file))
         except OSError:
             self._restore_tail()
             raise
@@ -178,20 +193,37 @@ class McapWriter:
             self._file = -1
 
     def _append(self, data: bytes) -> None:
+        self._expect_unchanged()
         try:
             self._write(data + provisional_tail())
             if self._durable:
                 os.fdatasync(self._file)
+            self._state = FileState.of(os.fstat(self._file))
         except OSError:
             self._restore_tail()
             raise
         self._end += len(data)
+
+    def _expect_unchanged(self) -> None:
+        """Refuse to write into what another program has put there."""
+        if not self._is_unchanged(FileState.of(os.fstat(self._file))):
+            raise OSError(errno.EIO, "another program changed the file", str(self.path))
+
+    def _is_unchanged(self, now: FileState | None) -> bool:
+        """Whether nobody else has changed the file; the time of a change alone proves nothing."""
+        if now == self._state:
+            return True
+        if now is None or not self._state.is_same_file(now):
+            return False
+        return chunks_in_place(self.path, self.summary.chunks)
 
     def _restore_tail(self) -> None:
         """Undo a failed write, if the disk allows, so that the file stays valid."""
         with suppress(OSError):
             os.ftruncate(self._file, self._end)
             self._write(provisional_tail())
+        with suppress(OSError):
+            self._state = FileState.of(os.fstat(self._file))
 
     def _write(self, data: bytes) -> None:
         view, place = memoryview(data), self._end

@@ -122,6 +122,7 @@ def gap_of_custom(custom: Mapping[str, str]) -> Gap | None:
             end=float(json.loads(custom["end"])),
             missing=int(json.loads(custom["missing"])),
             cause=custom["cause"],
+            away=_number(custom, "away") if custom.get("away", "null") != "null" else None,
         )
     except (KeyError, ValueError, TypeError, OverflowError, RecursionError):
         return None

@@ -48,7 +48,7 @@ def read_bag(path: Path | str, fields: Sequence[str] | None = None) -> Telemetry
         RecordingError: no such bag, not a bag, empty, damaged, or without telemetry.
     """
     reader = _BagReader(Path(path), fields)
-    return reader.telemetry(join_samples(list(reader.parts())))
+    return reader.telemetry(join_samples(list(reader.parts())), last=True)
 
 
 def iterate_bag(
@@ -70,12 +70,12 @@ def iterate_bag(
     waiting: list[DecodedSamples] = []
     for part in reader.parts():
         waiting.append(part)
-        while sum(map(len, waiting)) >= samples:
+        while sum(map(len, waiting)) > samples:  # the last batch has the gap at the end
             joined = join_samples(waiting)
             yield reader.telemetry(joined.cut(slice(samples)))
             waiting = [joined.cut(slice(samples, None))]
     if any(map(len, waiting)):
-        yield reader.telemetry(join_samples(waiting))
+        yield reader.telemetry(join_samples(waiting), last=True)
 
 
 def read_events(path: Path | str) -> list[Event]:
@@ -188,8 +188,8 @@ class _BagReader:
                 if gap is not None:
                     self._gaps.append(replace(gap, index=gap.index + first))
 
-    def telemetry(self, part: DecodedSamples) -> Telemetry:
-        """The next samples, with the gaps among and in front of them."""
+    def telemetry(self, part: DecodedSamples, *, last: bool = False) -> Telemetry:
+        """The next samples, with the gaps among and in front of them; behind the last ones too."""
         if self._info is None:
             self._info = info_of_custom(self._custom, str(self.path))
         time = part.columns["timestamp"]
@@ -198,7 +198,7 @@ class _BagReader:
             gaps = tuple(
                 replace(gap, index=gap.index - first)
                 for gap in self._gaps
-                if first <= gap.index < stop
+                if first <= gap.index < stop + last
             )
         else:
             gaps = self._found_gaps(time, self._info.rate)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -12,22 +13,20 @@ from typing_extensions import Self
 
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.telemetry.bag.layout import JOINT_NAMES
-from ur_energy_model.telemetry.bag.mcap_writer import McapWriter
 from ur_energy_model.telemetry.bag.message_encoder import (
     TOPICS,
     MessageEncoder,
     StampRule,
-    channel_of,
 )
 from ur_energy_model.telemetry.bag.metadata import BagMetadata, FileEntry, TopicEntry
 from ur_energy_model.telemetry.bag.provenance import (
     GAP_RECORD_NAME,
-    RECORD_NAME,
     custom_of_gap,
     custom_of_info,
     gaps_to_text,
 )
-from ur_energy_model.telemetry.event import Event
+from ur_energy_model.telemetry.bag.written_files import WrittenFile, WrittenFiles
+from ur_energy_model.telemetry.event import WARNING, Event
 from ur_energy_model.telemetry.fields import FIELDS
 from ur_energy_model.telemetry.samples import Gap, RecordingInfo, Telemetry, concatenate
 
@@ -95,24 +94,18 @@ class BagWriter:
         self.fields = tuple(name for name in FIELDS if name in {"timestamp", *fields})
         self.gaps: list[Gap] = []
         self.samples = 0
-        self._name = name or self.path.name
-        self._durable = durable
+        self._files = WrittenFiles(self.path, name or self.path.name, self._custom, durable=durable)
         self._split = FileSplit() if split is None else split
         self._encoder = MessageEncoder(self.fields, joint_names)
         self._stamp_rule = StampRule()
         self._pending: list[Telemetry] = []
         self._unrecorded_gaps: list[Gap] = []
         self._events: list[Event] = []
-        self._written = 0
-        self._written_before = 0
-        self._files: list[McapWriter] = []
-        self._file: McapWriter | None = None
-        self._opened = 0
         if self.path.exists():
             raise RecordingError(self.path, "exists already", "choose another name for the bag")
         self.path.mkdir(parents=True)
         try:
-            self._open_file()
+            self._files.open()
             self.write_metadata()
         except OSError:
             self.abandon()
@@ -121,7 +114,17 @@ class BagWriter:
     @property
     def size(self) -> int:
         """Bytes of the bag so far."""
-        return sum(file.size for file in (*self._files, self._file) if file is not None)
+        return self._files.size
+
+    @property
+    def readable_samples(self) -> int:
+        """Samples in files that can be read back, by the last `write_metadata`."""
+        return self._files.samples - self._files.unreadable
+
+    @property
+    def unreadable_samples(self) -> int:
+        """Samples that were written to files that can no longer be read back."""
+        return self._files.unreadable
 
     @property
     def pending_samples(self) -> int:
@@ -155,7 +158,7 @@ class BagWriter:
 
     def flush(self) -> None:
         """Write all pending samples and events."""
-        self._open_file()
+        self._files.open()
         while self._pending:
             waiting = concatenate(self._pending)
             self._pending = [waiting]
@@ -164,16 +167,18 @@ class BagWriter:
             self._pending = [waiting.cut(slice(count, None))] if count < len(waiting) else []
             self._split_if_due()
         if self._events:
-            self._open_file().write_chunk(self._encoder.encode_events(self._events))
+            file = self._files.open().mcap
+            file.write_chunk(self._encoder.encode_events(self._events))
             self._encoder.confirm()
             self._events.clear()
 
     def split(self) -> None:
         """Continue in the next file of the bag."""
         with suppress(OSError):  # a file without summary is still readable
-            self._close_file()
+            self._files.close()
         self.path.mkdir(parents=True, exist_ok=True)  # its mount may have disappeared
-        self._open_file()
+        self._verify()
+        self._files.open()
         self.flush()
         self.write_metadata()
 
@@ -183,26 +188,28 @@ class BagWriter:
         Raises:
             OSError: it was deleted, or its mount disappeared.
         """
-        if self._file is not None:
-            self._file.check()
+        if self._files.current is not None:
+            self._files.current.mcap.check()
+
+    def end_with(self, gap: Gap) -> None:
+        """Note samples that are missing after the last one; the bag is about to be closed."""
+        self._add_gap(replace(gap, index=self.samples))
 
     def close(self) -> None:
         """Write pending samples, the summary of the file and metadata.yaml."""
         self.flush()
-        self._close_file()
+        self._record_gaps(self._files.open(), self.samples + 1)
+        self._files.close()
         self.write_metadata()
 
     def abandon(self) -> None:
         """Close the file without writing."""
-        if self._file is not None:
-            self._file.abandon()
-            self._file = None
+        self._files.abandon()
 
     def write_metadata(self) -> None:
-        """Update metadata.yaml."""
-        files = [file for file in self._files if file.path.exists()]
-        if self._file is not None:
-            files.append(self._file)
+        """Update metadata.yaml; files that can no longer be read back are left out."""
+        self._verify()
+        files = [file.mcap for file in self._files.intact]
         entries = [
             FileEntry(file.path.name, summary.start_time, summary.end_time, summary.messages)
             for file in files
@@ -223,59 +230,48 @@ class BagWriter:
         self.close()
 
     def _keep_gaps(self, telemetry: Telemetry) -> None:
-        gaps = [replace(gap, index=gap.index + self.samples) for gap in telemetry.gaps]
-        self.gaps += gaps
-        self._unrecorded_gaps += gaps
+        for gap in telemetry.gaps:
+            self._add_gap(replace(gap, index=gap.index + self.samples))
 
-    def _write_chunk(self, part: Telemetry) -> None:
-        file = self._open_file()
-        stop = self._written + len(part)
+    def _add_gap(self, gap: Gap) -> None:
+        """Keep a gap for the next chunk; its index counts all samples that were accepted."""
+        self.gaps.append(gap)
+        self._unrecorded_gaps.append(gap)
+        self._unrecorded_gaps.sort(key=lambda each: each.index)
+
+    def _verify(self) -> None:
+        gap = self._files.verify()
+        if gap is not None:
+            self._add_gap(gap)
+            stamp = time.time_ns()
+            self.write_event(Event(stamp, "gap", f"{gap.missing} samples: {gap.cause}", WARNING))
+
+    def _record_gaps(self, file: WrittenFile, stop: int) -> None:
+        """Write the gaps in front of the samples before `stop`."""
         while self._unrecorded_gaps and self._unrecorded_gaps[0].index < stop:
             gap = self._unrecorded_gaps[0]
             # Relative to the file: the loss of a file must not shift the gaps of the others.
-            in_file = replace(gap, index=gap.index - self._written_before)
-            file.add_metadata(GAP_RECORD_NAME, custom_of_gap(in_file))
+            in_file = replace(gap, index=gap.index - file.first_sample)
+            file.mcap.add_metadata(GAP_RECORD_NAME, custom_of_gap(in_file))
             self._unrecorded_gaps.pop(0)
-        file.write_chunk(self._encoder.encode_samples(part))
+
+    def _write_chunk(self, part: Telemetry) -> None:
+        file = self._files.open()
+        self._record_gaps(file, self._files.samples + len(part))
+        file.mcap.write_chunk(self._encoder.encode_samples(part))
         self._encoder.confirm()
-        self._written = stop
+        file.note(part.time)
+        self._files.samples += len(part)
 
     def _split_if_due(self) -> None:
-        file = self._file
-        if file is None or not file.summary.chunks:
+        file = self._files.current
+        if file is None or not file.mcap.summary.chunks:
             return
-        age = self._encoder.last_log_time - file.summary.start_time
-        if self._split.is_due(age, file.size):
-            self._close_file()
-            self._open_file()
+        age = self._encoder.last_log_time - file.mcap.summary.start_time
+        if self._split.is_due(age, file.mcap.size):
+            self._files.close()
+            self._files.open()
             self.write_metadata()
-
-    def _open_file(self) -> McapWriter:
-        """The file being written; a new one if there is none."""
-        if self._file is not None:
-            return self._file
-        path = self.path / f"{self._name}_{self._opened}.mcap"
-        file = McapWriter(path, durable=self._durable)
-        try:
-            file.add_metadata(RECORD_NAME, self._custom())
-            for number in TOPICS:
-                file.add_channel(*channel_of(number))
-        except OSError:
-            file.abandon()
-            with suppress(OSError):
-                path.unlink()
-            raise
-        self._file = file
-        self._opened += 1
-        self._written_before = self._written
-        return file
-
-    def _close_file(self) -> None:
-        file, self._file = self._file, None
-        if file is None:
-            return
-        self._files.append(file)
-        file.close()
 
     def _custom(self) -> dict[str, str]:
         return custom_of_info(

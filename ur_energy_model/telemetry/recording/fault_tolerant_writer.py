@@ -14,10 +14,10 @@ from ur_energy_model.errors import RecordingError
 from ur_energy_model.robot_modes import ROBOT_MODES
 from ur_energy_model.telemetry.bag.retention import Retention
 from ur_energy_model.telemetry.bag.writer import BagWriter, FileSplit
-from ur_energy_model.telemetry.event import ERROR, Event
+from ur_energy_model.telemetry.event import ERROR, WARNING, Event
 from ur_energy_model.telemetry.host_clock import HOST_CLOCK
 from ur_energy_model.telemetry.modes import SAFETY_MODES
-from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
+from ur_energy_model.telemetry.samples import Gap, RecordingInfo, Telemetry
 
 FLUSH_SECONDS = 0.5
 METADATA_SECONDS = 10.0
@@ -40,12 +40,14 @@ class FaultTolerantWriter:
         fields: RTDE names to write.
         split: when to start a new file.
         retention: which old bags beside it to delete.
+        resume: never give up a full disk.
 
     Attributes:
         bag: the writer of the bag.
         failure: why the disk fails, None if it works. No samples must be written before `retry`
             has cleared it.
         last_failure: the last failure, also if it is over.
+        reason: of that failure, in a few words.
 
     Raises:
         RecordingError: the path exists, or the disk fails.
@@ -59,12 +61,14 @@ class FaultTolerantWriter:
         *,
         split: FileSplit | None = None,
         retention: Retention | None = None,
+        resume: bool = False,
     ) -> None:
         self.failure: str | None = None
         self.last_failure: str | None = None
+        self.reason = ""
         self._full_since: float | None = None
         self._using_reserve = False
-        self._retention = retention
+        self._retention, self._resume = retention, resume
         self._modes: dict[str, float] = {}
         now = time.monotonic()
         self._next_flush = now + FLUSH_SECONDS
@@ -122,11 +126,18 @@ class FaultTolerantWriter:
         """Write from now on even on a nearly full disk: the bag is about to be finished."""
         self._using_reserve, self.failure = True, None
 
-    def finish(self) -> str | None:
+    def finish(self, outages: Sequence[Gap] = ()) -> str | None:
         """Close the bag; returns why that failed, None if it worked.
 
         What is on the disk stays readable.
+
+        Args:
+            outages: samples that are missing behind the last one.
         """
+        for gap in outages:
+            text = f"{gap.missing} samples missing at the end ({gap.cause})"
+            self.bag.write_event(Event(time.time_ns(), "gap", text, WARNING))
+            self.bag.end_with(gap)
         try:
             self.bag.close()
         except OSError as error:
@@ -159,7 +170,7 @@ class FaultTolerantWriter:
                 return True
             if self._full_since is None:
                 self._full_since = now
-            if now - self._full_since > ROOM_SECONDS:
+            if now - self._full_since > ROOM_SECONDS and not self._resume:
                 raise
             self._fail(OSError(error.problem))
             return False
@@ -167,7 +178,8 @@ class FaultTolerantWriter:
         return True
 
     def _fail(self, error: OSError) -> None:
-        text = f"writing failed ({error.strerror or error}), samples wait in memory"
+        self.reason = error.strerror or str(error)
+        text = f"writing failed ({self.reason}), samples wait in memory"
         if self.failure is None:
             self.bag.write_event(Event(HOST_CLOCK.stamp(), "recorder", text, ERROR))
         self.failure = self.last_failure = text

@@ -22,6 +22,8 @@ class RecorderOptions:
         pretrigger: time before `start` with which a bag begins [s].
         duration: length after which a bag ends by itself, by the controller's clock [s].
         retention: which old bags beside the new one to delete; None keeps all.
+        resume: continue when a full disk has room again; otherwise a disk that is full for ten
+            seconds ends the bag.
     """
 
     fields: tuple[str, ...] | None = None
@@ -30,6 +32,7 @@ class RecorderOptions:
     pretrigger: float = 0.0
     duration: float | None = None
     retention: Retention | None = None
+    resume: bool = False
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -17,9 +18,10 @@ from ur_energy_model.telemetry.bag.files import bag_name
 from ur_energy_model.telemetry.event import WARNING, Event
 from ur_energy_model.telemetry.host_clock import HOST_CLOCK
 from ur_energy_model.telemetry.recording.options_and_status import RecorderOptions, RecorderStatus
+from ur_energy_model.telemetry.recording.reception import Reception
 from ur_energy_model.telemetry.recording.sample_queue import Command, SampleQueue
 from ur_energy_model.telemetry.recording.writing_thread import CLOSE_TIMEOUT, WritingThread
-from ur_energy_model.telemetry.samples import Telemetry
+from ur_energy_model.telemetry.samples import Gap, Telemetry
 from ur_energy_model.telemetry.source import TelemetrySource
 
 READ_TIMEOUT = 0.2
@@ -28,12 +30,17 @@ READ_TIMEOUT = 0.2
 class Recorder:
     """Records a telemetry source; entering it starts reading, `start` begins a bag.
 
+    Of what the source sends while a bag is recorded, every sample is in the bag or counted as
+    lost; see RecorderStatus.
+
     Args:
         source: entered already; from now on only the recorder reads it.
         folder: where bags go for which `start` gets no path.
         options: what to record.
         tap: called with every batch in the reading thread; it must be quick.
         queue: between the threads; None for one of the usual size.
+        record: begin a bag on entering, with the first sample of the source: at this path, or
+            True for one that is named by the template.
     """
 
     def __init__(
@@ -44,6 +51,7 @@ class Recorder:
         options: RecorderOptions | None = None,
         tap: Callable[[Telemetry], None] | None = None,
         queue: SampleQueue | None = None,
+        record: Path | bool = False,
     ) -> None:
         self._source, self._folder, self._tap = source, Path(folder), tap
         self._options = RecorderOptions() if options is None else options
@@ -51,15 +59,25 @@ class Recorder:
         self._lock = threading.Lock()
         self._recent: deque[Telemetry] = deque()
         self._taking = False
-        self._first_time: float | None = None
+        self._at_once = record
+        self._reception = Reception()
+        self._outage: Gap | None = None
         self._clock_steps = HOST_CLOCK.check()
+        self.fault: Exception | None = None
+        """Unexpected exception that ended the reading, None if there was none."""
         self._closing = threading.Event()
         self._writing = WritingThread(self._queue, self._options, self._stop_taking)
         self._reading = threading.Thread(target=self._read, name="telemetry reader", daemon=True)
 
     def __enter__(self) -> Self:
-        self._reading.start()
         self._writing.start()
+        if self._at_once is not False:
+            try:
+                self._begin(None if self._at_once is True else self._at_once)
+            except BaseException:
+                self._writing.close()
+                raise
+        self._reading.start()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -75,19 +93,22 @@ class Recorder:
             RecordingError: a bag is being recorded, the path exists, the source has ended, or the
                 disk fails.
         """
-        with HOST_CLOCK.held():  # name and first stamps agree; the bag holds it from then on
-            return self._start(path)
+        if not self._reading.is_alive():
+            raise RecordingError(
+                self._source.info.source, "sends no more samples", "connect it again"
+            )
+        return self._begin(path)
 
-    def _start(self, path: Path | str | None) -> Path:
+    def _begin(self, path: Path | str | None) -> Path:
+        with HOST_CLOCK.held():  # name and first stamps agree; the bag holds it from then on
+            return self._begin_bag(path)
+
+    def _begin_bag(self, path: Path | str | None) -> Path:
         source, options = self._source, self._options
         with self._lock:
             if self._taking:
                 raise RecordingError(
                     str(self._writing.status.bag), "is still being recorded", "stop it first"
-                )
-            if not self._reading.is_alive():
-                raise RecordingError(
-                    source.info.source, "sends no more samples", "connect it again"
                 )
             if path is None:
                 now = HOST_CLOCK.stamp() * 1e-9
@@ -97,10 +118,13 @@ class Recorder:
             command = Command(lambda: self._writing.open(bag, source.info, fields))
             self._writing.finished.clear()
             self._queue.put(command)
-            for batch in self._recent:
-                self._queue.put(HOST_CLOCK.corrected(batch))
+            self._reception, self._outage = Reception(options.duration), None
+            for i, batch in enumerate(self._recent):
+                # The gap in front of the first sample is not in the bag.
+                inside = tuple(gap for gap in batch.gaps if i or gap.index)
+                accepted = self._reception.accept(replace(batch, gaps=inside))
+                self._queue.put(HOST_CLOCK.corrected(accepted))
             self._recent.clear()
-            self._first_time = None
             self._taking = True
         try:
             command.result.result()
@@ -116,7 +140,7 @@ class Recorder:
             RecordingError: the disk fails; what is on it is readable.
         """
         self._stop_taking()
-        problem = self._run_command(lambda: self._writing.finish("idle"))
+        problem = self._run_command(lambda: self._writing.finish("idle", outage=self._outage))
         if problem is not None:
             raise RecordingError(str(self._writing.status.bag), str(problem), "check the disk")
         return self.status
@@ -162,9 +186,22 @@ class Recorder:
     @property
     def status(self) -> RecorderStatus:
         """State of recording, now."""
-        link, status = self._source.status, self._writing.status
+        link, status, received = self._source.status, self._writing.status, self._reception
+        outage = self._outage
+        if self._taking:
+            outage = received.outage(link, self._source.info.rate)
+        finished = status.state in ("idle", "stopped")
+        dropped = status.overflow + status.unreadable
+        if finished:  # now the bag counts
+            dropped = max(0, received.samples - status.samples)
+            status = replace(status, unreadable=max(0, dropped - status.overflow))
+        rate = self._source.info.rate
         return replace(
             status,
+            lost=received.missing + dropped + (0 if outage is None else outage.missing),
+            lost_seconds=received.missing_seconds
+            + (dropped / rate if rate else 0.0)
+            + (0.0 if outage is None else outage.seconds),
             duplicates=link.duplicates,
             connected=link.connected,
             last_error=status.last_error or link.last_error,
@@ -186,6 +223,7 @@ class Recorder:
         except UrEnergyError as refusal:
             error = str(refusal)
         except Exception as fault:  # the bag must be finished in any case
+            self.fault = fault
             error = f"reading failed ({type(fault).__name__}: {fault})"
         if not self._closing.is_set():
             self._end_bag(error)
@@ -200,28 +238,29 @@ class Recorder:
     def _take(self, batch: Telemetry) -> None:
         if self._tap is not None:
             self._tap(HOST_CLOCK.corrected(batch))
-        over = False
+        over, cut = False, None
         with self._lock:
             if self._taking:
-                batch, over = self._within_duration(batch)
-                self._queue.put(HOST_CLOCK.corrected(batch))
+                inside, over = self._within_duration(batch)
+                if over and not len(inside) and batch.gaps and batch.gaps[0].index == 0:
+                    cut = self._reception.cut_gap(batch.gaps[0], self._source.info.rate)
+                self._queue.put(HOST_CLOCK.corrected(self._reception.accept(inside)))
             elif self._options.pretrigger > 0:
                 self._remember(batch)
         if over:
-            self._end_bag(None)
+            self._end_bag(None, cut)
 
     def _within_duration(self, batch: Telemetry) -> tuple[Telemetry, bool]:
         """The part of a batch that belongs into the bag, and whether the bag ends with it."""
         duration = self._options.duration
         if duration is None:
             return batch, False
-        first = float(batch.time[0])
-        if self._first_time is None:
-            self._first_time = first
-        elif first < self._first_time:  # the controller's clock restarted: use the host's
-            self._first_time = first - self._writing.seconds
+        received, first = self._reception, float(batch.time[0])
+        begin = first if math.isnan(received.first_time) else received.first_time
+        if first < begin:  # the controller's clock restarted: use the host's
+            received.first_time = begin = first - self._writing.seconds
         half = 0.5 / (self._source.info.rate or 1000.0)
-        keep = int(np.searchsorted(batch.time, self._first_time + duration - half))
+        keep = int(np.searchsorted(batch.time, begin + duration - half))
         gaps = tuple(gap for gap in batch.gaps if gap.index < keep)  # one may lie in front
         return replace(batch.cut(slice(0, keep)), gaps=gaps), keep < len(batch)
 
@@ -240,12 +279,17 @@ class Recorder:
 
     def _stop_taking(self) -> None:
         with self._lock:
+            if self._taking:
+                self._outage = self._reception.outage(self._source.status, self._source.info.rate)
             self._taking = False
 
-    def _end_bag(self, error: str | None) -> None:
-        """End the bag by itself."""
+    def _end_bag(self, error: str | None, cut: Gap | None = None) -> None:
+        """End the bag by itself, perhaps within a gap."""
         self._stop_taking()
-        self._queue.put(Command(lambda: self._writing.finish("stopped", error)))
+        if cut is not None:
+            self._outage = cut
+        outage = self._outage
+        self._queue.put(Command(lambda: self._writing.finish("stopped", error, outage)))
 
     def _run_command(self, action: Callable[[], object]) -> object:
         """Run an action in the writing thread, after what the queue holds."""

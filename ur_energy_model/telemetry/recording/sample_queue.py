@@ -18,6 +18,8 @@ from ur_energy_model.telemetry.samples import Gap, Telemetry
 MEMORY_BYTES = 64 << 20
 SPILL_BYTES = 512 << 20
 OVERFLOW = "recorder overflow"
+MOST_EVENTS = 1000
+"""Events that may wait; later ones are dropped."""
 
 
 @dataclass
@@ -49,6 +51,45 @@ class _Spilled:
     layout: tuple[tuple[str, tuple[int, ...]], ...]
 
 
+@dataclass
+class _Dropped:
+    """Consecutive samples that were dropped, with the gaps among them.
+
+    Attributes:
+        start: controller time of the first one [s].
+        problem: why they could not be written; None if the writer was too slow.
+    """
+
+    start: float
+    problem: str | None
+    end: float = 0.0
+    missing: int = 0
+    seconds: float = 0.0
+    restarted: bool = False
+
+    def add(self, batch: Telemetry) -> None:
+        """One more batch was dropped."""
+        self.end = float(batch.time[-1])
+        self.missing += len(batch) + batch.lost
+        self.seconds += batch.duration + sum(gap.seconds for gap in batch.gaps)
+        self.restarted |= any(gap.away is not None for gap in batch.gaps)
+
+    def gap(self, end: float) -> Gap:
+        """A gap in front of samples that begin at this controller time [s]."""
+        cause = OVERFLOW if self.problem is None else f"{OVERFLOW}: {self.problem}"
+        away = self.seconds if self.restarted else None
+        return Gap(0, self.start, end, self.missing, cause, away)
+
+    def in_front_of(self, batch: Telemetry) -> Telemetry:
+        """The batch with a gap in front of it, which includes the one that is there."""
+        front = [gap for gap in batch.gaps if gap.index == 0]
+        gap = self.gap(float(batch.time[0]))
+        missing = gap.missing + sum(each.missing for each in front)
+        away = [each.away for each in (gap, *front) if each.away is not None]
+        gap = replace(gap, missing=missing, away=sum(away) if away else None)
+        return replace(batch, gaps=(gap, *(each for each in batch.gaps if each.index > 0)))
+
+
 Item = Telemetry | Event | Command
 
 
@@ -62,10 +103,13 @@ class SampleQueue:
         samples: number of samples that wait.
         spilled: number of samples so far that went through the file.
         overflow: number of samples dropped so far.
+        problem: why samples have to wait, for the cause of the gap; None if nothing is wrong.
     """
 
     def __init__(self, memory_bytes: int = MEMORY_BYTES, spill_bytes: int = SPILL_BYTES) -> None:
         self.samples = self.spilled = self.overflow = 0
+        self.problem: str | None = None
+        self._events = 0
         self._memory_bytes, self._spill_bytes = memory_bytes, spill_bytes
         self._items: deque[Item | _Spilled] = deque()
         self._changed = threading.Condition()
@@ -73,14 +117,15 @@ class SampleQueue:
         self._file: IO[bytes] | None = None
         self._file_end = 0
         self._in_file = 0
-        self._gap: Gap | None = None
+        self._dropped: _Dropped | None = None
 
     def put(self, item: Item) -> None:
         """Append; never blocks."""
         with self._changed:
             if isinstance(item, Telemetry):
                 self._put_samples(item)
-            else:
+            elif not isinstance(item, Event) or self._events < MOST_EVENTS:
+                self._events += isinstance(item, Event)
                 self._items.append(item)
             self._changed.notify()
 
@@ -108,6 +153,12 @@ class SampleQueue:
                 if isinstance(item, Telemetry):
                     self.overflow += len(item)
 
+    def take_gap(self) -> Gap | None:
+        """The samples that were dropped last, where none have followed them yet."""
+        with self._changed:
+            dropped, self._dropped = self._dropped, None
+            return None if dropped is None else dropped.gap(dropped.end)
+
     def close(self) -> None:
         """Release the spill file."""
         if self._file is not None:
@@ -120,26 +171,19 @@ class SampleQueue:
     def _put_samples(self, batch: Telemetry) -> None:
         if len(batch) == 0:
             return
-        if self._gap is not None:
-            gap = replace(self._gap, end=float(batch.time[0]))
-            rest = tuple(each for each in batch.gaps if each.index > 0)
-            batch = replace(batch, gaps=(gap, *rest))
-        size = _bytes_of(batch)
+        whole = batch if self._dropped is None else self._dropped.in_front_of(batch)
+        size = _bytes_of(whole)
         if self._bytes + size <= self._memory_bytes and not self._in_file:
-            self._items.append(batch)
+            self._items.append(whole)
             self._bytes += size
-        elif not self._spill(batch):
-            self._drop(batch)
+        elif not self._spill(whole):
+            if self._dropped is None:
+                self._dropped = _Dropped(float(batch.time[0]), self.problem)
+            self._dropped.add(batch)
+            self.overflow += len(batch)
             return
-        self._gap = None
+        self._dropped = None
         self.samples += len(batch)
-
-    def _drop(self, batch: Telemetry) -> None:
-        self.overflow += len(batch)
-        before = self._gap
-        start = float(batch.time[0]) if before is None else before.start
-        missing = len(batch) + (0 if before is None else before.missing)
-        self._gap = Gap(0, start, float(batch.time[-1]), missing, OVERFLOW)
 
     def _spill(self, batch: Telemetry) -> bool:
         """Write the values of samples to the file; False if that is not possible."""
@@ -189,6 +233,7 @@ class SampleQueue:
         if isinstance(item, Telemetry):
             self._bytes -= _bytes_of(item)
             self.samples -= len(item)
+        self._events -= isinstance(item, Event)
         return item
 
 

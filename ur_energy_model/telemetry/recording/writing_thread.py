@@ -14,7 +14,7 @@ from ur_energy_model.telemetry.host_clock import HOST_CLOCK
 from ur_energy_model.telemetry.recording.fault_tolerant_writer import FaultTolerantWriter
 from ur_energy_model.telemetry.recording.options_and_status import RecorderOptions, RecorderStatus
 from ur_energy_model.telemetry.recording.sample_queue import Command, SampleQueue
-from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
+from ur_energy_model.telemetry.samples import Gap, RecordingInfo, Telemetry
 
 WRITE_TIMEOUT = 0.25
 RETRY_SECONDS = 0.5
@@ -89,7 +89,12 @@ class WritingThread:
         """
         options = self._options
         self._writer = FaultTolerantWriter(
-            bag, info, fields, split=options.split, retention=options.retention
+            bag,
+            info,
+            fields,
+            split=options.split,
+            retention=options.retention,
+            resume=options.resume,
         )
         HOST_CLOCK.hold()  # no step of the clock within a bag
         self._began = time.monotonic()
@@ -106,12 +111,13 @@ class WritingThread:
             raise RecordingError("split", "nothing is being recorded", "start recording first")
         self._writer.split()
 
-    def finish(self, state: str, error: str | None = None) -> str | None:
+    def finish(self, state: str, error: str | None = None, outage: Gap | None = None) -> str | None:
         """Close the bag, if there is one.
 
         Args:
             state: of the recorder from now on.
             error: why the bag ends early.
+            outage: in which it ends.
 
         Returns:
             Why the bag could not be closed, None if it was.
@@ -119,13 +125,16 @@ class WritingThread:
         writer = self._writer
         if writer is None:
             return None
-        problem = writer.finish()
+        ends = (self._queue.take_gap(), outage)
+        problem = writer.finish([gap for gap in ends if gap is not None])
         self._publish(writer)
         self._writer = None
         HOST_CLOCK.release()
+        self._queue.problem = None
         self._status = replace(
             self._status,
             state=state,
+            samples=writer.bag.readable_samples,
             seconds=self.seconds,
             last_error=error or problem or self._status.last_error,
             stopped_because=error or problem,
@@ -175,14 +184,14 @@ class WritingThread:
     def _publish(self, writer: FaultTolerantWriter) -> None:
         """Bring the status up to date."""
         bag = writer.bag
+        self._queue.problem = None if writer.failure is None else writer.reason
         if len(bag.gaps) != len(self._status.gaps):
-            gaps = tuple(bag.gaps)
-            lost = sum(gap.missing for gap in gaps)
-            self._status = replace(self._status, gaps=gaps, lost=lost)
+            self._status = replace(self._status, gaps=tuple(bag.gaps))
         self._status = replace(
             self._status,
             state="recording" if writer.failure is None else "failing",
             samples=bag.samples,
+            unreadable=bag.unreadable_samples,
             bytes=bag.size,
             last_error=writer.last_failure,
         )

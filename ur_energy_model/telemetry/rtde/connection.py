@@ -12,6 +12,7 @@ import numpy as np
 from typing_extensions import Self
 
 from ur_energy_model.errors import ControllerError, ProtocolError
+from ur_energy_model.plain import printable
 from ur_energy_model.telemetry.fields import FIELDS, WIDTH, ValueKind
 from ur_energy_model.telemetry.rtde.frames import Frame, FrameReader, PacketType, frame
 from ur_energy_model.telemetry.rtde.messages import (
@@ -60,9 +61,18 @@ class RtdeConnection:
         self._reader = FrameReader(host)
         self._protocol_version = 2
         self._recipe: Recipe | None = None
+        self._fault: ProtocolError | None = None
         self._buffer = memoryview(bytearray(RECEIVE_SIZE))
         try:
+            if not host.strip() or not 0 < port < 1 << 16:
+                raise ValueError  # the system would take another address or port
             self._socket = socket.create_connection((host, port), CONNECT_TIMEOUT)
+        except ValueError:  # also a UnicodeError, for "192.168..10"
+            raise ControllerError(
+                printable(host) or "''",
+                f"is not the address of a controller (port {port})",
+                "check the address",
+            ) from None
         except OSError as error:
             reason = "does not answer" if isinstance(error, TimeoutError) else _reason(error)
             raise ControllerError(
@@ -150,6 +160,8 @@ class RtdeConnection:
             ControllerError: the connection is lost.
             ProtocolError: the controller sent something that is not RTDE.
         """
+        if self._fault is not None:
+            raise self._fault
         records = self._take_records()
         if records is not None:
             return records
@@ -176,25 +188,31 @@ class RtdeConnection:
         return self._buffer[:count]
 
     def _take_records(self) -> Records | None:
+        """Data packages that were fed; after them, what is not RTDE is the fault of later calls."""
         recipe = self._recipe
         if recipe is None:
             raise RuntimeError("subscribe and start before receiving")
         found: list[Records] = []
-        while len(self._reader):
-            records = recipe.take_records(self._reader)
-            if records is not None:
-                found.append(records)
-                continue
-            frame = self._reader.take_frame()
-            if frame is None:
-                break
-            if frame.kind == PacketType.DATA_PACKAGE:
-                raise ProtocolError(
-                    self.host,
-                    f"sent a data package of {len(frame.payload)} bytes that fits no recipe",
-                    _CHECK_PORT,
-                )
-            self._note(frame)
+        try:
+            while len(self._reader):
+                records = recipe.take_records(self._reader)
+                if records is not None:
+                    found.append(records)
+                    continue
+                frame = self._reader.take_frame()
+                if frame is None:
+                    break
+                if frame.kind == PacketType.DATA_PACKAGE:
+                    raise ProtocolError(
+                        self.host,
+                        f"sent a data package of {len(frame.payload)} bytes that fits no recipe",
+                        _CHECK_PORT,
+                    )
+                self._note(frame)
+        except ProtocolError as error:
+            if not found:
+                raise
+            self._fault = error
         if not found:
             return None
         return found[0] if len(found) == 1 else np.concatenate(found, dtype=found[0].dtype)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import socket
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ur_energy_model.errors import WrongRobotError
@@ -15,6 +16,8 @@ SIMULATED_SERIAL_PREFIX = "2000000"
 """First digits of the serial numbers of simulated arms; those of real arms begin with their year of
 manufacture, and none was made in 2000."""
 _SERIAL = re.compile(r"[0-9A-Za-z-]{4,40}")
+NO_E_SERIES = ("ur15", "ur18", "ur20", "ur30")
+"""Arms whose names have no e although their controllers are of the e-Series' generation."""
 _MODEL = re.compile(r"UR\d{1,2}", re.IGNORECASE)
 
 
@@ -25,32 +28,56 @@ class ControllerIdentity:
     serial: str | None = None
     model: str | None = None
 
-    def check(self, host: str, robot: str | None, serial: str | None) -> None:
+    @property
+    def text(self) -> str:
+        """How the controller is told from another one, for people."""
+        if self.serial is not None:
+            return f"serial {self.serial}"
+        if self.model is not None:
+            return f"not known: a {self.model} whose dashboard server tells no serial number"
+        return "not known: the dashboard server is silent"
+
+    def check(self, host: str, robot: str | None, before: ControllerIdentity) -> None:
         """Refuse another robot than expected; unknown values are accepted.
 
         Args:
             host: address, for the error message.
             robot: description name expected, such as "ur5e".
-            serial: serial number expected.
+            before: of the controller that was connected before.
 
         Raises:
             WrongRobotError: it is another robot.
         """
-        if None not in (serial, self.serial) and self.serial != serial:
-            raise WrongRobotError(
-                host,
-                f"is now robot {self.serial} instead of {serial}",
-                "connect the robot that the recording began with, or start another",
-                field="serial",
-            )
+        for field, expected, found in (
+            ("serial", before.serial, self.serial),
+            ("robot model", before.model, self.model),
+        ):
+            if None not in (expected, found) and found != expected:
+                raise WrongRobotError(
+                    host,
+                    f"is now robot {found} instead of {expected}",
+                    "connect the robot that the recording began with, or start another",
+                    field=field,
+                )
         name = "" if robot is None else robot.upper()
         if self.model and name.startswith("UR") and self.model != name.removesuffix("E"):
             raise WrongRobotError(
                 host,
                 f"is a {self.model}, not a {robot}",
-                "check --robot and the address",
+                "check the robot model and the address",
                 field="robot model",
             )
+
+
+def description_name(model: str, version: Sequence[int]) -> str:
+    """Name of the robot description of an arm, such as "ur5e".
+
+    Args:
+        model: as the dashboard server names it, such as "UR5"; UR5 and UR5e have the same.
+        version: of the controller's software; from 5 on it drives no CB3 arms.
+    """
+    name = model.lower()
+    return name if version[0] < 5 or name in NO_E_SERIES else f"{name}e"
 
 
 def identify_controller(host: str, port: int = PORT) -> ControllerIdentity:
@@ -61,7 +88,7 @@ def identify_controller(host: str, port: int = PORT) -> ControllerIdentity:
             _line(connection, deadline)
             serial = _ask(connection, "get serial number", deadline)
             model = _ask(connection, "get robot model", deadline)
-    except OSError:
+    except (OSError, ValueError):  # ValueError: not an address
         return ControllerIdentity()
     return ControllerIdentity(
         serial if serial is not None and _SERIAL.fullmatch(serial) else None,

@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ur_energy_model.errors import ControllerError
+from ur_energy_model.errors import ControllerError, WrongRobotError
 from ur_energy_model.telemetry.rtde import dashboard_client
 from ur_energy_model.telemetry.rtde.connection import PORT, RtdeConnection
 from ur_energy_model.telemetry.rtde.dashboard_client import (
     SIMULATED_SERIAL_PREFIX,
     ControllerIdentity,
+    description_name,
     identify_controller,
 )
 from ur_energy_model.telemetry.rtde.recipe import Recipe, Records, Subscription, in_type_order
@@ -53,6 +54,8 @@ class Negotiation:
         recipe: of the data packages of the last connection.
         missing_fields: asked for, and not offered by the controller.
         software_change: how the controller's software differs from that on the first connection.
+        same_serial: whether the last connection is to the serial number of the first one.
+        identity: what tells the controller of the last connection from another one.
     """
 
     def __init__(
@@ -66,6 +69,8 @@ class Negotiation:
         self.recipe = Recipe((), ())
         self.missing_fields: tuple[str, ...] = ()
         self.software_change: str | None = None
+        self.same_serial = False
+        self.identity = "not known: not connected yet"
         self._host, self._robot, self._rate, self._link = host, robot, rate, link
         self._fields = in_type_order({"timestamp", *fields})
         self._first: Subscription | None = None
@@ -84,7 +89,9 @@ class Negotiation:
         connection = RtdeConnection(self._host, self._link.port)
         try:
             identity = identify_controller(self._host, self._link.dashboard_port)
-            identity.check(self._host, self._robot, self._identity.serial)
+            identity.check(self._host, self._robot, self._identity)
+            self.identity = identity.text
+            self.same_serial = None is not identity.serial == self._identity.serial
             first = self._first
             if first is None:
                 subscription = connection.subscribe(self._fields, self._rate)
@@ -101,14 +108,15 @@ class Negotiation:
         return connection
 
     def info(self) -> RecordingInfo:
-        """Robot and rate that the first connection agreed on."""
+        """Robot (the one expected, else the controller's own) and rate of the first connection."""
         info = RecordingInfo(source=self._host, robot=self._robot)
-        first, serial = self._first, self._identity.serial
+        first, serial, model = self._first, self._identity.serial, self._identity.model
         if first is None:
             return info
+        named = None if model is None else description_name(model, first.version)
         return RecordingInfo(
             source=self._host,
-            robot=self._robot,
+            robot=self._robot or named,
             serial=serial,
             controller_version=first.version_text,
             rate=first.rate,
@@ -116,18 +124,31 @@ class Negotiation:
         )
 
     def _check_unchanged(self, first: Subscription, now: Subscription) -> None:
-        """Refuse to continue a recording with other fields or another rate."""
+        """Refuse to continue a recording with other fields, another rate or another controller.
+
+        Raises:
+            ControllerError: fields or rate differ.
+            WrongRobotError: the software differs, and no serial number tells that the arm does not.
+        """
         problem = None
         if now.missing:
             problem = f"no longer offers {', '.join(now.missing)}"
         elif now.rate != first.rate:
             problem = f"now sends at {now.rate} Hz instead of {first.rate}"
+        elif now.recipe.kinds != first.recipe.kinds:
+            problem = "now sends fields of other types"
         if problem is not None:
             raise ControllerError(self._host, problem, "start a new recording")
-        if now.version != first.version:
-            self.software_change = (
-                f"software changed from {first.version_text} to {now.version_text}"
+        if now.version == first.version:
+            return
+        change = f"from {first.version_text} to {now.version_text}"
+        if not self.same_serial:
+            raise WrongRobotError(
+                self._host,
+                f"its software changed {change}, and no serial number tells that it is the same",
+                "start a new recording",
             )
+        self.software_change = f"software changed {change}"
 
 
 def with_payload(info: RecordingInfo, records: Records) -> RecordingInfo:

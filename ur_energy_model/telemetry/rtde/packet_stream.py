@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ur_energy_model.errors import ProtocolError
+from ur_energy_model.errors import ProtocolError, WrongRobotError
 from ur_energy_model.telemetry.clock import RESTART_ERROR, ClockMap
 from ur_energy_model.telemetry.rtde.recipe import Recipe
 from ur_energy_model.telemetry.samples import Gap, RecordingInfo, Telemetry, find_gaps
-from ur_energy_model.typing import Array
+from ur_energy_model.typing import Array, Mask
 
 MAX_TIMESTAMP = 1e9
+AHEAD_SECONDS = 5.0
+"""How far a controller's clock may be ahead of the host's after an outage [s]."""
+AHEAD_SHARE = 0.01
+"""The same, as a share of the outage."""
+MOVED = 0.1
+"""Difference of a joint angle that a restart of the controller does not explain [rad]."""
 
 
 class PacketStream:
@@ -27,6 +34,10 @@ class PacketStream:
         clock: maps controller time to host time.
         duplicates: packages left out because the controller sent the same tick again.
         loss: why the connection was lost, until the next package arrives.
+        restarted: whether the controller's clock started again with the last packages, so that
+            it does not tell whether the controller is the same.
+        moved: whether a joint stands elsewhere than before that restart.
+        fault: why packages after the last ones returned were refused; None if none were.
     """
 
     def __init__(self, peer: str) -> None:
@@ -34,7 +45,10 @@ class PacketStream:
         self.duplicates = 0
         self.loss: str | None = None
         self._peer = peer
-        self._last_time, self._last_arrival = math.nan, 0
+        self.restarted = self.moved = False
+        self.fault: ProtocolError | None = None
+        self._last_time, self._last_arrival, self._last_real = math.nan, 0, 0.0
+        self._last_q: Array | None = None
 
     def telemetry(
         self, recipe: Recipe, records: NDArray[np.void], arrival: int, info: RecordingInfo
@@ -47,15 +61,25 @@ class PacketStream:
             arrival: host time at which they were read [ns since the epoch].
             info: provenance; its rate defines what a gap is.
 
+        Packages before one with an impossible timestamp are returned; `fault` tells the rest.
+
         Raises:
-            ProtocolError: impossible timestamps.
+            ProtocolError: the first timestamp is impossible.
+            WrongRobotError: after a lost connection, the clock is that of another controller.
         """
+        self.fault, self.restarted = None, False
         columns = recipe.columns(records)
         times = columns["timestamp"]
         gaps: tuple[Gap, ...] = ()
         period = 1.0 / (info.rate or 1.0)
         if not self._in_step(times, 1.5 * period):
-            self.check_times(times)
+            possible = _possible(times)
+            if not possible.all():
+                count = int(np.argmin(possible))
+                self.check_times(times[: max(count, 1)])
+                self.fault = self._impossible()
+                columns = {name: values[:count] for name, values in columns.items()}
+                times = columns["timestamp"]
             new = np.diff(times, prepend=self._last_time) != 0
             if not new.all():
                 self.duplicates += int(np.sum(~new))
@@ -64,7 +88,13 @@ class PacketStream:
                 if len(times) == 0:
                     return None
             gaps = self._gaps(times, arrival, period)
+        q = columns.get("actual_q")
+        if q is not None:
+            if self.restarted and self._last_q is not None:
+                self.moved = bool((np.abs(q[0] - self._last_q) > MOVED).any())
+            self._last_q = q[-1]
         self._last_time, self._last_arrival, self.loss = float(times[-1]), arrival, None
+        self._last_real = time.time()
         return Telemetry(times, columns, info, gaps, self.clock.stamp(times, arrival))
 
     def check_times(self, times: Array) -> None:
@@ -73,10 +103,11 @@ class PacketStream:
         Raises:
             ProtocolError: not finite, negative, or decades after the controller's start.
         """
-        if not ((times >= 0.0) & (times < MAX_TIMESTAMP)).all():
-            raise ProtocolError(
-                self._peer, "sent an impossible timestamp", "restart the controller"
-            )
+        if not _possible(times).all():
+            raise self._impossible()
+
+    def _impossible(self) -> ProtocolError:
+        return ProtocolError(self._peer, "sent an impossible timestamp", "restart the controller")
 
     def _in_step(self, times: Array, longest: float) -> bool:
         """Whether every package follows the previous one without gap: the usual, fast case."""
@@ -94,19 +125,57 @@ class PacketStream:
             return find_gaps(times, period)
         found = find_gaps(np.concatenate([[self._last_time], times]), period)
         gaps = [replace(gap, index=gap.index - 1) for gap in found]
-        if gaps and gaps[0].index == 0 and self.loss is not None:
-            gaps[0] = self._explain(gaps[0], self.loss, arrival)
+        if gaps and gaps[0].index == 0:
+            # Before the first of the packages, which arrived earlier than the last one.
+            away = (arrival - self._last_arrival) * 1e-9 - float(times[-1] - times[0])
+            gaps[0] = self._explain(gaps[0], max(away, 0.0), period, arrival)
         return tuple(gaps)
 
-    def _explain(self, gap: Gap, loss: str, arrival: int) -> Gap:
-        """A gap after a lost connection, with its cause.
+    def _explain(self, gap: Gap, away: float, period: float, arrival: int) -> Gap:
+        """A gap in front of packages, with its cause.
 
-        The controller restarted if its clock went back, or if it is behind and has run for less
-        time than the connection was lost. A clock that is behind for other reasons may catch up.
+        The controller restarted if its clock went back, or if it is behind after a lost
+        connection and has run for less time than that. A clock that is behind for other reasons
+        may catch up; one that is ahead is another controller's.
+
+        Args:
+            gap: found from the controller's clock.
+            away: time without packages by the host's clock [s].
+            period: of the samples [s].
+            arrival: host time of the packages [ns since the epoch].
         """
-        away = (arrival - self._last_arrival) * 1e-9
+        loss = self.loss
+        went_back = gap.end < gap.start
+        if loss is None and not went_back:
+            return gap
         behind = self.clock.lateness(gap.end, arrival) > RESTART_ERROR
-        if gap.end > gap.start and not (behind and gap.end < away):
-            return replace(gap, cause=f"connection lost: {loss}")
-        self.clock.restart()
-        return replace(gap, missing=0, cause=f"controller restarted: {loss}")
+        if went_back or (behind and gap.end < away):
+            self.clock.restart()
+            self.restarted = True
+            cause = "controller restarted" if loss is None else f"controller restarted: {loss}"
+            return replace(gap, missing=max(0, round(away / period) - 1), cause=cause, away=away)
+        self._check_ahead(gap.end - gap.start, away)
+        return replace(gap, cause=f"connection lost: {loss}")
+
+    def _check_ahead(self, passed: float, away: float) -> None:
+        """Refuse a clock that advanced much more than the host's.
+
+        Args:
+            passed: by the controller's clock [s].
+            away: by the host's clock [s]; it may have stood still while the host was suspended.
+
+        Raises:
+            WrongRobotError: it is the clock of another controller.
+        """
+        longest = max(away, time.time() - self._last_real)
+        if passed - longest > AHEAD_SECONDS + AHEAD_SHARE * longest:
+            raise WrongRobotError(
+                self._peer,
+                "is another controller: its clock is ahead of that of the one before",
+                "connect the robot that the recording began with, or start another",
+            )
+
+
+def _possible(times: Array) -> Mask:
+    """Whether timestamps [packets], s, are finite and within decades of a controller's start."""
+    return np.asarray((times >= 0.0) & (times < MAX_TIMESTAMP))

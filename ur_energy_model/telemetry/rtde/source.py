@@ -14,6 +14,7 @@ from ur_energy_model.telemetry.event import ERROR, INFORMATION, WARNING, Event
 from ur_energy_model.telemetry.fields import ENERGY_FIELDS, FIELDS
 from ur_energy_model.telemetry.host_clock import HOST_CLOCK
 from ur_energy_model.telemetry.rtde.connection import RtdeConnection
+from ur_energy_model.telemetry.rtde.link_record import LinkRecord
 from ur_energy_model.telemetry.rtde.negotiation import (
     LinkOptions,
     Negotiation,
@@ -28,7 +29,6 @@ from ur_energy_model.telemetry.source import LinkStatus
 BATCH_SECONDS = 0.05
 FIRST_BACKOFF = 0.1
 LONGEST_BACKOFF = 5.0
-MAX_EVENTS = 200
 RATE_SAMPLES = 10
 RATE_SECONDS = 0.2
 _LEVELS = {0: ERROR, 1: ERROR, 2: WARNING}
@@ -77,12 +77,10 @@ class RtdeSource:
         self._batch_seconds, self._patience = batch_seconds, patience
         self._negotiation = Negotiation(host, robot, fields, rate, link)
         self._clock, self._stream = HOST_CLOCK, PacketStream(host)
+        self._record = LinkRecord(self._clock)
         self._connection: RtdeConnection | None = None
         self._info = self._negotiation.info()
-        self._events: list[Event] = []
         self._closed = threading.Event()
-        self._reconnects = 0
-        self._last_error: str | None = None
         self._backoff = FIRST_BACKOFF
         self._next_attempt = 0.0
         self._last_data = 0.0
@@ -101,11 +99,10 @@ class RtdeSource:
     @property
     def status(self) -> LinkStatus:
         """State of the connection."""
-        return LinkStatus(
+        return self._record.status(
             connected=self._connection is not None,
-            reconnects=self._reconnects,
             duplicates=self._stream.duplicates,
-            last_error=self._last_error,
+            rate=self._info.rate,
         )
 
     @property
@@ -157,30 +154,31 @@ class RtdeSource:
                 raise ControllerError(
                     self._host, f"sent nothing for {self._quiet_time():.0f} s", "check the network"
                 )
-        except ControllerError as error:
+        except (ControllerError, WrongRobotError) as error:
             self._lose(error.problem)
         return None
 
     def take_events(self) -> list[Event]:
         """The controller's messages and changes of the connection since the last call."""
-        events, self._events = self._events, []
-        return events
+        return self._record.take_events()
 
     def close(self) -> None:
         """Disconnect; a `read` that waits in another thread ends soon."""
         self._closed.set()
+        self._record.close()
         self._disconnect()
 
     def _try_to_enter(self, deadline: float) -> bool:
         """Connect; raises only if there is no time for another attempt."""
         try:
-            self._connect()
+            self._connect(again=False)
             self._info = self._negotiation.info()
             self._read_first_packets()
         except WrongRobotError:
             self.close()
             raise
-        except ControllerError:
+        except ControllerError as error:
+            self._record.fail(error.problem, ERROR)
             self._disconnect()
             if time.monotonic() + self._backoff > deadline or self._closed.is_set():
                 self.close()
@@ -188,8 +186,8 @@ class RtdeSource:
             return False
         return True
 
-    def _connect(self) -> None:
-        """Connect and start the data.
+    def _connect(self, *, again: bool) -> None:
+        """Connect and start the data; again means not for the first time.
 
         Raises:
             ControllerError: that failed.
@@ -197,10 +195,12 @@ class RtdeSource:
         """
         negotiation = self._negotiation
         self._connection = negotiation.connect(self._batch_seconds)
+        self._record.connected(again=again)
+        self._record.identity = negotiation.identity
         self._last_data = time.monotonic()
         change, negotiation.software_change = negotiation.software_change, None
         if change is not None:
-            self._report("connection", change, WARNING)
+            self._record.report("connection", change, WARNING)
 
     def _read_first_packets(self) -> None:
         """Read packets to learn rate and payload; they are the first that `read` returns.
@@ -214,14 +214,22 @@ class RtdeSource:
         while sum(map(len, found)) < wanted:
             connection, rest = self._connection, deadline - time.monotonic()
             if connection is None or rest <= 0:
-                raise ControllerError(
-                    self._host,
-                    "accepts the recipe but sends no data",
-                    "restart the controller's RTDE interface",
-                )
-            records = connection.receive(min(rest, 0.1))
+                break
+            try:
+                records = connection.receive(min(rest, 0.1))
+            except ControllerError as error:
+                if not found:
+                    raise
+                self._lose(error.problem)
+                break
             if records is not None:
                 found.append(records)
+        if not found:
+            raise ControllerError(
+                self._host,
+                "accepts the recipe but sends no data",
+                "restart the controller's RTDE interface",
+            )
         arrival = self._clock.now()
         records = self._negotiation.recipe.join(found)
         times = records["timestamp"].astype(float)
@@ -231,7 +239,7 @@ class RtdeSource:
         rate = observed_rate(times, self._info.rate)
         if rate is not None:
             text = f"sends at {rate:.1f} Hz instead of {self._info.rate}"
-            self._report("connection", text, WARNING)
+            self._record.report("connection", text, WARNING)
             self._info = replace(self._info, rate=round(rate, 3))
         self._info = with_payload(self._info, records)
 
@@ -243,24 +251,24 @@ class RtdeSource:
         if time.monotonic() < self._next_attempt:
             return False
         try:
-            self._connect()
+            self._connect(again=True)
         except (ControllerError, WrongRobotError) as error:
-            if error.problem != self._last_error:
-                self._report("connection", error.problem, ERROR)
-            self._last_error = error.problem
-            self._next_attempt = time.monotonic() + self._backoff
-            self._backoff = min(2 * self._backoff, LONGEST_BACKOFF)
+            self._record.fail(error.problem, ERROR)
+            self._wait()
             return False
-        self._reconnects += 1
-        self._report("connection", "connected again")
         return True
 
     def _lose(self, problem: str) -> None:
         """Record why the connection was lost, and schedule the next attempt."""
-        self._stream.loss = self._last_error = problem
-        self._report("connection", problem, WARNING)
+        self._stream.loss = problem
+        self._record.fail(problem, WARNING)
         self._disconnect()
+        self._wait()
+
+    def _wait(self) -> None:
+        """Schedule the next attempt; samples make the pause short again."""
         self._next_attempt = time.monotonic() + self._backoff
+        self._backoff = min(2 * self._backoff, LONGEST_BACKOFF)
 
     def _disconnect(self) -> None:
         connection, self._connection = self._connection, None
@@ -271,20 +279,19 @@ class RtdeSource:
         return max(self._silence, 5.0 / (self._info.rate or 1.0))
 
     def _telemetry(self, records: Records, arrival: int) -> Telemetry | None:
-        batch = self._stream.telemetry(self._negotiation.recipe, records, arrival, self._info)
+        stream = self._stream
+        batch = stream.telemetry(self._negotiation.recipe, records, arrival, self._info)
         if batch is not None:
             self._backoff = FIRST_BACKOFF
-            for gap in batch.gaps:
-                self._report("gap", f"{gap.missing} samples missing ({gap.cause})", WARNING)
+            self._record.samples(batch)
+            if stream.restarted and not self._negotiation.same_serial:
+                self._record.unsure(moved=stream.moved)
+        if stream.fault is not None:
+            self._lose(stream.fault.problem)
         return batch
 
     def _keep_messages(self, connection: RtdeConnection) -> None:
         for message in connection.messages:
             text = f"{message.source}: {message.text}" if message.source else message.text
-            self._report("message", text, _LEVELS.get(message.level, INFORMATION))
+            self._record.report("message", text, _LEVELS.get(message.level, INFORMATION))
         connection.messages.clear()
-
-    def _report(self, kind: str, text: str, level: int = INFORMATION) -> None:
-        """Keep an event, unless too many are waiting already."""
-        if len(self._events) < MAX_EVENTS:
-            self._events.append(Event(self._clock.now(), kind, text, level))

@@ -1,0 +1,259 @@
+"""Samples from a driver's JointState messages: order, losses, and messages that cannot be used."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from ur_energy_model.telemetry.bag.cdr import CdrBuilder, Template
+from ur_energy_model.telemetry.joint_state_stream import AHEAD, CLOCK_SET_AFTER, JointStateStream
+from ur_energy_model.telemetry.samples import Telemetry
+from ur_energy_model.typing import Array
+
+JOINTS = ("left_a", "left_b")
+NAMES = ("left_b", "finger", "left_a")
+START = 1_700_000_000_000_000_000
+PERIOD = 2_000_000
+"""Of the driver [ns]."""
+
+
+def messages(
+    stamps: Sequence[int],
+    names: Sequence[str] = NAMES,
+    values: Array | None = None,
+    counts: tuple[int, int, int] | None = None,
+) -> list[bytes]:
+    """Encoded messages; `values` [n, position, velocity and effort side by side]."""
+    builder = CdrBuilder()
+    builder.u32(0)
+    builder.u32(0)
+    builder.string("base")
+    builder.strings(names)
+    for count in counts or (len(names),) * 3:
+        builder.doubles(count)
+    template = Template(bytes(builder.body), tuple(builder.blocks))
+    if values is None:
+        values = np.tile(np.arange(template.width, dtype=float), (len(stamps), 1))
+    return [row.tobytes() for row in template.encode(np.array(stamps, np.int64), values)]
+
+
+def stamps(first: int, count: int) -> list[int]:
+    return [START + PERIOD * k for k in range(first, first + count)]
+
+
+def stream(*, require_effort: bool = False) -> JointStateStream:
+    return JointStateStream(JOINTS, "actual_current", require_effort=require_effort)
+
+
+def read(
+    subject: JointStateStream,
+    encoded: list[bytes],
+    numbers: Sequence[int] | None = None,
+    arrival: float = 0.0,
+) -> Telemetry:
+    (batch,) = subject.read(encoded, numbers, arrival)
+    return batch
+
+
+def test_samples_are_in_the_arms_order() -> None:
+    batch = read(stream(), messages(stamps(0, 3)))
+    assert batch.stamp is not None
+    assert batch.stamp.tolist() == stamps(0, 3)
+    assert batch.time == pytest.approx(1e-9 * np.array(stamps(0, 3)))
+    assert batch["actual_q"].tolist() == [[2.0, 0.0]] * 3
+    assert batch["actual_qd"].tolist() == [[5.0, 3.0]] * 3
+    assert batch["actual_current"].tolist() == [[8.0, 6.0]] * 3
+    assert not batch.gaps
+
+
+def test_bytes_of_padding_mean_nothing() -> None:
+    first, second = (bytearray(each) for each in messages(stamps(0, 2)))
+    subject = stream()
+    batch = read(subject, [bytes(first), bytes(second)])
+    place = second.index(b"left_b\0") + len(b"left_b\0")
+    assert second[place] == 0
+    second[place] = 0xFF
+    again = stream()
+    noisy = read(again, [bytes(first), bytes(second)])
+    assert noisy["actual_q"].tolist() == batch["actual_q"].tolist()
+    assert not again.refused
+
+
+@pytest.mark.parametrize("numbered", [True, False])
+def test_lost_messages_are_counted(numbered: bool) -> None:
+    subject = stream()
+    kept = [k for k in range(1000) if k % 100 not in (40, 41, 42)]
+    encoded = messages([START + PERIOD * k for k in kept])
+    gaps = []
+    for part in range(0, len(kept), 97):
+        rows = slice(part, part + 97)
+        batch = read(subject, encoded[rows], kept[rows] if numbered else None, 0.002 * part)
+        gaps += batch.gaps
+    assert subject.lost == 30
+    assert [gap.missing for gap in gaps] == [3] * 10
+    assert subject.lost_seconds == pytest.approx(10 * 4 * 0.002)
+
+
+@pytest.mark.parametrize("numbered", [True, False])
+def test_a_late_message_is_not_a_lost_one(numbered: bool) -> None:
+    when = stamps(0, 100)
+    when[50] += PERIOD * 4 // 5
+    subject = stream()
+    read(subject, messages(when), range(100) if numbered else None)
+    assert subject.lost == 0
+
+
+def test_samples_that_a_driver_left_out_are_missing_too() -> None:
+    when = stamps(0, 100)
+    del when[50:53]
+    subject = stream()
+    read(subject, messages(when), range(97))
+    assert subject.lost == 3
+
+
+def test_a_restarted_driver_counts_anew_and_its_absence_is_estimated() -> None:
+    subject = stream()
+    read(subject, messages(stamps(0, 500)), range(1, 501))
+    batch = read(subject, messages(stamps(2000, 500)), range(1, 501), 4.0)
+    assert [gap.missing for gap in batch.gaps] == [1500]
+    assert subject.lost == 1500
+    assert subject.lost_seconds == pytest.approx(3.0, abs=0.01)
+
+
+def test_of_two_drivers_the_one_ahead_is_used() -> None:
+    subject = stream()
+    late = [stamp - 5 * PERIOD for stamp in stamps(0, 200)]
+    both = [
+        each for pair in zip(messages(stamps(0, 200)), messages(late), strict=True) for each in pair
+    ]
+    batch = read(subject, both)
+    assert batch.stamp is not None
+    assert batch.stamp.tolist() == stamps(0, 200)
+    ((reason, count),) = subject.refused.items()
+    assert "second driver" in reason
+    assert count == 200
+    assert subject.problem is None
+
+
+def test_messages_of_other_joints_are_left_out() -> None:
+    subject = stream()
+    gripper = messages(stamps(0, 50), names=("finger",))
+    arm = messages(stamps(0, 50))
+    mixed = [each for pair in zip(gripper, arm, strict=True) for each in pair]
+    assert len(read(subject, mixed)) == 50
+    assert (subject.foreign, subject.lost, subject.refused.total()) == (50, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("names", "counts", "said"),
+    [
+        (("a", "b"), None, "lack left_a, left_b (they name a, b); check tf_prefix"),
+        (("left_a", "c"), None, "lack left_b (they name left_a, c); check tf_prefix"),
+        (("left_a", "left_b", "left_a"), None, "name a joint twice"),
+        (JOINTS, (2, 0, 2), "have no velocities"),
+        (JOINTS, (1, 2, 2), "have 1 positions for 2 joints"),
+        (JOINTS, (2, 3, 2), "have 3 velocities for 2 joints"),
+    ],
+)
+def test_messages_that_cannot_be_used_say_why(
+    names: tuple[str, ...], counts: tuple[int, int, int] | None, said: str
+) -> None:
+    subject = stream()
+    assert subject.read(messages(stamps(0, 3), names, counts=counts), None, 0.0) == []
+    assert subject.problem is not None
+    assert subject.problem.startswith(said)
+
+
+def test_single_messages_are_refused_and_the_others_used() -> None:
+    subject = stream()
+    good = messages(stamps(0, 10))
+    values = np.tile(np.arange(9.0), (2, 1))
+    values[0, 0], values[1, 5] = np.nan, np.inf
+    bad = messages(stamps(3, 2), values=values)
+    batch = read(
+        subject, [*good[:3], *bad, messages([0])[0], b"", b"\x00\x01\x00\x00junk", *good[5:]]
+    )
+    assert batch.stamp is not None
+    assert batch.stamp.tolist() == [*stamps(0, 3), *stamps(5, 5)]
+    assert subject.refused["have positions or velocities that are not finite"] == 2
+    assert subject.refused["have no time stamp"] == 1
+    assert subject.refused.total() == 5
+    assert subject.problem is None
+
+
+def test_repeated_stamps_are_duplicates() -> None:
+    subject = stream()
+    read(subject, messages(stamps(0, 5)))
+    assert subject.read(messages(stamps(4, 1)), None, 0.1) == []
+    assert (subject.duplicates, subject.refused.total()) == (1, 0)
+
+
+def test_efforts_that_come_and_go_divide_the_batch() -> None:
+    values = np.tile(np.arange(9.0), (10, 1))
+    values[4:7, 6:] = np.nan
+    encoded = messages(stamps(0, 10), values=values)
+    subject = stream()
+    batches = subject.read(encoded, None, 0.0)
+    assert [(len(batch), "actual_current" in batch) for batch in batches] == [
+        (4, True),
+        (3, False),
+        (3, True),
+    ]
+    strict = stream(require_effort=True)
+    assert sum(map(len, strict.read(encoded, None, 0.0))) == 7
+    ((reason, count),) = strict.refused.items()
+    assert "efforts" in reason
+    assert count == 3
+
+
+def test_gaps_are_in_the_batch_that_follows_them() -> None:
+    values = np.tile(np.arange(9.0), (20, 1))
+    values[10:, 6:] = np.nan
+    encoded = messages([*stamps(0, 10), *stamps(15, 10)], values=values)
+    first, second = stream().read(encoded, None, 0.0)
+    assert not first.gaps
+    assert [(gap.index, gap.missing) for gap in second.gaps] == [(0, 5)]
+
+
+@pytest.mark.parametrize("shift", [-3600, 3600])
+def test_time_goes_on_where_the_clock_of_the_stamps_is_set(shift: int) -> None:
+    subject = stream()
+    batch = read(subject, messages(stamps(0, 100)), None, 0.2)
+    last = float(batch.time[-1])
+    moved = [stamp + shift * 10**9 for stamp in stamps(100, 600)]
+    after: list[Telemetry] = []
+    for k in range(6):
+        part = messages(moved[100 * k : 100 * (k + 1)])
+        after += subject.read(part, None, 0.2 + (CLOCK_SET_AFTER / 4 + 0.1) * (k + 1))
+    assert subject.clock_steps == 1
+    assert after[0].gaps[0].cause == "clock set"
+    assert last < after[0].time[0] < last + AHEAD + CLOCK_SET_AFTER
+    time = np.concatenate([each.time for each in after])
+    assert (np.diff(time) > 0).all()
+    assert subject.lost_seconds < AHEAD + CLOCK_SET_AFTER
+    assert after[-1].stamp is not None
+    assert after[-1].stamp[-1] == moved[-1]  # as published
+
+
+def test_the_number_of_formats_is_bounded() -> None:
+    subject = stream()
+    for k in range(200):
+        subject.read(messages(stamps(k, 1), names=(*JOINTS, f"joint{k}")), None, 0.0)
+    assert sum(map(len, subject._formats._known.values())) <= 16
+    assert subject.lost == 0
+
+
+def test_hostile_names_and_sizes_are_refused_in_bounded_memory() -> None:
+    subject = stream()
+    for k in range(100):
+        subject.read(
+            messages(stamps(k, 1), names=("left_a", f"\x1b[31m{k}" + "x" * 5000)), None, 0.0
+        )
+    assert len(subject.refused) <= 22
+    assert all(len(reason) < 300 and reason.isprintable() for reason in subject.refused)
+    large = messages(stamps(0, 1), counts=(3, 3, 200_000))
+    assert subject.read(large, None, 0.0) == []
+    assert subject.problem is not None
+    assert "too large" in subject.problem

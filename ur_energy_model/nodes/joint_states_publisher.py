@@ -1,0 +1,56 @@
+"""JointStatesPublisher: joint_states of an arm, unless a driver publishes them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rclpy.clock import Clock
+from rclpy.lifecycle import LifecyclePublisher
+
+from ur_energy_model.nodes.conversions import joint_state, time_message
+from ur_energy_model.nodes.other_publishers import OtherPublishers
+from ur_energy_model.telemetry.decimation import Decimator
+from ur_energy_model.telemetry.samples import Telemetry
+
+
+class JointStatesPublisher:
+    """Publishes the last sample of a batch at a rate, in any thread.
+
+    Args:
+        publisher: of sensor_msgs/JointState.
+        others: tells whether another node publishes the joints.
+        joints: joint names of the arm, prefix included.
+        rate: publish rate [Hz].
+        clock: of the node, for samples without a stamp.
+    """
+
+    def __init__(
+        self,
+        publisher: LifecyclePublisher,
+        others: OtherPublishers,
+        joints: Sequence[str],
+        rate: float,
+        clock: Clock,
+    ) -> None:
+        self._publisher, self._others, self._joints = publisher, others, joints
+        self._due, self._clock = Decimator(rate), clock
+
+    def publish(self, batch: Telemetry) -> None:
+        """Publish the last sample if it is due, wanted, and no other node does."""
+        columns = batch.columns
+        if "actual_q" not in columns or not self._due.due(float(batch.time[-1])):
+            return
+        if not self._others.alone or not self._publisher.get_subscription_count():
+            return
+        stamp = self._clock.now().nanoseconds if batch.stamp is None else int(batch.stamp[-1])
+        self._others.note_own(stamp)
+        qd, current = columns.get("actual_qd"), columns.get("actual_current")
+        self._publisher.publish(
+            joint_state(
+                self._joints,
+                time_message(stamp),
+                columns["actual_q"][-1],
+                None if qd is None else qd[-1],
+                None if current is None else current[-1],
+            )
+        )

@@ -1,0 +1,113 @@
+"""Launch actions that the launch files share; the only module that imports launch_ros."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from launch_ros.actions import Node
+
+from ur_energy_model.model.robots import load_robot
+from ur_energy_model.model.urdf_export import urdf
+from ur_energy_model.nodes.node_command import EXECUTABLES, default_parameter_file
+from ur_energy_model.nodes.parameters import Value
+from ur_energy_model.resources import PACKAGE, config_file
+
+
+def package_node(node: str, arguments: Mapping[str, str], parameters: Mapping[str, Value]) -> Node:
+    """A node of this package.
+
+    Later sources of parameters win: defaults, params_file, `parameters`.
+
+    Args:
+        node: its name.
+        arguments: text of all launch arguments, by name: namespace, params_file, log_level, and
+            respawn and respawn_delay where the launch file has them.
+        parameters: launch arguments that differ from their default.
+    """
+    return _process(
+        EXECUTABLES[node],
+        arguments,
+        [str(default_parameter_file(node)), *_params_file(arguments), dict(parameters)],
+        [node],
+        name=node,
+    )
+
+
+def cell_node(arguments: Mapping[str, str], parameters: Mapping[str, Value]) -> Node:
+    """Logger and estimator in one process.
+
+    The process gets no name, which would rename both nodes, and no default files, since the
+    defaults are built in.
+    """
+    return _process(
+        "cell_node",
+        arguments,
+        [*_params_file(arguments), dict(parameters)],
+        ["estimator", "logger"],
+    )
+
+
+def robot_state_publisher(arguments: Mapping[str, str], robot: str, prefix: str = "") -> Node:
+    """robot_state_publisher with a simple model of a robot.
+
+    Args:
+        arguments: text of all launch arguments, by name: namespace.
+        robot: name of the robot or path of a robot file.
+        prefix: of the joint and frame names.
+    """
+    description = urdf(load_robot(robot), prefix=prefix)
+    return Node(
+        package="robot_state_publisher",
+        executable="robot_state_publisher",
+        name="robot_state_publisher",
+        namespace=arguments["namespace"],
+        parameters=[{"robot_description": description}],
+        output="screen",
+    )
+
+
+def rviz(arguments: Mapping[str, str]) -> Node:
+    """Rviz with the markers and the robot model."""
+    return Node(
+        package="rviz2",
+        executable="rviz2",
+        name="rviz2",
+        namespace=arguments["namespace"],
+        arguments=["-d", str(config_file("rviz", "energy.rviz"))],
+        output="screen",
+    )
+
+
+def _params_file(arguments: Mapping[str, str]) -> list[str]:
+    path = arguments["params_file"]
+    return [str(Path(path).expanduser())] if path else []
+
+
+def _process(
+    executable: str,
+    arguments: Mapping[str, str],
+    parameters: list[Any],
+    loggers: list[str],
+    **options: str,
+) -> Node:
+    level = arguments["log_level"]
+    return Node(
+        package=PACKAGE,
+        executable=executable,
+        namespace=arguments["namespace"],
+        parameters=parameters,
+        ros_arguments=[word for name in loggers for word in ("--log-level", f"{name}:={level}")],
+        output="screen",
+        respawn=arguments.get("respawn") == "true",
+        respawn_delay=_seconds(arguments.get("respawn_delay", "0")),
+        **options,
+    )
+
+
+def _seconds(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError as error:
+        raise ValueError(f"respawn_delay:={text} is not a number") from error
