@@ -35,6 +35,7 @@ class EstimatorLines:
         self._bag = RepeatedLines()
         self._clock = RepeatedLines(Level.WARN)
         self._clock_steps = HOST_CLOCK.check()
+        self._note: str | None = None
         self._openings = 0
         self._end_told = self._robot_told = False
 
@@ -77,6 +78,13 @@ class EstimatorLines:
             text = f"the samples are of a {robot}, but the model is of a {self._robot}"
             lines.append(Line(Level.ERROR, text))
         return lines
+
+    def arm(self, note: str | None) -> list[Line]:
+        """The line about counters of another arm, once each time; None for nothing to tell."""
+        if note == self._note:
+            return []
+        self._note = note
+        return [] if note is None else [Line(Level.WARN, note)]
 
     def end(self, snapshot: Snapshot | None, problem: str | None) -> list[Line]:
         """Lines at the end.
