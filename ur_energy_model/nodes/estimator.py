@@ -257,7 +257,7 @@ class EstimatorNode(ManagedNode):
         self._plans.submit(message, self._estimator)
 
     def _on_useless_plan(self, error: UrEnergyError) -> None:
-        self.get_logger().warning(f"no prediction: {self.explain(error)}")
+        self.say(self._lines.useless_plan(self.explain(error)))
 
     def _on_prediction(self, plan: PlanEnergy) -> None:
         self._energy.publish_prediction(plan, self._now(), None, self._estimator.channels)
