@@ -1,90 +1,39 @@
 # A simulated arm and the logger; the estimator too if a model is given.
 #   ros2 launch ur_energy_model demo.launch.py model_file:=model.yaml
-from pathlib import Path
-
 from launch import LaunchDescription
 from launch.actions import DeclareLaunchArgument, OpaqueFunction
-from launch.conditions import IfCondition
-from launch.substitutions import LaunchConfiguration, PathJoinSubstitution
-from launch_ros.actions import Node
-from launch_ros.substitutions import FindPackageShare
 
-from ur_energy_model.model.robots import load_robot
-from ur_energy_model.model.urdf_export import urdf
+from ur_energy_model.nodes.launch_actions import package_node, robot_state_publisher, rviz
+from ur_energy_model.nodes.launch_checks import check_packages
 from ur_energy_model.nodes.launch_parameters import changed_parameters
-
-PACKAGE = "ur_energy_model"
-CONFIG = PathJoinSubstitution([FindPackageShare(PACKAGE), "config"])
 
 
 def launch_setup(context):
     arguments = context.launch_configurations
-    namespace = LaunchConfiguration("namespace")
-    log_level = LaunchConfiguration("log_level")
-
-    # Later sources of parameters win: defaults, params_file, changed launch arguments.
-    params_file = [Path(arguments["params_file"]).expanduser()] if arguments["params_file"] else []
+    check_packages(arguments, {"rviz": ("rviz2", "robot_state_publisher")})
     connection = {"robot_ip": arguments["host"]}
-
-    simulated_robot = Node(
-        package=PACKAGE,
-        executable="simulated_robot_node",
-        name="simulated_robot",
-        namespace=namespace,
-        parameters=[
-            PathJoinSubstitution([CONFIG, "simulated_robot.yaml"]),
-            *params_file,
+    actions = [
+        package_node(
+            "simulated_robot",
+            arguments,
             changed_parameters(
                 "simulated_robot", arguments, ["host", "robot_model", "motion", "seed"]
             ),
-        ],
-        ros_arguments=["--log-level", ["simulated_robot:=", log_level]],
-        output="screen",
-    )
-    logger = Node(
-        package=PACKAGE,
-        executable="logger_node",
-        name="logger",
-        namespace=namespace,
-        parameters=[
-            PathJoinSubstitution([CONFIG, "logger.yaml"]),
-            *params_file,
+        ),
+        package_node(
+            "logger",
+            arguments,
             connection
             | changed_parameters("logger", arguments, ["robot_model", "record", "bag_directory"]),
-        ],
-        ros_arguments=["--log-level", ["logger:=", log_level]],
-        output="screen",
-    )
-    estimator = Node(
-        package=PACKAGE,
-        executable="estimator_node",
-        name="estimator",
-        namespace=namespace,
-        parameters=[
-            PathJoinSubstitution([CONFIG, "estimator.yaml"]),
-            *params_file,
-            connection | changed_parameters("estimator", arguments, ["model_file"]),
-        ],
-        ros_arguments=["--log-level", ["estimator:=", log_level]],
-        output="screen",
-    )
-
-    nodes = [simulated_robot, logger]
+        ),
+    ]
     if arguments["model_file"]:
-        nodes.append(estimator)
+        estimator = connection | changed_parameters("estimator", arguments, ["model_file"])
+        actions.append(package_node("estimator", arguments, estimator))
     if arguments["rviz"] == "true":
-        robot = load_robot(arguments["robot_model"])
-        nodes.append(
-            Node(
-                package="robot_state_publisher",
-                executable="robot_state_publisher",
-                name="robot_state_publisher",
-                namespace=namespace,
-                parameters=[{"robot_description": urdf(robot)}],
-                output="screen",
-            )
-        )
-    return nodes
+        actions.append(robot_state_publisher(arguments, arguments["robot_model"]))
+        actions.append(rviz(arguments))
+    return actions
 
 
 def generate_launch_description():
@@ -148,14 +97,5 @@ def generate_launch_description():
                 choices=["true", "false"],
             ),
             OpaqueFunction(function=launch_setup),
-            Node(
-                package="rviz2",
-                executable="rviz2",
-                name="rviz2",
-                namespace=LaunchConfiguration("namespace"),
-                arguments=["-d", PathJoinSubstitution([CONFIG, "rviz", "energy.rviz"])],
-                condition=IfCondition(LaunchConfiguration("rviz")),
-                output="screen",
-            ),
         ]
     )

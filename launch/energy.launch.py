@@ -3,95 +3,60 @@
 from pathlib import Path
 
 from launch import LaunchDescription
-from launch.actions import DeclareLaunchArgument, OpaqueFunction
-from launch.conditions import IfCondition
-from launch.substitutions import LaunchConfiguration, PathJoinSubstitution
-from launch_ros.actions import Node
-from launch_ros.substitutions import FindPackageShare
+from launch.actions import DeclareLaunchArgument, LogInfo, OpaqueFunction
 
 from ur_energy_model.model.file.model_file import load_model
-from ur_energy_model.model.robots import load_robot
-from ur_energy_model.model.urdf_export import urdf
+from ur_energy_model.nodes.launch_actions import (
+    cell_node,
+    package_node,
+    robot_state_publisher,
+    rviz,
+)
+from ur_energy_model.nodes.launch_checks import check_packages, ignored_arguments
 from ur_energy_model.nodes.launch_parameters import changed_parameters
-
-PACKAGE = "ur_energy_model"
-CONFIG = PathJoinSubstitution([FindPackageShare(PACKAGE), "config"])
 
 
 def launch_setup(context):
     arguments = context.launch_configurations
-    namespace = LaunchConfiguration("namespace")
-    estimator_log_level = ["--log-level", ["estimator:=", LaunchConfiguration("log_level")]]
-    logger_log_level = ["--log-level", ["logger:=", LaunchConfiguration("log_level")]]
-
-    # Later sources of parameters win: defaults, params_file, changed launch arguments.
-    params_file = [Path(arguments["params_file"]).expanduser()] if arguments["params_file"] else []
-    sim_time = {"use_sim_time": True} if arguments["use_sim_time"] == "true" else {}
-    estimator_parameters = sim_time | changed_parameters(
+    check_packages(arguments)
+    use_sim_time = {"use_sim_time": True} if arguments["use_sim_time"] == "true" else {}
+    estimator = use_sim_time | changed_parameters(
         "estimator",
         arguments,
-        ["source", "robot_ip", "model_file", "bag", "tf_prefix", "state_file"],
+        ["source", "robot_ip", "model_file", "bag", "effort_unit", "tf_prefix", "state_file"],
     )
-    logger_parameters = sim_time | changed_parameters(
-        "logger", arguments, ["robot_ip", "robot_model", "tf_prefix", "record", "bag_directory"]
-    )
-
-    estimator = Node(
-        package=PACKAGE,
-        executable="estimator_node",
-        name="estimator",
-        namespace=namespace,
-        parameters=[
-            PathJoinSubstitution([CONFIG, "estimator.yaml"]),
-            *params_file,
-            estimator_parameters,
+    logger = use_sim_time | changed_parameters(
+        "logger",
+        arguments,
+        [
+            "robot_ip",
+            "robot_model",
+            "tf_prefix",
+            "record",
+            "bag_directory",
+            "publish_joint_states",
         ],
-        ros_arguments=estimator_log_level,
-        output="screen",
     )
-    logger = Node(
-        package=PACKAGE,
-        executable="logger_node",
-        name="logger",
-        namespace=namespace,
-        parameters=[
-            PathJoinSubstitution([CONFIG, "logger.yaml"]),
-            *params_file,
-            logger_parameters,
-        ],
-        ros_arguments=logger_log_level,
-        output="screen",
-    )
-    # Both nodes in one process. It gets no name, which would rename both nodes, and no default
-    # files, since the defaults are built in.
-    composed = Node(
-        package=PACKAGE,
-        executable="cell_node",
-        namespace=namespace,
-        parameters=[*params_file, estimator_parameters | logger_parameters],
-        ros_arguments=estimator_log_level + logger_log_level,
-        output="screen",
-    )
-
-    if arguments["logger"] == "false" or arguments["source"] != "rtde":
-        nodes = [estimator]
+    if arguments["source"] != "rtde" or arguments["logger"] == "false":
+        source = arguments["source"]
+        reason = "logger:=false" if source == "rtde" else f"source:={source}"
+        actions = [LogInfo(msg=line) for line in ignored_arguments(arguments, reason)]
+        actions.append(package_node("estimator", arguments, estimator))
     elif arguments["composed"] == "true":
-        nodes = [composed]
+        actions = [cell_node(arguments, estimator | logger)]
     else:
-        nodes = [estimator, logger]
+        actions = [
+            package_node("estimator", arguments, estimator),
+            package_node("logger", arguments, logger),
+        ]
     if arguments["robot_description"] == "true":
-        robot = load_robot(arguments["robot_model"] or load_model(arguments["model_file"]).robot)
-        nodes.append(
-            Node(
-                package="robot_state_publisher",
-                executable="robot_state_publisher",
-                name="robot_state_publisher",
-                namespace=namespace,
-                parameters=[{"robot_description": urdf(robot, prefix=arguments["tf_prefix"])}],
-                output="screen",
-            )
+        robot = (
+            arguments["robot_model"] or load_model(Path(arguments["model_file"]).expanduser()).robot
         )
-    return nodes
+        actions.append(robot_state_publisher(arguments, robot, arguments["tf_prefix"]))
+    if arguments["rviz"] == "true":
+        actions.append(rviz(arguments))
+    return actions
 
 
 def generate_launch_description():
@@ -132,6 +97,12 @@ def generate_launch_description():
             ),
             DeclareLaunchArgument("bag", default_value="", description="bag to play (source: bag)"),
             DeclareLaunchArgument(
+                "effort_unit",
+                default_value="ampere",
+                description="unit of effort in joint_states (source: joint_states)",
+                choices=["ampere", "newton_metre"],
+            ),
+            DeclareLaunchArgument(
                 "tf_prefix",
                 default_value="",
                 description="prefix of joint and frame names, as in the UR driver",
@@ -151,6 +122,12 @@ def generate_launch_description():
                 "bag_directory",
                 default_value="bags",
                 description="folder for bags; each is named after the robot and its start time",
+            ),
+            DeclareLaunchArgument(
+                "publish_joint_states",
+                default_value="true",
+                description="publish joint_states; false if a driver does",
+                choices=["true", "false"],
             ),
             DeclareLaunchArgument(
                 "logger",
@@ -182,15 +159,17 @@ def generate_launch_description():
                 description="open rviz with markers and robot model",
                 choices=["true", "false"],
             ),
-            OpaqueFunction(function=launch_setup),
-            Node(
-                package="rviz2",
-                executable="rviz2",
-                name="rviz2",
-                namespace=LaunchConfiguration("namespace"),
-                arguments=["-d", PathJoinSubstitution([CONFIG, "rviz", "energy.rviz"])],
-                condition=IfCondition(LaunchConfiguration("rviz")),
-                output="screen",
+            DeclareLaunchArgument(
+                "respawn",
+                default_value="false",
+                description="start a node again when it has ended",
+                choices=["true", "false"],
             ),
+            DeclareLaunchArgument(
+                "respawn_delay",
+                default_value="5.0",
+                description="pause before a node is started again [s]",
+            ),
+            OpaqueFunction(function=launch_setup),
         ]
     )

@@ -1,44 +1,20 @@
 # Identifies a model from bags and writes the model file.
 #   ros2 launch ur_energy_model identify.launch.py bags:=bags/a,bags/b output:=model.yaml
-from pathlib import Path
-
 from launch import LaunchDescription
 from launch.actions import DeclareLaunchArgument, OpaqueFunction
-from launch.substitutions import LaunchConfiguration, PathJoinSubstitution
-from launch_ros.actions import Node
-from launch_ros.substitutions import FindPackageShare
 
+from ur_energy_model.nodes.launch_actions import package_node
 from ur_energy_model.nodes.launch_parameters import changed_parameters
-
-PACKAGE = "ur_energy_model"
-CONFIG = PathJoinSubstitution([FindPackageShare(PACKAGE), "config"])
 
 
 def launch_setup(context):
     arguments = context.launch_configurations
-
-    # Later sources of parameters win: defaults, params_file, changed launch arguments.
-    params_file = [Path(arguments["params_file"]).expanduser()] if arguments["params_file"] else []
     parameters = {"identify_on_start": True} | changed_parameters(
         "identification",
         arguments,
         ["bags", "validation_bags", "robot_model", "output", "friction", "exit_when_done"],
     )
-    return [
-        Node(
-            package=PACKAGE,
-            executable="identification_node",
-            name="identification",
-            namespace=LaunchConfiguration("namespace"),
-            parameters=[
-                PathJoinSubstitution([CONFIG, "identification.yaml"]),
-                *params_file,
-                parameters,
-            ],
-            ros_arguments=["--log-level", ["identification:=", LaunchConfiguration("log_level")]],
-            output="screen",
-        )
-    ]
+    return [package_node("identification", arguments, parameters)]
 
 
 def generate_launch_description():

@@ -136,7 +136,7 @@ DISTRIBUTIONS = {
     "yaml": "PyYAML",
 }
 """What PyPI calls a package, where the name that Python imports is another."""
-ROS_EXPORTED = re.compile(r"rclpy|launch(_ros)?|\w+_(msgs|srvs|interfaces)")
+ROS_EXPORTED = re.compile(r"ament_index_python|rclpy|launch(_ros)?|\w+_(msgs|srvs|interfaces)")
 
 
 def imported_packages() -> set[str]:

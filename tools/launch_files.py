@@ -31,7 +31,7 @@ def launch_file(name: str) -> Path:
     return share_directory() / "launch" / f"{name}.launch.py"
 
 
-LAUNCH_FILES = ("energy", "demo", "identify")
+LAUNCH_FILES = ("energy", "ur_driver", "demo", "identify")
 """Names, in the order of the documentation."""
 
 

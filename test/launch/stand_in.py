@@ -12,54 +12,12 @@ from typing import Any
 
 import pytest
 
-from ur_energy_model.resources import share_directory
-
 
 @dataclass(frozen=True)
 class Context:
     """Values of all launch arguments."""
 
     launch_configurations: Mapping[str, str]
-
-
-@dataclass(frozen=True)
-class LaunchConfiguration:
-    name: str
-
-    def perform(self, context: Context) -> str:
-        return context.launch_configurations[self.name]
-
-
-@dataclass(frozen=True)
-class PathJoinSubstitution:
-    parts: list[Any]
-
-    def perform(self, context: Context) -> str:
-        return str(Path(*(text_of(part, context) for part in self.parts)))
-
-
-@dataclass(frozen=True)
-class FindPackageShare:
-    package: str
-
-    def perform(self, context: Context) -> str:
-        assert self.package == "ur_energy_model"
-        return str(share_directory())
-
-
-def text_of(value: Any, context: Context) -> str:
-    """Text of a substitution, a text, or a list of them."""
-    if isinstance(value, list):
-        return "".join(text_of(part, context) for part in value)
-    return str(value) if isinstance(value, str | Path) else value.perform(context)
-
-
-@dataclass(frozen=True)
-class IfCondition:
-    expression: Any
-
-    def holds(self, context: Context) -> bool:
-        return {"true": True, "false": False}[text_of(self.expression, context)]
 
 
 @dataclass(frozen=True)
@@ -76,6 +34,11 @@ class OpaqueFunction:
 
 
 @dataclass(frozen=True)
+class LogInfo:
+    msg: str
+
+
+@dataclass(frozen=True)
 class LaunchDescription:
     entities: list[Any]
 
@@ -84,32 +47,32 @@ class LaunchDescription:
 class Node:
     package: str
     executable: str
-    namespace: Any
+    namespace: str
     output: str
     name: str = ""
+    respawn: bool = False
+    respawn_delay: float | None = None
     parameters: list[Any] = field(default_factory=list)
     arguments: list[Any] = field(default_factory=list)
     ros_arguments: list[Any] = field(default_factory=list)
-    condition: IfCondition | None = None
 
 
 MODULES = {
     "launch": (LaunchDescription,),
-    "launch.actions": (DeclareLaunchArgument, OpaqueFunction),
-    "launch.conditions": (IfCondition,),
-    "launch.substitutions": (LaunchConfiguration, PathJoinSubstitution),
+    "launch.actions": (DeclareLaunchArgument, LogInfo, OpaqueFunction),
     "launch_ros": (),
     "launch_ros.actions": (Node,),
-    "launch_ros.substitutions": (FindPackageShare,),
 }
+SHARED = "ur_energy_model.nodes.launch_actions"
+"""The module that uses launch_ros for all launch files."""
 
 
 @dataclass(frozen=True)
 class StartedNode:
-    """A node that a launch file starts, with the texts of its substitutions.
+    """A node that a launch file starts.
 
     Attributes:
-        package, executable, name, namespace, output: as launch gets them.
+        package, executable, name, namespace, output, respawn, respawn_delay: as launch gets them.
         parameter_files: in order; they come before `parameters`.
         parameters: values that are given to the node itself.
         arguments: command line arguments.
@@ -121,6 +84,8 @@ class StartedNode:
     name: str
     namespace: str
     output: str
+    respawn: bool
+    respawn_delay: float | None
     parameter_files: tuple[Path, ...]
     parameters: dict[str, Any]
     arguments: tuple[str, ...]
@@ -135,6 +100,8 @@ def launch_description(path: Path) -> LaunchDescription:
             for each in classes:
                 setattr(module, each.__name__, each)
             patch.setitem(sys.modules, name, module)
+        patch.setitem(sys.modules, SHARED, None)  # the patch restores what was there before
+        del sys.modules[SHARED]
         return runpy.run_path(str(path))["generate_launch_description"]()
 
 
@@ -144,6 +111,16 @@ def started_nodes(path: Path, **arguments: str) -> list[StartedNode]:
     Raises:
         ValueError: an argument that the launch file refuses.
     """
+    return [started(action) for action in actions(path, **arguments) if isinstance(action, Node)]
+
+
+def said_lines(path: Path, **arguments: str) -> list[str]:
+    """Lines that a launch file writes with these arguments."""
+    return [action.msg for action in actions(path, **arguments) if isinstance(action, LogInfo)]
+
+
+def actions(path: Path, **arguments: str) -> list[Any]:
+    """What a launch file does with these arguments."""
     entities = launch_description(path).entities
     declared = {each.name: each for each in entities if isinstance(each, DeclareLaunchArgument)}
     assert set(arguments) <= set(declared)
@@ -155,20 +132,15 @@ def started_nodes(path: Path, **arguments: str) -> list[StartedNode]:
             raise ValueError(f"{name}:={value} is not one of {each.choices}")
         values[name] = value
     context = Context(values)
-    nodes: list[Node] = []
-    for entity in entities:
-        if isinstance(entity, OpaqueFunction):
-            nodes += entity.function(context)
-        elif isinstance(entity, Node):
-            nodes.append(entity)
     return [
-        started(node, context)
-        for node in nodes
-        if node.condition is None or node.condition.holds(context)
+        action
+        for entity in entities
+        if isinstance(entity, OpaqueFunction)
+        for action in entity.function(context)
     ]
 
 
-def started(node: Node, context: Context) -> StartedNode:
+def started(node: Node) -> StartedNode:
     kinds = [isinstance(source, dict) for source in node.parameters]
     assert kinds == sorted(kinds), "files come first: later parameters win"
     values = [source for source in node.parameters if isinstance(source, dict)]
@@ -176,10 +148,12 @@ def started(node: Node, context: Context) -> StartedNode:
         node.package,
         node.executable,
         node.name,
-        text_of(node.namespace, context),
+        node.namespace,
         node.output,
-        tuple(Path(text_of(p, context)) for p in node.parameters if not isinstance(p, dict)),
+        node.respawn,
+        node.respawn_delay,
+        tuple(Path(each) for each in node.parameters if not isinstance(each, dict)),
         {name: value for each in values for name, value in each.items()},
-        tuple(text_of(argument, context) for argument in node.arguments),
-        tuple(text_of(argument, context) for argument in node.ros_arguments),
+        tuple(node.arguments),
+        tuple(node.ros_arguments),
     )

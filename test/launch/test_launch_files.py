@@ -9,27 +9,43 @@ from pathlib import Path
 import pytest
 import yaml
 
-from test.launch.stand_in import DeclareLaunchArgument, StartedNode, launch_description
+from test.launch.stand_in import DeclareLaunchArgument, StartedNode, launch_description, said_lines
 from test.launch.stand_in import started_nodes as started_by
 from tools.launch_files import LAUNCH_FILES, LaunchArgument, declared_arguments, launch_file
+from ur_energy_model.errors import UrEnergyError
+from ur_energy_model.nodes import launch_checks
 from ur_energy_model.nodes.node_command import EXECUTABLES, default_parameter_file
 from ur_energy_model.nodes.parameters import NODES, parameter
 from ur_energy_model.resources import PACKAGE, config_file, share_directory
 
-NEEDED = {"energy": {"model_file": "m.yaml"}, "demo": {}, "identify": {"bags": "a, b"}}
+NEEDED = {
+    "energy": {"model_file": "m.yaml"},
+    "ur_driver": {"model_file": "m.yaml", "robot_ip": "10.0.0.7", "source": "joint_states"},
+    "demo": {},
+    "identify": {"bags": "a, b"},
+}
 NODES_STARTED = {
     "energy": ("estimator", "logger"),
+    "ur_driver": ("estimator", "logger"),
     "demo": ("simulated_robot", "logger", "estimator"),
     "identify": ("identification",),
 }
 OTHER_DEFAULT = {
     ("energy", "model_file"): None,  # required
+    ("ur_driver", "model_file"): None,
+    ("ur_driver", "robot_ip"): None,
     ("identify", "bags"): None,
     ("identify", "exit_when_done"): "true",
 }
 """Launch arguments whose default is not that of the node's parameter."""
 OTHER_MEANING = {("demo", node, "robot_model") for node in ("logger", "estimator")}
 """The demo simulates a robot; the nodes by themselves find out which it is."""
+
+
+@pytest.fixture(autouse=True)
+def installed_viewers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """rviz2 and robot_state_publisher seem to be installed."""
+    monkeypatch.setattr(launch_checks, "get_package_prefix", lambda package: "/opt/ros")
 
 
 def started(name: str, **values: str) -> dict[str, StartedNode]:
@@ -76,7 +92,8 @@ def test_arguments_agree_with_the_parameters_they_set(name: str) -> None:
             expected = OTHER_DEFAULT.get((name, argument.name), text_of(entry.default))
             assert argument.default_value == expected
             switch = isinstance(entry.default, bool)
-            assert argument.choices == (("true", "false") if switch else entry.choices)
+            assert set(argument.choices) <= set(("true", "false") if switch else entry.choices)
+            assert bool(argument.choices) == (switch or bool(entry.choices))
 
 
 def text_of(value: object) -> str:
@@ -165,7 +182,9 @@ def test_arguments_at_their_default_leave_a_parameter_to_params_file(
 
 
 def test_viewers_get_the_robot_model_with_the_prefix() -> None:
-    nodes = started("energy", robot_description="true", tf_prefix="a_", rviz="true")
+    nodes = started(
+        "energy", robot_model="ur5e", robot_description="true", tf_prefix="a_", rviz="true"
+    )
     assert list(nodes) == ["estimator", "logger", "robot_state_publisher", "rviz2"]
     assert 'name="a_elbow_joint"' in nodes["robot_state_publisher"].parameters["robot_description"]
     assert nodes["rviz2"].arguments == ("-d", str(config_file("rviz", "energy.rviz")))
@@ -203,3 +222,90 @@ def test_identification_gets_lists_of_bags() -> None:
 def test_wrong_arguments_are_refused(name: str, values: dict[str, str]) -> None:
     with pytest.raises(ValueError, match=next(iter(values))):
         started(name, **values)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "packages"),
+    [
+        ("energy", {"rviz": "true"}, "rviz2"),
+        (
+            "energy",
+            {"rviz": "true", "robot_description": "true"},
+            "rviz2 and robot_state_publisher",
+        ),
+        ("ur_driver", {"rviz": "true"}, "rviz2"),
+        ("demo", {"rviz": "true"}, "rviz2 and robot_state_publisher"),
+    ],
+)
+def test_a_missing_package_is_named_before_anything_starts(
+    name: str, arguments: dict[str, str], packages: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing(package: str) -> str:
+        raise LookupError(package)
+
+    monkeypatch.setattr(launch_checks, "get_package_prefix", missing)
+    switches = " ".join(f"{each}:=true" for each in arguments)
+    with pytest.raises(UrEnergyError) as caught:
+        started(name, **arguments)
+    line = str(caught.value)
+    assert f"{switches} needs {packages}, which is not installed" in line
+    assert "rviz2" not in packages or "-rviz2" in line
+    assert line.endswith(f"or leave out {switches}")
+    assert started(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "said"),
+    [
+        ("energy", {"source": "bag", "bag": "b", "record": "true"}, ["record:=true"]),
+        (
+            "energy",
+            {"source": "joint_states", "composed": "true", "bag_directory": "x"},
+            ["bag_directory:=x", "composed:=true"],
+        ),
+        ("energy", {"logger": "false", "record": "true"}, ["record:=true"]),
+        ("energy", {"record": "true", "composed": "true"}, []),
+        ("ur_driver", {"logger": "false", "record": "true"}, ["record:=true"]),
+        ("ur_driver", {"record": "true"}, []),
+    ],
+)
+def test_arguments_without_effect_are_said(
+    name: str, arguments: dict[str, str], said: list[str]
+) -> None:
+    lines = said_lines(launch_file(name), **NEEDED[name] | arguments)
+    assert [line.split(" has no effect")[0] for line in lines] == said
+
+
+def test_nodes_are_started_again_where_it_is_wanted() -> None:
+    for name in ("energy", "ur_driver"):
+        assert not any(node.respawn for node in started(name).values())
+        nodes = started(name, respawn="true", respawn_delay="2.5").values()
+        assert {(node.respawn, node.respawn_delay) for node in nodes} == {(True, 2.5)}
+        with pytest.raises(ValueError, match="respawn_delay"):
+            started(name, respawn_delay="soon")
+
+
+def test_beside_a_driver_only_the_driver_publishes_joint_states() -> None:
+    nodes = started("ur_driver", tf_prefix="left_", effort_unit="newton_metre")
+    assert nodes["estimator"].parameters == {
+        "source": "joint_states",
+        "robot_ip": "10.0.0.7",
+        "model_file": "m.yaml",
+        "effort_unit": "newton_metre",
+        "tf_prefix": "left_",
+    }
+    assert nodes["logger"].parameters == {
+        "publish_joint_states": False,
+        "robot_ip": "10.0.0.7",
+        "tf_prefix": "left_",
+    }
+    assert set(started("ur_driver", logger="false")) == {"estimator"}
+    (cell,) = started_by(launch_file("ur_driver"), robot_ip="10.0.0.7", model_file="m.yaml")
+    assert (cell.executable, cell.name) == ("cell_node", "")
+    assert cell.parameters == {
+        "publish_joint_states": False,
+        "robot_ip": "10.0.0.7",
+        "model_file": "m.yaml",
+    }
+    alone = started("energy", publish_joint_states="false")["logger"]
+    assert alone.parameters == {"publish_joint_states": False}

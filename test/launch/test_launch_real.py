@@ -13,8 +13,9 @@ import pytest
 import yaml
 from rcl_interfaces.srv import GetParameters
 
-from test.energy.known_arm import known_model
+from test.energy.known_arm import ROBOT, known_model
 from test.nodes.conftest import Cell
+from test.nodes.driver import Driver
 from tools.launch_files import LAUNCH_FILES, declared_arguments, launch_file
 from ur_energy_model.model.file.model_file import save_model
 
@@ -29,6 +30,26 @@ arguments = [tuple(text.split(":=", 1)) for text in sys.argv[2:]]
 service = LaunchService(noninteractive=True)
 service.include_launch_description(LaunchDescription([
     IncludeLaunchDescription(PythonLaunchDescriptionSource(sys.argv[1]), launch_arguments=arguments)
+]))
+sys.exit(service.run())
+"""
+
+_TWO_ARMS = """
+import sys
+from launch import LaunchDescription, LaunchService
+from launch.actions import GroupAction, IncludeLaunchDescription
+from launch.launch_description_sources import PythonLaunchDescriptionSource
+path, model, *hosts = sys.argv[1:]
+service = LaunchService(noninteractive=True)
+service.include_launch_description(LaunchDescription([
+    GroupAction([IncludeLaunchDescription(
+        PythonLaunchDescriptionSource(path),
+        launch_arguments={
+            "namespace": name, "tf_prefix": f"{name}_", "robot_ip": host, "model_file": model,
+            "bag_directory": f"bags_{name}",
+        }.items(),
+    )])
+    for name, host in zip(("left", "right"), hosts)
 ]))
 sys.exit(service.run())
 """
@@ -147,3 +168,75 @@ def test_identification_ends_by_itself_and_says_why(cell: Cell, tmp_path: Path) 
     assert "none" in output
     assert "exit code 1" in output
     assert not (tmp_path / "model.yaml").exists()
+
+
+@pytest.mark.parametrize("name", ["energy", "ur_driver", "demo"])
+def test_a_missing_package_is_said_and_nothing_is_started(
+    cell: Cell, tmp_path: Path, fresh_host: Callable[[], str], name: str
+) -> None:
+    save_model(known_model(), tmp_path / "model.yaml")
+    arguments = {"model_file": str(tmp_path / "model.yaml"), "rviz": "true", "record": "true"}
+    arguments["host" if name == "demo" else "robot_ip"] = fresh_host()
+    child = launched(cell, name, **arguments)
+    output = ended(child)
+    assert child.returncode == 1
+    (line,) = [line for line in output.splitlines() if "rviz:=true needs rviz2" in line]
+    assert "[ERROR]" in line
+    assert "process started" not in output
+    assert not list(tmp_path.rglob("*.mcap"))
+
+
+def test_two_arms_in_two_namespaces(
+    cell: Cell, tmp_path: Path, fresh_host: Callable[[], str]
+) -> None:
+    """Two simulated arms, each with logger and estimator, from one launch description."""
+    save_model(known_model(), tmp_path / "model.yaml")
+    hosts = {name: fresh_host() for name in ("left", "right")}
+    for host in hosts.values():
+        cell.start_process("simulated_robot", host=host, motion="hold")
+    words = [sys.executable, "-c", _TWO_ARMS, str(launch_file("energy"))]
+    words += [str(tmp_path / "model.yaml"), *hosts.values()]
+    child = cell.run_command(words, AMENT_PREFIX_PATH=sys.prefix)
+    topics = {f"/{name}/energy/{name}_elbow_joint/power": "std_msgs/Float64" for name in hosts}
+    topics |= {f"/{name}/joint_states": "sensor_msgs/JointState" for name in hosts}
+    for topic, kind in topics.items():
+        cell.observer.subscribe(topic, kind)
+    cell.observer.wait(lambda: set(topics) <= set(cell.observer.latest), "both arms")
+    for name in hosts:
+        names = cell.observer.latest[f"/{name}/joint_states"].name
+        assert all(joint.startswith(f"{name}_") for joint in names)
+        assert cell.observer.call(f"/{name}/logger/start_recording").success
+    child.send_signal(signal.SIGINT)
+    output = ended(child)
+    assert output.count("process has finished cleanly") == 4, output
+    for name in hosts:
+        assert len(list(tmp_path.glob(f"bags_{name}/*/metadata.yaml"))) == 1
+
+
+def test_beside_a_driver(cell: Cell, tmp_path: Path, fresh_host: Callable[[], str]) -> None:
+    save_model(known_model(), tmp_path / "model.yaml")
+    names = [f"left_{joint}" for joint in ROBOT.joint_names]
+    driver = Driver(cell.domain, names, namespace="cell_3")
+    cell.observer.subscribe("/cell_3/energy/total/power", "std_msgs/Float64")
+    child = launched(
+        cell,
+        "ur_driver",
+        robot_ip=fresh_host(),
+        model_file=str(tmp_path / "model.yaml"),
+        namespace="cell_3",
+        tf_prefix="left_",
+        source="joint_states",
+        respawn="true",
+        respawn_delay="0.5",
+    )
+
+    def published() -> bool:
+        driver.publish()
+        return "/cell_3/energy/total/power" in cell.observer.latest
+
+    cell.observer.wait(published, "the power")
+    publishers = cell.observer.node.get_publishers_info_by_topic("/cell_3/joint_states")
+    assert [each.node_name for each in publishers] == ["driver"]
+    child.send_signal(signal.SIGINT)
+    assert ended(child).count("process has finished cleanly") == 2
+    driver.close()

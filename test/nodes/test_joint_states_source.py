@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rclpy.qos import ReliabilityPolicy
 
 from test.energy.known_arm import ROBOT, known_model
 from test.nodes.conftest import PATIENCE, Cell
@@ -188,3 +189,21 @@ def test_messages_without_a_stamp_are_refused(
         return "no time stamp" in cell.observer.status("/diagnostics", ": source")["message"]
 
     cell.observer.wait(told, "the reason")
+
+
+def test_quality_of_service_can_be_overridden_for_one_topic(cell: Cell, model: Path) -> None:
+    overrides = {
+        "qos_overrides./joint_states.subscription.reliability": "reliable",
+        "qos_overrides./energy/total/power.publisher.depth": 3,
+        "qos_overrides./energy/total/power.publisher.reliability": "best_effort",
+    }
+    start(cell, model, **overrides)
+
+    def reliability(topic: str, *, of: str) -> ReliabilityPolicy:
+        look = getattr(cell.observer.node, f"get_{of}_info_by_topic")
+        (found,) = cell.observer.wait(lambda: look(topic), topic)
+        return ReliabilityPolicy(found.qos_profile.reliability)
+
+    assert reliability("/joint_states", of="subscriptions") == ReliabilityPolicy.RELIABLE
+    assert reliability("/energy/total/power", of="publishers") == ReliabilityPolicy.BEST_EFFORT
+    assert reliability("/energy/total/energy", of="publishers") == ReliabilityPolicy.RELIABLE

@@ -10,7 +10,7 @@ tell for how long samples were missing.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,8 @@ FEWEST = 5
 """Least number of steps that determines the period."""
 FIRST_LIMIT = 0.5
 """Longest step that is bridged before the period is known [s]: two periods of 4 Hz."""
+LONGEST_GAP = 1.0e8
+"""Longest step that is a gap [s], three years; a longer one leads to another clock."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,8 @@ class Steps:
         bridged: steps to integrate over [samples], s; 0 for the very first sample, across gaps
             and where the clock did not advance.
         lost: steps that are gaps, and time away over restarts of the clock [samples], s, else 0.
-        back: whether the clock went backwards (a restarted controller) [samples].
+        back: whether the clock went backwards (a restarted controller), or ahead by years (another
+            clock) [samples].
     """
 
     bridged: Array
@@ -48,6 +51,21 @@ class Steps:
     def cut(self, part: slice | Mask) -> Steps:
         """Steps of some of the samples."""
         return Steps(self.bridged[part], self.lost[part], self.back[part])
+
+    def without(self, refused: Mask, before: float = 0.0) -> tuple[Steps, float]:
+        """Steps of the samples that are not refused; the time to the others is lost.
+
+        Args:
+            refused: [samples].
+            before: time to samples refused directly before these [s].
+
+        Returns:
+            the steps, and the time to samples refused after the last of them [s].
+        """
+        passed = before + np.cumsum(np.where(refused, self.bridged + self.lost, 0.0))
+        kept, until = self.cut(~refused), passed[~refused]
+        rest = float(passed[-1]) - (float(until[-1]) if len(until) else 0.0)
+        return replace(kept, lost=kept.lost + np.diff(until, prepend=0.0)), rest
 
 
 class GapRule:
@@ -86,12 +104,12 @@ class GapRule:
         if not len(steps):
             return Steps(steps, steps, np.zeros(0, dtype=bool))
         self._last = float(time[-1])
-        forward = steps > 0.0
-        gap = steps > self.limit
+        forward = (steps > 0.0) & (steps < LONGEST_GAP)
+        gap = forward & (steps > self.limit)
         if gap.any():
             gap[forward] = steps[forward] > self._limits(steps[forward])
         self._recent = np.concatenate([self._recent, steps[forward][-WINDOW:]])[-WINDOW:]
-        back = steps < 0.0
+        back = ~forward & (steps != 0.0)
         bridged, lost = np.where(forward & ~gap, steps, 0.0), np.where(gap, steps, 0.0)
         if stamp is not None and back.any():
             before = stamp[0] if self._last_stamp is None else self._last_stamp

@@ -49,9 +49,15 @@ def cell_node(arguments: Mapping[str, str], parameters: Mapping[str, Value]) -> 
     )
 
 
-def robot_state_publisher(arguments: Mapping[str, str], prefix: str = "") -> Node:
-    """robot_state_publisher with a simple model of the robot `robot_model`."""
-    description = urdf(load_robot(arguments["robot_model"]), prefix=prefix)
+def robot_state_publisher(arguments: Mapping[str, str], robot: str, prefix: str = "") -> Node:
+    """robot_state_publisher with a simple model of a robot.
+
+    Args:
+        arguments: text of all launch arguments, by name: namespace.
+        robot: name of the robot or path of a robot file.
+        prefix: of the joint and frame names.
+    """
+    description = urdf(load_robot(robot), prefix=prefix)
     return Node(
         package="robot_state_publisher",
         executable="robot_state_publisher",

@@ -9,47 +9,61 @@ from ament_index_python.packages import get_package_prefix
 
 from ur_energy_model.errors import UrEnergyError
 
-VIEWERS: Mapping[str, str] = {"rviz": "rviz2", "robot_description": "robot_state_publisher"}
+VIEWERS: Mapping[str, tuple[str, ...]] = {
+    "rviz": ("rviz2",),
+    "robot_description": ("robot_state_publisher",),
+}
 """Packages that launch arguments need, by argument."""
 
 _OF_LOGGER: Mapping[str, str] = {"record": "false", "bag_directory": "bags", "composed": "false"}
 """Arguments of the logger, with their defaults."""
 
 
-def check_packages(arguments: Mapping[str, str], needed: Mapping[str, str] = VIEWERS) -> None:
-    """Check that the packages of the arguments that are "true" are installed.
+def check_packages(
+    arguments: Mapping[str, str], needed: Mapping[str, tuple[str, ...]] = VIEWERS
+) -> None:
+    """Check that the packages that arguments need are installed.
 
     Args:
         arguments: text of all launch arguments, by name.
-        needed: package by argument.
+        needed: packages by the name of the argument; they are needed if it is "true".
 
     Raises:
-        UrEnergyError: one is not; names the package and the argument.
+        UrEnergyError: one is not; names the packages and the arguments.
     """
-    for argument, package in needed.items():
-        if arguments.get(argument) != "true":
-            continue
-        try:
-            get_package_prefix(package)
-        except (LookupError, OSError):
-            distribution = os.environ.get("ROS_DISTRO", "$ROS_DISTRO")
-            name = package.replace("_", "-")
-            raise UrEnergyError(
-                f"{argument}:=true needs the package {package}, which is not installed; install "
-                f"it (sudo apt install ros-{distribution}-{name}) or leave out {argument}:=true"
-            ) from None
+    missing = {
+        package: argument
+        for argument, packages in needed.items()
+        if arguments[argument] == "true"
+        for package in packages
+        if not _is_installed(package)
+    }
+    if missing:
+        switches = " ".join(f"{name}:=true" for name in dict.fromkeys(missing.values()))
+        distribution = os.environ.get("ROS_DISTRO", "$ROS_DISTRO")
+        names = " ".join(f"ros-{distribution}-{each.replace('_', '-')}" for each in missing)
+        raise UrEnergyError(
+            f"nothing is started: {switches} needs {' and '.join(missing)}, which is not "
+            f"installed; install it with 'sudo apt install {names}', or leave out {switches}"
+        )
 
 
-def ignored_arguments(arguments: Mapping[str, str]) -> Iterator[str]:
-    """Lines about arguments of the logger, where a launch file starts none.
+def _is_installed(package: str) -> bool:
+    try:
+        get_package_prefix(package)
+    except (LookupError, OSError):
+        return False
+    return True
+
+
+def ignored_arguments(arguments: Mapping[str, str], reason: str) -> Iterator[str]:
+    """Lines about the arguments that only a logger uses, where none is started.
 
     Args:
         arguments: text of all launch arguments, by name.
+        reason: argument because of which no logger is started.
     """
-    source = arguments["source"]
-    if source == "rtde" and arguments["logger"] == "true":
-        return
-    reason = f"source:={source}" if source != "rtde" else "logger:=false"
     for name, default in _OF_LOGGER.items():
-        if arguments[name] != default:
-            yield f"{name}:={arguments[name]} has no effect: no logger is started with {reason}"
+        value = arguments.get(name, default)
+        if value != default:
+            yield f"{name}:={value} has no effect: no logger is started with {reason}"

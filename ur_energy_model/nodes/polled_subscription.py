@@ -10,6 +10,9 @@ from rclpy.qos import QoSProfile
 
 from ur_energy_model.nodes.quality_of_service import OVERRIDES
 
+MOST_BYTES = 16_000_000
+"""Size of the messages that are taken at once [bytes]; a little more where the last is large."""
+
 
 class _NeverExecuted(CallbackGroup):
     """Keeps its entities away from the executor."""
@@ -67,16 +70,18 @@ class PolledSubscription:
         """
         messages: list[bytes] = []
         numbers: list[int] = []
+        size = 0
         if self._destroyed:
             return messages, None
         handle = self._subscription.handle
         with handle:
-            while len(messages) < most:
+            while len(messages) < most and size < MOST_BYTES:
                 taken = handle.take_message(self._message_type, True)
                 if taken is None:
                     break
                 message, info = taken
                 messages.append(bytes(message))
+                size += len(message)
                 number = info.get("publication_sequence_number")
                 if number is not None:
                     numbers.append(number)

@@ -8,13 +8,15 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from ur_energy_model.telemetry.bag.cdr import CdrParser, Template
+from ur_energy_model.telemetry.bag.cdr import CdrError, CdrParser, Template
 from ur_energy_model.typing import Array, Bytes
 
 MOST_FORMATS = 16
 """Formats that are kept; a topic has one for each of its publishers."""
-NAMES_SHOWN = 3
-"""Joint names that a message to the user quotes."""
+LARGEST = 1_000_000
+"""Size of the largest message that is decoded [bytes]; that of an arm is below 1000."""
+NAMES_SHOWN, LETTERS_SHOWN = 3, 40
+"""Joint names, and letters of each, that a message to the user quotes."""
 
 
 @dataclass(frozen=True)
@@ -34,8 +36,10 @@ class JointStateFormat:
         """Format of an encoded message.
 
         Raises:
-            CdrError: it is not a JointState.
+            CdrError: it is not a JointState, or too large.
         """
+        if len(message) > LARGEST:
+            raise CdrError("message is too large for an arm")
         parser = CdrParser(message)
         parser.u32()
         parser.u32()
@@ -125,5 +129,6 @@ def as_array(messages: Sequence[bytes]) -> Bytes:
 
 
 def _quoted(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:NAMES_SHOWN]) or "no joints"
+    shown = ", ".join(ascii(name)[1:-1][:LETTERS_SHOWN] for name in names[:NAMES_SHOWN])
+    shown = shown or "no joints"
     return shown + (f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else "")
