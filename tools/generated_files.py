@@ -48,19 +48,19 @@ The nodes log what an operator needs to know, on the terminal, in the log file a
 kind of line comes more often than once in 10 s, and what falls between two lines is added up in
 the next one. A state that lasts is repeated once a minute.
 
-| level | line |
-|---|---|
-| INFO | `connecting to` the address; `connected to` it, with robot, serial number, software and rate |
-| WARN | `waiting for` the controller, with the reason; `no samples from` it, with the reason |
-| WARN | `samples of` it `come again`, with the number of lost samples, their time and the number of interruptions; samples lost while connected |
-| INFO | `recording` a bag; `finished` it, with samples, lost samples, time and size (WARN if samples are lost, ERROR with the reason if it ended by itself) |
-| ERROR | the disk fails, and the samples that wait; INFO when it works again (WARN if samples are lost) |
-| ERROR | `not recording`, with the reason; the logger tries again every 5 s while a recording is wanted |
-| INFO | the model: robot, serial number, age, number of recordings and errors on held-out recordings (WARN if it is older than a year) |
-| WARN | `keeping the old model` because the new file cannot be used; the system's clock was set |
-| ERROR | energy counters or cycle log cannot be saved; the samples are of another robot than the model |
-| INFO | the end of a bag that is played, and each new beginning |
-| INFO | at the end: energy since reset and where it is saved |
+- Connection: `connecting to`, `connected to` (robot, serial number, software, rate). Warnings:
+  `waiting for` and `no samples from` with the reason; `come again` with the number of lost samples,
+  their time and the number of interruptions; samples lost while connected.
+- Bags: `recording`, and `finished` with samples, lost samples, time and size; a warning if samples
+  are lost, an error with the reason if the bag ended by itself. While a recording is wanted, the
+  logger tries every 5 s to begin one; `not recording` gives the reason.
+- Disks: an error when the bag, the energy counters or the cycle log cannot be written, and a line
+  when they can be written again.
+- Model: robot, serial number, age, number of recordings, errors on held-out recordings; a warning
+  if it is older than a year, or if a changed file cannot be used. An error if the samples are of
+  another robot.
+- A bag that is played: its end, and each new beginning. A step of the system's clock.
+- At the end: energy since reset, and the file that it is saved in.
 
 Lines written after Ctrl-C have `.end` behind the name of the node, since ROS is shut down by then.
 

@@ -54,6 +54,8 @@ def test_estimate_writes_the_energy_topics(
     assert main([*command, "--overwrite"]) == DONE
     refused([*command, "--overwrite", "--rate", "0"], capsys, "--rate")
     refused(["estimate", str(model), str(out)], capsys, "holds no samples")
+    itself = ["estimate", str(model), str(bag), "--bag", str(bag), "--overwrite"]
+    refused(itself, capsys, "is the recording itself")
 
 
 def test_unusable_input_is_refused(bag: Path, model: Path, tmp_path: Path, capsys: Capture) -> None:

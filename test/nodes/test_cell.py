@@ -17,7 +17,8 @@ from test.energy.known_arm import known_model
 from test.nodes.conftest import PATIENCE, Cell
 from ur_energy_model.model.file.model_file import save_model
 from ur_energy_model.nodes.cell import nodes as cell_nodes
-from ur_energy_model.nodes.managed_node import ManagedNode
+from ur_energy_model.nodes.estimator import EstimatorNode
+from ur_energy_model.nodes.logger import LoggerNode
 from ur_energy_model.nodes.node_process import begin
 from ur_energy_model.telemetry.bag.reader import read_bag
 
@@ -68,9 +69,10 @@ def test_every_start_records(
     }
     overrides = [Parameter(name, value=value) for name, value in values.items()]
     for _ in range(STARTS if own_start else 3):
-        logger, estimator = made = cell_nodes(
-            context=cell.observer.context, parameter_overrides=overrides
-        )
+        made = cell_nodes(context=cell.observer.context, parameter_overrides=overrides)
+        logger, estimator = made
+        assert isinstance(logger, LoggerNode)
+        assert isinstance(estimator, EstimatorNode)
         assert begin(made)
         if not own_start:  # the logger is active while the estimator is not even configured
             assert logger.configure()
@@ -91,7 +93,7 @@ def test_every_start_records(
     assert all(len(read_bag(bag)) > 0 for bag in bags)
 
 
-def wait_for_samples(logger: ManagedNode) -> None:
+def wait_for_samples(logger: LoggerNode) -> None:
     deadline = time.monotonic() + PATIENCE
     while not logger._session.status.samples:
         assert time.monotonic() < deadline, "nothing is recorded"

@@ -43,7 +43,7 @@ HOSTILE = {
     "lacks": JointTrajectory(),
     "has no points": JointTrajectory(joint_names=list(JOINTS)),
     "fewer than two": plan((0, 0)),
-    "more than 17 MB": too_large(),
+    "above 17 MB": too_large(),
 }
 
 
@@ -63,7 +63,7 @@ def test_every_hostile_plan_is_refused_and_the_next_good_one_predicted(
     )
     assert isinstance(node, EstimatorNode)
     said: list[str] = []
-    monkeypatch.setattr(node._plans, "_on_problem", said.append)
+    monkeypatch.setattr(node._plans, "_on_problem", lambda error: said.append(str(error)))
     publisher = observer.node.create_publisher(JointTrajectory, "/energy/planned_trajectory", 10)
     observer.wait(lambda: publisher.get_subscription_count() > 0, "the subscriber")
     for problem, message in HOSTILE.items():

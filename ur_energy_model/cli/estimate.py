@@ -83,6 +83,8 @@ def _new_energy_bag(options: argparse.Namespace) -> AbstractContextManager[Path 
 
     if options.energy_bag is None:
         return nullcontext()
+    if options.energy_bag.resolve() == options.bag.resolve():
+        raise InputError(options.energy_bag, "is the recording itself", "name another bag OUT")
     return new_bag(options.energy_bag, overwrite=options.overwrite)
 
 

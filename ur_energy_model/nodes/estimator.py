@@ -33,9 +33,7 @@ from ur_energy_model.nodes.managed_node import ManagedNode
 from ur_energy_model.nodes.node_process import run_nodes
 from ur_energy_model.nodes.plan_predictions import PlanPredictions
 from ur_energy_model.nodes.terminal.estimator_lines import EstimatorLines
-from ur_energy_model.nodes.terminal.line import PERIOD
 from ur_energy_model.nodes.watched_model import WatchedModel
-from ur_energy_model.plain import printable
 from ur_energy_model.telemetry.decimation import Decimator
 from ur_energy_model.telemetry.host_clock import HOST_CLOCK
 from ur_energy_model.telemetry.samples import Telemetry
@@ -92,10 +90,9 @@ class EstimatorNode(ManagedNode):
             self._joints,
             self._lock,
             on_plan=self._on_prediction,
-            on_problem=self._on_refused_plan,
+            on_problem=self._on_useless_plan,
         )
         self._stamp: int | None = None
-        self._note: str | None = None
         self.add_service(names.RESET_ENERGY, self._reset_energy)
         self.add_service(names.READ_INTERVAL, self._read_interval)
         self.add_service(names.START_CYCLE, self._start_cycle)
@@ -144,8 +141,6 @@ class EstimatorNode(ManagedNode):
         """Save the counters and release the state file."""
         self._plans.stop()
         self._estimator.close()
-        if self._estimator.disk_problem is not None:
-            self.get_logger().error(f"counters are not saved: {self._estimator.disk_problem}")
 
     def on_parameter(self, name: str) -> None:
         """Apply a parameter that may change while the node is configured."""
@@ -203,9 +198,7 @@ class EstimatorNode(ManagedNode):
         self._save(save)  # without the lock: a slow disk must not delay the samples
         stamp = self._now()
         if snapshot is not None:
-            if snapshot.note not in (None, self._note):
-                self.get_logger().warning(snapshot.note)
-            self._note = snapshot.note
+            self.say(self._lines.arm(snapshot.note))
             self._energy.publish_summary(snapshot, stamp, str(self._model.path))
         statuses = self._health.statuses(
             snapshot, self._reader, calculator, self._model, log_problem
@@ -224,12 +217,7 @@ class EstimatorNode(ManagedNode):
     def _save(self, save: Callable[[], None]) -> None:
         """Save the counters; a disk error is reported, and the estimator continues."""
         save()
-        before, problem = self._health.disk_problem, self._estimator.disk_problem
-        self._health.disk_problem = problem
-        if problem is None and before is not None:
-            self.get_logger().info("the counters are saved again")
-        elif before is None and problem is not None:
-            self.get_logger().error(f"{problem}; measuring continues")
+        self._health.disk_problem = self._estimator.disk_problem
 
     def _reload(self) -> None:
         """Use a changed model file; keep the old model if the new one cannot be used."""
@@ -268,10 +256,8 @@ class EstimatorNode(ManagedNode):
     def _on_plan(self, message: bytes) -> None:
         self._plans.submit(message, self._estimator)
 
-    def _on_refused_plan(self, problem: str) -> None:
-        self.get_logger().warning(
-            f"no prediction: {printable(problem)}", throttle_duration_sec=PERIOD
-        )
+    def _on_useless_plan(self, error: UrEnergyError) -> None:
+        self.say(self._lines.useless_plan(self.explain(error)))
 
     def _on_prediction(self, plan: PlanEnergy) -> None:
         self._energy.publish_prediction(plan, self._now(), None, self._estimator.channels)

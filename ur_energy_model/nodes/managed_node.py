@@ -31,7 +31,7 @@ from ur_energy_model.nodes.polled_subscription import PolledSubscription
 from ur_energy_model.nodes.quality_of_service import OVERRIDES, best_effort, latched, live
 from ur_energy_model.nodes.terminal.line import Level, Line
 from ur_energy_model.nodes.topics_and_services import DIAGNOSTICS, Service, Topic
-from ur_energy_model.plain import printable
+from ur_energy_model.terminal_text import printable
 
 REPORT_PERIOD = 1.0
 """Period of /diagnostics [s]."""
@@ -128,7 +128,7 @@ class ManagedNode(LifecycleNode):
     ) -> None:
         """A subscription that is destroyed at clean-up; raw ones get serialized messages."""
         subscription = self.create_subscription(
-            message_type, topic.name, callback, live(), qos_overriding_options=OVERRIDES, raw=raw
+            message_type, topic.name, callback, live(), raw=raw, qos_overriding_options=OVERRIDES
         )
         self._discard.append(lambda: self.destroy_subscription(subscription))
 

@@ -32,7 +32,7 @@ class PlanPredictions:
         joints: joint names of the arm, prefix included.
         lock: guards the estimator against the thread that reads the samples.
         on_plan: called in the thread with each prediction.
-        on_problem: called with the reason why a plan cannot be used.
+        on_problem: called with the error of a plan that cannot be used.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class PlanPredictions:
         lock: threading.Lock,
         *,
         on_plan: Callable[[PlanEnergy], None],
-        on_problem: Callable[[str], None],
+        on_problem: Callable[[UrEnergyError], None],
     ) -> None:
         self._robot, self._joints, self._lock = robot, joints, lock
         self._on_plan, self._on_problem = on_plan, on_problem
@@ -55,9 +55,13 @@ class PlanPredictions:
     def submit(self, message: bytes, estimator: LiveEstimator) -> None:
         """Predict a plan, a serialized JointTrajectory that begins where the arm is now."""
         if len(message) > LARGEST_MESSAGE:
+            size, limit = len(message) / 1e6, LARGEST_MESSAGE / 1e6
             self._on_problem(
-                f"trajectory: has {len(message) / 1e6:.0f} MB, more than "
-                f"{LARGEST_MESSAGE / 1e6:.0f} MB; send fewer points"
+                InputError(
+                    "trajectory",
+                    f"has {size:.0f} MB, more than {limit:.0f} MB",
+                    "send fewer points",
+                )
             )
             return
         with self._state:
@@ -90,7 +94,7 @@ class PlanPredictions:
             except UrEnergyError as error:
                 with self._state:
                     if not self._stopped:
-                        self._on_problem(str(error))
+                        self._on_problem(error)
                 continue
             with self._state:
                 if self._stopped:
