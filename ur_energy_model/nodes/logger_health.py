@@ -56,7 +56,8 @@ class LoggerHealth:
 
     def end_lines(self) -> list[Line]:
         """Lines at the end, after the session was stopped."""
-        return self._connection.end() + self._recording.end(self._session.status)
+        session = self._session
+        return self._connection.end(session.link) + self._recording.end(session.status)
 
     def statuses(self) -> list[DiagnosticStatus]:
         """Statuses of connection and recording; starts a new interval."""

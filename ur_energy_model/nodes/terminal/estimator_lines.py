@@ -87,14 +87,17 @@ class EstimatorLines:
         self._note = note
         return [] if note is None else [Line(Level.WARN, note)]
 
-    def end(self, snapshot: Snapshot | None, problem: str | None) -> list[Line]:
+    def end(
+        self, reader: SourceReader | None, snapshot: Snapshot | None, problem: str | None
+    ) -> list[Line]:
         """Lines at the end.
 
         Args:
+            reader: that was stopped, None if there was none.
             snapshot: after the last sample, None before the first one.
             problem: why the counters could not be saved, None if they were.
         """
-        lines = self._connection.end()
+        lines = self._connection.end(None if reader is None else reader.link)
         if snapshot is None:
             return lines
         energy = float(snapshot.since_reset.net[snapshot.channels.arm["total"]])
