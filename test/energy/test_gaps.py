@@ -78,9 +78,17 @@ def test_the_hosts_stamps_tell_how_long_a_restart_took(size: int) -> None:
     )
 
 
-def test_a_controller_that_restarted_and_ran_on_was_away_for_the_hosts_time() -> None:
-    steps = GapRule()(np.array([100.0, 100.1, 130.0]), stamps_of(0.0, 0.1, 200.0))
-    assert steps.lost == pytest.approx([0.0, 0.0, 199.9])
+def test_a_recorded_gap_tells_how_long_samples_were_missing() -> None:
+    time = np.array([100.0, 100.1, 130.0, 130.1, 130.15, 130.2])
+    restarts = (
+        Gap(0, 0.0, 100.0, 7, "before the recording", 5.0),
+        Gap(2, 100.1, 130.0, 999, "controller restarted", 199.9),
+        Gap(4, 130.1, 130.15, 999, "controller restarted", 60.0),
+        Gap(6, 130.2, 144.2, 7000, "connection lost", 14.0),
+    )
+    steps = GapRule()(time, gaps=restarts)
+    assert steps.lost == pytest.approx([0.0, 0.0, 199.9, 0.0, 60.0, 14.0])
+    assert steps.bridged == pytest.approx([0.0, 0.1, 0.0, 0.1, 0.0, 0.05])
 
 
 def test_a_restart_in_a_bag_is_lost_time_too(tmp_path: Path) -> None:
@@ -93,4 +101,6 @@ def test_a_restart_in_a_bag_is_lost_time_too(tmp_path: Path) -> None:
         bag.write(Telemetry(time, columns, info, (gap,), stamp))
     telemetry = read_bag(tmp_path / "bag")
     assert telemetry.gaps == (gap,)
-    assert GapRule()(telemetry.time, telemetry.stamp).lost.sum() == pytest.approx(16.0)
+    for known in ((), telemetry.gaps):
+        steps = GapRule()(telemetry.time, telemetry.stamp, known)
+        assert steps.lost.sum() == pytest.approx(16.0)

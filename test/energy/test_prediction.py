@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -98,3 +101,49 @@ def test_plans_beyond_the_limits_are_refused(scale: float, problem: str) -> None
     plan = quintic(21)
     with pytest.raises(InputError, match=problem):
         predict_energy(known_model(), Plan(plan.time, scale * plan.q))
+
+
+@pytest.mark.parametrize(("place", "value"), [(0, 1e8), (1, 1e8), (2, 1e8)])
+def test_impossible_points_are_refused_without_a_warning(place: int, value: float) -> None:
+    parts = np.zeros((3, 2, 6))
+    parts[place, 1, 2] = value
+    with pytest.raises(InputError, match="elbow_joint: reaches"):
+        predict_energy(known_model(), Plan(np.array([0.0, 1.0]), *parts))
+
+
+def test_points_a_nanosecond_apart_are_computed_or_refused() -> None:
+    still = Plan(np.array([0.0, 1e-9, 2e-9, 1.0]), np.zeros((4, 6)))
+    assert predict_energy(known_model(), still).duration == 1.0
+    q = np.zeros((4, 6))
+    q[1] = 0.1
+    with pytest.raises(InputError, match="reaches"):
+        predict_energy(known_model(), Plan(np.linspace(0.0, 1e-6, 4), q))
+
+
+_HOUR = """
+import resource
+import numpy as np
+from test.energy.known_arm import known_model
+from ur_energy_model.energy.prediction import predict_energy
+from ur_energy_model.trajectory.plan import Plan
+model, q = known_model(), np.zeros((3, 6))
+q[1] = 0.5
+predict_energy(model, Plan(np.array([0.0, 1.0, 2.0]), q))
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+hour = predict_energy(model, Plan(np.array([0.0, 1800.0, 3600.0]), q))
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before, hour.duration)
+"""
+
+
+def test_a_plan_of_an_hour_takes_little_memory() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _HOUR],
+        capture_output=True,
+        text=True,
+        timeout=300.0,
+        check=True,
+        cwd=Path(__file__).resolve().parents[2],
+    )
+    kilobytes, duration = map(float, done.stdout.split())
+    assert duration == 3600.0
+    assert kilobytes < 100_000

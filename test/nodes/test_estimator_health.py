@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from ur_energy_model.nodes import estimator_health
 from ur_energy_model.nodes.estimator_health import EstimatorHealth
 
 
@@ -13,14 +14,14 @@ class StoppedClock:
     def __init__(self, now: int) -> None:
         self._now = now
 
-    def now(self) -> int:
+    def stamp(self) -> int:
         return self._now
 
 
 def test_latency_is_from_the_stamp_to_the_publication(monkeypatch: pytest.MonkeyPatch) -> None:
     health = EstimatorHealth("estimator")
     now = 1_700_000_000_000_000_000
-    monkeypatch.setattr(health, "_clock", StoppedClock(now))
+    monkeypatch.setattr(estimator_health, "HOST_CLOCK", StoppedClock(now))
     for milliseconds in (1, 2, 3, 10):
         health.record_publication(now - milliseconds * 1_000_000)
     reported = health._latencies()

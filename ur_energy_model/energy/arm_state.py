@@ -32,14 +32,15 @@ def arm_states(batch: Telemetry, qd: Array) -> Indices:
     """ArmState of each sample.
 
     Args:
-        batch: robot_mode and safety_mode; without them the arm counts as running.
+        batch: robot_mode and safety_mode; without them, and where they are NaN, the arm counts as
+            running.
         qd: joint velocities [samples, n], rad/s.
     """
     moving = np.abs(qd).max(axis=1) > STANDSTILL_SPEED
     states = np.where(moving, int(ArmState.MOVING), int(ArmState.STANDSTILL))
     modes = batch.columns.get("robot_mode")
     if modes is not None and not (modes == BRAKES_RELEASED[-1]).all():
-        states[~np.isin(modes, BRAKES_RELEASED)] = ArmState.BRAKED
+        states[~np.isin(modes, BRAKES_RELEASED) & ~np.isnan(modes)] = ArmState.BRAKED
         states[modes <= POWER_OFF] = ArmState.OFF
     safety = batch.columns.get("safety_mode")
     if safety is not None and (safety == PROTECTIVE_STOP).any():

@@ -23,16 +23,16 @@ from ur_energy_model.energy.powers.bus_capacitor import BusCapacitor
 from ur_energy_model.energy.powers.measured_powers import MeasuredPowers
 from ur_energy_model.energy.powers.mode_power import mode_power
 from ur_energy_model.energy.powers.motion_powers import MotionPowers
-from ur_energy_model.energy.rated_limits import rated_limits
+from ur_energy_model.energy.rated_limits import most_power, rated_limits
 from ur_energy_model.energy.recording_checks import check_joints
 from ur_energy_model.energy.session.standby_correction import StandbyCorrection
 from ur_energy_model.energy.session.standby_tracker import Standby, StandbyTracker
+from ur_energy_model.energy.usable_samples import usable_rows
 from ur_energy_model.errors import MissingFieldError
 from ur_energy_model.model.drive_powers import DrivePowers
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription
-from ur_energy_model.telemetry.plausibility import impossible_rows
 from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.typing import Array, Indices, Mask
 
@@ -69,7 +69,8 @@ class EnergyCalculator:
             self.options.standby_limit,
             self.options.track_standby,
         )
-        self._limits = rated_limits(robot)
+        self._limits, self._most_power = rated_limits(robot), most_power(robot)
+        self._refused_time = 0.0
         # The standby tracker states the error of standby power, so the model must not.
         tracked = model.in_session(replace(model.session, standby_std=0.0))
         self._measured = MeasuredPowers(tracked)
@@ -101,14 +102,14 @@ class EnergyCalculator:
             MissingFieldError: a field that the method needs is missing.
         """
         current = self.currents(batch)
-        good = self._usable(batch, current)
+        good = usable_rows(batch, current, self._limits, self._most_power)
         if not good.all():
             self.refused += len(batch) - int(good.sum())
             batch = batch.select(good)
             current = None if current is None else current[good]
             if not len(batch):
                 return None
-        steps = self.gaps(batch.time, batch.stamp)
+        steps = self.gaps(batch.time, batch.stamp, batch.gaps)
         new = (steps.bridged > 0.0) | (steps.lost > 0.0) | steps.back
         new[0] |= self._period is None  # the very first sample
         if not new.all():  # some repeat a timestamp
@@ -117,7 +118,13 @@ class EnergyCalculator:
             if not len(batch):
                 return None
         states = arm_states(batch, batch.columns["actual_qd"])
-        powers = self._powers(batch, current, steps.bridged)
+        powers, good = self._powers(batch, current, steps.bridged)
+        if not good.all():
+            self.refused += len(batch) - int(good.sum())
+            steps, self._refused_time = steps.without(~good, self._refused_time)
+            batch, states, powers = batch.select(good), states[good], powers[good]
+            if not len(batch):
+                return None
         self.conditions.update(batch)
         bus = batch.bus_power
         standby = self._supply(powers, batch.time, steps.bridged, states, bus)
@@ -147,27 +154,13 @@ class EnergyCalculator:
         """Rigid-body dynamics of the arm in its current setup."""
         return self._motion.dynamics_in(self.conditions.setup)
 
-    def _usable(self, batch: Telemetry, current: Array | None) -> Mask:
-        """Samples whose values are finite and possible for the arm [samples]."""
-        columns: dict[str, Array] = {"timestamp": batch.time}
-        names: tuple[str, ...] = ("actual_qd", "joint_temperatures")
-        if current is None:
-            names += ("actual_q", "target_q", "target_qd", "target_qdd")
-        else:
-            columns["actual_current"] = current
-        columns |= {name: batch.columns[name] for name in names if name in batch.columns}
-        bad = impossible_rows(columns, self._limits)[0]
-        for name in ("actual_robot_voltage", "actual_robot_current"):
-            if name in batch.columns:  # NaN: not measured, the sample is usable
-                low, high = self._limits[name]
-                values = batch.columns[name]
-                bad |= (values < low[0]) | (values > high[0])
-        return ~bad
-
-    def _powers(self, batch: Telemetry, current: Array | None, steps: Array) -> Array:
+    def _powers(self, batch: Telemetry, current: Array | None, steps: Array) -> tuple[Array, Mask]:
         """Powers of motors and drivers with brakes released [samples, channels], W.
 
         The column of the total contains the demand without standby; `_supply` completes it.
+
+        Returns:
+            powers, and the samples whose powers are possible for the arm [samples].
         """
         columns, temperature = self.channels, batch.columns.get("joint_temperatures")
         out = np.zeros((len(batch), len(columns)))
@@ -178,10 +171,14 @@ class EnergyCalculator:
         if current is None:
             for rows, powers, at_due in self._motion(batch, temperature, due):
                 self._fill(out[rows], powers)
-                held.append(self._sensitivity_columns(at_due))
+                held.append(self._sensitivity_columns(at_due)[self._possible(out[rows])[due[rows]]])
+            good = self._possible(out)
+            due &= good
         else:
             qd = batch.columns["actual_qd"]
             self._fill(out, self._measured(steps, qd, current, temperature))
+            good = self._possible(out)
+            due &= good
             if due.any():
                 due_temperature = None if temperature is None else temperature[due]
                 at_due = self._measured.sensitivities(qd[due], current[due], due_temperature)
@@ -189,7 +186,13 @@ class EnergyCalculator:
         values = np.concatenate(held)
         out[:, columns.sensitivity :] = values[np.cumsum(due)]
         self._sensitivities = values[-1]
-        return out
+        return out, good
+
+    def _possible(self, out: Array) -> Mask:
+        """Samples whose motors and drivers take no more than an arm can [samples]."""
+        motors = np.abs(out[:, self.channels.per_joint["electrical_power"]]).sum(axis=1)
+        drivers = out[:, self.channels.arm["driver"]]
+        return np.asarray(motors + drivers <= self._most_power)
 
     def _fill(self, out: Array, powers: DrivePowers) -> None:
         """Write powers into rows of the table; the total is the demand without standby."""

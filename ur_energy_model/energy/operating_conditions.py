@@ -10,7 +10,10 @@ import numpy as np
 from ur_energy_model.model.inertial_parameters import tensor_of
 from ur_energy_model.model.setup import Payload, Setup
 from ur_energy_model.telemetry.samples import Telemetry
-from ur_energy_model.typing import Array
+from ur_energy_model.typing import Array, Mask
+
+PAYLOAD: tuple[str, ...] = ("payload", "payload_cog", "payload_inertia")
+"""RTDE fields of the payload that is set in the controller."""
 
 
 class OperatingConditions:
@@ -43,9 +46,11 @@ class OperatingConditions:
         if "joint_temperatures" in columns:
             self.temperature = columns["joint_temperatures"][-1]
         if "speed_scaling" in columns:
-            self.speed_scaling = float(columns["speed_scaling"][-1])
+            scaling = float(columns["speed_scaling"][-1])
             if "target_speed_fraction" in columns:
-                self.speed_scaling *= float(columns["target_speed_fraction"][-1])
+                scaling *= float(columns["target_speed_fraction"][-1])
+            if not np.isnan(scaling):
+                self.speed_scaling = scaling
         for _ in self.parts(batch.cut(slice(len(batch) - 1, None))):
             pass
 
@@ -55,13 +60,11 @@ class OperatingConditions:
         if "payload" not in columns or "payload_cog" not in columns:
             yield slice(0, n), self.setup
             return
-        told = np.column_stack(
-            [
-                columns[name]
-                for name in ("payload", "payload_cog", "payload_inertia")
-                if name in columns
-            ]
-        )
+        told = np.column_stack([columns[name] for name in PAYLOAD if name in columns])
+        known_rows = np.asarray(~np.isnan(told).any(axis=1))
+        if not known_rows.all():
+            yield from self._parts_where_known(batch, known_rows)
+            return
         edges = np.flatnonzero((np.diff(told, axis=0) != 0.0).any(axis=1)) + 1
         for start, stop in pairwise([0, *edges.tolist(), n]):
             mass, center = columns["payload"][start], columns["payload_cog"][start]
@@ -69,6 +72,18 @@ class OperatingConditions:
             if mass != known.mass or (mass and not np.array_equal(center, known.center_of_mass)):
                 self._set_payload(payload_at(columns, start))
             yield slice(start, stop), self.setup
+
+    def _parts_where_known(self, batch: Telemetry, known: Mask) -> Iterator[tuple[slice, Setup]]:
+        """Parts of a batch whose payload is not measured at every sample; there the last holds."""
+        names = [name for name in PAYLOAD if name in batch.columns]
+        last = np.maximum.accumulate(np.where(known, np.arange(len(batch)), -1))
+        start = int(np.searchsorted(last, 0))
+        if start:
+            yield slice(0, start), self.setup
+        if start < len(batch):
+            columns = {name: batch.columns[name][last[start:]] for name in names}
+            for rows, setup in self.parts(Telemetry(batch.time[start:], columns)):
+                yield slice(rows.start + start, rows.stop + start), setup
 
     def _set_payload(self, payload: Payload) -> None:
         self._payload_known = True

@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from ur_energy_model.energy.gaps import bridged_steps
 from ur_energy_model.energy.joint_energies import JointEnergies
-from ur_energy_model.energy.meter import integrate
+from ur_energy_model.energy.meter import EnergyMeter
 from ur_energy_model.energy.powers.bus_capacitor import BusCapacitor
+from ur_energy_model.energy.rated_limits import rated_limits
 from ur_energy_model.errors import InputError
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.friction.presliding import FrictionDirection
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.trajectory.plan import Plan
 from ur_energy_model.typing import Array
@@ -52,7 +53,7 @@ def predict_energy(
     temperature: Array | None = None,
     speed_scaling: float = 1.0,
 ) -> PlanEnergy:
-    """Energy of a planned trajectory.
+    """Energy of a planned trajectory, in constant memory.
 
     Args:
         model: of the arm, in the current session (`EnergyModel.in_session`) or in any.
@@ -71,39 +72,52 @@ def predict_energy(
             f"has {plan.q.shape[1]} joints, the model {model.dof}",
             "give a trajectory of this robot",
         )
-    if not speed_scaling > 0:
+    if not 0 < speed_scaling < np.inf:
         raise InputError(plan.source, "the robot's speed scaling is zero", "raise the speed slider")
-    time, q, qd, qdd = plan.sampled()
-    _check_limits(plan.source, model.description() if dynamics is None else dynamics.robot, q, qd)
-    time = time / speed_scaling
-    split = model.predict(
-        q, qd * speed_scaling, qdd * speed_scaling**2, dynamics=dynamics, temperature=temperature
-    )
-    steps = bridged_steps(time, np.inf)
-    total = BusCapacitor(model.bus.capacitor_energy, model.bus.floor)(steps, split.demand)
-    n, samples = model.dof, len(time)
-    powers = np.column_stack(
-        [
-            split.mechanical_power,
-            split.electrical_power,
-            total,
-            split.sensitivity.reshape(samples, -1),
-            split.total_sensitivity,
-        ]
-    )
-    energy = integrate(time, powers, gap_limit=np.inf).net
-    errors = split.sensitivity.shape[-1]
+    robot = model.description() if dynamics is None else dynamics.robot
+    dynamics = model.dynamics() if dynamics is None else dynamics
+    direction = FrictionDirection(model.presliding)
+    supply = BusCapacitor(model.bus.capacitor_energy, model.bus.floor)
+    meter: EnergyMeter | None = None
+    n, errors, peak, last = model.dof, 0, -np.inf, 0.0
+    for motion in plan.motion():
+        _check_limits(plan.source, robot, motion.q, motion.qd, motion.qdd)
+        time, qd = motion.time / speed_scaling, motion.qd * speed_scaling
+        qdd = motion.qdd * speed_scaling**2
+        split = model.from_link_torque(
+            dynamics.inverse_dynamics(motion.q, qd, qdd),
+            qd,
+            qdd,
+            temperature=temperature,
+            direction=direction(motion.q, qd),
+        )
+        total = supply(np.diff(time, prepend=last), split.demand)
+        powers = np.column_stack(
+            [
+                split.mechanical_power,
+                split.electrical_power,
+                total,
+                split.sensitivity.reshape(len(time), -1),
+                split.total_sensitivity,
+            ]
+        )
+        if meter is None:
+            meter = EnergyMeter(powers.shape[1], gap_limit=np.inf)
+        meter.integrate(time, powers)
+        errors, last = split.sensitivity.shape[-1], float(time[-1])
+        peak = max(peak, float(total.max()))
+    assert meter is not None
     ends = np.cumsum([n, n, 1, n * errors])
-    mechanical, electrical, whole, each, all_errors = np.split(energy, ends)
+    mechanical, electrical, whole, each, all_errors = np.split(meter.reading.net, ends)
     return PlanEnergy(
         names=tuple(joint.name for joint in model.joints),
-        duration=float(time[-1]),
+        duration=last,
         mechanical=mechanical,
         electrical=electrical,
         electrical_std=np.linalg.norm(each.reshape(n, errors), axis=1),
         total=float(whole[0]),
         total_std=float(np.linalg.norm(all_errors)),
-        peak_power=float(total.max()),
+        peak_power=peak,
     )
 
 
@@ -111,7 +125,7 @@ SPEED_TOLERANCE = 1.05
 """Factor by which the speed between points may exceed the limit: splines overshoot."""
 
 
-def _check_limits(source: str, robot: RobotDescription, q: Array, qd: Array) -> None:
+def _check_limits(source: str, robot: RobotDescription, q: Array, qd: Array, qdd: Array) -> None:
     """Refuse motions beyond the limits, such as positions in degrees.
 
     Args:
@@ -119,22 +133,24 @@ def _check_limits(source: str, robot: RobotDescription, q: Array, qd: Array) -> 
         robot: the arm, n joints.
         q: positions [samples, n], rad.
         qd: velocities [samples, n], rad/s.
+        qdd: accelerations [samples, n], rad/s^2.
     """
-    reach, speed = np.abs(q).max(axis=0), np.abs(qd).max(axis=0)
+    acceleration = rated_limits(robot)["target_qdd"][1]
+    checks = [
+        (np.abs(values).max(axis=0), margin, limit, unit, remedy)
+        for values, margin, limit, unit, remedy in (
+            (q, 1.0, robot.max_position, "rad, beyond", "give positions in radians"),
+            (qd, SPEED_TOLERANCE, robot.max_velocity, "rad/s, above", "make the motion slower"),
+            (qdd, 1.0, acceleration, "rad/s^2, above", "give fewer points, or a smoother motion"),
+        )
+    ]
     for j, name in enumerate(robot.joint_names):
-        if reach[j] > robot.max_position[j]:
-            raise InputError(
-                source,
-                f"reaches {reach[j]:.4g} rad, beyond the joint's limit of "
-                f"{robot.max_position[j]:.4g} rad",
-                "give positions in radians",
-                field=name,
-            )
-        if speed[j] > SPEED_TOLERANCE * robot.max_velocity[j]:
-            raise InputError(
-                source,
-                f"reaches {speed[j]:.4g} rad/s, above the joint's limit of "
-                f"{robot.max_velocity[j]:.4g} rad/s",
-                "make the motion slower",
-                field=name,
-            )
+        for reach, margin, limit, unit, remedy in checks:
+            if not reach[j] <= margin * limit[j]:
+                raise InputError(
+                    source,
+                    f"reaches {reach[j]:.4g} {unit} the joint's limit of {limit[j]:.4g} "
+                    f"{unit.partition(',')[0]}",
+                    remedy,
+                    field=name,
+                )

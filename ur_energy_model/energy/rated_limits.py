@@ -17,8 +17,22 @@ from ur_energy_model.telemetry.plausibility import (
 _SPEED_MARGIN = 2.0
 _CURRENT_MARGIN = 5.0
 _TORQUE_MARGIN = 5.0
+_POWER_MARGIN = 3.0
+_LEAST_POWER = 2000.0
 _LEAST_CURRENT = 20.0
 _LARGEST_CURRENT = 200.0
+MOST_POWER = 1.0e5
+"""Power that no arm takes [W]: the largest ones take some kilowatts."""
+
+
+def most_power(robot: RobotDescription) -> float:
+    """Largest power that a sample of an arm can show [W].
+
+    Three times the sum of the joints' rated torques times rated speeds, at least 2 kW; MOST_POWER
+    where they are unknown. Recordings of real arms stay below an eighth of that sum.
+    """
+    rated = float((robot.max_torque * robot.max_velocity).sum())
+    return max(_POWER_MARGIN * rated, _LEAST_POWER) if rated < MOST_POWER else MOST_POWER
 
 
 def rated_limits(robot: RobotDescription) -> PlausibleRanges:

@@ -240,6 +240,11 @@ class EnergyModel:
             start = np.tanh(qd[0] / SMOOTHING)
         return presliding(q, qd, travel, start)[0]
 
+    @property
+    def presliding(self) -> Array:
+        """Travel constant of each joint's friction [n], rad; 0 without presliding."""
+        return self._arrays.presliding
+
     @cached_property
     def _arrays(self) -> JointArrays:
         return JointArrays.from_joints(self.joints)

@@ -18,6 +18,7 @@ from trajectory_msgs.msg import JointTrajectory
 from ur_energy_model.energy.live.cycles import Cycle
 from ur_energy_model.energy.live.estimator import LiveEstimator
 from ur_energy_model.energy.live.source_reader import SourceReader
+from ur_energy_model.energy.prediction import PlanEnergy
 from ur_energy_model.energy_topics.statuses import interval_energies
 from ur_energy_model.errors import UrEnergyError
 from ur_energy_model.model.urdf_export import urdf
@@ -84,12 +85,18 @@ class EstimatorNode(ManagedNode):
             self._description_topic = self.add_publisher(String, names.ROBOT_DESCRIPTION)
         if self.value("source") == "bag" and self.get_parameter("use_sim_time").value:
             self._clock_topic = self.add_publisher(Clock, names.CLOCK)
-        self._plans = PlanPredictions(self._robot, self._joints, self._lock)
+        self._plans = PlanPredictions(
+            self._robot,
+            self._joints,
+            self._lock,
+            on_plan=self._on_prediction,
+            on_problem=self._on_useless_plan,
+        )
         self._stamp: int | None = None
         self.add_service(names.RESET_ENERGY, self._reset_energy)
         self.add_service(names.READ_INTERVAL, self._read_interval)
         self.add_service(names.START_CYCLE, self._start_cycle)
-        self.add_subscription(JointTrajectory, names.PLANNED_TRAJECTORY, self._on_plan)
+        self.add_subscription(JointTrajectory, names.PLANNED_TRAJECTORY, self._on_plan, raw=True)
         self._joint_states = None
         if self.value("source") == "joint_states":
             self._joint_states = self.add_polled_subscription(
@@ -121,17 +128,18 @@ class EstimatorNode(ManagedNode):
 
     def stop(self) -> None:
         """Stop reading samples; save the counters."""
-        if self._reader is not None:
-            self._reader.stop()
-            self._reader = None
+        reader, self._reader = self._reader, None
+        if reader is not None:
+            reader.stop()
         with self._lock:
             save = self._estimator.prepare_save()
             snapshot = self._estimator.snapshot("end")
         self._save(save)
-        self.say(self._lines.end(snapshot, self._health.disk_problem))
+        self.say(self._lines.end(reader, snapshot, self._health.disk_problem))
 
     def release(self) -> None:
         """Save the counters and release the state file."""
+        self._plans.stop()
         self._estimator.close()
 
     def on_parameter(self, name: str) -> None:
@@ -190,6 +198,7 @@ class EstimatorNode(ManagedNode):
         self._save(save)  # without the lock: a slow disk must not delay the samples
         stamp = self._now()
         if snapshot is not None:
+            self.say(self._lines.arm(snapshot.note))
             self._energy.publish_summary(snapshot, stamp, str(self._model.path))
         statuses = self._health.statuses(
             snapshot, self._reader, calculator, self._model, log_problem
@@ -207,14 +216,8 @@ class EstimatorNode(ManagedNode):
 
     def _save(self, save: Callable[[], None]) -> None:
         """Save the counters; a disk error is reported, and the estimator continues."""
-        try:
-            save()
-        except OSError as error:
-            self._health.disk_problem = (
-                f"{self.value('state_file')}: cannot be written ({error.strerror})"
-            )
-        else:
-            self._health.disk_problem = None
+        save()
+        self._health.disk_problem = self._estimator.disk_problem
 
     def _reload(self) -> None:
         """Use a changed model file; keep the old model if the new one cannot be used."""
@@ -236,7 +239,9 @@ class EstimatorNode(ManagedNode):
     def _reset_energy(self) -> str:
         with self._lock:
             self._estimator.reset("service call")
-        return "energy counters are zero"
+            problem = self._estimator.disk_problem
+        text = "energy counters are zero"
+        return text if problem is None else f"{text}, but not saved: {problem}"
 
     def _read_interval(self) -> str:
         with self._lock:
@@ -248,12 +253,13 @@ class EstimatorNode(ManagedNode):
             self._estimator.start_cycle()
         return "a cycle starts with the next sample"
 
-    def _on_plan(self, message: JointTrajectory) -> None:
-        try:
-            plan = self._plans.predict(message, self._estimator)
-        except UrEnergyError as error:
-            self.get_logger().warning(f"no prediction: {self.explain(error)}")
-            return
+    def _on_plan(self, message: bytes) -> None:
+        self._plans.submit(message, self._estimator)
+
+    def _on_useless_plan(self, error: UrEnergyError) -> None:
+        self.say(self._lines.useless_plan(self.explain(error)))
+
+    def _on_prediction(self, plan: PlanEnergy) -> None:
         self._energy.publish_prediction(plan, self._now(), None, self._estimator.channels)
 
     def _now(self) -> Time:

@@ -152,7 +152,11 @@ class EstimatorHealth:
 
     def _counters(self, snapshot: Snapshot | None, log_problem: str | None) -> DiagnosticStatus:
         problem = self.disk_problem or log_problem
-        values = {} if snapshot is None else {"since": snapshot.reset_time}
+        values: dict[str, object] = {}
+        if snapshot is not None:
+            values = {"since": snapshot.reset_time, "serial": snapshot.serial or "unknown"}
+            if snapshot.note is not None:
+                values["note"] = snapshot.note
         level = OK if problem is None else ERROR
         return status(f"{self._node}: counters", level, problem or "kept", values, self._hardware)
 

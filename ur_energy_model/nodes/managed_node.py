@@ -124,11 +124,11 @@ class ManagedNode(LifecycleNode):
         self._discard.append(lambda: self.destroy_service(server))
 
     def add_subscription(
-        self, message_type: type, topic: Topic, callback: Callable[[Any], None]
+        self, message_type: type, topic: Topic, callback: Callable[..., None], *, raw: bool = False
     ) -> None:
-        """A subscription that is destroyed at clean-up."""
+        """A subscription that is destroyed at clean-up; raw ones get serialized messages."""
         subscription = self.create_subscription(
-            message_type, topic.name, callback, live(), qos_overriding_options=OVERRIDES
+            message_type, topic.name, callback, live(), raw=raw, qos_overriding_options=OVERRIDES
         )
         self._discard.append(lambda: self.destroy_subscription(subscription))
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 
+from rclpy.serialization import deserialize_message
 from trajectory_msgs.msg import JointTrajectory
 
 from ur_energy_model.energy.live.estimator import LiveEstimator
@@ -11,49 +13,116 @@ from ur_energy_model.energy.live.plan_follower import PlanFollower
 from ur_energy_model.energy.live.snapshot import Snapshot
 from ur_energy_model.energy.meter import MeterReading
 from ur_energy_model.energy.prediction import PlanEnergy, predict_energy
+from ur_energy_model.errors import InputError, UrEnergyError
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.nodes.conversions import plan_of
 
+LARGEST_MESSAGE = 16 << 20
+"""Largest plan as a serialized message [bytes], some 80,000 points with all derivatives."""
+
 
 class PlanPredictions:
-    """Predicts the energy of a plan, and measures the energy of its motion.
+    """Predicts the energy of plans in a thread, and measures the energy of their motions.
+
+    One plan is predicted at a time, which takes seconds for a plan of an hour. A plan that waits
+    is replaced by a newer one.
 
     Args:
         robot: description of the arm.
         joints: joint names of the arm, prefix included.
         lock: guards the estimator against the thread that reads the samples.
+        on_plan: called in the thread with each prediction.
+        on_problem: called with the error of a plan that cannot be used.
     """
 
     def __init__(
-        self, robot: RobotDescription, joints: tuple[str, ...], lock: threading.Lock
+        self,
+        robot: RobotDescription,
+        joints: tuple[str, ...],
+        lock: threading.Lock,
+        *,
+        on_plan: Callable[[PlanEnergy], None],
+        on_problem: Callable[[UrEnergyError], None],
     ) -> None:
         self._robot, self._joints, self._lock = robot, joints, lock
+        self._on_plan, self._on_problem = on_plan, on_problem
         self._follower = PlanFollower()
+        self._state = threading.Lock()
+        self._waiting: tuple[bytes, LiveEstimator] | None = None
+        self._thread: threading.Thread | None = None
+        self._stopped = False
 
-    def predict(self, message: JointTrajectory, estimator: LiveEstimator) -> PlanEnergy:
-        """Energy of a plan that begins where the arm is now; its motion is awaited from now on.
+    def submit(self, message: bytes, estimator: LiveEstimator) -> None:
+        """Predict a plan, a serialized JointTrajectory that begins where the arm is now."""
+        if len(message) > LARGEST_MESSAGE:
+            size, limit = len(message) / 1e6, LARGEST_MESSAGE / 1e6
+            self._on_problem(
+                InputError(
+                    "trajectory",
+                    f"has {size:.0f} MB, more than {limit:.0f} MB",
+                    "send fewer points",
+                )
+            )
+            return
+        with self._state:
+            self._waiting = (message, estimator)
+            if self._thread is None and not self._stopped:
+                self._thread = threading.Thread(
+                    target=self._run, name="plan predictions", daemon=True
+                )
+                self._thread.start()
+
+    def stop(self) -> None:
+        """Predict no more; a prediction that is being computed has no effect."""
+        with self._state:
+            self._stopped, self._waiting = True, None
+
+    def finished(self, snapshot: Snapshot) -> tuple[PlanEnergy, MeterReading] | None:
+        """The plan and its measured energy when its motion has ended, else None."""
+        with self._lock:
+            return self._follower.update(snapshot)
+
+    def _run(self) -> None:
+        while True:
+            with self._state:
+                if self._waiting is None:
+                    self._thread = None
+                    return
+                (message, estimator), self._waiting = self._waiting, None
+            try:
+                plan = self._predict(message, estimator)
+            except UrEnergyError as error:
+                with self._state:
+                    if not self._stopped:
+                        self._on_problem(error)
+                continue
+            with self._state:
+                if self._stopped:
+                    return
+                with self._lock:
+                    self._follower.expect(plan)
+                self._on_plan(plan)
+
+    def _predict(self, message: bytes, estimator: LiveEstimator) -> PlanEnergy:
+        """Energy of a plan.
 
         Raises:
             UrEnergyError: the plan cannot be used.
         """
+        try:
+            trajectory = deserialize_message(message, JointTrajectory)
+        except Exception as error:  # rclpy has no public class for it
+            raise InputError("trajectory", f"cannot be read ({error})", "send it again") from error
         with self._lock:
             snapshot = estimator.snapshot("plan")
             calculator = estimator.calculator
             now, model = calculator.conditions, calculator.model_in_session()
             dynamics = model.dynamics(robot=self._robot, setup=now.setup)
         start = None if snapshot is None else snapshot.q
-        plan = predict_energy(
+        return predict_energy(
             model,
-            plan_of(message, self._joints, start),
+            plan_of(trajectory, self._joints, start),
             dynamics=dynamics,
             temperature=now.temperature,
             speed_scaling=now.speed_scaling,
         )
-        with self._lock:
-            self._follower.expect(plan)
-        return plan
-
-    def finished(self, snapshot: Snapshot) -> tuple[PlanEnergy, MeterReading] | None:
-        """The plan and its measured energy when its motion has ended, else None."""
-        with self._lock:
-            return self._follower.update(snapshot)

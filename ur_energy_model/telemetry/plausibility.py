@@ -47,6 +47,12 @@ ANY_ARM: PlausibleRanges = {
     "actual_main_voltage": _between(-1.0, 80.0),
     "actual_robot_voltage": _between(-1.0, 80.0),
     "actual_robot_current": _between(-100.0, 100.0),
+    "payload": _between(-1.0e-3, 500.0),
+    "payload_cog": _between(-10.0, 10.0),
+    "payload_inertia": _between(-1.0e4, 1.0e4),
+    "speed_scaling": _between(-1.0, 200.0),
+    "target_speed_fraction": _between(-1.0, 200.0),
+    **{name: _between(-1.0e6, 1.0e6) for name in ("robot_mode", "safety_mode", "runtime_state")},
 }
 """Limits of every arm; `energy.rated_limits` narrows them to one arm."""
 

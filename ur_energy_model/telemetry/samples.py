@@ -99,7 +99,7 @@ def find_gaps(
         is no period), and one per step backwards (a restarted controller). Equal timestamps are no
         gap but a sample recorded twice, see `Telemetry.distinct`.
     """
-    steps = np.diff(time)
+    steps = np.diff(np.clip(time, -1e15, 1e15))  # impossible times stay in the range of integers
     if steps.size == 0:
         return ()
     guessed = period is None

@@ -16,7 +16,8 @@ from test.energy.known_arm import ROBOT, known_model, motion, packets
 from ur_energy_model.energy.channels import Channels
 from ur_energy_model.energy.live.estimator import LiveEstimator
 from ur_energy_model.energy.live.options import LiveOptions
-from ur_energy_model.energy.live.state_file import Counters, StateFile
+from ur_energy_model.energy.live.saved_state import Counters
+from ur_energy_model.energy.live.state_file import StateFile
 from ur_energy_model.energy.meter import MeterReading
 from ur_energy_model.errors import InputError
 

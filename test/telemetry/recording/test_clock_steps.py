@@ -51,6 +51,7 @@ def test_samples_marks_and_names_share_one_clock(tmp_path, monkeypatch, step):
     assert HOST_CLOCK.steps == before + 2  # there and back
 
     stamps = read_bag(first).stamp
+    assert stamps is not None
     assert len(np.unique(stamps)) == 200
     assert np.ptp(stamps) * 1e-9 < 60
     events = {event.kind: event for event in read_events(first)}
@@ -58,6 +59,7 @@ def test_samples_marks_and_names_share_one_clock(tmp_path, monkeypatch, step):
     assert "was set" in events["clock"].text
 
     later = read_bag(second).stamp
+    assert later is not None
     assert (later[0] - stamps[-1]) * 1e-9 == pytest.approx(step, abs=60)
     mark = next(event for event in read_events(second) if event.kind == "mark")
     assert abs(mark.stamp - later[0]) * 1e-9 < 60

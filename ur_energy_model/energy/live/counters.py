@@ -3,45 +3,64 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 
 from ur_energy_model.energy.channels import Channels
 from ur_energy_model.energy.gaps import Steps
-from ur_energy_model.energy.live.state_file import Counters, StateFile
+from ur_energy_model.energy.live.saved_state import Counters
+from ur_energy_model.energy.live.state_file import StateFile
 from ur_energy_model.energy.meter import EnergyMeter, MeterReading
 from ur_energy_model.energy.power_table import EnergyCorrection
 from ur_energy_model.typing import Array
+
+LONGEST_ABSENCE = 1.0e8
+"""Time since the last run that is believed [s], three years; beyond it the clock is another one."""
 
 
 class EnergyCounters:
     """Integrates powers; the counters survive restarts.
 
+    A disk that cannot be written never stops counting: the counters stay in memory, `problem` tells
+    why, and every saving tries again.
+
     Args:
         channels: what is counted.
         path: of the state file; None for none.
+        robot: description name of the arm.
+
+    Attributes:
+        note: what the state file told about the arm, for its users; None if there is nothing.
 
     Raises:
-        InputError: the state file is damaged, in use or belongs to another arm.
+        InputError: the state file is damaged, in use or belongs to another robot.
     """
 
-    def __init__(self, channels: Channels, path: Path | None) -> None:
+    def __init__(self, channels: Channels, path: Path | None, robot: str | None = None) -> None:
         self.channels = channels
+        self.note: str | None = None
         self._file: StateFile | None = None
+        self._journal_problem: str | None = None
         counters = Counters.new(len(channels), utc_now())
         if path is not None:
-            self._file = StateFile(path, channels)
+            self._file = StateFile(path, channels, robot)
             try:
                 counters = self._file.load() or counters
             except BaseException:
                 self._file.close()
                 raise
+        self._begin(counters)
+        self.save()
+        self.journal()
+
+    def _begin(self, counters: Counters) -> None:
+        """Continue counters."""
         self._counters = counters
-        self._meter = EnergyMeter(len(channels), start=counters.lifetime)
+        self._meter = EnergyMeter(len(self.channels), start=counters.lifetime)
         self._clock = counters.clock
         self._resuming = counters.clock is not None
-        self.save()
 
     @property
     def lifetime(self) -> MeterReading:
@@ -62,6 +81,43 @@ class EnergyCounters:
     def reset_reason(self) -> str:
         """Reason of the last reset."""
         return self._counters.reset_reason
+
+    @property
+    def serial(self) -> str | None:
+        """Serial number of the arm that is counted, None if unknown."""
+        return self._counters.serial
+
+    @property
+    def problem(self) -> str | None:
+        """Why the counters are not on the disk, None if they are."""
+        if self._file is None:
+            return self._journal_problem
+        return self._file.problem or self._journal_problem
+
+    def bind(self, serial: str) -> bool:
+        """Count for the arm with this serial number; returns whether the counters are others now.
+
+        Counters of an unknown arm become its own. Those of another arm are kept beside the state
+        file, and those of this arm continue, or begin at zero.
+        """
+        if serial == self.serial:
+            return False
+        if self.serial is None:
+            self._counters = replace(self._counters, serial=serial)
+            return False
+        reason = f"arm {serial} instead of {self.serial}"
+        counters, kept = None, ""
+        if self._file is not None:
+            counters, path = self._file.exchange(self._present(), serial)
+            kept = f"; those of the other one are kept in {path}"
+        self.note = f"{reason}: counters of its own{kept}"
+        if counters is None:
+            counters = replace(Counters.new(len(self.channels), utc_now(), reason), serial=serial)
+        restarts = self._meter.restarts
+        self._begin(counters)
+        self._meter.restarts = restarts
+        self.save()
+        return True
 
     @property
     def clock_restarts(self) -> int:
@@ -124,19 +180,30 @@ class EnergyCounters:
 
     def journal(self) -> None:
         """Journal the counters before they are published, so that a kill cannot take them back."""
-        if self._file is not None:
+        if self._file is None:
+            return
+        try:
             self._file.journal(self.lifetime, self._clock)
+        except OSError as error:
+            self._journal_problem = f"{self._file.path}: cannot be written ({error.strerror})"
+        else:
+            self._journal_problem = None
 
     def prepare_save(self) -> Callable[[], None]:
         """Take the counters to save; returns a function that writes them to disk.
 
-        Counting may continue before it is called: the journal holds newer values.
+        Counting may continue before it is called: the journal holds newer values. A disk that
+        cannot be written is a `problem`.
         """
         if self._file is None:
             return lambda: None
-        return self._file.prepare_save(
-            replace(self._counters, lifetime=self.lifetime, clock=self._clock)
-        )
+        write = self._file.prepare_save(self._present())
+
+        def save() -> None:
+            with suppress(OSError):
+                write()
+
+        return save
 
     def save(self) -> None:
         """Write the counters to disk."""
@@ -146,12 +213,18 @@ class EnergyCounters:
         """Save, and release the state file."""
         if self._file is not None:
             self.save()
+            self.journal()  # a full disk may still have room for it
+            self._journal_problem = self.problem
             self._file.close()
             self._file = None
 
+    def _present(self) -> Counters:
+        """The counters now."""
+        return replace(self._counters, lifetime=self.lifetime, clock=self._clock)
+
     def _account_for_absence(self, now: float) -> None:
         """Count the time since the last run as unaccounted, if the clock has not restarted."""
-        if self._clock is not None and now > self._clock:
+        if self._clock is not None and 0.0 < now - self._clock < LONGEST_ABSENCE:
             away = replace(MeterReading.zero(len(self.channels)), unaccounted=now - self._clock)
             self._meter = EnergyMeter(len(self.channels), start=self.lifetime + away)
 

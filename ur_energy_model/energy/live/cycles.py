@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -16,7 +14,7 @@ from ur_energy_model.energy.meter import MeterReading
 from ur_energy_model.errors import MissingFieldError
 from ur_energy_model.telemetry.modes import PLAYING
 from ur_energy_model.telemetry.samples import Telemetry
-from ur_energy_model.typing import Indices
+from ur_energy_model.typing import Array, Indices
 
 Trigger = Literal["none", "program", "digital_output", "int_register"]
 
@@ -25,6 +23,8 @@ TRIGGER_FIELD: dict[str, str] = {
     "digital_output": "actual_digital_output_bits",
     "int_register": "output_int_register_0",
 }
+LOWEST_SIGNAL, BITS = -(2.0**31), 2.0**64
+"""Least value of a trigger (a register), and the first beyond all values (of 64 bits)."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class CycleDetector:
                 "set cycle_trigger to none",
                 field=name,
             )
-        signal = batch.columns[name]
+        signal = self._known(batch.columns[name])
         first = signal[0] if self._last is None else self._last
         self._last = float(signal[-1])
         if first == self._last and (len(signal) == 1 or (signal == first).all()):
@@ -109,17 +109,29 @@ class CycleDetector:
         if self.trigger == "int_register":
             return np.flatnonzero(signal != before)
         bits, old = (
-            (values.astype(np.uint64) >> np.uint64(self.output)) & np.uint64(1)
+            (np.maximum(values, 0.0).astype(np.uint64) >> np.uint64(self.output)) & np.uint64(1)
             for values in (signal, before)
         )
         return np.flatnonzero(bits > old)
 
+    def _known(self, signal: Array) -> Array:
+        """A signal whose impossible values are replaced by the last possible one before them."""
+        possible = (signal >= LOWEST_SIGNAL) & (signal < BITS)
+        if possible.all():
+            return signal
+        last = np.maximum.accumulate(np.where(possible, np.arange(len(signal)), -1))
+        return np.where(last < 0, self._last or 0.0, signal[last])
+
 
 class CycleCounter:
-    """Forms cycles from the readings at their starts."""
+    """Forms cycles from the readings at their starts.
 
-    def __init__(self) -> None:
-        self.number = 0
+    Args:
+        number: of the last cycle.
+    """
+
+    def __init__(self, number: int = 0) -> None:
+        self.number = number
         self._start: tuple[float, MeterReading] | None = None
         self._peak = 0.0
 
@@ -148,21 +160,3 @@ class CycleCounter:
         self._start = (time, reading)
         self._peak = 0.0
         return done
-
-
-class CycleLog:
-    """CSV file with one row per cycle, appended when the cycle ends."""
-
-    def __init__(self, path: str | Path) -> None:
-        self.path = Path(path).expanduser()
-
-    def append(self, cycle: Cycle, channels: Channels, ended: str) -> None:
-        """Append a cycle that ended at an ISO 8601 time."""
-        row = {"cycle": cycle.number, "ended": ended, **cycle.summary(channels)}
-        new = not self.path.exists()
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with self.path.open("a", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, list(row))
-            if new:
-                writer.writeheader()
-            writer.writerow(row)

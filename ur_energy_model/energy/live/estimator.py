@@ -13,10 +13,11 @@ from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.energy.channels import Channels
 from ur_energy_model.energy.live.controller_counter import ControllerCounter
 from ur_energy_model.energy.live.counters import EnergyCounters, utc_now
-from ur_energy_model.energy.live.cycles import Cycle, CycleCounter, CycleDetector, CycleLog
+from ur_energy_model.energy.live.cycle_log import CycleLog
+from ur_energy_model.energy.live.cycles import Cycle, CycleCounter, CycleDetector
 from ur_energy_model.energy.live.options import LiveOptions
 from ur_energy_model.energy.live.residual_monitor import ResidualMonitor
-from ur_energy_model.energy.live.snapshot import Snapshot
+from ur_energy_model.energy.live.snapshot import Snapshot, code_of
 from ur_energy_model.energy.meter import MeterReading
 from ur_energy_model.energy.power_table import PowerTable
 from ur_energy_model.model.energy_model import EnergyModel
@@ -26,6 +27,8 @@ from ur_energy_model.telemetry.samples import Telemetry, concatenate
 KEPT_CYCLES = 1000
 PROCESS_AFTER = 0.1
 """Longest time of samples that wait to be processed [s]."""
+MOST_PENDING = 200
+"""Largest number of batches that wait, whatever their times."""
 
 
 class LiveEstimator:
@@ -40,7 +43,7 @@ class LiveEstimator:
         on_cycle: called with each completed cycle.
 
     Raises:
-        InputError: the state file is damaged, in use or belongs to another arm.
+        InputError: the state file is damaged, in use or belongs to another robot.
         WrongRobotError: model and description have different joints.
     """
 
@@ -59,8 +62,6 @@ class LiveEstimator:
         self.cycles: deque[Cycle] = deque(maxlen=KEPT_CYCLES)
         self.samples = 0
         """Number of samples processed."""
-        self.log_problem: str | None = None
-        """Why the last cycle could not be written to the cycle log; None if it was."""
         self._pending: list[Telemetry] = []
         self._on_cycle = on_cycle
         self._detector = CycleDetector(self.options.cycle_trigger, self.options.cycle_output)
@@ -68,7 +69,7 @@ class LiveEstimator:
         self._cycle_requested = False
         log = self.options.cycle_log
         self._log = None if log is None else CycleLog(log)
-        self._counters = EnergyCounters(self.channels, self.options.state_file)
+        self._counters = EnergyCounters(self.channels, self.options.state_file, robot.name)
         self._shown: dict[str, MeterReading] = {}
         self._last: PowerTable | None = None
         self._controller_energy = ControllerCounter()
@@ -77,6 +78,16 @@ class LiveEstimator:
     def refused(self) -> int:
         """Number of samples left out because of values that are not finite or impossible."""
         return self.calculator.refused
+
+    @property
+    def disk_problem(self) -> str | None:
+        """Why the counters are not on the disk, None if they are; each saving tries again."""
+        return self._counters.problem
+
+    @property
+    def log_problem(self) -> str | None:
+        """Why cycles are not in the cycle log, None if they are; each saving tries again."""
+        return None if self._log is None else self._log.problem
 
     def update(self, batch: Telemetry) -> None:
         """Accept samples that follow the previous ones.
@@ -89,8 +100,14 @@ class LiveEstimator:
         self.calculator.currents(batch)  # refuses a source without the required fields
         if self._pending and batch.columns.keys() != self._pending[0].columns.keys():
             self._process()
+        serial = batch.info.serial
+        if serial is not None and serial != self._counters.serial:
+            self._process()
+            if self._counters.bind(serial):
+                self._begin_another_arm()
         self._pending.append(batch)
-        if batch.time[-1] - self._pending[0].time[0] >= PROCESS_AFTER:
+        waited = float(batch.time[-1]) - float(self._pending[0].time[0])
+        if not 0.0 <= waited < PROCESS_AFTER or len(self._pending) >= MOST_PENDING:
             self._process()
 
     def snapshot(self, viewer: str = "live") -> Snapshot | None:
@@ -121,8 +138,8 @@ class LiveEstimator:
             since_reset=self._counters.since_reset,
             lifetime=self._counters.lifetime,
             state=ArmState(int(last.states[-1])),
-            robot_mode=_code(samples, "robot_mode"),
-            safety_mode=_code(samples, "safety_mode"),
+            robot_mode=code_of(samples, "robot_mode"),
+            safety_mode=code_of(samples, "safety_mode"),
             bus_measured=last.bus_measured,
             standby=standby.power,
             standby_std=standby.std,
@@ -139,6 +156,8 @@ class LiveEstimator:
             controller_restarts=self._counters.clock_restarts,
             reset_time=self._counters.reset_time,
             reset_reason=self._counters.reset_reason,
+            serial=self._counters.serial,
+            note=self._counters.note,
         )
 
     def reset(self, reason: str) -> None:
@@ -186,6 +205,8 @@ class LiveEstimator:
     def prepare_save(self) -> Callable[[], None]:
         """Take the counters to save; returns a function that writes them and needs no lock."""
         self._process()
+        if self._log is not None:
+            self._log.write()
         return self._counters.prepare_save()
 
     def save(self) -> None:
@@ -195,7 +216,20 @@ class LiveEstimator:
     def close(self) -> None:
         """Save, and release the state file."""
         self._process()
+        if self._log is not None:
+            self._log.write()
         self._counters.close()
+
+    def _begin_another_arm(self) -> None:
+        """Forget the session of the arm that was counted before."""
+        refused, calculator = self.refused, self.calculator
+        self.calculator = EnergyCalculator(calculator.model, calculator.robot, self.options.power)
+        self.calculator.refused = refused
+        self.residual = ResidualMonitor(self.options.drift_alarm, self.options.drift_time)
+        self._cycle = CycleCounter(self._cycle.number)
+        self._controller_energy = ControllerCounter()
+        self._shown.clear()
+        self._last = None
 
     def _change_channels(self, channels: Channels) -> None:
         """Convert all counters for a model with other parameter errors."""
@@ -259,14 +293,6 @@ class LiveEstimator:
             return
         self.cycles.append(done)
         if self._log is not None:
-            try:
-                self._log.append(done, self.channels, utc_now())
-                self.log_problem = None
-            except OSError as error:  # counting continues without the log
-                self.log_problem = f"{self._log.path}: cannot be written ({error.strerror})"
+            self._log.append(done, self.channels, utc_now())
         if self._on_cycle is not None:
             self._on_cycle(done)
-
-
-def _code(batch: Telemetry, name: str) -> int | None:
-    return int(batch.columns[name][-1]) if name in batch.columns else None

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from ur_energy_model.energy.arm_state import ArmState
 from ur_energy_model.energy.channels import Channels
 from ur_energy_model.energy.meter import MeterReading
+from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.typing import Array
 
 
@@ -35,6 +38,8 @@ class Snapshot:
         samples, refused: number of samples used and left out.
         controller_restarts: number of backward steps of the clock.
         reset_time, reset_reason: of the last reset.
+        serial: number of the arm that the counters belong to, None where unknown.
+        note: about the counters of another arm, None where there is nothing to tell.
     """
 
     channels: Channels
@@ -63,3 +68,11 @@ class Snapshot:
     controller_restarts: int
     reset_time: str
     reset_reason: str
+    serial: str | None = None
+    note: str | None = None
+
+
+def code_of(samples: Telemetry, name: str) -> int | None:
+    """Last value of a field of codes; None where it is missing or not measured."""
+    value = samples.columns[name][-1] if name in samples.columns else np.nan
+    return int(value) if np.isfinite(value) else None

@@ -1,59 +1,56 @@
 """Energy counters on disk that survive a restart, a kill and a power cut.
 
 Two files: the state (JSON), replaced atomically and synced to disk from time to time, and a journal
-of two checksummed slots, overwritten in turn before every publication. With the journal a killed
-process continues at or above the last published value, without syncing 50 files a second.
+(journal.py), written before every publication. With the journal a killed process continues at or
+above the last published value. The state names the arm that it counts for.
 """
 
 from __future__ import annotations
 
-import fcntl
+import errno
+import glob
 import json
 import os
-import struct
-import zlib
+import re
+import secrets
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from ur_energy_model.energy.channels import Channels
+from ur_energy_model.energy.live.counters_check import check_reading, check_time
+from ur_energy_model.energy.live.journal import Journal, as_values
+from ur_energy_model.energy.live.saved_state import (
+    LARGEST_NUMBER,
+    Counters,
+    SavedState,
+    read_state,
+)
 from ur_energy_model.energy.meter import MeterReading
 from ur_energy_model.errors import InputError
 from ur_energy_model.files import new_file
 
-SCHEMA = 1
-READINGS = ("ever", "reset", "interval")
-"""Keys of the lifetime counters and of their values at the last reset and interval reading."""
+SICK_DISK = frozenset(
+    {
+        errno.ENOSPC,
+        errno.EDQUOT,
+        errno.EROFS,
+        errno.EIO,
+        errno.ESTALE,
+        errno.ENODEV,
+        errno.ENXIO,
+        errno.ENOTCONN,
+        errno.ETIMEDOUT,
+        errno.EMFILE,
+        errno.ENFILE,
+    }
+)
+"""Errors of a disk that may be over later; others mean that the path cannot be used."""
 
-
-@dataclass(frozen=True)
-class Counters:
-    """Lifetime energy, and its values at which the other counters began.
-
-    Attributes:
-        lifetime: since the state file was created.
-        reset: value of `lifetime` at the last reset.
-        interval: value of `lifetime` at the last interval reading.
-        clock: controller time of the last sample [s], None where there was none.
-        reset_time: of the last reset, ISO 8601.
-        reset_reason: of the last reset.
-    """
-
-    lifetime: MeterReading
-    reset: MeterReading
-    interval: MeterReading
-    clock: float | None
-    reset_time: str
-    reset_reason: str
-
-    @classmethod
-    def new(cls, channels: int, now: str) -> Counters:
-        """Counters at zero."""
-        zero = MeterReading.zero(channels)
-        return cls(zero, zero, zero, None, now, "first start")
+LONGEST_LABEL = 64
+"""Longest part of a serial number in the name of a file."""
 
 
 class StateFile:
@@ -62,80 +59,88 @@ class StateFile:
     Args:
         path: of the JSON file; its folder is created if missing.
         channels: that are counted; a file of other joints is refused.
+        robot: description name of the arm; a file of another robot is refused.
+
+    Attributes:
+        problem: why the disk cannot be used at present, None if it can.
 
     Raises:
-        InputError: another process has locked it, or it cannot be written.
+        InputError: another process has locked it, or the path cannot be used. A disk that is full,
+            read-only or fails is no error but a `problem`.
     """
 
-    def __init__(self, path: str | Path, channels: Channels) -> None:
+    def __init__(self, path: str | Path, channels: Channels, robot: str | None = None) -> None:
         self.path = Path(path).expanduser()
+        self.problem: str | None = None
         self._channels = channels
-        self._sequence = 0
+        self._robot = robot
+        self._begin_new()
+        self._before_saving: list[Callable[[], None]] = []
+        self._journal = Journal(self.path.with_name(self.path.name + ".journal"))
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            flags = os.O_RDWR | os.O_CREAT
-            self._journal_file = os.open(
-                self.path.with_name(self.path.name + ".journal"), flags, 0o644
-            )
-        except OSError as error:
-            raise InputError(
-                path, f"cannot be written ({error.strerror})", "set state_file to a writable path"
-            ) from error
-        try:
-            fcntl.flock(self._journal_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            os.close(self._journal_file)
+            self._journal.open()
+            self._remove_leftovers()
+        except BlockingIOError as error:
             raise InputError(
                 path,
                 "is in use by another estimator",
                 "give each estimator a state_file of its own",
             ) from error
+        except OSError as error:
+            if error.errno not in SICK_DISK:
+                self._journal.close()
+                raise InputError(
+                    path,
+                    f"cannot be written ({error.strerror})",
+                    "set state_file to a writable path",
+                ) from error
+            self.problem = f"{self.path}: cannot be written ({error.strerror})"
 
     def load(self) -> Counters | None:
         """The last counters that were saved or journalled; None if there are none yet.
 
+        A file that the disk cannot read is kept under another name before a new one is saved.
+
         Raises:
-            InputError: the file is damaged or counts other joints; it is not overwritten.
+            InputError: the file is damaged or counts another arm; it is not overwritten.
         """
-        if not self.path.is_file():
-            return None
         try:
-            content = json.loads(self.path.read_text(encoding="utf-8"))
-            if content["schema"] != SCHEMA:
-                raise ValueError(f"schema {content['schema']}")
-            names = tuple(content["names"])
-            self._sequence = int(content["sequence"])
-            clock = content["clock"]
-            lifetime, reset, interval = (_reading(content[key], len(names)) for key in READINGS)
-            counters = Counters(
-                lifetime,
-                reset,
-                interval,
-                clock=None if clock is None else float(clock),
-                reset_time=str(content["reset_time"]),
-                reset_reason=str(content["reset_reason"]),
-            )
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise InputError(
-                self.path,
-                f"is not a state file of energy counters ({error})",
-                "restore it, or move it away to start from zero",
-            ) from error
-        counted = {name.partition("/")[0] for name in names if "/" in name}
-        if counted - {"total"} != set(self._channels.joints):
-            raise InputError(
-                self.path,
-                "counts the energy of other joints",
-                "choose another state_file for this arm",
-            )
-        counters = self._newer(counters, len(names))
-        convert = self._channels.convert
-        return replace(
-            counters,
-            lifetime=convert(counters.lifetime, names),
-            reset=convert(counters.reset, names),
-            interval=convert(counters.interval, names),
-        )
+            state = read_state(self.path)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            if error.errno not in SICK_DISK:
+                raise self._damaged(error) from error
+            self.problem = f"{self.path}: cannot be read ({error.strerror})"
+            self._before_saving.append(self._move_away)
+            return None
+        except ValueError as error:
+            raise self._damaged(error) from error
+        self._check_arm(state)
+        return self._newer(self._adopt(state), state)
+
+    def exchange(self, old: Counters, serial: str) -> tuple[Counters | None, Path]:
+        """Keep the counters of an arm beside the file, and begin those of another arm.
+
+        Both are written with the next saving.
+
+        Args:
+            old: counters of the arm until now.
+            serial: of the other arm.
+
+        Returns:
+            Its counters, if they were kept before, and where the old ones are kept.
+        """
+        kept, content = self._of_arm(old.serial or "unknown"), self._state(old)
+        self._before_saving.append(lambda: self._write(kept, content))
+        self._begin_new()
+        try:
+            state = read_state(self._of_arm(serial))
+            self._check_arm(state)
+        except (OSError, ValueError, InputError):
+            return None, kept
+        return (self._adopt(state) if state.counters.serial == serial else None), kept
 
     def set_channels(self, channels: Channels) -> None:
         """Change the channels; the caller saves afterwards."""
@@ -147,17 +152,8 @@ class StateFile:
         Journal entries after this call count as newer. Call the functions in the order of creation.
         """
         self._sequence += 1
-        readings = (counters.lifetime, counters.reset, counters.interval)
-        content = {
-            "schema": SCHEMA,
-            "sequence": self._sequence,
-            "reset_time": counters.reset_time,
-            "reset_reason": counters.reset_reason,
-            "clock": counters.clock,
-            "names": self._channels.names,
-            **{key: _plain(reading) for key, reading in zip(READINGS, readings, strict=True)},
-        }
-        return lambda: self._replace(content)
+        state = self._state(counters)
+        return lambda: self._save(state)
 
     def save(self, counters: Counters) -> None:
         """Replace the file atomically, synced to disk.
@@ -167,78 +163,137 @@ class StateFile:
         """
         self.prepare_save(counters)()
 
-    def _replace(self, content: dict[str, Any]) -> None:
-        with new_file(self.path) as file:
-            json.dump(content, file, indent=1, allow_nan=False)
-        folder = os.open(self.path.parent, os.O_RDONLY)
+    def journal(self, lifetime: MeterReading, clock: float | None) -> None:
+        """Write the lifetime counters to the journal: a few microseconds, safe against a kill.
+
+        Raises:
+            OSError: the disk cannot be written.
+        """
+        self._sequence += 1
+        values = as_values(
+            lifetime.net,
+            lifetime.consumed,
+            lifetime.accounted,
+            lifetime.unaccounted,
+            float("nan") if clock is None else clock,
+        )
+        self._journal.write(self._number, self._sequence, values)
+
+    def close(self) -> None:
+        """Release the lock."""
+        self._journal.close()
+
+    def _begin_new(self) -> None:
+        """Number a new state, so that older journal entries do not count."""
+        self._number, self._sequence = secrets.randbelow(LARGEST_NUMBER), 0
+
+    def _state(self, counters: Counters) -> SavedState:
+        return SavedState(counters, self._channels.names, self._sequence, self._number, self._robot)
+
+    def _adopt(self, state: SavedState) -> Counters:
+        """Continue a state; returns its counters."""
+        self._sequence = state.sequence
+        if state.number is not None:
+            self._number = state.number
+        return self._converted(state.counters, state.names)
+
+    def _save(self, state: SavedState) -> None:
+        try:
+            self._replace(state)
+        except OSError as error:
+            self.problem = f"{self.path}: cannot be written ({error.strerror or error})"
+            raise
+        self.problem = None
+
+    def _replace(self, state: SavedState) -> None:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        while self._before_saving:
+            self._before_saving[0]()
+            self._before_saving.pop(0)
+        self._write(self.path, state)
+        self._journal.check()
+
+    def _write(self, path: Path, state: SavedState) -> None:
+        with new_file(path) as file:
+            json.dump(state.as_json(), file, indent=1, allow_nan=False)
+        folder = os.open(path.parent, os.O_RDONLY)
         try:
             os.fsync(folder)
         finally:
             os.close(folder)
 
-    def journal(self, lifetime: MeterReading, clock: float | None) -> None:
-        """Write the lifetime counters to the journal: a few microseconds, safe against a kill."""
-        self._sequence += 1
-        payload = _slot(len(self._channels)).pack(
-            self._sequence,
-            *lifetime.net,
-            *lifetime.consumed,
-            lifetime.accounted,
-            lifetime.unaccounted,
-            float("nan") if clock is None else clock,
-        )
-        record = payload + struct.pack("<I", zlib.crc32(payload))
-        os.pwrite(self._journal_file, record, (self._sequence % 2) * len(record))
+    def _check_arm(self, state: SavedState) -> None:
+        """Refuse the counters of another robot.
 
-    def close(self) -> None:
-        """Release the lock."""
-        os.close(self._journal_file)
+        Raises:
+            InputError: names both.
+        """
+        problem = None
+        if None not in (state.robot, self._robot) and state.robot != self._robot:
+            problem = f"counts the energy of a {state.robot}, not a {self._robot}"
+        counted = {name.partition("/")[0] for name in state.names if "/" in name}
+        if counted - {"total"} != set(self._channels.joints):
+            problem = problem or "counts the energy of other joints"
+        if problem is not None:
+            raise InputError(self.path, problem, "choose another state_file for this arm")
 
-    def _newer(self, counters: Counters, n: int) -> Counters:
-        """The counters of n channels, or those of the journal if they are newer."""
-        struct_, size = _slot(n), _slot(n).size + 4
-        for slot in range(2):
-            record = os.pread(self._journal_file, size, slot * size)
-            if len(record) < size:
+    def _newer(self, counters: Counters, state: SavedState) -> Counters:
+        """The counters of a state, or those of the journal if they are newer."""
+        n = len(state.names)
+        try:
+            entries = list(self._journal.entries(2 * n + 3, state.number))
+        except OSError as error:
+            self.problem = f"{self._journal.path}: cannot be read ({error.strerror})"
+            return counters
+        for sequence, values in entries:
+            if not self._sequence < sequence < LARGEST_NUMBER:
                 continue
-            payload, checksum = record[:-4], struct.unpack("<I", record[-4:])[0]
-            if zlib.crc32(payload) != checksum:
-                continue  # interrupted write: the other slot is valid
-            sequence, *values = struct_.unpack(payload)
-            if sequence <= self._sequence:
-                continue
-            clock = values[-1]
-            counters = replace(
-                counters,
-                lifetime=MeterReading(
-                    np.array(values[:n]), np.array(values[n : 2 * n]), values[-3], values[-2]
-                ),
-                clock=None if np.isnan(clock) else clock,
+            reading = MeterReading(
+                np.array(values[:n]), np.array(values[n : 2 * n]), values[-3], values[-2]
             )
+            try:
+                check_reading(reading)
+                clock = None if np.isnan(values[-1]) else check_time(values[-1])
+            except ValueError:
+                continue
+            lifetime = self._channels.convert(reading, state.names)
+            counters = replace(counters, lifetime=lifetime, clock=clock)
             self._sequence = sequence
         return counters
 
+    def _converted(self, counters: Counters, names: tuple[str, ...]) -> Counters:
+        """Counters of channels `names` for the channels of this file."""
+        convert = self._channels.convert
+        return replace(
+            counters,
+            lifetime=convert(counters.lifetime, names),
+            reset=convert(counters.reset, names),
+            interval=convert(counters.interval, names),
+        )
 
-def _slot(channels: int) -> struct.Struct:
-    """Format of a slot: sequence number, counters, accounted and unaccounted time, clock."""
-    return struct.Struct(f"<Q{2 * channels + 3}d")
+    def _of_arm(self, serial: str) -> Path:
+        """Where the counters of an arm are kept while another one is counted."""
+        label = re.sub(r"[^A-Za-z0-9-]", "_", serial)[:LONGEST_LABEL]
+        return self.path.with_name(f"{self.path.name}.arm-{label}")
 
+    def _move_away(self) -> None:
+        """Keep the present file under a name that is not taken."""
+        number = 1
+        while (path := self.path.with_name(f"{self.path.name}.unreadable{number}")).exists():
+            number += 1
+        if self.path.exists():
+            self.path.rename(path)
 
-def _plain(reading: MeterReading) -> dict[str, Any]:
-    return {
-        key: value.tolist() if isinstance(value, np.ndarray) else value
-        for key, value in asdict(reading).items()
-    }
+    def _remove_leftovers(self) -> None:
+        """Remove files that a killed process left while it saved; the lock is held."""
+        name = glob.escape(self.path.name)
+        for pattern in (f".{name}.????????", f".{name}.arm-*.????????"):
+            for path in self.path.parent.glob(pattern):
+                path.unlink(missing_ok=True)
 
-
-def _reading(content: dict[str, Any], channels: int) -> MeterReading:
-    net, consumed = (np.array(content[key], dtype=float) for key in ("net", "consumed"))
-    reading = MeterReading(
-        net, consumed, float(content["accounted"]), float(content["unaccounted"])
-    )
-    numbers = np.concatenate([net, consumed, [reading.accounted, reading.unaccounted]])
-    if net.shape != (channels,) or consumed.shape != (channels,):
-        raise ValueError("wrong number of counters")
-    if not np.isfinite(numbers).all():
-        raise ValueError("counters that are not finite")
-    return reading
+    def _damaged(self, error: BaseException) -> InputError:
+        return InputError(
+            self.path,
+            f"is not a state file of energy counters ({error})",
+            "restore it, or move it away to start from zero",
+        )

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
-
 from ur_energy_model.energy.operating_conditions import OperatingConditions
 from ur_energy_model.energy.powers.differentiator import Differentiator
 from ur_energy_model.model.drive_powers import DrivePowers
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.model.friction.presliding import presliding
-from ur_energy_model.model.friction.terms import SMOOTHING
+from ur_energy_model.model.friction.presliding import FrictionDirection
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import Setup
 from ur_energy_model.telemetry.samples import Telemetry
@@ -39,9 +36,7 @@ class MotionPowers:
         self.model, self.robot, self.conditions = model, robot, conditions
         self._slope = Differentiator(robot.dof, ACCELERATION_CUTOFF)
         self._dynamics: ArmDynamics | None = None
-        self._travel = np.array([joint.friction.presliding for joint in model.joints])
-        self._last_q: Array | None = None
-        self._memory: Array | None = None
+        self._friction_direction = FrictionDirection(model.presliding)
 
     def __call__(
         self, batch: Telemetry, temperature: Array | None, due: Mask
@@ -98,17 +93,6 @@ class MotionPowers:
         batch.require("actual_q", purpose="the method motion")
         qd = batch.columns["actual_qd"]
         return batch.columns["actual_q"], qd, self._slope.update(batch.time, qd)
-
-    def _friction_direction(self, q: Array, qd: Array) -> Array | None:
-        """Direction of friction with presliding memory [samples, n]; None without presliding."""
-        if not self._travel.any():
-            return None
-        before = q[:1] if self._last_q is None else self._last_q[None]
-        start = np.tanh(qd[0] / SMOOTHING) if self._memory is None else self._memory
-        path, speed = np.concatenate([before, q]), np.concatenate([qd[:1], qd])
-        direction, self._memory = presliding(path, speed, self._travel, start)
-        self._last_q = q[-1]
-        return direction[1:]
 
     def dynamics_in(self, setup: Setup) -> ArmDynamics:
         """Rigid-body dynamics of the arm in a setup; the last one is cached."""

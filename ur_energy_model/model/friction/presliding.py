@@ -44,3 +44,32 @@ def presliding(q: Array, qd: Array, travel: Array, start: Array) -> tuple[Array,
     out = RETAINED * out
     out = out + moving * (np.tanh(qd / SMOOTHING) - out)
     return np.where(known, out, np.nan), state
+
+
+class FrictionDirection:
+    """Direction of Coulomb friction with presliding memory, batch by batch.
+
+    Args:
+        travel: travel constant of the joints [n], rad; 0 for joints without presliding.
+    """
+
+    def __init__(self, travel: Array) -> None:
+        self._travel = travel
+        self._last_q: Array | None = None
+        self._memory: Array | None = None
+
+    def __call__(self, q: Array, qd: Array) -> Array | None:
+        """Direction for samples that follow those of the last call; None without presliding.
+
+        Args:
+            q: joint positions [samples, n], rad.
+            qd: joint velocities [samples, n], rad/s.
+        """
+        if not self._travel.any():
+            return None
+        before = q[:1] if self._last_q is None else self._last_q[None]
+        start = np.tanh(qd[0] / SMOOTHING) if self._memory is None else self._memory
+        path, speed = np.concatenate([before, q]), np.concatenate([qd[:1], qd])
+        direction, self._memory = presliding(path, speed, self._travel, start)
+        self._last_q = q[-1]
+        return direction[1:]

@@ -1,0 +1,74 @@
+"""CycleLog: a CSV file with one row per cycle."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from collections import deque
+from contextlib import suppress
+from pathlib import Path
+
+from ur_energy_model.energy.channels import Channels
+from ur_energy_model.energy.live.cycles import Cycle
+
+MOST_WAITING = 10_000
+"""Rows that wait in memory while the disk cannot be written; older ones are dropped."""
+
+
+class CycleLog:
+    """Appends a row when a cycle ends; rows that cannot be written wait.
+
+    Args:
+        path: of the CSV file; its folder is created if missing.
+
+    Attributes:
+        problem: why rows wait or are lost, None if all are written.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path).expanduser()
+        self.problem: str | None = None
+        self._waiting: deque[dict[str, object]] = deque()
+        self._dropped = 0
+
+    def append(self, cycle: Cycle, channels: Channels, ended: str) -> None:
+        """Append a cycle that ended at an ISO 8601 time."""
+        self._waiting.append({"cycle": cycle.number, "ended": ended, **cycle.summary(channels)})
+        if len(self._waiting) > MOST_WAITING:
+            self._waiting.popleft()
+            self._dropped += 1
+        self.write()
+
+    def write(self) -> None:
+        """Write the rows that wait; a disk that cannot be written is a `problem`."""
+        if not self._waiting:
+            return
+        try:
+            self._write()
+        except OSError as error:
+            self.problem = f"{self.path}: cannot be written ({error.strerror or error})"
+            if self._dropped:
+                self.problem += f", {self._dropped} cycles are lost"
+        else:
+            self.problem = None
+
+    def _write(self) -> None:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with self.path.open("ab", buffering=0) as file:
+            size = file.seek(0, os.SEEK_END)
+            text = io.StringIO(newline="")
+            writer = csv.DictWriter(text, list(self._waiting[0]))
+            if size == 0:
+                writer.writeheader()
+            writer.writerows(self._waiting)
+            data = text.getvalue().encode("utf-8")
+            try:
+                written = file.write(data)
+                if written is not None and written < len(data):
+                    file.write(data[written:])  # raises the error that cut the first part short
+            except OSError:
+                with suppress(OSError):
+                    file.truncate(size)  # no half row
+                raise
+        self._waiting.clear()
