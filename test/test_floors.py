@@ -13,7 +13,7 @@ import ur_energy_model
 ROOT = Path(ur_energy_model.__file__).parent
 FLOOR = {
     "errors": 0, "typing": 0, "resources": 0, "files": 0, "plain": 0, "interrupts": 0,
-    "low_pass": 0,
+    "low_pass": 0, "temporary_files": 0,
     "reading": 0, "robot_modes": 0,
     "telemetry": 1, "model": 1,
     "trajectory": 2,

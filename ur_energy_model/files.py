@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from ur_energy_model.errors import InputError
+from ur_energy_model.temporary_files import remove_abandoned, temporary_name
 
 
 @contextmanager
@@ -24,7 +25,8 @@ def new_file(path: str | Path, mode: str = "w") -> Iterator[IO[Any]]:
         OSError: the path cannot be written.
     """
     path = Path(path)
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    remove_abandoned(path.parent)
+    handle, name = tempfile.mkstemp(prefix=f"{temporary_name(path, 'new').name}-", dir=path.parent)
     temporary = Path(name)
     try:
         with os.fdopen(handle, mode, encoding="utf-8" if mode == "w" else None) as file:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from typing_extensions import Self
 
-from ur_energy_model.errors import ControllerError, RecordingError
+from ur_energy_model.errors import ControllerError
 from ur_energy_model.telemetry import shared_source as module
 from ur_energy_model.telemetry.event import Event
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
@@ -139,14 +139,71 @@ def test_a_failure_reaches_everybody_and_the_next_attempt_starts_anew() -> None:
         assert again.read(5.0) is not None
 
 
-def test_a_consumer_that_lags_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_consumer_that_lags_has_a_gap(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST_WAITING", 20)
-    time = np.arange(8) / 500.0
-    with SharedSource(lambda: Numbers(10)).consumer() as consumer:
-        for _ in range(3):
-            consumer.put(Telemetry(time, {"timestamp": time}))
+    source = Numbers(10)
+
+    def batch(first: int) -> Telemetry:
+        time = np.arange(first, first + 8) / 500.0
+        return Telemetry(time, {"timestamp": time}, source.info)
+
+    with SharedSource(lambda: source).consumer() as consumer:
+        for first in range(0, 40, 8):
+            consumer.put(batch(first))
         kept = consumer.read(5.0)
         assert kept is not None
-        assert len(kept) == 16
-        with pytest.raises(RecordingError, match="faster"):
-            consumer.read(5.0)
+        assert (len(kept), kept.gaps) == (16, ())
+        consumer.put(batch(40))
+        later = consumer.read(5.0)
+        assert later is not None
+        (gap,) = later.gaps
+        assert (gap.index, gap.missing, gap.cause) == (0, 24, module.LAG)
+        assert (gap.start, gap.end) == (16 / 500, 40 / 500)
+        assert consumer.status.lost == 24
+
+
+class Unreachable(Numbers):
+    """A source that tries to connect until it is closed."""
+
+    def __init__(self) -> None:
+        super().__init__(10)
+        self.entering, self.closed = threading.Event(), threading.Event()
+        self.status = LinkStatus(connected=False, problem="no answer")
+
+    def __enter__(self) -> Self:
+        self.entering.set()
+        assert self.closed.wait(10.0)
+        raise ControllerError("numbers", "was closed", "connect again")
+
+    def close(self) -> None:
+        self.closed.set()
+
+
+def test_closing_ends_the_wait_for_a_controller() -> None:
+    made: list[Unreachable] = []
+
+    def make() -> Unreachable:
+        made.append(Unreachable())
+        return made[-1]
+
+    shared = SharedSource(make)
+    first, second = shared.consumer(), shared.consumer()
+
+    def enter(consumer: Consumer) -> None:
+        with pytest.raises(ControllerError, match="closed"):
+            consumer.__enter__()
+
+    threads = [threading.Thread(target=enter, args=[each]) for each in (first, second)]
+    threads[0].start()
+    while not made:
+        threads[0].join(0.01)
+    assert made[0].entering.wait(5.0)
+    threads[1].start()
+    assert first.status.problem == second.status.problem == "no answer"
+    second.close()
+    threads[1].join(5.0)
+    assert not threads[1].is_alive()
+    assert threads[0].is_alive()
+    first.close()
+    threads[0].join(5.0)
+    assert not threads[0].is_alive()

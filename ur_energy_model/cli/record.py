@@ -119,7 +119,11 @@ def run(options: argparse.Namespace) -> None:
                 status = recorder.status
             elapsed = time.monotonic() - began
     used = 100.0 * (time.process_time() - processor) / max(elapsed, 1e-9)
-    result = {**recording_json(options.output, status), "cpu_percent": used}
+    result = {
+        **recording_json(options.output, status),
+        "identity": source.status.identity,
+        "cpu_percent": used,
+    }
     if options.json:
         print_json(result)
     else:
@@ -166,7 +170,7 @@ def _watch(
     interrupted: threading.Event,
 ) -> str | None:
     """Show progress and problems until the recording ends; returns why it ends too early."""
-    began = advanced = time.monotonic()
+    began = advanced = checked = time.monotonic()
     limit = math.inf if duration is None else duration + GRACE_SECONDS
     samples = 0
     shown: str | None = None
@@ -178,8 +182,9 @@ def _watch(
             status = recorder.status
             now = time.monotonic()
             seconds = now - began
-            if status.samples > samples:
+            if status.samples > samples or now - checked > GRACE_SECONDS:  # or it was suspended
                 samples, advanced = status.samples, now
+            checked = now
             link = source.status.problem
             if seconds > limit and now - advanced > GRACE_SECONDS:
                 # Without samples the controller's clock does not end the bag.

@@ -109,7 +109,7 @@ class EnergyCalculator:
             current = None if current is None else current[good]
             if not len(batch):
                 return None
-        steps = self.gaps(batch.time)
+        steps = self.gaps(batch.time, batch.stamp, batch.gaps)
         new = (steps.bridged > 0.0) | (steps.lost > 0.0) | steps.back
         new[0] |= self._period is None  # the very first sample
         if not new.all():  # some repeat a timestamp

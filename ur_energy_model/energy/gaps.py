@@ -3,15 +3,19 @@
 A step is a gap where it is longer than both a fixed limit and 2.5 sample periods. The period is
 the median of the steps before it: the same rule then fits recordings of 5 Hz and of 500 Hz, a
 single missing sample is bridged, and the result depends neither on how samples are batched nor on
-later samples.
+later samples. Where the controller's clock started again, the recorded gaps or the host's stamps
+tell for how long samples were missing.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
+from ur_energy_model.telemetry.samples import Gap
 from ur_energy_model.typing import Array, Mask
 
 DEFAULT_GAP_LIMIT = 0.1
@@ -35,7 +39,7 @@ class Steps:
     Attributes:
         bridged: steps to integrate over [samples], s; 0 for the very first sample, across gaps
             and where the clock did not advance.
-        lost: steps that are gaps [samples], s, else 0.
+        lost: steps that are gaps, and time away over restarts of the clock [samples], s, else 0.
         back: whether the clock went backwards (a restarted controller), or ahead by years (another
             clock) [samples].
     """
@@ -79,10 +83,23 @@ class GapRule:
             raise ValueError(f"the gap limit must be positive, not {limit}")
         self.limit = limit
         self._last: float | None = None
+        self._last_stamp: int | None = None
         self._recent: Array = np.zeros(0)
 
-    def __call__(self, time: Array) -> Steps:
-        """Steps to samples that follow those of the last call, at times [samples], s."""
+    def __call__(
+        self,
+        time: Array,
+        stamp: NDArray[np.int64] | None = None,
+        gaps: Sequence[Gap] = (),
+    ) -> Steps:
+        """Steps to samples that follow those of the last call.
+
+        Args:
+            time: controller timestamps [samples], s.
+            stamp: host time [samples], ns, None if unknown.
+            gaps: recorded ones; those with `away` count for that time.
+        """
+        first = self._last is None
         steps = np.diff(time, prepend=time[:1] if self._last is None else self._last)
         if not len(steps):
             return Steps(steps, steps, np.zeros(0, dtype=bool))
@@ -92,11 +109,21 @@ class GapRule:
         if gap.any():
             gap[forward] = steps[forward] > self._limits(steps[forward])
         self._recent = np.concatenate([self._recent, steps[forward][-WINDOW:]])[-WINDOW:]
-        return Steps(
-            np.where(forward & ~gap, steps, 0.0),
-            np.where(gap, steps, 0.0),
-            ~forward & (steps != 0.0),
-        )
+        back = ~forward & (steps != 0.0)
+        bridged, lost = np.where(forward & ~gap, steps, 0.0), np.where(gap, steps, 0.0)
+        if stamp is not None and back.any():
+            before = stamp[0] if self._last_stamp is None else self._last_stamp
+            lost[back] = np.maximum(np.diff(stamp, prepend=before)[back] * 1e-9, 0.0)
+        self._last_stamp = None if stamp is None else int(stamp[-1])
+        for each in gaps:
+            away = each.away
+            if away is None or (first and each.index == 0) or not 0.0 <= away < LONGEST_GAP:
+                continue
+            if each.index < len(time):
+                bridged[each.index], lost[each.index] = 0.0, away
+            else:  # behind the last sample
+                lost[-1] += away
+        return Steps(bridged, lost, back)
 
     def _limits(self, forward: Array) -> Array:
         """Longest step that is bridged, for each step forward [m], s."""

@@ -64,9 +64,10 @@ class MeterReading:
 class EnergyMeter:
     """Integrates several powers that share one clock, batch by batch.
 
-    Gaps (gaps.py) add unaccounted time and no energy; a clock that goes backwards (a restarted
-    controller) adds neither. Consumed and regenerated energy are the integrals of the positive and
-    the negative part, so that consumed - regenerated = net exactly.
+    Gaps (gaps.py) add unaccounted time and no energy; so does a clock that goes backwards (a
+    restarted controller) where the host's stamps tell for how long. Consumed and regenerated energy
+    are the integrals of the positive and the negative part, so that
+    consumed - regenerated = net exactly.
 
     Args:
         channels: number of powers.

@@ -6,17 +6,20 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 
 from typing_extensions import Self
 
-from ur_energy_model.errors import RecordingError
+from ur_energy_model.errors import ControllerError
+from ur_energy_model.telemetry.dropped_samples import DroppedSamples
 from ur_energy_model.telemetry.event import Event
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, concatenate
 from ur_energy_model.telemetry.source import LinkStatus, TelemetrySource
 
 READ_TIMEOUT = 0.2
 MOST_WAITING = 50_000
-"""Samples that may wait for a consumer; reading fails for one that lags further behind."""
+"""Samples that may wait for a consumer; those that find no place are a gap in its samples."""
+LAG = "the reader of these samples was too slow"
 
 
 class SharedSource:
@@ -31,6 +34,7 @@ class SharedSource:
         self._lock = threading.Lock()
         self._consumers: list[Consumer] = []
         self._thread: threading.Thread | None = None
+        self._entering: Consumer | None = None
         self.source: TelemetrySource | None = None
         """The source, while there are consumers."""
 
@@ -47,19 +51,44 @@ class SharedSource:
 
         Raises:
             UrEnergyError: the source cannot be entered.
+            ControllerError: also if the consumer was closed meanwhile.
         """
-        with self._lock:
+        while not self._lock.acquire(timeout=READ_TIMEOUT):  # another one is connecting
+            consumer.check_open()
+        try:
             if self.source is None or self._thread is None or not self._thread.is_alive():
-                self.source = self._make()
-                self.source.__enter__()
+                source = self._enter(consumer)
                 self._thread = threading.Thread(
-                    target=self._read, args=(self.source,), name="shared source", daemon=True
+                    target=self._read, args=(source,), name="shared source", daemon=True
                 )
                 self._consumers = [consumer]
                 self._thread.start()
             else:
+                source = self.source
                 self._consumers = [*self._consumers, consumer]
-            return self.source
+            return source
+        finally:
+            self._lock.release()
+
+    def _enter(self, consumer: Consumer) -> TelemetrySource:
+        """Make a source and enter it; closing this consumer ends the attempt."""
+        self.source = source = self._make()
+        self._entering = consumer
+        try:
+            consumer.check_open()
+            source.__enter__()
+        except BaseException:
+            self.source = None
+            raise
+        finally:
+            self._entering = None
+        return source
+
+    def cancel(self, consumer: Consumer) -> None:
+        """End an attempt to connect that this consumer waits for."""
+        source = self.source
+        if self._entering is consumer and source is not None:
+            source.close()
 
     def leave(self, consumer: Consumer) -> None:
         """Pass no more batches to this consumer; disconnect after the last one."""
@@ -95,7 +124,9 @@ class Consumer:
         self._error: BaseException | None = None
         self._changed = threading.Condition()
         self._source: TelemetrySource | None = None
-        self._joined = False
+        self._joined = self._closed = False
+        self._dropped: DroppedSamples | None = None
+        self._lost, self._lost_seconds = 0, 0.0
 
     def __enter__(self) -> Self:
         self._source = self._shared.join(self)
@@ -117,9 +148,16 @@ class Consumer:
 
     @property
     def status(self) -> LinkStatus:
-        """State of the shared connection; not connected before the consumer is entered."""
-        source = self._source
-        return LinkStatus(connected=False) if source is None else source.status
+        """State of the shared connection, and what this consumer lost beyond it."""
+        source = self._shared.source if self._source is None else self._source
+        if source is None:
+            return LinkStatus(connected=False, problem="not connected yet")
+        status = source.status
+        return replace(
+            status,
+            lost=status.lost + self._lost,
+            lost_seconds=status.lost_seconds + self._lost_seconds,
+        )
 
     def take_events(self) -> list[Event]:
         """Events of the source since the last call; each event goes to one consumer only."""
@@ -131,7 +169,6 @@ class Consumer:
 
         Raises:
             EOFError: the source has ended.
-            RecordingError: this consumer lags too far behind.
             UrEnergyError: the source failed for good.
         """
         end = time.monotonic() + timeout
@@ -154,12 +191,13 @@ class Consumer:
             if self._error is not None:
                 return
             if self._count + len(batch) > MOST_WAITING:
-                self._error = RecordingError(
-                    batch.info.source,
-                    "sends samples faster than this consumer reads them",
-                    "use a connection of its own",
-                )
+                self._dropped = self._dropped or DroppedSamples()
+                self._dropped.add(batch, LAG)
+                self._lost += len(batch)
+                self._lost_seconds += batch.duration
             else:
+                if self._dropped is not None:
+                    batch, self._dropped = self._dropped.in_front_of(batch), None
                 self._waiting.append(batch)  # shared: consumers must not write to it
                 self._count += len(batch)
             self._changed.notify()
@@ -171,10 +209,24 @@ class Consumer:
             self._changed.notify()
 
     def close(self) -> None:
-        """Leave the shared source."""
-        if self._joined:
+        """Leave the shared source, or end the attempt to connect."""
+        self._closed = True
+        if not self._joined:
+            self._shared.cancel(self)
+        else:
             self._joined = False
             self._shared.leave(self)
+
+    def check_open(self) -> None:
+        """Check that the consumer was not closed.
+
+        Raises:
+            ControllerError: it was.
+        """
+        if self._closed:
+            raise ControllerError(
+                "the shared connection", "was closed before it was made", "connect again"
+            )
 
     @property
     def _entered(self) -> TelemetrySource:

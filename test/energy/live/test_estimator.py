@@ -461,3 +461,16 @@ def test_friction_loss_is_that_of_the_model() -> None:
     ).friction_loss
     found = snapshot.since_reset.net[snapshot.channels.per_joint["friction_loss"]]
     assert found == pytest.approx(np.trapezoid(truth, telemetry.time, axis=0))
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000])
+def test_the_time_a_controller_took_to_restart_is_unaccounted(size: int) -> None:
+    before, after = (motion(1.0, start=start) for start in (100.0, 40.0))
+    estimator = LiveEstimator(known_model(), ROBOT)
+    for part, host in ((before, 5.0), (after, 22.0)):
+        stamp = np.rint((host + part.time - part.time[0]) * 1e9).astype(np.int64)
+        for batch in packets(replace(part, stamp=stamp), size):
+            estimator.update(batch)
+    reading = seen(estimator).since_reset
+    assert reading.accounted == pytest.approx(2.0)
+    assert reading.unaccounted == pytest.approx(16.0)

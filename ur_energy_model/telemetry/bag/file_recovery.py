@@ -26,6 +26,7 @@ from ur_energy_model.telemetry.bag.provenance import (
     info_of_custom,
 )
 from ur_energy_model.telemetry.samples import Gap, find_gaps
+from ur_energy_model.temporary_files import remove_abandoned, temporary_name
 from ur_energy_model.typing import Array
 
 DAMAGED = "damaged file"
@@ -57,7 +58,8 @@ class Salvage:
 
 def rewrite(path: Path) -> Salvage:
     """Rewrite a file with what is intact in it; it is left alone if nothing is."""
-    temporary = path.with_name(f".{path.name}.recovering")
+    remove_abandoned(path.parent)
+    temporary = temporary_name(path, "recovering")
     with suppress(FileNotFoundError):
         temporary.unlink()
     writer = McapWriter(temporary)

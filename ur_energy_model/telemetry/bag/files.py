@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ur_energy_model.errors import InputError, RecordingError
 from ur_energy_model.telemetry.bag.metadata import FILE_NAME, BagMetadata, read_metadata
 from ur_energy_model.telemetry.samples import RecordingInfo
+from ur_energy_model.temporary_files import remove_abandoned, temporary_name
 
 DEFAULT_NAME = "{robot}_{date}_{time}"
 _KEYS = ("robot", "serial", "date", "time", "number")
@@ -77,12 +77,13 @@ def new_bag(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
             raise RecordingError(path, "exists already", "name another output, or add --overwrite")
         if not (path / "metadata.yaml").is_file():
             raise RecordingError(path, "exists and is not a bag", "name another output")
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    remove_abandoned(path.parent)
+    partial = temporary_name(path, "partial")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         yield partial
         if path.exists():
-            old = path.with_name(f".{path.name}.{os.getpid()}.old")
+            old = temporary_name(path, "replaced")
             path.rename(old)
             partial.rename(path)
             shutil.rmtree(old)
@@ -93,6 +94,15 @@ def new_bag(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
         raise RecordingError(path, f"cannot be written ({reason})", "check disk and path") from None
     finally:
         shutil.rmtree(partial, ignore_errors=True)
+
+
+def remove_abandoned_in_bags(folder: Path) -> None:
+    """Remove what killed recorders left in the bags of a folder."""
+    with suppress(OSError):
+        remove_abandoned(folder)
+        for bag in folder.iterdir():
+            if (bag / FILE_NAME).exists() or (bag / f"{bag.name}_0.mcap").exists():
+                remove_abandoned(bag)
 
 
 def bag_files(path: Path) -> tuple[list[Path], BagMetadata | None]:

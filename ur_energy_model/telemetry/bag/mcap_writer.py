@@ -64,7 +64,7 @@ class McapWriter:
         self._sequence: dict[int, int] = {}
         self._file = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644)
         self._end = 0
-        self._state = FileState.of(os.fstat(self._file))
+        self._state: FileState | None = FileState.of(os.fstat(self._file))
         head = MAGIC + record(Op.HEADER, text("ros2") + text(LIBRARY))
         try:
             self._append(head)
@@ -149,14 +149,17 @@ class McapWriter:
             self.summary.counts[channel] += len(entries)
 
     def check(self) -> None:
-        """Check that the file still exists at its path.
+        """Check that the file still exists at its path, as far as the first chunk as written.
 
         Raises:
-            OSError: it was deleted, or its mount disappeared.
+            OSError: it was deleted or changed, or its mount disappeared.
         """
         opened, named = os.fstat(self._file), self.path.stat()
         if (opened.st_dev, opened.st_ino) != (named.st_dev, named.st_ino):
             raise FileNotFoundError(errno.ENOENT, "the file has disappeared", str(self.path))
+        self._expect_unchanged()
+        if not chunks_in_place(self.path, self.summary.chunks[:1]):
+            raise self._changed()
 
     def is_intact(self) -> bool:
         """Whether what was written so far can be read back at the path.
@@ -171,6 +174,8 @@ class McapWriter:
             return
         try:
             self._expect_unchanged()
+            if not chunks_in_place(self.path, self.summary.chunks):
+                raise self._changed()
         except OSError:
             self.abandon()
             raise
@@ -207,15 +212,20 @@ class McapWriter:
     def _expect_unchanged(self) -> None:
         """Refuse to write into what another program has put there."""
         if not self._is_unchanged(FileState.of(os.fstat(self._file))):
-            raise OSError(errno.EIO, "another program changed the file", str(self.path))
+            raise self._changed()
+
+    def _changed(self) -> OSError:
+        self._state = None
+        return OSError(errno.EIO, "another program changed the file", str(self.path))
 
     def _is_unchanged(self, now: FileState | None) -> bool:
         """Whether nobody else has changed the file; the time of a change alone proves nothing."""
-        if now == self._state:
-            return True
-        if now is None or not self._state.is_same_file(now):
+        known = self._state
+        if known is None or now is None:
             return False
-        return chunks_in_place(self.path, self.summary.chunks)
+        if known == now:
+            return True
+        return known.is_same_file(now) and chunks_in_place(self.path, self.summary.chunks)
 
     def _restore_tail(self) -> None:
         """Undo a failed write, if the disk allows, so that the file stays valid."""

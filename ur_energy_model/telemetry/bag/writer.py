@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -109,6 +110,7 @@ class BagWriter:
             self.write_metadata()
         except OSError:
             self.abandon()
+            shutil.rmtree(self.path, ignore_errors=True)  # it holds nothing yet
             raise
 
     @property

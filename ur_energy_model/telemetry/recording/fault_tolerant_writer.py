@@ -12,6 +12,7 @@ import numpy as np
 
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.robot_modes import ROBOT_MODES
+from ur_energy_model.telemetry.bag.files import remove_abandoned_in_bags
 from ur_energy_model.telemetry.bag.retention import Retention
 from ur_energy_model.telemetry.bag.writer import BagWriter, FileSplit
 from ur_energy_model.telemetry.event import ERROR, WARNING, Event
@@ -73,6 +74,7 @@ class FaultTolerantWriter:
         now = time.monotonic()
         self._next_flush = now + FLUSH_SECONDS
         self._next_metadata = now + METADATA_SECONDS
+        remove_abandoned_in_bags(path.parent)
         if retention is not None:
             retention.apply(path.parent, spare=path)
         check_room(path)

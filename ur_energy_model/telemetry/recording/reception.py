@@ -19,7 +19,8 @@ class Reception:
         samples: accepted.
         missing: samples that did not arrive, by the gaps of the batches.
         missing_seconds: time of these gaps [s].
-        first_time, last_time: controller times of the first and the last sample [s].
+        first_time, last_time: controller times of the first and the last sample [s]; the first one
+            by the present clock, if the controller restarted.
         began: when the bag began [monotonic s].
     """
 
@@ -44,6 +45,17 @@ class Reception:
         self.samples += len(batch)
         self.last_time = float(batch.time[-1])
         return batch
+
+    def note_restart(self, batch: Telemetry) -> None:
+        """Refer the bag's begin to the clock of a controller that restarted, by the host's clock.
+
+        Args:
+            batch: next one.
+        """
+        first = float(batch.time[0])
+        away = any(gap.index == 0 and gap.away is not None for gap in batch.gaps)
+        if self.samples and (away or first < self.last_time):
+            self.first_time = first - (time.monotonic() - self.began)
 
     def outage(self, link: LinkStatus, rate: float | None) -> Gap | None:
         """The present outage as a gap behind the last sample, None if samples arrive.

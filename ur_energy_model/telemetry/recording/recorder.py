@@ -118,6 +118,7 @@ class Recorder:
             command = Command(lambda: self._writing.open(bag, source.info, fields))
             self._writing.finished.clear()
             self._queue.put(command)
+            before = self._reception, self._outage
             self._reception, self._outage = Reception(options.duration), None
             for i, batch in enumerate(self._recent):
                 # The gap in front of the first sample is not in the bag.
@@ -130,6 +131,7 @@ class Recorder:
             command.result.result()
         except BaseException:
             self._taking = False
+            self._reception, self._outage = before
             raise
         return bag
 
@@ -255,10 +257,9 @@ class Recorder:
         duration = self._options.duration
         if duration is None:
             return batch, False
-        received, first = self._reception, float(batch.time[0])
-        begin = first if math.isnan(received.first_time) else received.first_time
-        if first < begin:  # the controller's clock restarted: use the host's
-            received.first_time = begin = first - self._writing.seconds
+        received = self._reception
+        received.note_restart(batch)
+        begin = float(batch.time[0]) if math.isnan(received.first_time) else received.first_time
         half = 0.5 / (self._source.info.rate or 1000.0)
         keep = int(np.searchsorted(batch.time, begin + duration - half))
         gaps = tuple(gap for gap in batch.gaps if gap.index < keep)  # one may lie in front

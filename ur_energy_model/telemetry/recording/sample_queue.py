@@ -12,6 +12,7 @@ from typing import IO, Any
 
 import numpy as np
 
+from ur_energy_model.telemetry.dropped_samples import DroppedSamples
 from ur_energy_model.telemetry.event import Event
 from ur_energy_model.telemetry.samples import Gap, Telemetry
 
@@ -51,45 +52,6 @@ class _Spilled:
     layout: tuple[tuple[str, tuple[int, ...]], ...]
 
 
-@dataclass
-class _Dropped:
-    """Consecutive samples that were dropped, with the gaps among them.
-
-    Attributes:
-        start: controller time of the first one [s].
-        problem: why they could not be written; None if the writer was too slow.
-    """
-
-    start: float
-    problem: str | None
-    end: float = 0.0
-    missing: int = 0
-    seconds: float = 0.0
-    restarted: bool = False
-
-    def add(self, batch: Telemetry) -> None:
-        """One more batch was dropped."""
-        self.end = float(batch.time[-1])
-        self.missing += len(batch) + batch.lost
-        self.seconds += batch.duration + sum(gap.seconds for gap in batch.gaps)
-        self.restarted |= any(gap.away is not None for gap in batch.gaps)
-
-    def gap(self, end: float) -> Gap:
-        """A gap in front of samples that begin at this controller time [s]."""
-        cause = OVERFLOW if self.problem is None else f"{OVERFLOW}: {self.problem}"
-        away = self.seconds if self.restarted else None
-        return Gap(0, self.start, end, self.missing, cause, away)
-
-    def in_front_of(self, batch: Telemetry) -> Telemetry:
-        """The batch with a gap in front of it, which includes the one that is there."""
-        front = [gap for gap in batch.gaps if gap.index == 0]
-        gap = self.gap(float(batch.time[0]))
-        missing = gap.missing + sum(each.missing for each in front)
-        away = [each.away for each in (gap, *front) if each.away is not None]
-        gap = replace(gap, missing=missing, away=sum(away) if away else None)
-        return replace(batch, gaps=(gap, *(each for each in batch.gaps if each.index > 0)))
-
-
 Item = Telemetry | Event | Command
 
 
@@ -117,7 +79,7 @@ class SampleQueue:
         self._file: IO[bytes] | None = None
         self._file_end = 0
         self._in_file = 0
-        self._dropped: _Dropped | None = None
+        self._dropped: DroppedSamples | None = None
 
     def put(self, item: Item) -> None:
         """Append; never blocks."""
@@ -157,7 +119,7 @@ class SampleQueue:
         """The samples that were dropped last, where none have followed them yet."""
         with self._changed:
             dropped, self._dropped = self._dropped, None
-            return None if dropped is None else dropped.gap(dropped.end)
+            return None if dropped is None else dropped.gap()
 
     def close(self) -> None:
         """Release the spill file."""
@@ -178,8 +140,9 @@ class SampleQueue:
             self._bytes += size
         elif not self._spill(whole):
             if self._dropped is None:
-                self._dropped = _Dropped(float(batch.time[0]), self.problem)
-            self._dropped.add(batch)
+                self._dropped = DroppedSamples()
+            problem = "" if self.problem is None else f": {self.problem}"
+            self._dropped.add(batch, OVERFLOW + problem)
             self.overflow += len(batch)
             return
         self._dropped = None

@@ -166,10 +166,22 @@ class WritingThread:
         try:
             writer.write(item)
         except UrEnergyError as error:
-            self._on_failure()
-            self.finish("stopped", str(error))
+            self._end(str(error))
+            return
+        except Exception as fault:  # the thread must go on executing commands
+            self._end(f"writing failed ({type(fault).__name__}: {fault})")
             return
         self._publish(writer)
+
+    def _end(self, reason: str) -> None:
+        """End the bag: these samples cannot be written."""
+        self._on_failure()
+        try:
+            self.finish("stopped", reason)
+        except Exception:
+            self._writer = None
+            self._status = replace(self._status, state="stopped", stopped_because=reason)
+            self.finished.set()
 
     def _retry(self, writer: FaultTolerantWriter) -> None:
         try:
@@ -179,6 +191,9 @@ class WritingThread:
             reason = str(error)
             self._on_failure()
             self._queue.put(Command(lambda: self.finish("stopped", reason)))
+        except Exception as fault:
+            self._end(f"writing failed ({type(fault).__name__}: {fault})")
+            return
         self._publish(writer)
 
     def _publish(self, writer: FaultTolerantWriter) -> None:
