@@ -13,14 +13,14 @@ import ur_energy_model
 ROOT = Path(ur_energy_model.__file__).parent
 FLOOR = {
     "errors": 0, "typing": 0, "resources": 0, "files": 0, "plain": 0, "interrupts": 0,
-    "low_pass": 0, "temporary_files": 0,
+    "low_pass": 0, "temporary_files": 0, "diagnostic_status": 0, "terminal_text": 0,
     "reading": 0, "robot_modes": 0,
     "telemetry": 1, "model": 1,
     "trajectory": 2,
     "energy": 3,
     "identification": 4, "simulation": 4,
     "experiment": 5, "report": 5,
-    "nodes": 6, "cli": 6, "demo": 6, "scripts": 6,
+    "energy_topics": 6, "layouts": 6, "nodes": 6, "cli": 6, "demo": 6, "scripts": 6,
 }  # fmt: skip
 ROS_PACKAGES = {"rclpy", "std_msgs", "sensor_msgs", "diagnostic_msgs", "visualization_msgs"}
 

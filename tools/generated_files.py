@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from tools import dashboards
 from tools.launch_files import LAUNCH_FILES, declared_arguments
 from tools.parameter_files import markdown_table, parameter_file
+from ur_energy_model.layouts.arm_topics import ArmTopics
+from ur_energy_model.layouts.files import layout_files
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.nodes.node_command import EXECUTABLES
 from ur_energy_model.nodes.parameters import NODES
@@ -50,11 +51,10 @@ that differ from their default."""
 def files() -> dict[str, str]:
     """Text of every generated file, by path in the checkout."""
     joints = load_robot("ur5e").joint_names  # every UR arm has the same names
+    layouts = layout_files(ArmTopics(tuple(joints)))
     return {
         **{f"config/{node}.yaml": parameter_file(node) for node in NODES},
-        "config/plotjuggler/energy.xml": dashboards.plotjuggler(joints),
-        "config/foxglove/energy.json": dashboards.foxglove(joints),
-        "config/rviz/energy.rviz": dashboards.rviz(),
+        **{f"config/{name}": text for name, text in layouts.items()},
         "docs/nodes.md": "\n".join(_document()) + "\n",
     }
 

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ur_energy_model.terminal_text import one_line
+
 
 class UrEnergyError(Exception):
     """Base class of the package's errors.
 
-    The command line prints `str(error)` as one line and exits with `exit_code`.
+    The command line prints `str(error)` as one line and exits with `exit_code`; names of files and
+    what files contain cannot control a terminal.
     """
 
     exit_code = 1
+
+    def __str__(self) -> str:
+        return one_line(super().__str__())
 
 
 class InputError(UrEnergyError):

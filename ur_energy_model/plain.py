@@ -1,4 +1,4 @@
-"""Values for JSON and YAML, and text for terminals."""
+"""Values for JSON and YAML."""
 
 from __future__ import annotations
 
@@ -27,17 +27,3 @@ def plain(value: Any, *, digits: int | None = None) -> Any:
             return None
         return value if digits is None else float(f"{value:.{digits}g}")
     return value
-
-
-def printable(text: str) -> str:
-    """Text with escape sequences for what terminals should not print.
-
-    These are control characters other than line breaks and tabs, characters that change the
-    direction of text, and lone surrogates.
-    """
-    if text.isascii() and text.isprintable():
-        return text
-    return "".join(
-        each if each.isprintable() or each in "\n\t" else each.encode("unicode_escape").decode()
-        for each in text
-    )

@@ -174,8 +174,7 @@ def messages_of(path: Path) -> list[Message]:
     found = [
         Message(block.channel, int(at), row.tobytes())
         for file in sorted(path.glob("*.mcap"))
-        for blocks in McapReader(file).blocks()
-        for block in blocks
+        for block in McapReader(file).blocks()
         for at, row in zip(block.time, block.payload, strict=True)
     ]
     return sorted(found, key=lambda message: message.time)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import csv
 import json
+import struct
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from rosbags.rosbag2 import Reader
 
 from test.cli.conftest import Capture, refused
 from test.identification.exact_arm import ExactArm, write_bag
@@ -32,6 +34,28 @@ def test_estimate_and_its_csv(model: Path, bag: Path, tmp_path: Path, capsys: Ca
         rows = list(csv.DictReader(file))
     assert len(rows) == 3000
     assert float(rows[-1]["electrical_energy"]) == pytest.approx(total["supply_energy"], rel=1e-6)
+
+
+def test_estimate_writes_the_energy_topics(
+    model: Path, bag: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    out = tmp_path / "energy"
+    command = ["estimate", str(model), str(bag), "--bag", str(out), "--json"]
+    assert main([*command, "--rate", "10"]) == DONE
+    content = json.loads(capsys.readouterr().out)
+    with Reader(out) as reader:
+        counts = {each.topic: each.msgcount for each in reader.connections}
+        (energy,) = [each for each in reader.connections if each.topic == "/energy/total/energy"]
+        *_, (_, _, raw) = reader.messages([energy])
+    assert counts["/energy/stamped"] == pytest.approx(300, abs=2)
+    last = struct.unpack_from("<d", raw, 4)[0]
+    assert last == pytest.approx(content["total"]["supply_energy"], rel=1e-6)
+    refused(command, capsys, "exists already")
+    assert main([*command, "--overwrite"]) == DONE
+    refused([*command, "--overwrite", "--rate", "0"], capsys, "--rate")
+    refused(["estimate", str(model), str(out)], capsys, "holds no samples")
+    itself = ["estimate", str(model), str(bag), "--bag", str(bag), "--overwrite"]
+    refused(itself, capsys, "is the recording itself")
 
 
 def test_unusable_input_is_refused(bag: Path, model: Path, tmp_path: Path, capsys: Capture) -> None:

@@ -7,6 +7,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from rosbags.rosbag2 import Reader
+
 from test.energy.known_arm import known_model
 from test.nodes.conftest import Cell
 from ur_energy_model.model.file.model_file import save_model
@@ -29,11 +31,14 @@ def test_logger_and_estimator_share_a_connection(cell: Cell, fresh_host: Callabl
         lambda: {"logger", "estimator"} <= set(observer.node.get_node_names()), "both names"
     )
     bag = Path(observer.call("/logger/start_recording").message)
-    observer.wait_for_messages("/joint_states", 30)
+    observer.wait_for_messages("/joint_states", 100)
     assert observer.call("/logger/stop_recording").success
     code, output = cell.stop(child, signal.SIGINT)
     assert code == 0, output
     assert len(read_bag(cell.folder / bag)) > 300
+    with Reader(cell.folder / bag) as reader:
+        counts = {each.topic: each.msgcount for each in reader.connections}
+    assert counts["/energy/stamped"] > 10
 
 
 def cell_command(**parameters: str) -> list[str]:

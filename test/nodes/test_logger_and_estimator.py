@@ -12,15 +12,27 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 import yaml
+from rosbags.rosbag2 import Reader
 from std_msgs.msg import String
 
 from test.energy.known_arm import ROBOT, known_model
+from test.layouts.viewers import (
+    STORE,
+    foxglove_paths,
+    foxglove_topics,
+    foxglove_value,
+    messages_of_bag,
+    plotjuggler_curves,
+    plotjuggler_series,
+)
 from test.nodes.conftest import Cell, message_class
+from ur_energy_model.energy_topics.stamped import stamped_names
 from ur_energy_model.model.file.model_file import save_model
 from ur_energy_model.nodes.conversions import seconds_of
 from ur_energy_model.nodes.topics_and_services import SERVICES, live_topics
 from ur_energy_model.resources import config_file
 from ur_energy_model.telemetry.bag.reader import read_bag, read_events
+from ur_energy_model.telemetry.samples import Telemetry
 
 JOINTS = ROBOT.joint_names
 
@@ -89,6 +101,17 @@ def test_total_energy_never_decreases(cell: Cell) -> None:
     energies = [message.data for message in cell.observer.history["/energy/total/energy"]]
     assert energies == sorted(energies)
     assert energies[-1] > energies[0]
+
+
+def test_stamped_energies_have_the_times_of_samples(cell: Cell) -> None:
+    cell.observer.wait_for_messages("/energy/stamped", 30)
+    messages = cell.observer.history["/energy/stamped"][-30:]
+    assert all(tuple(message.name) == stamped_names(JOINTS) for message in messages)
+    stamps = [seconds_of(message.header.stamp) for message in messages]
+    assert np.median(np.diff(stamps)) == pytest.approx(0.02, abs=0.003)
+    totals = cell.observer.history["/energy/total/energy"]
+    total = messages[-1].name.index("total")
+    assert messages[0].position[total] in [message.data for message in totals]
 
 
 def test_power_is_the_slope_of_energy(cell: Cell) -> None:
@@ -182,6 +205,32 @@ def test_recording_by_service(cell: Cell) -> None:
     assert telemetry.info.robot == "ur5e"
     assert len(telemetry) > 400
     assert "part 17" in [event.text for event in read_events(bag)]
+    assert_energies_are_recorded(bag, telemetry)
+
+
+def assert_energies_are_recorded(bag: Path, telemetry: Telemetry) -> None:
+    """At the times of samples, with increasing energy, for all curves of the layouts."""
+    assert telemetry.stamp is not None
+    times, totals = [], []
+    with Reader(bag) as reader:
+        wanted = [each for each in reader.connections if each.topic == "/energy/stamped"]
+        for connection, time, raw in reader.messages(wanted):
+            message = STORE.deserialize_cdr(raw, connection.msgtype)
+            assert tuple(message.name) == stamped_names(JOINTS)
+            times.append(time)
+            totals.append(message.position[message.name.index("total")])
+    assert len(times) > 20
+    within = [time for time in times if telemetry.stamp[0] <= time <= telemetry.stamp[-1]]
+    assert len(within) > 0.8 * len(times)
+    assert totals == sorted(totals)
+    assert totals[-1] > totals[0]
+    messages = messages_of_bag(bag)
+    assert "/energy/summary" in messages
+    series = plotjuggler_series(messages)
+    assert plotjuggler_curves(config_file("plotjuggler", "energy_bag.xml").read_text()) <= series
+    paths = foxglove_paths(config_file("foxglove", "energy.json").read_text())
+    assert all(np.isfinite(foxglove_value(messages, path)) for path in paths)
+    assert f"/rtde/fields/actual_current/{JOINTS[0]}/position" in series
 
 
 def test_joint_states_name_the_joints(cell: Cell) -> None:
@@ -190,38 +239,17 @@ def test_joint_states_name_the_joints(cell: Cell) -> None:
     assert len(message.position) == len(message.velocity) == len(message.effort) == 6
 
 
-def live_paths(cell: Cell) -> set[str]:
-    """Every number that the live topics hold, as /topic/field."""
-    cell.observer.status("/energy/summary", "counters")
-    return {
-        f"{topic}/{field}"
-        for topic, message in cell.observer.latest.items()
-        for field in message.get_fields_and_field_types()
-    }
+def test_the_layouts_show_live_topics(cell: Cell) -> None:
+    cell.observer.wait(lambda: "/robot_description" in cell.observer.latest, "robot_description")
+    for name in ("energy.xml", "energy_bag.xml"):
+        layout = config_file("plotjuggler", name).read_text()
+        assert plotjuggler_curves(layout) <= plotjuggler_series(cell.observer.latest)
+    assert_foxglove_shows(config_file("foxglove", "energy.json").read_text(), cell.observer.latest)
 
 
-def test_every_curve_of_the_plotjuggler_layout_exists(cell: Cell) -> None:
-    root = ElementTree.parse(config_file("plotjuggler", "energy.xml")).getroot()
-    curves = {curve.get("name") for curve in root.iter("curve")}
-    assert len(curves) >= 2 * len(JOINTS) + 5
-    assert curves <= live_paths(cell)
-    assert {topic.get("name") for topic in root.iter("topic")} <= set(cell.observer.latest)
-
-
-def test_every_path_of_the_foxglove_layout_exists(cell: Cell) -> None:
-    layout = json.loads(config_file("foxglove", "energy.json").read_text())
-    panels = layout["configById"]
-    paths = {path["value"] for panel in panels.values() for path in panel.get("paths", [])}
-    assert len(paths) >= 2 * len(JOINTS) + 5
-    assert {path.replace(".", "/") for path in paths} <= live_paths(cell)
-    topics = {p["topicToRender"] for p in panels.values() if "topicToRender" in p}
-    topics |= {topic for panel in panels.values() for topic in panel.get("topics", {})}
-    assert topics <= set(cell.observer.latest)
-
-    def named(node: Any) -> list[str]:
-        return [node] if isinstance(node, str) else named(node["first"]) + named(node["second"])
-
-    assert sorted(named(layout["layout"])) == sorted(panels)
+def assert_foxglove_shows(layout: str, messages: dict[str, Any]) -> None:
+    assert all(np.isfinite(foxglove_value(messages, path)) for path in foxglove_paths(layout))
+    assert foxglove_topics(layout) <= set(messages)
 
 
 def test_every_topic_of_the_rviz_configuration_exists(cell: Cell) -> None:

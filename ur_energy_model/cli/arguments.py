@@ -118,10 +118,27 @@ def add_output(parser: argparse.ArgumentParser, metavar: str, description: str) 
     )
 
 
+def host_address(text: str) -> str:
+    """An address or name of a host, as a type of arguments."""
+    try:
+        text.encode("idna")
+    except UnicodeError:
+        good = False
+    else:
+        good = text.isprintable() and text != "" and not any(map(str.isspace, text))
+    if not good:
+        raise argparse.ArgumentTypeError(f"{text!r} is not an address of a host")
+    return text
+
+
 def add_controller(parser: argparse._ActionsContainer, *, required: bool = True) -> None:
     """`--host`, the address of a controller."""
     parser.add_argument(
-        "--host", required=required, metavar="ADDRESS", help="address of the robot controller"
+        "--host",
+        type=host_address,
+        required=required,
+        metavar="ADDRESS",
+        help="address of the robot controller",
     )
 
 

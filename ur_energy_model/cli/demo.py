@@ -33,6 +33,7 @@ def register(subparsers: arguments.Subparsers) -> None:
     )
     parser.add_argument(
         "--host",
+        type=arguments.host_address,
         default="127.0.0.2",
         metavar="ADDRESS",
         help="loopback address of the simulated arm (default: %(default)s)",

@@ -35,8 +35,9 @@ def run(options: argparse.Namespace) -> None:
     from ur_energy_model.identification.quality.verdict import assess
     from ur_energy_model.model.robots import available_robots, load_robot
     from ur_energy_model.telemetry.bag.reader import iterate_bag
+    from ur_energy_model.telemetry.clock_check import checked_clock
 
-    batches = iterate_bag(options.bag)
+    batches = checked_clock(iterate_bag(options.bag), options.bag)
     first = next(batches)
     name = options.robot or first.info.robot
     known = options.robot is not None or name in available_robots()

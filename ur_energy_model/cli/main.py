@@ -7,12 +7,16 @@ import importlib
 import os
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from ur_energy_model import __version__
 from ur_energy_model.errors import UrEnergyError
 from ur_energy_model.interrupts import raised_once
-from ur_energy_model.plain import printable
 from ur_energy_model.scripts import INTERRUPTED
+from ur_energy_model.terminal_text import one_line, printable
+
+if TYPE_CHECKING:
+    from _typeshed import SupportsWrite
 
 # With many small matrices, linear algebra threads only wait for each other (ten times slower on a
 # busy machine). Must be set before numpy is imported.
@@ -22,14 +26,22 @@ DONE, REFUSED, USAGE = 0, 1, 2
 
 COMMANDS: tuple[str, ...] = (
     "import_csv", "recover", "record", "identify", "evaluate", "estimate", "predict", "inspect",
-    "payload", "base_parameters", "excite", "protocol", "simulate", "report", "demo", "completion",
+    "payload", "base_parameters", "excite", "protocol", "simulate", "report", "layouts", "demo",
+    "completion",
 )  # fmt: skip
 """Modules of the subcommands, in the order of the help; each has `register(subparsers)`."""
 
 
+class _Parser(argparse.ArgumentParser):
+    """A parser whose messages, which quote the command line, cannot control the terminal."""
+
+    def _print_message(self, message: str, file: SupportsWrite[str] | None = None) -> None:
+        super()._print_message(printable(message), file)
+
+
 def build_parser() -> argparse.ArgumentParser:
     """The parser of the whole command line."""
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="ur_energy",
         description="Record, identify and estimate the energy of Universal Robots arms. Only "
         "'excite --execute' and 'protocol' move a robot.",
@@ -64,11 +76,22 @@ def _outcome(options: argparse.Namespace) -> int:
         sys.stdout.flush()
         return DONE
     except UrEnergyError as error:
-        print(printable(f"ur_energy {options.command}: {error}"), file=sys.stderr)
+        print(f"ur_energy {options.command}: {error}", file=sys.stderr)
         return error.exit_code
     except BrokenPipeError:  # the reading end of the pipe is closed, as by `| head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard_output()
         return DONE
+    except OSError as error:  # a path that is too long, a full disk behind stdout
+        place = "" if error.filename is None else f"{error.filename}: "
+        problem = f"{place}{error.strerror or error}; check path and disk"
+        print(one_line(f"ur_energy {options.command}: {problem}"), file=sys.stderr)
+        _discard_output()
+        return REFUSED
+
+
+def _discard_output() -> None:
+    """Let Python find nothing to complain about when it closes stdout at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 if __name__ == "__main__":

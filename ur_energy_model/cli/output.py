@@ -16,7 +16,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from ur_energy_model.plain import plain, printable
+from ur_energy_model.plain import plain
+from ur_energy_model.terminal_text import one_line
 
 WIDTH = 80
 """Columns of tables outside a terminal, and of descriptions in help texts."""
@@ -29,17 +30,17 @@ def print_json(value: Any) -> None:
 
 def print_line(text: str) -> None:
     """Print a line of the result on stdout."""
-    print(printable(text))
+    print(one_line(text))
 
 
 def note(text: str) -> None:
     """Print a line for the user on stderr: what happened, what to do next."""
-    Console(stderr=True, highlight=False, soft_wrap=True).print(printable(text), markup=False)
+    Console(stderr=True, highlight=False, soft_wrap=True).print(one_line(text), markup=False)
 
 
 def ask(question: str) -> str:
     """Ask the user at the terminal; the question is on stderr, the answer without line end."""
-    print(question, end="", file=sys.stderr, flush=True)
+    print(one_line(question), end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip()
 
 
@@ -49,10 +50,10 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]
     if not console.is_terminal:
         console = Console(highlight=False, markup=False, width=WIDTH)
     table = Table(
-        title=printable(title), title_justify="left", box=box.SIMPLE_HEAD, title_style="bold"
+        title=one_line(title), title_justify="left", box=box.SIMPLE_HEAD, title_style="bold"
     )
     for i, column in enumerate(columns):
-        table.add_column(column, justify="left" if i == 0 else "right")
+        table.add_column(one_line(column), justify="left" if i == 0 else "right")
     for row in rows:
         table.add_row(*(_cell(value) for value in row))
     console.print(table)
@@ -65,7 +66,7 @@ class ProgressReport:
     """Time after which that line is printed [s]."""
 
     def __init__(self, bar: Progress, text: str) -> None:
-        self._bar, self._task = bar, bar.add_task(printable(text), total=1.0)
+        self._bar, self._task = bar, bar.add_task(one_line(text), total=1.0)
         self._text = text
         self._start: float | None = time.monotonic() if bar.disable else None
 
@@ -76,7 +77,7 @@ class ProgressReport:
             self._task, total=1.0 if known else None, completed=fraction if known else 0.0
         )
         if text is not None:
-            self._bar.update(self._task, description=printable(text))
+            self._bar.update(self._task, description=one_line(text))
         if self._start is not None and time.monotonic() - self._start > self.QUIET:
             note(f"{self._text} ...")
             self._start = None
@@ -104,4 +105,4 @@ def _cell(value: Any) -> str:
         return "-"
     if isinstance(value, float | np.floating):
         return "-" if not math.isfinite(value) else f"{value:.4g}"
-    return printable(str(value))
+    return one_line(str(value))

@@ -52,6 +52,7 @@ def register(subparsers: arguments.Subparsers) -> None:
     arguments.add_robot(parser)
     parser.add_argument(
         "--host",
+        type=arguments.host_address,
         default="127.0.0.1",
         metavar="ADDRESS",
         help="loopback address to listen on (default: %(default)s)",

@@ -70,6 +70,10 @@ class Channels:
         joints = np.linalg.norm(errors[: n * each].reshape(n, each), axis=1)
         return joints, float(np.linalg.norm(errors[n * each :]))
 
+    def deviation_of_standby(self, net: Array) -> float:
+        """Standard deviation of the standby energy, J (or W): the last error of the total."""
+        return abs(float(net[-1])) if self.errors[1] else float("nan")
+
     def deviation_of_joints(self, net: Array) -> float:
         """Standard deviation of the sum of all joints' electrical energies, J (or W).
 

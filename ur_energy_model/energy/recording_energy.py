@@ -22,6 +22,7 @@ from ur_energy_model.errors import RecordingError
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.telemetry.bag.reader import iterate_bag
+from ur_energy_model.telemetry.clock_check import ClockCheck
 from ur_energy_model.telemetry.offline_simulator import REASON, REMEDY, OfflineSimulatorCheck
 from ur_energy_model.typing import Progress
 
@@ -45,9 +46,11 @@ def recording_powers(
         UrEnergyError: input that cannot be used, with place and remedy.
     """
     bag, robot, samples = Path(bag), calculator.robot, 0
+    clock = ClockCheck(bag)
     for batch in iterate_bag(bag, fields):
         if not len(batch):
             continue
+        clock.update(batch.time)
         if samples == 0:
             check_robot(bag, batch.info, robot)
         names = tuple(name for name in ("actual_qd", "actual_current") if name in batch)
@@ -60,6 +63,7 @@ def recording_powers(
             yield table
     if samples == 0:
         raise RecordingError(bag, "holds no samples", "record again")
+    clock.finish()
 
 
 def estimate_energy(

@@ -23,6 +23,7 @@ from ur_energy_model.identification.regression.motion_stream import MotionStream
 from ur_energy_model.identification.regression.narrow_filter import choose_cutoff, sample_period
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.telemetry.bag.reader import iterate_bag
+from ur_energy_model.telemetry.clock_check import checked_clock
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, concatenate
 from ur_energy_model.typing import Progress
 
@@ -81,7 +82,7 @@ class _Reader:
         stream: MotionStream | None = None
         samples, duration = 0, 0.0
         info = RecordingInfo(source=str(self.path))
-        for batch in iterate_bag(self.path, FIELDS):
+        for batch in checked_clock(iterate_bag(self.path, FIELDS), self.path):
             if not len(batch):
                 continue
             if samples == 0:

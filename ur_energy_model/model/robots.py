@@ -21,6 +21,8 @@ from ur_energy_model.typing import Array, Mask
 SCHEMA = 1
 CONVENTIONS = ("standard", "modified", "urdf")
 GENERATIONS = ("e-series", "cb3", "other")
+MOST_LINKS = 50
+"""Most links of an arm, fixed ones included; computing time grows with their square."""
 _REMEDY = "see docs/adding_an_arm.md"
 _TENSOR = np.array([[0, 1, 2], [1, 3, 4], [2, 4, 5]])
 """Indices of a symmetric tensor's entries in (xx, xy, xz, yy, yz, zz)."""
@@ -186,6 +188,8 @@ def _chain(keys: Record, joints: int) -> dict[str, Any]:
     convention = choice(CONVENTIONS)(keys["convention"])
     along = keys["xyz" if convention == "urdf" else "d"]
     links = len(along.items())
+    if max(links, joints) > MOST_LINKS:
+        raise along.refuse(f"describes {links} links, {joints} joints; the limit is {MOST_LINKS}")
     fixed = np.zeros(links, dtype=bool)
     node = keys.get("fixed")
     for item in [] if node is None else node.items():

@@ -8,6 +8,8 @@ from builtin_interfaces.msg import Time
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from std_msgs.msg import Header
 
+from ur_energy_model.diagnostic_status import Status, text_of
+
 OK, WARN, ERROR = DiagnosticStatus.OK, DiagnosticStatus.WARN, DiagnosticStatus.ERROR
 
 
@@ -29,13 +31,6 @@ def diagnostic_array(stamp: Time, statuses: Iterable[DiagnosticStatus]) -> Diagn
     return DiagnosticArray(header=Header(stamp=stamp), status=list(statuses))
 
 
-def text_of(value: object) -> str:
-    """Text of a value: numbers to six significant digits, large ones to three decimals."""
-    if value is None:
-        return "unknown"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, float):  # np.float64 is one too
-        # Six digits would hide the changes of a large energy counter.
-        return f"{value:.3f}" if abs(value) >= 1000 else f"{value:.6g}"
-    return str(value)
+def ros_statuses(statuses: Iterable[Status]) -> list[DiagnosticStatus]:
+    """Statuses as ROS messages."""
+    return [status(each.name, bytes([each.level]), each.message, each.values) for each in statuses]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 from builtin_interfaces.msg import Time
 from diagnostic_msgs.msg import DiagnosticArray
 from rclpy.lifecycle import LifecyclePublisher
+from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64
 from visualization_msgs.msg import MarkerArray
 
@@ -16,10 +17,17 @@ from ur_energy_model.energy.live.cycles import Cycle
 from ur_energy_model.energy.live.snapshot import Snapshot
 from ur_energy_model.energy.meter import MeterReading
 from ur_energy_model.energy.prediction import PlanEnergy
+from ur_energy_model.energy_topics.numbers import number_topics, other_numbers, total_numbers
+from ur_energy_model.energy_topics.stamped import stamped_names, stamped_values
+from ur_energy_model.energy_topics.statuses import (
+    cycle_status,
+    prediction_statuses,
+    summary_statuses,
+)
 from ur_energy_model.nodes import topics_and_services as topics
-from ur_energy_model.nodes.diagnostics import OK, diagnostic_array, status
+from ur_energy_model.nodes.conversions import joint_state
+from ur_energy_model.nodes.diagnostics import diagnostic_array, ros_statuses
 from ur_energy_model.nodes.dynamic_joint_states import DynamicJointStates
-from ur_energy_model.nodes.energy_statuses import prediction_statuses, summary_statuses
 from ur_energy_model.nodes.power_markers import PowerMarkers
 from ur_energy_model.telemetry.decimation import Decimator
 from ur_energy_model.typing import Array
@@ -42,16 +50,11 @@ class EnergyPublishers:
     def __init__(self, add_publisher: AddPublisher, joints: tuple[str, ...], frame: str) -> None:
         self._joints = joints
         self._power_markers = PowerMarkers(frame, len(joints))
-        self._joint_power, self._joint_energy = (
-            [add_publisher(Float64, topic.for_joint(joint)) for joint in joints]
-            for topic in (topics.JOINT_POWER, topics.JOINT_ENERGY)
-        )
-        self._total_power = add_publisher(Float64, topics.TOTAL_POWER)
-        self._total_energy = add_publisher(Float64, topics.TOTAL_ENERGY)
-        self._bus_power = add_publisher(Float64, topics.BUS_POWER)
-        self._bus_energy = add_publisher(Float64, topics.BUS_ENERGY)
-        self._standby_power = add_publisher(Float64, topics.STANDBY_POWER)
-        self._residual_power = add_publisher(Float64, topics.RESIDUAL_POWER)
+        self._numbers = {
+            topic.name: add_publisher(Float64, topic) for topic in number_topics(joints)
+        }
+        self._stamped = add_publisher(JointState, topics.ENERGY_STAMPED)
+        self._stamped_names = list(stamped_names(joints))
         self._summary = add_publisher(DiagnosticArray, topics.ENERGY_SUMMARY)
         self._cycle = add_publisher(DiagnosticArray, topics.ENERGY_CYCLE)
         self._prediction = add_publisher(DiagnosticArray, topics.ENERGY_PREDICTION)
@@ -65,9 +68,7 @@ class EnergyPublishers:
 
     def publish_total(self, snapshot: Snapshot) -> None:
         """Publish power and energy of the whole arm; called first, to keep their latency low."""
-        total = snapshot.channels.arm["total"]
-        self._publish_number(self._total_power, float(snapshot.power[total]))
-        self._publish_number(self._total_energy, float(snapshot.since_reset.net[total]))
+        self._publish_numbers(total_numbers(snapshot))
 
     def publish_live(
         self, snapshot: Snapshot, stamp: Time, joint_positions: Callable[[Array], Array]
@@ -81,21 +82,9 @@ class EnergyPublishers:
             stamp: time of its newest sample.
             joint_positions: joint origins [n, 3], m, of joint angles [n], rad.
         """
-        columns = snapshot.channels
-        power, energy = snapshot.power, snapshot.since_reset.net
-        electrical = columns.per_joint["electrical_power"]
-        total, bus = columns.arm["total"], columns.arm["bus"]
-        if snapshot.bus_measured:
-            self._publish_number(self._bus_power, float(power[bus]))
-            self._publish_number(self._bus_energy, float(energy[bus]))
-            self._publish_number(self._residual_power, float(power[total] - power[bus]))
-        for publishers, values in (
-            (self._joint_power, power[electrical]),
-            (self._joint_energy, energy[electrical]),
-        ):
-            for publisher, value in zip(publishers, values.tolist(), strict=True):
-                self._publish_number(publisher, value)
-        self._publish_number(self._standby_power, snapshot.standby)
+        if self._stamped.get_subscription_count():
+            self._stamped.publish(self._stamped_message(snapshot, stamp))
+        self._publish_numbers(other_numbers(snapshot, self._joints))
         if self._all_joints is not None and self._all_joints.get_subscription_count():
             self._all_joints.publish(self._dynamic.message(stamp, self._interfaces(snapshot)))
         if (
@@ -103,33 +92,42 @@ class EnergyPublishers:
             and self._markers_due.due(snapshot.time)
             and self._markers.get_subscription_count()
         ):
+            columns, power = snapshot.channels, snapshot.power
             markers = self._power_markers.message(
-                stamp, joint_positions(snapshot.q), power[electrical], float(power[total])
+                stamp,
+                joint_positions(snapshot.q),
+                power[columns.per_joint["electrical_power"]],
+                float(power[columns.arm["total"]]),
             )
             self._markers.publish(markers)
 
     def publish_summary(self, snapshot: Snapshot, stamp: Time, model: str) -> None:
         """Publish energy/summary; `model` is the path of the model file."""
-        statuses = summary_statuses(snapshot, self._joints, model)
+        statuses = ros_statuses(summary_statuses(snapshot, self._joints, model))
         self._summary.publish(diagnostic_array(stamp, statuses))
 
     def publish_cycle(self, cycle: Cycle, channels: Channels, stamp: Time) -> None:
         """Publish energy/cycle of a finished cycle."""
-        values = {"cycle": cycle.number, **cycle.summary(channels)}
-        cycle_status = status("energy: cycle", OK, f"cycle {cycle.number}", values)
-        self._cycle.publish(diagnostic_array(stamp, [cycle_status]))
+        statuses = ros_statuses([cycle_status(cycle, channels)])
+        self._cycle.publish(diagnostic_array(stamp, statuses))
 
     def publish_prediction(
         self, plan: PlanEnergy, stamp: Time, measured: MeterReading | None, channels: Channels
     ) -> None:
         """Publish energy/prediction; `measured` is None before the motion."""
-        statuses = prediction_statuses(plan, self._joints, measured, channels)
+        statuses = ros_statuses(prediction_statuses(plan, self._joints, measured, channels))
         self._prediction.publish(diagnostic_array(stamp, statuses))
 
-    def _publish_number(self, publisher: LifecyclePublisher, value: float) -> None:
-        if publisher.get_subscription_count():
-            self._message.data = value
-            publisher.publish(self._message)
+    def _publish_numbers(self, values: Mapping[str, float]) -> None:
+        for name, value in values.items():
+            publisher = self._numbers[name]
+            if publisher.get_subscription_count():
+                self._message.data = value
+                publisher.publish(self._message)
+
+    def _stamped_message(self, snapshot: Snapshot, stamp: Time) -> JointState:
+        energy, power, std = stamped_values(snapshot)
+        return joint_state(self._stamped_names, stamp, energy, power, std)
 
     def _interfaces(self, snapshot: Snapshot) -> dict[str, dict[str, float]]:
         """Values of energy/joints by joint name (and "total") and interface name."""

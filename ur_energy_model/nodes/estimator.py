@@ -19,12 +19,12 @@ from ur_energy_model.energy.live.cycles import Cycle
 from ur_energy_model.energy.live.estimator import LiveEstimator
 from ur_energy_model.energy.live.source_reader import SourceReader
 from ur_energy_model.energy.prediction import PlanEnergy
+from ur_energy_model.energy_topics.statuses import interval_energies
 from ur_energy_model.errors import UrEnergyError
 from ur_energy_model.model.urdf_export import urdf
 from ur_energy_model.nodes import topics_and_services as names
 from ur_energy_model.nodes.conversions import time_message
 from ur_energy_model.nodes.energy_publishers import EnergyPublishers
-from ur_energy_model.nodes.energy_statuses import interval_energies
 from ur_energy_model.nodes.estimator_health import EstimatorHealth
 from ur_energy_model.nodes.estimator_options import check_parameters, live_options
 from ur_energy_model.nodes.estimator_sources import joint_states_source, source_of

@@ -8,7 +8,7 @@ from rclpy.impl.rcutils_logger import RcutilsLogger
 from rclpy.logging import get_logger
 
 from ur_energy_model.nodes.terminal.line import Level, Line
-from ur_energy_model.plain import printable
+from ur_energy_model.terminal_text import printable
 
 
 def log_lines(logger: RcutilsLogger, lines: Iterable[Line], *, running: bool = True) -> None:

@@ -14,6 +14,7 @@ from std_msgs.msg import String
 from ur_energy_model.errors import UrEnergyError
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.nodes import topics_and_services as names
+from ur_energy_model.nodes.energy_recording import EnergyRecording
 from ur_energy_model.nodes.joint_states_publisher import JointStatesPublisher
 from ur_energy_model.nodes.logger_health import LoggerHealth
 from ur_energy_model.nodes.managed_node import ManagedNode
@@ -75,6 +76,7 @@ class LoggerNode(ManagedNode):
         self.add_service(names.SPLIT_RECORDING, self._split_recording)
         self.add_service(names.MARK, lambda: self._mark("mark"))
         self.add_subscription(String, names.EVENT_MARKS, self._on_mark)
+        self._energy = EnergyRecording(self) if self.value("record_energy") else None
         self.add_report(self._report)
 
     def start(self) -> None:
@@ -83,7 +85,9 @@ class LoggerNode(ManagedNode):
             self._make_source,
             Path(self.value("bag_directory")).expanduser(),
             RecorderOptions(
-                split=FileSplit(seconds=self.value("split_duration") or None), resume=True
+                split=FileSplit(seconds=self.value("split_duration") or None),
+                resume=True,
+                messages=tuple if self._energy is None else self._energy.take,
             ),
             self._tap,
             record=self.value("record"),
@@ -151,7 +155,8 @@ class LoggerNode(ManagedNode):
         self.say(self._health.lines())
         if self._joint_states is not None and (line := self._others.look()) is not None:
             self.say([Line(Level.INFO, line)])
-        self.publish_diagnostics(self._health.statuses())
+        energy = [] if self._energy is None else [self._energy.status()]
+        self.publish_diagnostics([*self._health.statuses(), *energy])
 
 
 def main() -> None:

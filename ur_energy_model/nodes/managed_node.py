@@ -31,7 +31,7 @@ from ur_energy_model.nodes.polled_subscription import PolledSubscription
 from ur_energy_model.nodes.quality_of_service import OVERRIDES, best_effort, latched, live
 from ur_energy_model.nodes.terminal.line import Level, Line
 from ur_energy_model.nodes.topics_and_services import DIAGNOSTICS, Service, Topic
-from ur_energy_model.plain import printable
+from ur_energy_model.terminal_text import printable
 
 REPORT_PERIOD = 1.0
 """Period of /diagnostics [s]."""

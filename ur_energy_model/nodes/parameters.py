@@ -120,6 +120,10 @@ LOGGER: tuple[Parameter, ...] = (
         "split_duration", 0.0, "start a new bag file after this time; 0 for never", unit="s",
         minimum=0.0, maximum=1e6,
     ),
+    Parameter(
+        "record_energy", True, "record energy/stamped, energy/summary, energy/cycle and "
+        "energy/prediction of an estimator in the same namespace, if there is one",
+    ),
     Parameter("publish_joint_states", True, "publish joint_states; false if a driver does"),
 )  # fmt: skip
 

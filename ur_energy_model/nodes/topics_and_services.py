@@ -111,6 +111,14 @@ ENERGY_JOINTS = Topic(
     "all powers and energies of one instant, per joint and for `total`; only if control_msgs is "
     "installed",
 )
+ENERGY_STAMPED = Topic(
+    "energy/stamped",
+    "sensor_msgs/JointState",
+    _LIVE,
+    "all of one instant, stamped with its sample: for each joint, `total`, `bus`, `standby` and "
+    "`residual` the energy since reset [J] as position, the power [W] as velocity, and the "
+    "standard uncertainty of the energy [J] as effort; NaN where unknown",
+)
 ENERGY_SUMMARY = Topic(
     "energy/summary",
     _ARRAY,
@@ -158,14 +166,19 @@ CLOCK = Topic(
     "/clock", "rosgraph_msgs/Clock", _LIVE, "time of the bag's samples (source: bag, use_sim_time)"
 )
 
+RECORDED_ENERGY: tuple[Topic, ...] = tuple(
+    replace(topic, rate="", description="for bags (record_energy)", subscribed=True, latched=False)
+    for topic in (ENERGY_STAMPED, ENERGY_SUMMARY, ENERGY_CYCLE, ENERGY_PREDICTION)
+)
+
 TOPICS: dict[str, tuple[Topic, ...]] = {
-    "logger": (JOINT_STATES, DIAGNOSTICS, EVENT_MARKS),
+    "logger": (JOINT_STATES, DIAGNOSTICS, EVENT_MARKS, *RECORDED_ENERGY),
     "identification": (IDENTIFICATION_RESULT, DIAGNOSTICS),
     "estimator": (
         JOINT_POWER, JOINT_ENERGY, TOTAL_POWER, TOTAL_ENERGY, BUS_POWER, BUS_ENERGY, STANDBY_POWER,
-        RESIDUAL_POWER, ENERGY_JOINTS, ENERGY_SUMMARY, ENERGY_CYCLE, ENERGY_PREDICTION,
-        ENERGY_MARKERS, PLANNED_TRAJECTORY, DRIVER_JOINT_STATES, ROBOT_DESCRIPTION, CLOCK,
-        DIAGNOSTICS,
+        RESIDUAL_POWER, ENERGY_STAMPED, ENERGY_JOINTS, ENERGY_SUMMARY, ENERGY_CYCLE,
+        ENERGY_PREDICTION, ENERGY_MARKERS, PLANNED_TRAJECTORY, DRIVER_JOINT_STATES,
+        ROBOT_DESCRIPTION, CLOCK, DIAGNOSTICS,
     ),
     "simulated_robot": (DIAGNOSTICS,),
 }  # fmt: skip

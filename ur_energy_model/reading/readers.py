@@ -120,15 +120,15 @@ def array(quantity: Reader[float], *shape: int, unknown: bool = False) -> Reader
 
 def unique_names(tree: YamlTree) -> list[str]:
     """Different names."""
-    names: list[str] = []
+    names: dict[str, None] = {}
     for item in tree.items():
         name = text(item)
         if name in names:
             raise item.refuse(f"'{excerpt(name)}' occurs twice")
-        names.append(name)
+        names[name] = None
     if not names:
         raise tree.refuse("must be a list of names")
-    return names
+    return list(names)
 
 
 def mapping_of(

@@ -29,6 +29,7 @@ from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.setup import Payload
 from ur_energy_model.report.recording_powers import Breaks, Powers, gap_indices, recording_powers
 from ur_energy_model.telemetry.bag.reader import iterate_bag
+from ur_energy_model.telemetry.clock_check import checked_clock
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, concatenate
 from ur_energy_model.typing import Array, Mask
 
@@ -191,7 +192,7 @@ def _beginning(bag: Path, seconds: float) -> tuple[Telemetry, bool]:
     """The first seconds of a bag, and whether the bag is longer."""
     parts: list[Telemetry] = []
     covered = 0.0
-    for batch in iterate_bag(bag, MEASURED_FIELDS):
+    for batch in checked_clock(iterate_bag(bag, MEASURED_FIELDS), bag):
         if len(batch):
             parts.append(batch)
             covered += batch.duration

@@ -23,6 +23,7 @@ from ur_energy_model.errors import InputError
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.telemetry.bag.reader import iterate_bag
+from ur_energy_model.telemetry.clock_check import checked_clock
 from ur_energy_model.typing import Array, Progress
 
 BIN = 1.0
@@ -135,7 +136,7 @@ def read_shift(
         before = series.times[-1]
         first: float | None = None
         last: float | None = None
-        for batch in iterate_bag(bag, LIVE_FIELDS, _BATCH):
+        for batch in checked_clock(iterate_bag(bag, LIVE_FIELDS, _BATCH), bag):
             if not len(batch):
                 continue
             batch = batch.distinct()

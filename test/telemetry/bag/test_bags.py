@@ -144,7 +144,7 @@ def test_a_flood_of_events_is_bounded_and_cheap(tmp_path, telemetry):
     assert len(read_bag(tmp_path / "bag")) == len(telemetry)
     with (tmp_path / "bag" / "bag_0.mcap").open("rb") as file:
         messages = [message for _, _, message in make_reader(file).iter_messages()]
-    assert len(messages) == 1100 + len(events)
+    assert len(messages) == 1200 + len(events)
 
 
 def test_events_come_back(tmp_path, telemetry):
@@ -177,7 +177,7 @@ def test_metadata_has_all_that_rosbag2_insists_on(tmp_path, telemetry):
     assert root["storage_identifier"] == "mcap"
     files = sorted(path.name for path in bag.glob("*.mcap"))
     assert root["relative_file_paths"] == files == [entry["path"] for entry in root["files"]]
-    assert sum(entry["message_count"] for entry in root["files"]) == root["message_count"] == 1100
+    assert sum(entry["message_count"] for entry in root["files"]) == root["message_count"] == 1200
     assert root["starting_time"]["nanoseconds_since_epoch"] == EPOCH
     assert root["duration"]["nanoseconds"] == 999 * 2_000_000
     for topic in root["topics_with_message_count"]:

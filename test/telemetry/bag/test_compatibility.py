@@ -10,7 +10,13 @@ from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 from test.telemetry.bag.bag_files import write_bag
 from test.telemetry.conftest import assert_same_samples, make_telemetry
 from ur_energy_model.telemetry.bag.layout import JOINT_NAMES, TELEMETRY_TOPIC
-from ur_energy_model.telemetry.bag.message_types import DYNAMIC_JOINT_STATE, JOINT_STATE, LOG
+from ur_energy_model.telemetry.bag.message_types import (
+    DIAGNOSTIC_ARRAY,
+    DYNAMIC_JOINT_STATE,
+    FLOAT64,
+    JOINT_STATE,
+    LOG,
+)
 from ur_energy_model.telemetry.bag.reader import read_bag
 from ur_energy_model.telemetry.fields import FIELDS, column_names
 from ur_energy_model.telemetry.samples import Telemetry
@@ -32,7 +38,7 @@ def typestore():
     return store
 
 
-@pytest.mark.parametrize("kind", [DYNAMIC_JOINT_STATE, JOINT_STATE, LOG])
+@pytest.mark.parametrize("kind", [DYNAMIC_JOINT_STATE, JOINT_STATE, LOG, FLOAT64, DIAGNOSTIC_ARRAY])
 def test_hashes_are_those_of_the_real_types(kind, typestore):
     assert typestore.hash_rihs01(kind.name) == kind.digest
     parsed = get_types_from_msg(kind.definition, kind.name)
@@ -47,6 +53,7 @@ def test_rosbags_reads_every_value(tmp_path, telemetry, typestore):
             TELEMETRY_TOPIC: 1000,
             "/joint_states": 100,
             "/rtde/events": 0,
+            "/rtde/fields": 100,
         }
         wanted = [each for each in reader.connections if each.topic == TELEMETRY_TOPIC]
         for i, (connection, stamp, raw) in enumerate(reader.messages(wanted)):
@@ -79,7 +86,7 @@ def test_mcap_reads_by_the_embedded_definitions(tmp_path, telemetry):
         summary = reader.get_summary()
         assert summary is not None
         assert summary.statistics is not None
-        assert summary.statistics.message_count == 1100
+        assert summary.statistics.message_count == 1200
         assert len(summary.chunk_indexes) == summary.statistics.chunk_count
         assert {chunk.compression for chunk in summary.chunk_indexes} == {"zstd"}
         decoded = list(reader.iter_decoded_messages(topics=["/joint_states"]))

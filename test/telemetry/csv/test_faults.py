@@ -67,27 +67,79 @@ def test_limits_are_those_of_the_arm(tmp_path):
         read_csv([path], "ur3e", options=CsvOptions(limits=limits["ur3e"]))
 
 
-@pytest.mark.parametrize(("change", "count"), [("more", 9), ("less", 8)])
-def test_rows_with_another_number_of_columns_are_left_out(tmp_path, change, count):
-    def shift(rows):
-        rows[50] = [*rows[50][:3], "0.5", *rows[50][3:]] if change == "more" else rows[50][:-1]
-        return rows
+SHIFTS = {
+    "one more": lambda row: [*row[:3], "0.5", *row[3:]],
+    "one less": lambda row: [*row[:3], *row[4:]],
+    "one more, the last empty": lambda row: [*row[:3], "0.5", *row[3:-1], ""],
+    "decimal comma": lambda row: [*row[:3], *row[3].split("."), *row[4:]],
+    "decimal comma, the last empty": lambda row: [*row[:3], *row[3].split("."), *row[4:-1], ""],
+}
 
+
+@pytest.mark.parametrize("end", ["", ","])
+@pytest.mark.parametrize("shift", SHIFTS)
+def test_a_row_whose_columns_moved_is_refused_with_its_line(tmp_path, shift, end):
+    def moved(rows):
+        rows = [*rows[:50], SHIFTS[shift](rows[50]), *rows[51:]]
+        return [[*row[:-1], row[-1] + end] for row in rows]
+
+    with pytest.raises(RecordingError, match=r"line 52 (has 10|ends after 8) columns instead of 9"):
+        read_csv([changed(tmp_path / "x.csv", moved)], "ur5e")
+
+
+def test_a_cell_more_where_every_row_ends_with_a_comma_is_refused(tmp_path):
+    def moved(rows):
+        rows = [[*row, ""] for row in rows]
+        return [*rows[:50], [*rows[50][:3], "0.5", *rows[50][3:-1]], *rows[51:]]
+
+    with pytest.raises(RecordingError, match="line 52 has 10 columns instead of 9"):
+        read_csv([changed(tmp_path / "x.csv", moved)], "ur5e")
+
+
+def test_a_missing_cell_is_no_number_and_moves_nothing(tmp_path):
     said = []
     whole = read_csv([write(tmp_path / "whole.csv", table(400))], "ur5e")
-    telemetry = read_csv([changed(tmp_path / "x.csv", shift)], "ur5e", note=said.append)
-    kept = np.delete(np.arange(400), 50)
-    assert np.array_equal(telemetry["robot_mode"], whole["robot_mode"][kept])
-    assert np.array_equal(telemetry["actual_q"], whole["actual_q"][kept])
-    assert any("another number of columns" in line and "line 52" in line for line in said)
+    path = changed(tmp_path / "x.csv", lambda rows: with_cell(rows, [50], 3, ""))
+    telemetry = read_csv([path], "ur5e", note=said.append)
+    assert np.array_equal(telemetry["actual_q"], np.delete(whole["actual_q"], 50, axis=0))
+    assert any("line 52 actual_q_2 has ''" in line for line in said)
 
 
-def test_many_rows_with_another_number_of_columns_are_refused(tmp_path):
-    def shift(rows):
-        return [[*row, "1"] if i % 10 == 0 else row for i, row in enumerate(rows)]
+def test_a_last_line_that_is_cut_off_is_left_out(tmp_path):
+    said = []
+    path = changed(tmp_path / "x.csv", lambda rows: [*rows[:-1], rows[-1][:4]])
+    assert len(read_csv([path], "ur5e", note=said.append)) == 399
+    assert any("line 401 ends after 4 columns instead of 9" in line for line in said)
 
-    with pytest.raises(RecordingError, match=r"has 10 columns instead of 9.*40 bad rows"):
-        read_csv([changed(tmp_path / "x.csv", shift)], "ur5e")
+
+def test_pieces_in_another_order_are_no_restarts(tmp_path):
+    said = []
+    whole = read_csv([write(tmp_path / "whole.csv", table(400))], "ur5e")
+    path = changed(tmp_path / "x.csv", lambda rows: rows[300:] + rows[100:300] + rows[:100])
+    telemetry = read_csv([path], "ur5e", note=said.append)
+    assert np.array_equal(telemetry["actual_q"], whole["actual_q"])
+    assert any("sorted by time" in line for line in said)
+
+
+def test_a_time_that_stands_still_is_refused(tmp_path):
+    path = changed(tmp_path / "x.csv", lambda rows: with_cell(rows, range(400), 0, "5.0"))
+    with pytest.raises(RecordingError, match="does not advance in 400 rows"):
+        read_csv([path], "ur5e")
+
+
+@pytest.mark.parametrize("name", ["x" * 1000, "a" + " " * 100_000 + "b", "[" * 100_000])
+def test_long_names_of_columns_are_refused_at_once(tmp_path, name):
+    path = tmp_path / "x.csv"
+    path.write_text(f"timestamp,payload,{name}\n1,2,3\n2,2,3\n")
+    with pytest.raises(RecordingError, match=r"column name of \d+ characters"):
+        read_csv([path], "ur5e")
+
+
+def test_quotes_without_end_are_refused(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("timestamp,payload\n" + '"' * 999_000 + "\n")
+    with pytest.raises(RecordingError, match="columns instead of 2"):
+        read_csv([path], "ur5e")
 
 
 def test_decimal_commas_between_commas_are_refused(tmp_path):

@@ -20,8 +20,7 @@ def mode_power(known: Mapping[str, float], modes: Array, engaged: float) -> Arra
         engaged: with brakes engaged, for modes that are not known [W].
     """
     power = np.where(modes <= POWER_OFF, 0.0, engaged)
-    for code in np.unique(modes):
-        name = ROBOT_MODES.get(int(code), "")
+    for code, name in ROBOT_MODES.items():
         if name in known:
             power[modes == code] = known[name]
     return power

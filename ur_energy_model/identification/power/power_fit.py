@@ -107,10 +107,10 @@ class PowerFit:
         if rows is None:
             return
         time, power, mode = rows.time, rows.power, rows.mode
-        for code in np.unique(mode[~np.isin(mode, BRAKES_RELEASED)]):
+        for code, name in ROBOT_MODES.items():
             shown = power[mode == code]
-            name = ROBOT_MODES.get(int(code), str(int(code)))
-            self._modes[name] += np.array([shown.sum(), len(shown)])
+            if code not in BRAKES_RELEASED and len(shown):
+                self._modes[name] += np.array([shown.sum(), len(shown)])
         columns = power_columns(rows, self.robot.gear_ratio, self._constant)
         expected = columns @ self._expected
         keep = np.isin(mode, BRAKES_RELEASED) & self._supplied(time, expected)

@@ -2,37 +2,42 @@
 
 from __future__ import annotations
 
-import mmap
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.telemetry.bag.cdr import CdrError
+from ur_energy_model.telemetry.bag.intact_records import IntactRecords
 from ur_energy_model.telemetry.bag.layout import TELEMETRY_TOPIC, TelemetryLayout
-from ur_energy_model.telemetry.bag.mcap_format import MAGIC, MESSAGE_HEAD, PREFIX, Op, Summary
-from ur_energy_model.telemetry.bag.mcap_reader import MAX_RECORD, McapReader, unpack_chunk
+from ur_energy_model.telemetry.bag.mcap_definitions import McapDefinitions
+from ur_energy_model.telemetry.bag.mcap_format import MESSAGE_HEAD, PREFIX, Op, Summary
+from ur_energy_model.telemetry.bag.mcap_reader import McapReader
 from ur_energy_model.telemetry.bag.mcap_writer import McapWriter
-from ur_energy_model.telemetry.bag.message_encoder import channel_of
+from ur_energy_model.telemetry.bag.message_decoder import MAX_LAYOUTS, MAX_MESSAGE
+from ur_energy_model.telemetry.bag.message_encoder import TOPICS, channel_of
 from ur_energy_model.telemetry.bag.provenance import (
     GAP_RECORD_NAME,
+    MAX_GAPS,
+    MAX_PROVENANCE,
     RECORD_NAME,
     custom_of_gap,
     gap_of_custom,
     info_of_custom,
 )
-from ur_energy_model.telemetry.samples import Gap, find_gaps
+from ur_energy_model.telemetry.bag.recovered_gaps import SampleTimes, place_gaps
+from ur_energy_model.telemetry.samples import Gap
 from ur_energy_model.temporary_files import remove_abandoned, temporary_name
-from ur_energy_model.typing import Array
+from ur_energy_model.typing import Indices
 
-DAMAGED = "damaged file"
-_CHUNK_MARK = b"\x04\x00\x00\x00zstd"
-_MARK_OFFSET = PREFIX.size + 28
-_KNOWN = frozenset(Op)
+MAX_PROBLEMS = 100
+"""Most problems of a file that are named; more are counted."""
+MAX_OTHERS = 10_000
+"""Most metadata records of other writers that are kept."""
 
 
 @dataclass
@@ -76,6 +81,29 @@ def rewrite(path: Path) -> Salvage:
 
 
 @dataclass
+class _Metadata:
+    """Metadata of a file: about the recording, gaps, and that of other writers."""
+
+    custom: dict[str, str] = field(default_factory=dict)
+    gaps: list[Gap] = field(default_factory=list)
+    others: list[tuple[str, Mapping[str, str]]] = field(default_factory=list)
+    left_out: int = 0
+
+    def add(self, records: Sequence[tuple[str, Mapping[str, str]]]) -> None:
+        """Keep what is within the limits, count the rest."""
+        for name, values in records:
+            gap = gap_of_custom(values) if name == GAP_RECORD_NAME else None
+            if name == RECORD_NAME and len(self.custom) + len(values) <= MAX_PROVENANCE:
+                self.custom.update(values)
+            elif gap is not None and len(self.gaps) < MAX_GAPS:
+                self.gaps.append(gap)
+            elif name not in (RECORD_NAME, GAP_RECORD_NAME) and len(self.others) < MAX_OTHERS:
+                self.others.append((name, values))
+            else:
+                self.left_out += 1
+
+
+@dataclass
 class _Rewriter:
     """Copies what is intact in one file to a writer.
 
@@ -87,137 +115,118 @@ class _Rewriter:
     path: Path
     writer: McapWriter
     _problems: list[str] = field(default_factory=list)
-    _times: list[Array] = field(default_factory=list)
-    _layouts: dict[int, TelemetryLayout] = field(default_factory=dict)
+    _times: SampleTimes = field(default_factory=SampleTimes)
+    _offsets: dict[int, int] = field(default_factory=dict)
+    _metadata: _Metadata = field(default_factory=lambda: _Metadata())
+    _more_problems: int = 0
     _damaged: bool = False
 
     def run(self) -> Salvage:
         """Copy everything."""
         reader = McapReader(self.path)
-        with self.path.open("rb") as file:
-            size = file.seek(0, 2)
-            data: mmap.mmap | bytes = b""
-            if size:
-                data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-            for op, content in self._intact_records(data):
-                if op == Op.CHUNK:
-                    self._copy_chunk(reader, content)
-                else:
-                    with suppress(RecordingError):
-                        reader.note(op, content)
-        custom: dict[str, str] = {}
-        for name, values in reader.metadata:
-            if name == RECORD_NAME:
-                custom.update(values)
-        self._copy_metadata(reader, custom)
-        old = [gap_of_custom(values) for name, values in reader.metadata if name == GAP_RECORD_NAME]
-        gaps = self._place_gaps([gap for gap in old if gap is not None], custom)
+        try:
+            for op, content in IntactRecords(self.path, self._report):
+                with suppress(RecordingError):
+                    if op == Op.CHUNK:
+                        self._copy_chunk(reader, content)
+                    else:
+                        reader.definitions.note(op, content)
+                    self._metadata.add(reader.definitions.take_metadata())
+            return self._finish()
+        finally:
+            self._times.close()
+
+    def _finish(self) -> Salvage:
+        """Write metadata and gaps."""
+        custom = self._metadata.custom
+        if custom:
+            self.writer.add_metadata(RECORD_NAME, custom)
+        for name, values in self._metadata.others:
+            self.writer.add_metadata(name, values)
+        if self._metadata.left_out:
+            self._report(f"{self._metadata.left_out} metadata records are left out", False)
+        samples = len(self._times)
+        gaps = tuple(gap for gap in self._metadata.gaps if gap.index <= samples)
+        if self._damaged and samples:
+            rate = None
+            with suppress(RecordingError):  # the samples are worth saving without it
+                rate = info_of_custom(custom, str(self.path)).rate
+            gaps = place_gaps(self._times, self._metadata.gaps, rate)
         for gap in gaps:
             self.writer.add_metadata(GAP_RECORD_NAME, custom_of_gap(gap))
-        samples = sum(map(len, self._times))
+        more = self._more_problems
+        if more:
+            self._problems.append(f"{more} more places are damaged")
         return Salvage(self.writer.summary, custom, gaps, samples, self._problems, self._damaged)
 
-    def _intact_records(self, data: mmap.mmap | bytes) -> Iterator[tuple[int, bytes]]:
-        """Type and content of plausible records outside chunks, and of intact chunks."""
-        size = len(data)
-        position = len(MAGIC)
-        if data[: len(MAGIC)] != MAGIC:
-            position = self._resume(data, 0, "the beginning is damaged")
-        while position + PREFIX.size <= size:
-            op, length = PREFIX.unpack_from(data, position)
-            start = position + PREFIX.size
-            if op == Op.DATA_END and length == 4:
-                return
-            if op not in _KNOWN or length > min(MAX_RECORD, size - start):
-                reason = f"damaged or cut off at byte {position}"
-                position = self._resume(data, position + 1, reason)
-                continue
-            content = bytes(data[start : start + length])
-            if op == Op.CHUNK:
-                try:
-                    unpack_chunk(content, self.path)
-                except RecordingError:
-                    reason = f"the chunk at byte {position} is damaged"
-                    position = self._resume(data, position + 1, reason)
-                    continue
-            yield op, content
-            position = start + length
-        if position < size:
-            self._problems.append("the last record is incomplete")
-        elif size and not self._problems:
-            self._problems.append("the file was not finished")
+    def _report(self, problem: str, damage: bool) -> None:
+        self._damaged |= damage
+        if len(self._problems) < MAX_PROBLEMS:
+            self._problems.append(problem)
+        else:
+            self._more_problems += 1
 
-    def _resume(self, data: mmap.mmap | bytes, position: int, problem: str) -> int:
-        """Offset at which the next chunk may begin, the size of the data if there is none."""
-        self._problems.append(problem)
-        self._damaged = True
-        found = data.find(_CHUNK_MARK, position + _MARK_OFFSET)
-        return len(data) if found < 0 else found - _MARK_OFFSET
-
-    def _copy_chunk(self, reader: McapReader, content: bytes) -> None:
-        body = unpack_chunk(content, self.path)
+    def _copy_chunk(self, reader: McapReader, body: bytes) -> None:
         try:
             places = reader.message_positions(body)
+            lost = [n for n in places if not self._know_channel(reader.definitions, n)]
+            if lost:
+                body = _without(body, [places[n] for n in lost])
+                places = reader.message_positions(body)
             index = {}
             for channel, (starts, lengths) in places.items():
-                self._know_channel(reader, channel)
-                times = [MESSAGE_HEAD.unpack_from(body, start)[2] for start in starts]
-                offsets = np.array(starts, np.int64) - PREFIX.size
-                index[channel] = np.stack([np.array(times, np.int64), offsets], axis=1)
-                if reader.channels[channel].topic == TELEMETRY_TOPIC:
-                    self._keep_times(body, starts, lengths)
+                times = [MESSAGE_HEAD.unpack_from(body, start)[2] for start in starts.tolist()]
+                index[channel] = np.stack([np.array(times, np.int64), starts - PREFIX.size], axis=1)
+                if reader.definitions.channels[channel].topic == TELEMETRY_TOPIC:
+                    self._keep_times(body, starts.tolist(), lengths.tolist())
         except (RecordingError, CdrError, struct.error, KeyError, OverflowError) as error:
-            self._problems.append(f"a chunk is malformed ({error})")
-            self._damaged = True
+            self._report(f"a chunk is malformed ({error})", True)
             return
         if index:
             self.writer.write_body(body, index)
 
-    def _know_channel(self, reader: McapReader, number: int) -> None:
-        """Define a channel in the new file; a lost definition of ours follows from its number."""
-        if any(channel.id == number for channel in self.writer.summary.channels):
-            return
-        channel = reader.channels.get(number)
-        schema = None if channel is None else reader.schemas.get(channel.schema_id)
+    def _know_channel(self, definitions: McapDefinitions, number: int) -> bool:
+        """Define a channel in the new file; a lost definition of ours follows from its number.
+
+        Returns:
+            False if the definition of another topic is lost.
+        """
+        if number in self.writer.summary.counts:
+            return True
+        channel = definitions.channels.get(number)
+        schema = None if channel is None else definitions.schemas.get(channel.schema_id)
         if channel is None or schema is None:
+            if number not in TOPICS:
+                problem = f"the definition of channel {number} is lost, with its messages"
+                if problem not in self._problems:
+                    self._report(problem, False)
+                return False
             channel, schema = channel_of(number)
-            reader.channels[number], reader.schemas[number] = channel, schema
+            definitions.channels[number], definitions.schemas[number] = channel, schema
         self.writer.add_channel(channel, schema)
+        return True
 
     def _keep_times(self, body: bytes, starts: list[int], lengths: list[int]) -> None:
         """Controller timestamps of telemetry messages."""
         times = np.empty(len(starts))
         for i, (start, length) in enumerate(zip(starts, lengths, strict=True)):
-            message = body[start + MESSAGE_HEAD.size : start + length]
-            if len(message) not in self._layouts:
-                self._layouts[len(message)] = TelemetryLayout.of_message(message)
-            layout = self._layouts[len(message)]
-            times[i] = struct.unpack_from("<d", message, layout.offset_of("timestamp"))[0]
+            first = start + MESSAGE_HEAD.size
+            if length not in self._offsets:
+                message = body[first : start + length]
+                if len(message) > MAX_MESSAGE or len(self._offsets) == MAX_LAYOUTS:
+                    raise CdrError("messages are no telemetry")
+                layout = TelemetryLayout.of_message(message)
+                self._offsets[length] = layout.offset_of("timestamp")
+            times[i] = struct.unpack_from("<d", body, first + self._offsets[length])[0]
         self._times.append(times)
 
-    def _copy_metadata(self, reader: McapReader, custom: Mapping[str, str]) -> None:
-        if custom:
-            self.writer.add_metadata(RECORD_NAME, custom)
-        for name, values in reader.metadata:
-            if name not in (RECORD_NAME, GAP_RECORD_NAME):
-                self.writer.add_metadata(name, values)
 
-    def _place_gaps(self, old: list[Gap], custom: Mapping[str, str]) -> tuple[Gap, ...]:
-        """Gaps of the new file: the old ones at their new indexes, and those of the damage."""
-        samples = sum(map(len, self._times))
-        if not self._damaged or samples == 0:
-            return tuple(gap for gap in old if gap.index <= samples)
-        time = np.concatenate(self._times)
-        known = {(gap.start, gap.end): gap for gap in old}
-        rate = None
-        with suppress(RecordingError):  # the samples are worth saving without it
-            rate = info_of_custom(custom, str(self.path)).rate
-        found = {gap.index: gap for gap in find_gaps(time, None if rate is None else 1.0 / rate)}
-        steps = zip(time[:-1].tolist(), time[1:].tolist(), strict=True)
-        for i, step in enumerate(steps, 1):
-            if step in known:
-                found[i] = replace(known[step], index=i)
-            elif i in found:
-                found[i] = replace(found[i], cause=DAMAGED)
-        at_end = [gap for gap in old if gap.start == time[-1]]
-        return (*(found[i] for i in sorted(found)), *(replace(g, index=samples) for g in at_end))
+def _without(body: bytes, messages: Sequence[tuple[Indices, Indices]]) -> bytes:
+    """Records of a chunk without some messages, given by offsets and lengths of their contents."""
+    lost = sorted(
+        (start - PREFIX.size, start + length)
+        for starts, lengths in messages
+        for start, length in zip(starts.tolist(), lengths.tolist(), strict=True)
+    )
+    edges = [0, *(edge for span in lost for edge in span), len(body)]
+    return b"".join(body[start:stop] for start, stop in zip(edges[::2], edges[1::2], strict=True))

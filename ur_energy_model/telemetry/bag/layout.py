@@ -3,7 +3,9 @@
 `/rtde/joint_telemetry` carries one control_msgs/msg/DynamicJointState a sample: the joints with the
 fields that belong to joints, and `robot` with all others (vectors as name_0, name_1, ...).
 `/joint_states` carries a sensor_msgs/msg/JointState for viewers, `/rtde/events` an
-rcl_interfaces/msg/Log for each mark or message.
+rcl_interfaces/msg/Log for each mark or message. `/rtde/fields` repeats all fields at 50 Hz as a
+sensor_msgs/msg/JointState whose names are those of the fields, because viewers show that type by
+name and DynamicJointState by index; it is never read as samples.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from ur_energy_model.typing import Array, Bytes
 TELEMETRY_TOPIC = "/rtde/joint_telemetry"
 JOINT_STATES_TOPIC = "/joint_states"
 EVENTS_TOPIC = "/rtde/events"
+FIELDS_TOPIC = "/rtde/fields"
 JOINT_NAMES = (
     "shoulder_pan_joint", "shoulder_lift_joint", "elbow_joint",
     "wrist_1_joint", "wrist_2_joint", "wrist_3_joint",
@@ -182,19 +185,61 @@ class JointStateLayout:
         if "actual_q" not in recorded:
             return None
         wanted = ("actual_q", "actual_qd", "actual_current")
-        builder = CdrBuilder()
-        builder.u32(0)
-        builder.u32(0)
-        builder.string("")
-        builder.strings(joint_names)
-        for name in wanted:
-            builder.doubles(len(joint_names) if name in recorded else 0)
-        template = Template(bytes(builder.body), tuple(builder.blocks))
-        return cls(template, tuple(name for name in wanted if name in recorded))
+        present = tuple(name for name in wanted if name in recorded)
+        q, qd, current = (len(joint_names) if name in recorded else 0 for name in wanted)
+        return cls(joint_state_template(joint_names, (q, qd, current)), present)
 
     def encode(self, stamp: NDArray[np.int64], columns: Mapping[str, Array]) -> Bytes:
         """Messages [n, size] of samples."""
         return self.template.encode(stamp, np.hstack([columns[name] for name in self.columns]))
+
+
+@dataclass(frozen=True)
+class NamedFieldsLayout:
+    """JointState messages with a name and a position for every value of the recorded fields.
+
+    Names are `field/joint` for fields per joint, else those of `column_names`.
+
+    Attributes:
+        template: the message.
+        fields: recorded fields, in the order of the values.
+    """
+
+    template: Template
+    fields: tuple[str, ...]
+
+    @classmethod
+    def of_fields(
+        cls, names: Iterable[str], joint_names: Sequence[str] = JOINT_NAMES
+    ) -> NamedFieldsLayout:
+        """Layout for the recorded fields, without the controller's clock."""
+        recorded = tuple(name for name in names if name != "timestamp")
+        titles = [title for name in recorded for title in _titles(FIELDS[name], joint_names)]
+        template = joint_state_template(titles, (len(titles), 0, 0))
+        return cls(template, recorded)
+
+    def encode(self, stamp: NDArray[np.int64], columns: Mapping[str, Array]) -> Bytes:
+        """Messages [n, size] of samples."""
+        rows = [columns[name].reshape(len(stamp), -1) for name in self.fields]
+        return self.template.encode(stamp, np.hstack([np.empty((len(stamp), 0)), *rows]))
+
+
+def _titles(field: Field, joint_names: Sequence[str]) -> tuple[str, ...]:
+    if field.per_joint:
+        return tuple(f"{field.name}/{joint}" for joint in joint_names)
+    return column_names(field)
+
+
+def joint_state_template(names: Sequence[str], counts: tuple[int, int, int]) -> Template:
+    """A JointState message with these names and numbers of positions, velocities and efforts."""
+    builder = CdrBuilder()
+    builder.u32(0)
+    builder.u32(0)
+    builder.string("")
+    builder.strings(names)
+    for count in counts:
+        builder.doubles(count)
+    return Template(bytes(builder.body), tuple(builder.blocks))
 
 
 def encode_event(event: Event) -> bytes:

@@ -15,6 +15,13 @@ from ur_energy_model.telemetry.bag.layout import TELEMETRY_TOPIC, TelemetryLayou
 from ur_energy_model.telemetry.samples import join_columns
 from ur_energy_model.typing import Array, Bytes
 
+MAX_MESSAGE = 1 << 18
+"""Largest telemetry message in bytes; with all fields it has 20 kB."""
+MAX_LAYOUTS = 64
+"""Most layouts of the messages of a bag."""
+MAX_CHANGES = 50_000
+"""Most changes from one layout to another in a bag."""
+
 
 @dataclass
 class DecodedSamples:
@@ -53,6 +60,8 @@ class TelemetryDecoder:
     wanted: Sequence[str] | None
     _layouts: dict[int, list[TelemetryLayout]] = field(default_factory=dict)
     _names: tuple[str, ...] | None = None
+    _last: TelemetryLayout | None = None
+    _changes: int = 0
 
     def decode(self, messages: Bytes, *, constant_layout: bool) -> Iterator[DecodedSamples]:
         """Samples of messages [n, size].
@@ -63,38 +72,40 @@ class TelemetryDecoder:
                 saves comparing them.
 
         Raises:
-            RecordingError: a malformed message.
+            RecordingError: a malformed message, or messages beyond the limits.
             MissingFieldError: a message lacks a field.
         """
-        known = self._layouts.setdefault(messages.shape[1], [])
         start = 0
         while start < len(messages):
             rest = messages[start:]
-            count = 0
-            for layout in known:
-                if constant_layout:
-                    count = len(rest)
-                    break
-                same = layout.template.matches(rest)
-                count = len(rest) if same.all() else int(np.argmin(same))
-                if count:
-                    break
-            else:
-                known.append(self._layout_of(rest[0].tobytes()))
-                continue
+            layout = self._layout_of(rest)
+            count = len(rest) if constant_layout else _same(layout, rest)
             yield DecodedSamples(*layout.decode(rest[:count], self._fields(layout)))
             start += count
 
-    def _layout_of(self, message: bytes) -> TelemetryLayout:
+    def _layout_of(self, messages: Bytes) -> TelemetryLayout:
+        """Layout of the first message."""
+        if messages.shape[1] > MAX_MESSAGE:
+            raise self._refuse(f"has a message of {messages.shape[1]} bytes")
+        known = self._layouts.setdefault(messages.shape[1], [])
+        layout = next((each for each in known if each.template.matches(messages[:1])[0]), None)
+        if layout is None:
+            layout = self._new_layout(messages[0].tobytes())
+            known.append(layout)
+            if sum(map(len, self._layouts.values())) > MAX_LAYOUTS:
+                raise self._refuse(f"has messages of more than {MAX_LAYOUTS} layouts")
+        if layout is not self._last:
+            self._last = layout
+            self._changes += 1
+            if self._changes > MAX_CHANGES:
+                raise self._refuse(f"changes the layout of its messages {MAX_CHANGES} times")
+        return layout
+
+    def _new_layout(self, message: bytes) -> TelemetryLayout:
         try:
             layout = TelemetryLayout.of_message(message)
         except CdrError as error:
-            raise RecordingError(
-                self.path,
-                f"has a malformed message ({error})",
-                "keep what is intact with 'ur_energy recover'",
-                field=TELEMETRY_TOPIC,
-            ) from None
+            raise self._refuse(f"has a malformed message ({error})") from None
         if "timestamp" not in layout.places:
             raise MissingFieldError(
                 self.path,
@@ -115,3 +126,21 @@ class TelemetryDecoder:
                     self.path, "is not in all messages", "record the bag again", field=name
                 )
         return self._names
+
+    def _refuse(self, problem: str) -> RecordingError:
+        remedy = "keep what is intact with 'ur_energy recover'"
+        return RecordingError(self.path, problem, remedy, field=TELEMETRY_TOPIC)
+
+
+def _same(layout: TelemetryLayout, messages: Bytes) -> int:
+    """Number of messages [n, size] from the first on that have this layout.
+
+    They are compared in growing parts, so that frequent changes of layout cost little.
+    """
+    start, stop = 0, 1
+    while start < len(messages):
+        same = layout.template.matches(messages[start:stop])
+        if not same.all():
+            return start + int(np.argmin(same))
+        start, stop = stop, 8 * stop
+    return len(messages)

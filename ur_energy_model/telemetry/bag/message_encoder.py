@@ -9,9 +9,11 @@ from numpy.typing import NDArray
 
 from ur_energy_model.telemetry.bag.layout import (
     EVENTS_TOPIC,
+    FIELDS_TOPIC,
     JOINT_STATES_TOPIC,
     TELEMETRY_TOPIC,
     JointStateLayout,
+    NamedFieldsLayout,
     TelemetryLayout,
     encode_event,
 )
@@ -25,19 +27,30 @@ from ur_energy_model.telemetry.bag.message_types import (
 from ur_energy_model.telemetry.event import Event
 from ur_energy_model.telemetry.samples import Telemetry
 
-JOINT_STATES_PERIOD_NS = 20_000_000
+CHUNK_LIMIT_NS = 1_000_000_000
+CHUNK_SAMPLES = 500
+VIEWERS_PERIOD_NS = 20_000_000
 TOPICS: Mapping[int, tuple[str, MessageType]] = {
     1: (TELEMETRY_TOPIC, DYNAMIC_JOINT_STATE),
     2: (JOINT_STATES_TOPIC, JOINT_STATE),
     3: (EVENTS_TOPIC, LOG),
+    4: (FIELDS_TOPIC, JOINT_STATE),
 }
 """Topic and message type of each channel, the same in every file."""
-TELEMETRY, JOINT_STATES, EVENTS = TOPICS
+TELEMETRY, JOINT_STATES, EVENTS, NAMED_FIELDS = TOPICS
 
 
 def channel_of(number: int) -> tuple[Channel, Schema]:
-    """Definitions of a channel of TOPICS and of its schema, which has the same number."""
-    topic, kind = TOPICS[number]
+    """Definitions of a channel of TOPICS and of its schema.
+
+    Raises:
+        KeyError: TOPICS has no such number.
+    """
+    return definitions(number, *TOPICS[number])
+
+
+def definitions(number: int, topic: str, kind: MessageType) -> tuple[Channel, Schema]:
+    """Definitions of a channel and of its schema, which has the same number."""
     metadata = {"offered_qos_profiles": "", "topic_type_hash": kind.digest}
     schema = Schema(number, kind.name, "ros2msg", kind.definition)
     return Channel(number, number, topic, metadata=metadata), schema
@@ -57,6 +70,7 @@ class MessageEncoder:
     def __init__(self, fields: Sequence[str], joint_names: Sequence[str]) -> None:
         self._telemetry = TelemetryLayout.of_fields(fields, joint_names)
         self._joint_states = JointStateLayout.of_fields(fields, joint_names)
+        self._named_fields = NamedFieldsLayout.of_fields(fields, joint_names)
         self.last_log_time = 0
         self._last_slot = -1
         self._unconfirmed = (0, -1)
@@ -68,17 +82,20 @@ class MessageEncoder:
         return tuple(number for number in TOPICS if number != JOINT_STATES or has_states)
 
     def encode_samples(self, part: Telemetry) -> list[MessageBlock]:
-        """Messages of stamped samples, and joint states at 50 Hz."""
+        """Messages of stamped samples, and those for viewers at 50 Hz."""
         if part.stamp is None:
             raise ValueError("samples need stamps")
         time = np.maximum.accumulate(np.maximum(part.stamp, self.last_log_time))
         blocks = [MessageBlock(TELEMETRY, time, self._telemetry.encode(part.stamp, part.columns))]
-        slots = part.stamp // JOINT_STATES_PERIOD_NS
+        slots = part.stamp // VIEWERS_PERIOD_NS
+        chosen = np.flatnonzero(np.diff(slots, prepend=self._last_slot) != 0)
+        stamp = part.stamp[chosen]
+        columns = {name: values[chosen] for name, values in part.columns.items()}
         if self._joint_states is not None:
-            chosen = np.flatnonzero(np.diff(slots, prepend=self._last_slot) != 0)
-            columns = {name: part.columns[name][chosen] for name in self._joint_states.columns}
-            payload = self._joint_states.encode(part.stamp[chosen], columns)
+            payload = self._joint_states.encode(stamp, columns)
             blocks.append(MessageBlock(JOINT_STATES, time[chosen], payload))
+        payload = self._named_fields.encode(stamp, columns)
+        blocks.append(MessageBlock(NAMED_FIELDS, time[chosen], payload))
         self._unconfirmed = int(time[-1]), int(slots[-1])
         return blocks
 
@@ -97,6 +114,15 @@ class MessageEncoder:
     def confirm(self) -> None:
         """The messages encoded last were written; later ones follow them."""
         self.last_log_time, self._last_slot = self._unconfirmed
+
+
+def chunk_length(waiting: Telemetry) -> int:
+    """Number of samples of the next chunk: at most a second, as damage costs a whole chunk."""
+    stamp = waiting.stamp
+    if stamp is None:
+        raise RuntimeError("waiting samples have stamps")
+    later = np.flatnonzero(stamp[:CHUNK_SAMPLES] - stamp[0] > CHUNK_LIMIT_NS)
+    return int(later[0]) if len(later) else min(len(stamp), CHUNK_SAMPLES)
 
 
 class StampRule:

@@ -1,4 +1,4 @@
-"""The three message types of a bag: embedded definitions and type hashes.
+"""The message types of a bag: embedded definitions and type hashes.
 
 The hashes are those of the ROS 2 Jazzy types (RIHS01); a test computes them again from the
 definitions.
@@ -74,4 +74,31 @@ string function
 uint32 line
 {_TIME}""",
     "RIHS01_e28ce254ca8abc06abf92773b74602cdbf116ed34fbaf294fb9f81da9f318eac",
+)
+FLOAT64 = MessageType(
+    "std_msgs/msg/Float64",
+    "float64 data\n",
+    "RIHS01_705ba9c3d1a09df43737eb67095534de36fd426c0587779bda2bc51fe790182a",
+)
+DIAGNOSTIC_ARRAY = MessageType(
+    "diagnostic_msgs/msg/DiagnosticArray",
+    f"""std_msgs/Header header
+diagnostic_msgs/DiagnosticStatus[] status
+{_HEADER}{_SEPARATOR}
+MSG: diagnostic_msgs/DiagnosticStatus
+byte OK=0
+byte WARN=1
+byte ERROR=2
+byte STALE=3
+byte level
+string name
+string message
+string hardware_id
+diagnostic_msgs/KeyValue[] values
+{_SEPARATOR}
+MSG: diagnostic_msgs/KeyValue
+string key
+string value
+""",
+    "RIHS01_5a8a36efb05fb25070fa0fb3810290c0e6cd4862b54a8fb975a1ee8dc55a333e",
 )

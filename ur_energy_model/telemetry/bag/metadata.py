@@ -129,7 +129,7 @@ def read_metadata(folder: Path) -> BagMetadata:
 
 
 def _parse(root: Record) -> BagMetadata:
-    names = [_file_name(item) for item in root["relative_file_paths"].items()]
+    names = _file_names(root["relative_file_paths"])
     mode = root.read("compression_mode", YamlTree.written, "")
     if mode.lower() not in {"", "none"}:
         raise root["compression_mode"].refuse(f"'{excerpt(mode)}' is not supported")
@@ -150,6 +150,17 @@ def _parse(root: Record) -> BagMetadata:
         if child.is_scalar
     }
     return BagMetadata(files, topics, own, root["storage_identifier"].written())
+
+
+def _file_names(tree: YamlTree) -> list[str]:
+    """Names of the storage files, each once: a bag is read as long as its files are."""
+    names: dict[str, None] = {}
+    for item in tree.items():
+        name = _file_name(item)
+        if name in names:
+            raise item.refuse(f"file '{excerpt(name)}' occurs twice")
+        names[name] = None
+    return list(names)
 
 
 def _file_name(tree: YamlTree) -> str:

@@ -16,6 +16,12 @@ from ur_energy_model.telemetry.samples import Gap, RecordingInfo
 
 RECORD_NAME = "ur_energy_model"
 GAP_RECORD_NAME = "ur_energy_model.gap"
+MAX_GAPS = 500_000
+"""Most gaps of a bag that are kept until their samples are read."""
+MAX_PROVENANCE = 10_000
+"""Most key-value pairs about a recording."""
+MAX_GAPS_AS_TEXT = 1000
+"""Most gaps in metadata.yaml, which is for people; all are in the storage files."""
 _GRAVITY = (GRAVITY.low, GRAVITY.high)
 """Plausible magnitude of the configured gravity vector [m/s^2]."""
 _CENTER_OF_MASS = (0.0, 10.0)
@@ -129,5 +135,5 @@ def gap_of_custom(custom: Mapping[str, str]) -> Gap | None:
 
 
 def gaps_to_text(gaps: Sequence[Gap]) -> str:
-    """Gaps as JSON."""
-    return json.dumps([asdict(gap) for gap in gaps])
+    """The first gaps as JSON."""
+    return json.dumps([asdict(gap) for gap in gaps[:MAX_GAPS_AS_TEXT]])

@@ -24,17 +24,18 @@ from ur_energy_model.telemetry.bag.message_types import DYNAMIC_JOINT_STATE
 from ur_energy_model.telemetry.bag.metadata import BagMetadata
 from ur_energy_model.telemetry.bag.provenance import (
     GAP_RECORD_NAME,
+    MAX_GAPS,
+    MAX_PROVENANCE,
     RECORD_NAME,
     gap_of_custom,
     info_of_custom,
 )
+from ur_energy_model.telemetry.bag.sqlite_reader import sqlite_messages
 from ur_energy_model.telemetry.event import Event
 from ur_energy_model.telemetry.samples import Gap, RecordingInfo, Telemetry, find_gaps
-from ur_energy_model.typing import Array, Bytes
+from ur_energy_model.typing import Array
 
 BATCH = 5000
-_GROUP = 1000
-"""Messages of a bag with sqlite3 storage that are decoded together."""
 
 
 def read_bag(path: Path | str, fields: Sequence[str] | None = None) -> Telemetry:
@@ -68,12 +69,15 @@ def iterate_bag(
     """
     reader = _BagReader(Path(path), fields)
     waiting: list[DecodedSamples] = []
+    count = 0
     for part in reader.parts():
         waiting.append(part)
-        while sum(map(len, waiting)) > samples:  # the last batch has the gap at the end
+        count += len(part)
+        while count > samples:  # the last batch has the gap at the end
             joined = join_samples(waiting)
             yield reader.telemetry(joined.cut(slice(samples)))
             waiting = [joined.cut(slice(samples, None))]
+            count -= samples
     if any(map(len, waiting)):
         yield reader.telemetry(join_samples(waiting), last=True)
 
@@ -87,8 +91,7 @@ def read_events(path: Path | str) -> list[Event]:
     messages = (
         row.tobytes()
         for file in bag_files(Path(path))[0]
-        for blocks in McapReader(file).blocks(EVENTS_TOPIC)
-        for block in blocks
+        for block in McapReader(file).blocks(EVENTS_TOPIC)
         for row in block.payload
     )
     try:
@@ -148,7 +151,7 @@ class _BagReader:
         if metadata is not None:
             self._custom = dict(metadata.custom)
         if metadata is not None and metadata.storage != "mcap":
-            for messages in sqlite_messages(self.path):
+            for messages in sqlite_messages(files):
                 yield from decoder.decode(messages, constant_layout=False)
             return
         for file in files:
@@ -157,36 +160,35 @@ class _BagReader:
     def _file_parts(
         self, reader: McapReader, decoder: TelemetryDecoder
     ) -> Iterator[DecodedSamples]:
-        seen, first = 0, self._decoded
-        for blocks in reader.blocks():
-            self._take_metadata(reader.metadata[seen:], first)
-            seen = len(reader.metadata)
-            for block in blocks:
-                if self._is_telemetry(reader, block.channel):
-                    self._decoded += len(block.payload)
-                    own = reader.library == LIBRARY and len(blocks) <= 2
-                    yield from decoder.decode(block.payload, constant_layout=own)
-        self._take_metadata(reader.metadata[seen:], first)
-
-    def _is_telemetry(self, reader: McapReader, number: int) -> bool:
-        channel = reader.channels[number]
-        schema = reader.schemas.get(channel.schema_id)
-        return (
-            channel.topic == TELEMETRY_TOPIC
-            and schema is not None
-            and schema.name == DYNAMIC_JOINT_STATE.name
-        )
+        definitions, first = reader.definitions, self._decoded
+        for block in reader.blocks(TELEMETRY_TOPIC):
+            self._take_metadata(definitions.take_metadata(), first)
+            schema = definitions.schemas.get(definitions.channels[block.channel].schema_id)
+            if schema is not None and schema.name == DYNAMIC_JOINT_STATE.name:
+                self._decoded += len(block.payload)
+                own = definitions.library == LIBRARY
+                yield from decoder.decode(block.payload, constant_layout=own)
+        self._take_metadata(definitions.take_metadata(), first)
 
     def _take_metadata(self, records: Sequence[tuple[str, Mapping[str, str]]], first: int) -> None:
         """Provenance and gaps of a file whose first sample has index `first` in the bag."""
         for name, values in records:
             if name == RECORD_NAME:
                 self._has_own_gaps = True
-                self._custom = {**values, **self._custom}
+                for key, value in values.items():
+                    self._custom.setdefault(key, value)
             elif name == GAP_RECORD_NAME:
                 gap = gap_of_custom(values)
-                if gap is not None:
+                if gap is not None and gap.index + first >= self._returned:
                     self._gaps.append(replace(gap, index=gap.index + first))
+        for count, limit, what in (
+            (len(self._gaps), MAX_GAPS, "gaps ahead of their samples"),
+            (len(self._custom), MAX_PROVENANCE, "entries about the recording"),
+        ):
+            if count > limit:
+                raise RecordingError(
+                    self.path, f"has more than {limit} {what}", "use a bag from a source you trust"
+                )
 
     def telemetry(self, part: DecodedSamples, *, last: bool = False) -> Telemetry:
         """The next samples, with the gaps among and in front of them; behind the last ones too."""
@@ -200,6 +202,7 @@ class _BagReader:
                 for gap in self._gaps
                 if first <= gap.index < stop + last
             )
+            self._gaps = [gap for gap in self._gaps if gap.index >= stop]
         else:
             gaps = self._found_gaps(time, self._info.rate)
         self._returned, self._last_time = stop, float(time[-1])
@@ -219,32 +222,3 @@ class _BagReader:
             return find_gaps(time, period)
         gaps = find_gaps(np.concatenate([[self._last_time], time]), period)
         return tuple(replace(gap, index=gap.index - 1) for gap in gaps)
-
-
-def sqlite_messages(path: Path) -> Iterator[Bytes]:
-    """Telemetry messages in order, as arrays [n, size] of equal size.
-
-    Raises:
-        RecordingError: the bag cannot be read.
-    """
-    from rosbags.rosbag2 import Reader, ReaderError
-
-    group: list[bytes] = []
-    try:
-        with Reader(path) as reader:
-            wanted = [each for each in reader.connections if each.topic == TELEMETRY_TOPIC]
-            for _, _, data in reader.messages(wanted):
-                if group and (len(data) != len(group[0]) or len(group) == _GROUP):
-                    yield _stack(group)
-                    group = []
-                group.append(bytes(data))
-    except (ReaderError, OSError, ValueError) as error:
-        raise RecordingError(
-            path, f"cannot be read ({error})", "convert the bag to MCAP storage"
-        ) from None
-    if group:
-        yield _stack(group)
-
-
-def _stack(group: list[bytes]) -> Bytes:
-    return np.frombuffer(b"".join(group), np.uint8).reshape(len(group), -1)

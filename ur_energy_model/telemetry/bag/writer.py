@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import shutil
 import time
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import numpy as np
 from typing_extensions import Self
 
 from ur_energy_model.errors import RecordingError
+from ur_energy_model.telemetry.bag.extra_messages import BagTopic, ExtraMessages, Messages
 from ur_energy_model.telemetry.bag.layout import JOINT_NAMES
 from ur_energy_model.telemetry.bag.message_encoder import (
+    CHUNK_SAMPLES,
     TOPICS,
     MessageEncoder,
     StampRule,
+    chunk_length,
 )
 from ur_energy_model.telemetry.bag.metadata import BagMetadata, FileEntry, TopicEntry
 from ur_energy_model.telemetry.bag.provenance import (
@@ -32,8 +35,6 @@ from ur_energy_model.telemetry.fields import FIELDS
 from ur_energy_model.telemetry.samples import Gap, RecordingInfo, Telemetry, concatenate
 
 CHUNK_NS = 500_000_000
-CHUNK_LIMIT_NS = 1_000_000_000
-CHUNK_SAMPLES = 500
 MOST_EVENTS = 1000
 
 
@@ -102,6 +103,7 @@ class BagWriter:
         self._pending: list[Telemetry] = []
         self._unrecorded_gaps: list[Gap] = []
         self._events: list[Event] = []
+        self._extra = ExtraMessages()
         if self.path.exists():
             raise RecordingError(self.path, "exists already", "choose another name for the bag")
         self.path.mkdir(parents=True)
@@ -158,13 +160,17 @@ class BagWriter:
         if len(self._events) < MOST_EVENTS:
             self._events.append(event)
 
+    def write_messages(self, messages: Messages) -> None:
+        """Append messages of another topic to the next chunk, unless too many wait for it."""
+        self._extra.add(messages)
+
     def flush(self) -> None:
-        """Write all pending samples and events."""
+        """Write everything that waits for a chunk."""
         self._files.open()
         while self._pending:
             waiting = concatenate(self._pending)
             self._pending = [waiting]
-            count = _chunk_length(waiting)
+            count = chunk_length(waiting)
             self._write_chunk(waiting.cut(slice(0, count)))
             self._pending = [waiting.cut(slice(count, None))] if count < len(waiting) else []
             self._split_if_due()
@@ -173,6 +179,10 @@ class BagWriter:
             file.write_chunk(self._encoder.encode_events(self._events))
             self._encoder.confirm()
             self._events.clear()
+        if self._extra:
+            file = self._files.open().mcap
+            file.write_chunk(self._extra.blocks(file, self._encoder.last_log_time))
+            self._extra.clear()
 
     def split(self) -> None:
         """Continue in the next file of the bag."""
@@ -217,10 +227,11 @@ class BagWriter:
             for file in files
             for summary in [file.summary]
         ]
+        counts = sum((Counter(file.summary.counts) for file in files), Counter[int]())
+        known = {number: BagTopic(*TOPICS[number]) for number in self._encoder.channels}
         topics = [
-            TopicEntry(topic, kind.name, kind.digest, sum(f.summary.counts[number] for f in files))
-            for number in self._encoder.channels
-            for topic, kind in [TOPICS[number]]
+            TopicEntry(topic.name, topic.kind.name, topic.kind.digest, counts[number])
+            for number, topic in {**known, **self._extra.topics}.items()
         ]
         custom = {**self._custom(), "gaps": gaps_to_text(self.gaps)}
         BagMetadata(entries, topics, custom).write(self.path)
@@ -260,8 +271,10 @@ class BagWriter:
     def _write_chunk(self, part: Telemetry) -> None:
         file = self._files.open()
         self._record_gaps(file, self._files.samples + len(part))
-        file.mcap.write_chunk(self._encoder.encode_samples(part))
+        extra = self._extra.blocks(file.mcap, self._encoder.last_log_time)
+        file.mcap.write_chunk([*self._encoder.encode_samples(part), *extra])
         self._encoder.confirm()
+        self._extra.clear()
         file.note(part.time)
         self._files.samples += len(part)
 
@@ -279,12 +292,3 @@ class BagWriter:
         return custom_of_info(
             self.info, self.fields, host_clock=self._stamp_rule.host_clock is not False
         )
-
-
-def _chunk_length(waiting: Telemetry) -> int:
-    """Number of samples of the next chunk: at most a second, as damage costs a whole chunk."""
-    stamp = waiting.stamp
-    if stamp is None:
-        raise RuntimeError("waiting samples have stamps")
-    later = np.flatnonzero(stamp[:CHUNK_SAMPLES] - stamp[0] > CHUNK_LIMIT_NS)
-    return int(later[0]) if len(later) else min(len(stamp), CHUNK_SAMPLES)

@@ -105,6 +105,13 @@ class CsvFile:
         order = row_order(self.path, np.where((time >= low) & (time <= high), time, np.nan))
         self._report_order(order)
         steps = np.diff(time[order.keep] if order.order is None else time[order.order])
+        if steps.size and not (steps > 0).any():
+            raise RecordingError(
+                self.path,
+                f"does not advance in {len(steps) + 1} rows",
+                "export the time of each sample",
+                field=self.header.names[column],
+            )
         self.period, self.typical_step = nominal_period(steps), typical_step(steps)
         return order
 
@@ -145,12 +152,9 @@ class CsvFile:
         remedy = "correct or delete such lines"
         if rejected.first is None:
             return remedy
-        _, name, problem = rejected.first
+        _, name, _ = rejected.first
         if name is None:
-            commas = self._reader.dialect.delimiter == "," and problem.startswith("has")
-            return (
-                f"{remedy}; decimal commas need another delimiter, such as ;" if commas else remedy
-            )
+            return remedy
         column = self.header.names.index(name)
         field = next(each for each, place in self.header.places.items() if column in place)
         other = {"rad": "deg", "rad/s": "deg/s", "A": "mA", "V": "mV"}.get(FIELDS[field].unit)

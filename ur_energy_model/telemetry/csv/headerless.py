@@ -18,6 +18,8 @@ _NUMERIC_SHARE = 0.5
 _SLOPE_MATCH = 0.9
 _RISING_SHARE = 0.95
 _LARGEST = 1e6
+_COMPARED = 20
+"""Most sets of columns that are compared with each other."""
 
 
 def is_header(dialect: Dialect, line: str) -> bool:
@@ -114,8 +116,8 @@ class Shape:
         blocks = [
             self.values[:, first + k * joints : first + (k + 1) * joints] for k in range(sets)
         ]
-        for i, block in enumerate(blocks):
-            for k in range(sets):
+        for i, block in enumerate(blocks[:_COMPARED]):
+            for k in range(min(sets, _COMPARED)):
                 if k != i and _is_derivative(time, block, blocks[k]):
                     names[i], names[k] = "actual_q", "actual_qd"
                     return names

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,6 +19,11 @@ HEAD = 200
 """Number of lines at the beginning of a file for the detection."""
 MAX_COLUMNS = 5000
 """Largest number of columns of a file; all that arms send is fewer than 600."""
+
+_SHOWN = 50
+"""Most columns that a remark lists."""
+MAX_NAME = 200
+"""Longest name of a column in characters."""
 
 
 @dataclass(frozen=True)
@@ -74,10 +79,15 @@ class OpenedCsv:
         if self.reader.dialect.decimal_comma:
             yield "numbers are read with decimal commas"
         if self.header.unknown:
-            names = ", ".join(name or "(empty)" for name in self.header.unknown)
-            yield f"ignored columns: {names}"
+            yield f"ignored columns: {_listed(self.header.unknown)}"
         if self.header.incomplete:
             yield f"ignored fields that lack elements: {', '.join(self.header.incomplete)}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    """The first names and the number of the others."""
+    shown = ", ".join(name or "(empty)" for name in names[:_SHOWN])
+    return shown if len(names) <= _SHOWN else f"{shown} and {len(names) - _SHOWN} more"
 
 
 def open_csv(path: Path, options: CsvOptions) -> OpenedCsv:
@@ -100,7 +110,15 @@ def open_csv(path: Path, options: CsvOptions) -> OpenedCsv:
     time = header.time_column
     dates = (time,) if time < len(first_row) and is_date(first_row[time]) else ()
     zone = time_zone(first_row[time]) if dates else None
-    return OpenedCsv(header, RowReader(text, dialect, start, len(header.names), dates), zone)
+    width = len(header.names)
+    ended = _open_ended(dialect, rows[:20], width)
+    return OpenedCsv(header, RowReader(text, dialect, start, width, dates, ended), zone)
+
+
+def _open_ended(dialect: Dialect, rows: list[str], width: int) -> bool:
+    """Whether most rows end with a delimiter, as some writers leave it."""
+    ended = [row for row in rows if dialect.count(row) == width + 1 and not dialect.cells(row)[-1]]
+    return 2 * len(ended) > len(rows)
 
 
 def _first_line(dialect: Dialect, head: list[str], lines: list[str]) -> str | None:
@@ -108,8 +126,8 @@ def _first_line(dialect: Dialect, head: list[str], lines: list[str]) -> str | No
     if lines and is_header(dialect, lines[0]):
         return lines[0]
     comments = [line.lstrip("#% ") for line in head if is_comment(line)]
-    width = dialect.count(lines[0]) if lines else 0
-    named = [line for line in comments if len(dialect.cells(line)) == width]
+    width = len(dialect.columns(lines[0])) if lines else 0
+    named = [line for line in comments if len(dialect.columns(line)) == width]
     return named[-1] if named and width > 1 else (lines[0] if lines else None)
 
 
@@ -122,13 +140,18 @@ def _header(
         raise RecordingError(
             path, f"has {width} columns, more than any recording", "name a CSV recording"
         )
+    long = next((cell for cell in dialect.cells(first or "") if len(cell) > MAX_NAME), None)
+    if long is not None:
+        raise RecordingError(
+            path, f"has a column name of {len(long)} characters", "name a CSV recording"
+        )
     if names is not None:
-        count = len(dialect.cells(rows[0] if rows else first or ""))
+        count = len(dialect.columns(rows[0] if rows else first or ""))
         header = parse_columns(path, names, count, joints)
     elif first is None:
         raise headerless(path, shape_of(dialect, rows), joints)
     else:
-        header = parse_header(path, dialect.cells(first), joints)
+        header = parse_header(path, dialect.columns(first), joints)
     if len(header.places) == 1 and len(header.names) > 1:
         shown = ", ".join(name for name in header.names[:6])
         raise RecordingError(

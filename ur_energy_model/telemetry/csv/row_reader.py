@@ -35,17 +35,24 @@ class RejectedRows:
         rows: number of all rows so far.
         counts: number of rows left out, by reason.
         first: line, column (or None) and problem of the first of them.
+        cut: number of last rows left out because they are cut off.
     """
 
     rows: int = 0
     counts: dict[str, int] = field(default_factory=dict)
     first: tuple[int, str | None, str] | None = None
+    cut: int = 0
 
     def reject(self, kind: str, count: int, line: int, column: str | None, problem: str) -> None:
         """Count rows; line, column and problem are those of the first one."""
         self.counts[kind] = self.counts.get(kind, 0) + count
         if self.first is None or line < self.first[0]:
             self.first = (line, column, problem)
+
+    def reject_last(self, kind: str, line: int, problem: str) -> None:
+        """Count a last row that is cut off, which any file may have."""
+        self.reject(kind, 1, line, None, problem)
+        self.cut += 1
 
     @property
     def total(self) -> int:
@@ -58,7 +65,7 @@ class RejectedRows:
         Raises:
             RecordingError: more than IMPOSSIBLE_SHARE of all rows are left out.
         """
-        if self.first is None or self.total <= IMPOSSIBLE_SHARE * self.rows:
+        if self.first is None or self.total - self.cut <= IMPOSSIBLE_SHARE * self.rows:
             return
         line, column, problem = self.first
         raise RecordingError(
@@ -109,6 +116,7 @@ class RowReader:
         start: line number of the first row.
         width: number of columns of a row.
         dates: columns that hold ISO 8601 dates and times.
+        open_ended: whether each row ends with a delimiter.
     """
 
     text: CsvText
@@ -116,20 +124,23 @@ class RowReader:
     start: int
     width: int
     dates: tuple[int, ...] = ()
+    open_ended: bool = False
 
     def blocks(self, wanted: Sequence[int], rejected: RejectedRows) -> Iterator[RowBlock]:
-        """Rows with the right number of columns; others are counted as left out.
+        """All rows; a last one that is cut off is counted as left out.
 
         Args:
             wanted: columns.
             rejected: counts rows and faults.
 
         Raises:
-            RecordingError: the file cannot be read, or has too many rows.
+            RecordingError: the file cannot be read, has too many rows, or a row with another number
+                of columns, whose values may belong to others.
         """
         lines: list[int] = []
         texts: list[str] = []
         size = done = 0
+        cut: tuple[int, int] | None = None
         for number, line in self.text:
             if number < self.start or is_comment(line):
                 continue
@@ -138,17 +149,11 @@ class RowReader:
                 raise RecordingError(
                     self.text.path, f"has more than {MAX_ROWS} rows", "import it in parts"
                 )
-            count = self.dialect.count(line)
+            if cut is not None:
+                raise self._refuse_width(*cut)
+            count = self._count(line)
             if count != self.width:
-                rejected.reject(
-                    "another number of columns",
-                    1,
-                    number,
-                    None,
-                    f"has {count} columns instead of {self.width}"
-                    if count > self.width
-                    else f"ends after {count} columns instead of {self.width}",
-                )
+                cut = (number, count)
                 continue
             lines.append(number)
             texts.append(line)
@@ -159,6 +164,29 @@ class RowReader:
                 lines, texts, size = [], [], 0
         if lines:
             yield self._block(done, lines, texts, wanted)
+        if cut is not None:
+            number, count = cut
+            if count > self.width or not done + len(lines):
+                raise self._refuse_width(number, count)
+            problem = f"ends after {count} columns instead of {self.width}"
+            rejected.reject_last("a last line that is cut off", number, problem)
+
+    def _refuse_width(self, line: int, count: int) -> RecordingError:
+        """The error for a row with another number of cells: its values may have moved."""
+        more = f"line {line} has {count} columns instead of {self.width}"
+        less = f"line {line} ends after {count} columns instead of {self.width}"
+        commas = self.dialect.delimiter == "," and count > self.width
+        hint = "; decimal commas need another delimiter, such as ;" if commas else ""
+        return RecordingError(
+            self.text.path, more if count > self.width else less, f"correct that line{hint}"
+        )
+
+    def _count(self, line: str) -> int:
+        """Number of columns of a row; a delimiter at its end ends the last one."""
+        delimiter = self.dialect.delimiter
+        if not self.open_ended or delimiter is None:
+            return self.dialect.count(line)
+        return self.dialect.count(line) - line.rstrip("\r\n ").endswith(delimiter)
 
     def cell(self, text: str, column: int) -> str:
         """Text of one cell, at most 40 characters."""

@@ -21,7 +21,7 @@ MAX_RATIO = 200
 """Largest ratio of unpacked to packed size (that of recordings is 3 to 10)."""
 MAX_LINES = 10_000_000
 """Largest number of lines."""
-_RATIO_FROM = 64 << 20
+_RATIO_FROM = 8 << 20
 _HEAD_CHARACTERS = 4 << 20
 _DECIMAL_POINT = re.compile(r'\s*"?[+-]?\d+\.\d+(e[+-]?\d+)?"?\s*', re.IGNORECASE)
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+(e[+-]?\d+)?\s*", re.IGNORECASE)
@@ -42,19 +42,23 @@ class Dialect:
     def cells(self, line: str) -> list[str]:
         """Texts of a line's columns, without blanks and quotes around them."""
         if '"' in line:
-            row = next(csv.reader([line.strip()], delimiter=self.delimiter or " "), [])
-            return [cell.strip() for cell in row if cell or self.delimiter]
+            try:
+                row = next(csv.reader([line.strip()], delimiter=self.delimiter or " "), [])
+                return [cell.strip() for cell in row if cell or self.delimiter]
+            except csv.Error:
+                pass  # no table: some hundred thousand characters in one cell
         return [cell.strip() for cell in line.rstrip("\r\n").split(self.delimiter)]
 
+    def columns(self, line: str) -> list[str]:
+        """Cells of a line, without the empty one that a delimiter at its end makes."""
+        cells = self.cells(line)
+        return cells[:-1] if self.delimiter and len(cells) > 1 and not cells[-1] else cells
+
     def count(self, line: str) -> int:
-        """Number of columns of a line; one empty column at its end does not count."""
+        """Number of cells of a line."""
         if self.delimiter is None or '"' in line:
             return len(self.cells(line))
-        return line.count(self.delimiter) + (not self.open_ended(line))
-
-    def open_ended(self, line: str) -> bool:
-        """Whether a line ends with a delimiter, as some writers leave it."""
-        return self.delimiter is not None and line.rstrip("\r\n ").endswith(self.delimiter)
+        return line.count(self.delimiter) + 1
 
     def number(self, text: str) -> float:
         """A cell as a number.

@@ -96,8 +96,9 @@ class RowOrder:
 def row_order(path: Path, time: Array) -> RowOrder:
     """Order of rows by their times [n], s.
 
-    A few backward steps of more than some samples are restarts of the controller and stay. Rows in
-    any other order are reversed if that suffices, or else sorted if no time repeats.
+    A few backward steps of more than some samples are restarts of the controller and stay, unless
+    the pieces between them continue each other in another order. Rows in any other order are
+    reversed if that suffices, or else sorted if no time repeats.
 
     Raises:
         RecordingError: out of order with repeated times, so that the true order is unknown.
@@ -112,7 +113,8 @@ def row_order(path: Path, time: Array) -> RowOrder:
     forward = steps[steps > 0]
     period = float(np.median(forward)) if forward.size else 1.0
     few = min(_FEW_RESTARTS + len(kept) / _ROWS_PER_RESTART, len(kept) / _ROWS_BETWEEN_RESTARTS)
-    if count <= few and (steps[back] < -_SPIKE * period).all():
+    restarts = count <= few and (steps[back] < -_SPIKE * period).all()
+    if restarts and not _pieces_of_one_clock(kept, back, period):
         return RowOrder(keep, None, count)
     rows = np.flatnonzero(keep)
     if (steps <= 0).all():
@@ -126,6 +128,21 @@ def row_order(path: Path, time: Array) -> RowOrder:
             field="timestamp",
         )
     return RowOrder(keep, rows[np.argsort(kept)], 0)
+
+
+def _pieces_of_one_clock(time: Array, back: Mask, period: float) -> bool:
+    """Whether a piece of the rows begins where another one ends that is not in front of it.
+
+    Args:
+        time: of the rows [n], s.
+        back: where the time goes back [n - 1].
+        period: of the samples [s].
+    """
+    cuts = np.flatnonzero(back)
+    starts = time[np.concatenate([[0], cuts + 1])]
+    ends = time[np.concatenate([cuts, [len(time) - 1]])]
+    steps = starts[:, None] - ends[None, :]
+    return bool(((steps > 0.5 * period) & (steps < 2.5 * period)).any())
 
 
 def _without_fragments(time: Array) -> Mask:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -12,6 +12,7 @@ import numpy as np
 
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.robot_modes import ROBOT_MODES
+from ur_energy_model.telemetry.bag.extra_messages import Messages
 from ur_energy_model.telemetry.bag.files import remove_abandoned_in_bags
 from ur_energy_model.telemetry.bag.retention import Retention
 from ur_energy_model.telemetry.bag.writer import BagWriter, FileSplit
@@ -42,6 +43,7 @@ class FaultTolerantWriter:
         split: when to start a new file.
         retention: which old bags beside it to delete.
         resume: never give up a full disk.
+        messages: returns messages of other topics since its last call.
 
     Attributes:
         bag: the writer of the bag.
@@ -63,13 +65,14 @@ class FaultTolerantWriter:
         split: FileSplit | None = None,
         retention: Retention | None = None,
         resume: bool = False,
+        messages: Callable[[], Iterable[Messages]] = tuple,
     ) -> None:
         self.failure: str | None = None
         self.last_failure: str | None = None
         self.reason = ""
         self._full_since: float | None = None
         self._using_reserve = False
-        self._retention, self._resume = retention, resume
+        self._retention, self._resume, self._messages = retention, resume, messages
         self._modes: dict[str, float] = {}
         now = time.monotonic()
         self._next_flush = now + FLUSH_SECONDS
@@ -82,6 +85,7 @@ class FaultTolerantWriter:
             self.bag = BagWriter(path, info, fields, durable=True, split=split)
         except OSError as error:
             raise _refusal(path, error) from None
+        messages()  # those from before the bag
 
     def write(self, item: Telemetry | Event | None) -> None:
         """Write samples, an event or nothing; twice a second flush and check file and disk."""
@@ -140,6 +144,7 @@ class FaultTolerantWriter:
             text = f"{gap.missing} samples missing at the end ({gap.cause})"
             self.bag.write_event(Event(time.time_ns(), "gap", text, WARNING))
             self.bag.end_with(gap)
+        self._take_messages()
         try:
             self.bag.close()
         except OSError as error:
@@ -153,6 +158,7 @@ class FaultTolerantWriter:
         """Flush, check that the file exists and the disk has room, update metadata."""
         now = time.monotonic()
         self._next_flush = now + FLUSH_SECONDS
+        self._take_messages()
         self.bag.flush()
         self.bag.check_file()
         if now >= self._next_metadata:
@@ -161,6 +167,10 @@ class FaultTolerantWriter:
             if self._retention is not None:
                 self._retention.apply(self.bag.path.parent, spare=self.bag.path)
         self._has_room()
+
+    def _take_messages(self) -> None:
+        for messages in self._messages():
+            self.bag.write_messages(messages)
 
     def _has_room(self) -> bool:
         """Whether the disk has room; if not, samples wait for up to ROOM_SECONDS."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ur_energy_model.telemetry.bag.extra_messages import Messages
 from ur_energy_model.telemetry.bag.files import DEFAULT_NAME
 from ur_energy_model.telemetry.bag.retention import Retention
 from ur_energy_model.telemetry.bag.writer import FileSplit
@@ -24,6 +26,8 @@ class RecorderOptions:
         retention: which old bags beside the new one to delete; None keeps all.
         resume: continue when a full disk has room again; otherwise a disk that is full for ten
             seconds ends the bag.
+        messages: called in the writing thread about twice a second while a bag is open, for
+            messages of other topics since its last call; it must not wait.
     """
 
     fields: tuple[str, ...] | None = None
@@ -33,6 +37,7 @@ class RecorderOptions:
     duration: float | None = None
     retention: Retention | None = None
     resume: bool = False
+    messages: Callable[[], Iterable[Messages]] = tuple
 
 
 @dataclass(frozen=True)

@@ -95,6 +95,7 @@ class WritingThread:
             split=options.split,
             retention=options.retention,
             resume=options.resume,
+            messages=options.messages,
         )
         HOST_CLOCK.hold()  # no step of the clock within a bag
         self._began = time.monotonic()

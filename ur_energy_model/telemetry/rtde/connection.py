@@ -12,7 +12,6 @@ import numpy as np
 from typing_extensions import Self
 
 from ur_energy_model.errors import ControllerError, ProtocolError
-from ur_energy_model.plain import printable
 from ur_energy_model.telemetry.fields import FIELDS, WIDTH, ValueKind
 from ur_energy_model.telemetry.rtde.frames import Frame, FrameReader, PacketType, frame
 from ur_energy_model.telemetry.rtde.messages import (
@@ -34,6 +33,7 @@ from ur_energy_model.telemetry.rtde.recipe import (
     controller_rate,
     effective_rate,
 )
+from ur_energy_model.terminal_text import printable
 
 PORT = 30004
 CONNECT_TIMEOUT = 3.0

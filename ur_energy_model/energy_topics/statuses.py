@@ -1,23 +1,21 @@
-"""Content of energy/summary, energy/prediction and the response of ~/read_interval."""
+"""Content of the diagnostic topics below energy/ and of the response of ~/read_interval."""
 
 from __future__ import annotations
 
 import numpy as np
-from diagnostic_msgs.msg import DiagnosticStatus
 
+from ur_energy_model.diagnostic_status import OK, WARN, Status
 from ur_energy_model.energy.arm_state import ArmState
 from ur_energy_model.energy.channels import Channels
+from ur_energy_model.energy.live.cycles import Cycle
 from ur_energy_model.energy.live.snapshot import Snapshot
 from ur_energy_model.energy.meter import MeterReading, efficiency
 from ur_energy_model.energy.prediction import PlanEnergy
-from ur_energy_model.nodes.diagnostics import OK, WARN, status
 from ur_energy_model.robot_modes import ROBOT_MODES
 from ur_energy_model.telemetry.modes import SAFETY_MODES
 
 
-def summary_statuses(
-    snapshot: Snapshot, joints: tuple[str, ...], model: str
-) -> list[DiagnosticStatus]:
+def summary_statuses(snapshot: Snapshot, joints: tuple[str, ...], model: str) -> list[Status]:
     """One status per joint, then total, bus, state and counters; `model` is a path."""
     return [
         *_joint_statuses(snapshot, joints),
@@ -28,7 +26,7 @@ def summary_statuses(
     ]
 
 
-def _joint_statuses(snapshot: Snapshot, joints: tuple[str, ...]) -> list[DiagnosticStatus]:
+def _joint_statuses(snapshot: Snapshot, joints: tuple[str, ...]) -> list[Status]:
     columns, power, reset = snapshot.channels, snapshot.power, snapshot.since_reset
     energy_std, power_std = columns.deviations(reset.net)[0], columns.deviations(power)[0]
     parts = columns.per_joint
@@ -57,11 +55,11 @@ def _joint_statuses(snapshot: Snapshot, joints: tuple[str, ...]) -> list[Diagnos
         if snapshot.temperature is not None:
             values["temperature_degC"] = snapshot.temperature[i]
         text = f"{joint_power['electrical_power'][i]:.1f} W"
-        out.append(status(f"energy: {joint}", OK, text, values))
+        out.append(Status(f"energy: {joint}", OK, text, values))
     return out
 
 
-def _total_status(snapshot: Snapshot) -> DiagnosticStatus:
+def _total_status(snapshot: Snapshot) -> Status:
     columns, power, energy = snapshot.channels, snapshot.power, snapshot.since_reset.net
     arm, parts = columns.arm, columns.per_joint
     values = {
@@ -77,10 +75,10 @@ def _total_status(snapshot: Snapshot) -> DiagnosticStatus:
         "motors_energy_J": energy[parts["electrical_power"]].sum(),
         "motors_mechanical_energy_J": energy[parts["mechanical_power"]].sum(),
     }
-    return status("energy: total", OK, f"{power[arm['total']]:.1f} W", values)
+    return Status("energy: total", OK, f"{power[arm['total']]:.1f} W", values)
 
 
-def _counter_status(snapshot: Snapshot, model: str) -> DiagnosticStatus:
+def _counter_status(snapshot: Snapshot, model: str) -> Status:
     reset, ever = snapshot.since_reset, snapshot.lifetime
     values = {
         "reset_time": snapshot.reset_time,
@@ -91,13 +89,13 @@ def _counter_status(snapshot: Snapshot, model: str) -> DiagnosticStatus:
         "unaccounted_ever_s": ever.unaccounted,
         "model": model,
     }
-    return status("energy: counters", OK, f"since {snapshot.reset_time}", values)
+    return Status("energy: counters", OK, f"since {snapshot.reset_time}", values)
 
 
-def _bus_status(snapshot: Snapshot) -> DiagnosticStatus:
+def _bus_status(snapshot: Snapshot) -> Status:
     columns = snapshot.channels.arm
     if not snapshot.bus_measured:
-        return status("energy: bus", OK, "not measured by this source", {})
+        return Status("energy: bus", OK, "not measured by this source", {})
     power, energy = snapshot.power, snapshot.since_reset.net
     measured = energy[columns["bus"]]
     values = {
@@ -112,10 +110,10 @@ def _bus_status(snapshot: Snapshot) -> DiagnosticStatus:
     }
     level = WARN if snapshot.drifting else OK
     text = "the model drifts away from the measured power" if snapshot.drifting else "as modelled"
-    return status("energy: bus", level, text, values)
+    return Status("energy: bus", level, text, values)
 
 
-def _state_status(snapshot: Snapshot) -> DiagnosticStatus:
+def _state_status(snapshot: Snapshot) -> Status:
     columns, net = snapshot.channels, snapshot.since_reset.net
     values: dict[str, object] = {
         "robot_mode": ROBOT_MODES.get(snapshot.robot_mode or 0, snapshot.robot_mode)
@@ -132,12 +130,18 @@ def _state_status(snapshot: Snapshot) -> DiagnosticStatus:
         values[f"{name}_time_s"] = net[columns.state_time + state]
         values[f"{name}_energy_J"] = net[columns.state_energy + state]
     text = snapshot.state.name.lower().replace("_", " ")
-    return status("energy: state", OK, text, values)
+    return Status("energy: state", OK, text, values)
+
+
+def cycle_status(cycle: Cycle, channels: Channels) -> Status:
+    """The status of a finished cycle."""
+    values = {"cycle": cycle.number, **cycle.summary(channels)}
+    return Status("energy: cycle", OK, f"cycle {cycle.number}", values)
 
 
 def prediction_statuses(
     plan: PlanEnergy, joints: tuple[str, ...], measured: MeterReading | None, channels: Channels
-) -> list[DiagnosticStatus]:
+) -> list[Status]:
     """Predicted energy per joint and in total, and the measured energy after the motion."""
     out = []
     for i, joint in enumerate(joints):
@@ -150,7 +154,7 @@ def prediction_statuses(
             values["measured_electrical_energy_J"] = measured.net[
                 channels.per_joint["electrical_power"]
             ][i]
-        out.append(status(f"prediction: {joint}", OK, f"{plan.electrical[i]:.1f} J", values))
+        out.append(Status(f"prediction: {joint}", OK, f"{plan.electrical[i]:.1f} J", values))
     total: dict[str, object] = {
         "energy_J": plan.total,
         "energy_std_J": plan.total_std,
@@ -162,7 +166,7 @@ def prediction_statuses(
         total["measured_bus_energy_J"] = measured.net[channels.arm["bus"]]
         total["measured_duration_s"] = measured.accounted + measured.unaccounted
     text = f"{plan.total:.0f} J in {plan.duration:.1f} s"
-    out.append(status("prediction: total", OK, text, total))
+    out.append(Status("prediction: total", OK, text, total))
     return out
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ur_energy_model.plain import printable
+from ur_energy_model.terminal_text import one_line, printable
 
 
 @pytest.mark.parametrize("text", ["a b", "Motor 1 \u2013 25 \u00b0C", "line\n\tnext"])
@@ -23,3 +23,8 @@ def test_ordinary_text_is_unchanged(text):
 def test_control_characters_are_escaped(text, shown):
     assert printable(text) == shown
     assert printable(text).isprintable()
+
+
+def test_line_breaks_are_escaped_in_one_line():
+    assert one_line("a\nb\tc\x1b[2J") == r"a\nb\tc\x1b[2J"
+    assert one_line("Motor 1") == "Motor 1"

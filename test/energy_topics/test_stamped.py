@@ -1,0 +1,84 @@
+"""energy/stamped against energies known in closed form, and beside the other topics."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from test.energy.known_arm import ROBOT, known_model, motion, packets
+from ur_energy_model.energy.live.estimator import LiveEstimator
+from ur_energy_model.energy.live.snapshot import Snapshot
+from ur_energy_model.energy_topics.numbers import number_topics, other_numbers, total_numbers
+from ur_energy_model.energy_topics.stamped import stamped_names, stamped_values
+from ur_energy_model.nodes import topics_and_services as topics
+from ur_energy_model.telemetry.samples import Telemetry
+from ur_energy_model.typing import Array
+
+JOINTS = tuple(f"left_{joint}" for joint in ROBOT.joint_names)
+
+
+def snapshots(telemetry: Telemetry) -> list[Snapshot]:
+    estimator, seen = LiveEstimator(known_model(), ROBOT), []
+    for batch in packets(telemetry, 10):
+        estimator.update(batch)
+        snapshot = estimator.snapshot()
+        assert snapshot is not None
+        seen.append(snapshot)
+    return seen
+
+
+def rows(snapshot: Snapshot) -> dict[str, Array]:
+    return dict(zip(stamped_names(JOINTS), stamped_values(snapshot).T, strict=True))
+
+
+def test_names_are_the_prefixed_joints_and_the_arm() -> None:
+    assert stamped_names(JOINTS) == (*JOINTS, "total", "bus", "standby", "residual")
+
+
+def test_values_are_those_of_the_number_topics() -> None:
+    snapshot = snapshots(motion(2.0))[-1]
+    values = rows(snapshot)
+    numbers = total_numbers(snapshot) | other_numbers(snapshot, JOINTS)
+    assert set(numbers) == {topic.name for topic in number_topics(JOINTS)}
+    for joint in JOINTS:
+        assert values[joint][0] == numbers[topics.JOINT_ENERGY.for_joint(joint).name]
+        assert values[joint][1] == numbers[topics.JOINT_POWER.for_joint(joint).name]
+    assert values["total"][0] == numbers[topics.TOTAL_ENERGY.name]
+    assert values["total"][1] == numbers[topics.TOTAL_POWER.name]
+    assert values["bus"][0] == numbers[topics.BUS_ENERGY.name]
+    assert values["residual"][1] == numbers[topics.RESIDUAL_POWER.name]
+    assert values["standby"][1] == pytest.approx(numbers[topics.STANDBY_POWER.name])
+
+
+def test_power_is_the_slope_of_the_energy() -> None:
+    seen = snapshots(motion(2.0))
+    time = np.array([snapshot.time for snapshot in seen])
+    energy, power, _ = np.stack([stamped_values(snapshot) for snapshot in seen], axis=1)
+    slope = np.diff(energy, axis=0) / np.diff(time)[:, None]
+    assert slope == pytest.approx(power[1:], abs=1e-6)
+
+
+def test_effort_is_the_standard_uncertainty_of_the_energy() -> None:
+    """The error of the standby power is 0.5 W beside that of the model's standby."""
+    snapshot = snapshots(motion(2.0))[-1]
+    values = rows(snapshot)
+    joints, total = snapshot.channels.deviations(snapshot.since_reset.net)
+    assert [values[joint][2] for joint in JOINTS] == joints.tolist()
+    assert values["total"][2] == total
+    assert 0 < values["standby"][2] <= total
+    assert np.isnan([values["bus"][2], values["residual"][2]]).all()
+
+
+def test_a_bus_that_is_not_measured_is_unknown() -> None:
+    telemetry = motion(1.0)
+    columns = {
+        name: column
+        for name, column in telemetry.columns.items()
+        if name not in ("actual_robot_voltage", "actual_robot_current")
+    }
+    bare = Telemetry(telemetry.time, columns, telemetry.info)
+    values = rows(snapshots(bare)[-1])
+    assert np.isnan(values["bus"][:2]).all()
+    assert np.isnan(values["residual"][:2]).all()
+    assert np.isfinite(values["total"]).all()
+    assert topics.BUS_POWER.name not in other_numbers(snapshots(bare)[-1], JOINTS)

@@ -1,0 +1,149 @@
+"""Messages of other topics in a bag: every reader finds them, samples stay what they are."""
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+from mcap.reader import make_reader
+from rosbags.rosbag2 import Reader
+from rosbags.typesys import Stores, get_typestore
+
+from test.telemetry.bag.bag_files import write_bag
+from test.telemetry.conftest import assert_same_samples, make_telemetry
+from ur_energy_model.telemetry.bag.extra_messages import MOST_BYTES, BagTopic, Messages
+from ur_energy_model.telemetry.bag.layout import FIELDS_TOPIC, JOINT_NAMES
+from ur_energy_model.telemetry.bag.mcap_format import PREFIX, Op
+from ur_energy_model.telemetry.bag.message_types import FLOAT64
+from ur_energy_model.telemetry.bag.reader import read_bag
+from ur_energy_model.telemetry.bag.recovery import recover_bag
+from ur_energy_model.telemetry.bag.writer import BagWriter, FileSplit
+
+POWER = BagTopic("/cell1/energy/total/power", FLOAT64)
+ENERGY = BagTopic("/cell1/energy/total/energy", FLOAT64)
+STORE: Any = get_typestore(Stores.ROS2_JAZZY)
+
+
+def number(topic, stamp, value):
+    data = STORE.serialize_cdr(
+        STORE.types["std_msgs/msg/Float64"](data=value), "std_msgs/msg/Float64"
+    )
+    return Messages.single(topic, stamp, bytes(data))
+
+
+def write_both(path, telemetry, **options):
+    """A bag with a number on each of two topics for every tenth sample, 50 ms late."""
+    fields = tuple(telemetry.columns)
+    with BagWriter(path, telemetry.info, fields, **options) as bag:
+        for start in range(0, len(telemetry), 25):
+            for i in range(start - 25, start, 10):
+                if i >= 0:
+                    for topic in (POWER, ENERGY):
+                        bag.write_messages(number(topic, int(telemetry.stamp[i]), float(i)))
+            bag.write(telemetry.cut(slice(start, start + 25)))
+    return path
+
+
+def read_numbers(path, topic):
+    with Reader(path) as reader:
+        wanted = [each for each in reader.connections if each.topic == topic.name]
+        return [
+            (stamp, STORE.deserialize_cdr(raw, connection.msgtype).data)
+            for connection, stamp, raw in reader.messages(wanted)
+        ]
+
+
+def stamps_of(telemetry):
+    return telemetry.stamp.tolist()
+
+
+@pytest.fixture
+def telemetry():
+    return make_telemetry(1000, fields=("actual_q", "payload"))
+
+
+def test_other_readers_find_them_and_samples_stay_the_same(tmp_path, telemetry):
+    bag = write_both(tmp_path / "bag", telemetry)
+    assert_same_samples(read_bag(bag), telemetry)
+    for topic in (POWER, ENERGY):
+        found = read_numbers(bag, topic)
+        assert len(found) > 100
+        assert all(stamp == telemetry.stamp[int(value)] for stamp, value in found)
+    with (bag / "bag_0.mcap").open("rb") as file:
+        reader = make_reader(file, validate_crcs=True)
+        assert {channel.topic for _, channel, _ in reader.iter_messages()} > {POWER.name}
+
+
+def test_each_file_of_a_bag_is_complete(tmp_path, telemetry):
+    bag = write_both(tmp_path / "bag", telemetry, split=FileSplit(seconds=0.6))
+    files = sorted(bag.glob("*.mcap"))
+    assert len(files) > 2
+    ends = []
+    for path in files[:-1]:  # the last one may be empty still
+        with path.open("rb") as file:
+            messages = list(make_reader(file, validate_crcs=True).iter_messages())
+        assert POWER.name in {channel.topic for _, channel, _ in messages}
+        ends.append((messages[0][2].log_time, messages[-1][2].log_time))
+    assert all(before[1] <= after[0] for before, after in itertools.pairwise(ends))
+    with Reader(bag) as reader:
+        counts = {each.topic: each.msgcount for each in reader.connections}
+    assert counts[POWER.name] == len(read_numbers(bag, POWER)) > 100
+
+
+def test_messages_that_wait_for_a_chunk_are_bounded(tmp_path, telemetry):
+    with BagWriter(tmp_path / "bag", telemetry.info, ("actual_q",)) as bag:
+        big = Messages(POWER, np.arange(1000), np.zeros((1000, 1000), np.uint8))
+        for _ in range(20):
+            bag.write_messages(big)
+        bag.write(telemetry)
+    assert len(read_bag(tmp_path / "bag")) == len(telemetry)
+    with Reader(tmp_path / "bag") as reader:
+        counts = {each.topic: each.msgcount for each in reader.connections}
+    assert 0 < counts[POWER.name] <= MOST_BYTES / 1000
+
+
+def test_recovery_keeps_the_samples_where_a_definition_is_lost(tmp_path, telemetry):
+    bag = write_both(tmp_path / "bag", telemetry)
+    file = bag / "bag_0.mcap"
+    data = bytearray(file.read_bytes())
+    place = data.index(POWER.name.encode())
+    record = data.rindex(bytes([Op.CHANNEL]), 0, place - PREFIX.size)
+    data[record] = 0x7F  # no known record
+    file.write_bytes(data)
+    recovery = recover_bag(bag)
+    assert recovery.problems
+    assert recovery.samples == len(telemetry)
+    assert_same_samples(read_bag(bag), telemetry)
+    with file.open("rb") as stream:
+        assert list(make_reader(stream, validate_crcs=True).iter_messages())
+
+
+def test_recovery_keeps_messages_of_other_topics(tmp_path, telemetry):
+    bag = write_both(tmp_path / "bag", telemetry)
+    before = read_numbers(bag, ENERGY)
+    (bag / "metadata.yaml").unlink()
+    recover_bag(bag)
+    assert read_numbers(bag, ENERGY) == before
+
+
+def test_fields_have_names_at_fifty_hertz(tmp_path):
+    telemetry = make_telemetry(
+        500, fields=("actual_q", "actual_current", "actual_robot_voltage", "payload_cog")
+    )
+    bag = write_bag(tmp_path / "bag", telemetry)
+    with Reader(bag) as reader:
+        wanted = [each for each in reader.connections if each.topic == FIELDS_TOPIC]
+        messages: list[tuple[int, Any]] = [
+            (stamp, STORE.deserialize_cdr(raw, connection.msgtype))
+            for connection, stamp, raw in reader.messages(wanted)
+        ]
+    assert len(messages) == 50
+    index = {int(stamp): i for i, stamp in enumerate(stamps_of(telemetry))}
+    for stamp, message in messages:
+        i = index[stamp]
+        values = dict(zip(message.name, message.position, strict=True))
+        for j, joint in enumerate(JOINT_NAMES):
+            assert values[f"actual_current/{joint}"] == telemetry["actual_current"][i, j]
+        assert values["actual_robot_voltage"] == telemetry["actual_robot_voltage"][i]
+        assert values["payload_cog_2"] == telemetry["payload_cog"][i, 2]
+    assert len(read_bag(bag)) == 500  # the named form adds no samples

@@ -1,0 +1,1 @@
+"""Content of the topics below energy/, for the estimator node and for bags, without ROS."""

@@ -1,0 +1,83 @@
+"""EnergyMessages: what the estimator publishes below energy/, as messages for a bag."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ur_energy_model.diagnostic_status import Status
+from ur_energy_model.energy.live.cycles import Cycle
+from ur_energy_model.energy.live.snapshot import Snapshot
+from ur_energy_model.energy_topics.numbers import number_topics, other_numbers, total_numbers
+from ur_energy_model.energy_topics.stamped import stamped_names, stamped_values
+from ur_energy_model.energy_topics.statuses import cycle_status, summary_statuses
+from ur_energy_model.nodes import topics_and_services as topics
+from ur_energy_model.telemetry.bag.extra_messages import BagTopic, Messages
+from ur_energy_model.telemetry.bag.layout import joint_state_template
+from ur_energy_model.telemetry.bag.message_types import DIAGNOSTIC_ARRAY, FLOAT64, JOINT_STATE
+from ur_energy_model.telemetry.bag.standard_messages import encode_diagnostics, encode_numbers
+from ur_energy_model.typing import Array
+
+STAMPED = BagTopic(topics.ENERGY_STAMPED.absolute_name, JOINT_STATE)
+SUMMARY = BagTopic(topics.ENERGY_SUMMARY.absolute_name, DIAGNOSTIC_ARRAY)
+CYCLE = BagTopic(topics.ENERGY_CYCLE.absolute_name, DIAGNOSTIC_ARRAY)
+
+
+class EnergyMessages:
+    """Collects snapshots, and encodes many of them at once.
+
+    Args:
+        joints: joint names.
+        model: path of the model file, for energy/summary.
+    """
+
+    def __init__(self, joints: Sequence[str], model: str) -> None:
+        self._joints, self._model = tuple(joints), model
+        names = stamped_names(joints)
+        self._template = joint_state_template(names, (len(names),) * 3)
+        self._topics = {
+            topic.name: BagTopic(topic.absolute_name, FLOAT64) for topic in number_topics(joints)
+        }
+        self._stamps: list[int] = []
+        self._stamped: list[Array] = []
+        self._numbers: dict[str, list[tuple[int, float]]] = {}
+        self._diagnostics: list[Messages] = []
+
+    def __len__(self) -> int:
+        return len(self._stamps)
+
+    def add(self, snapshot: Snapshot, stamp: int) -> None:
+        """Add what is published at publish_rate; `stamp` is the time of the sample [ns]."""
+        self._stamps.append(stamp)
+        self._stamped.append(stamped_values(snapshot).ravel())
+        numbers = total_numbers(snapshot) | other_numbers(snapshot, self._joints)
+        for name, value in numbers.items():
+            self._numbers.setdefault(name, []).append((stamp, value))
+
+    def add_summary(self, snapshot: Snapshot, stamp: int) -> None:
+        """Add energy/summary."""
+        self._add_statuses(SUMMARY, summary_statuses(snapshot, self._joints, self._model), stamp)
+
+    def add_cycle(self, cycle: Cycle, snapshot: Snapshot, stamp: int) -> None:
+        """Add energy/cycle of a finished cycle."""
+        self._add_statuses(CYCLE, [cycle_status(cycle, snapshot.channels)], stamp)
+
+    def take(self) -> list[Messages]:
+        """Messages since the last call, by topic."""
+        taken, self._diagnostics = self._diagnostics, []
+        if self._stamps:
+            stamp = np.array(self._stamps)
+            payload = self._template.encode(stamp, np.stack(self._stamped))
+            taken.append(Messages(STAMPED, stamp, payload))
+        for name, rows in self._numbers.items():
+            stamps, values = zip(*rows, strict=True)
+            taken.append(
+                Messages(self._topics[name], np.array(stamps), encode_numbers(np.array(values)))
+            )
+        self._stamps, self._stamped, self._numbers = [], [], {}
+        return taken
+
+    def _add_statuses(self, topic: BagTopic, statuses: Sequence[Status], stamp: int) -> None:
+        payload = encode_diagnostics(stamp, statuses)
+        self._diagnostics.append(Messages.single(topic, stamp, payload))

@@ -1,0 +1,116 @@
+"""ExtraMessages: messages of other topics in a bag, beside telemetry and events."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ur_energy_model.telemetry.bag.mcap_format import MessageBlock
+from ur_energy_model.telemetry.bag.mcap_writer import McapWriter
+from ur_energy_model.telemetry.bag.message_encoder import TOPICS, definitions
+from ur_energy_model.telemetry.bag.message_types import MessageType
+from ur_energy_model.telemetry.runs import equal_runs
+from ur_energy_model.typing import Bytes
+
+MOST_BYTES = 4 << 20
+"""Limit of the messages that wait for a chunk."""
+
+
+@dataclass(frozen=True)
+class BagTopic:
+    """A topic of a bag, with its message type."""
+
+    name: str
+    kind: MessageType
+
+
+@dataclass(frozen=True)
+class Messages:
+    """Consecutive messages of one topic and one size.
+
+    Attributes:
+        topic: of the messages.
+        stamp: times [n], ns, not decreasing.
+        payload: serialized messages [n, size], CDR with its encapsulation header.
+    """
+
+    topic: BagTopic
+    stamp: NDArray[np.int64]
+    payload: Bytes
+
+    @classmethod
+    def single(cls, topic: BagTopic, stamp: int, payload: bytes) -> Messages:
+        """One message."""
+        return cls(topic, np.array([stamp]), np.frombuffer(payload, np.uint8)[None])
+
+
+class ExtraMessages:
+    """Messages that wait for the next chunk of a bag, and the channels of their topics.
+
+    A channel is defined in a file where its first message comes. Its number is the same in all
+    files of the bag.
+
+    Attributes:
+        topics: by number of the channel.
+        dropped: number of messages left out because too many waited.
+    """
+
+    def __init__(self) -> None:
+        self.topics: dict[int, BagTopic] = {}
+        self.dropped = 0
+        self._numbers: dict[BagTopic, int] = {}
+        self._waiting: list[Messages] = []
+        self._bytes = 0
+
+    def __bool__(self) -> bool:
+        return bool(self._waiting)
+
+    def add(self, messages: Messages) -> None:
+        """Keep messages for the next chunk, unless too many wait."""
+        if self._bytes + messages.payload.nbytes > MOST_BYTES:
+            self.dropped += len(messages.stamp)
+            return
+        self._bytes += messages.payload.nbytes
+        self._waiting.append(messages)
+        if messages.topic not in self._numbers:
+            number = len(TOPICS) + 1 + len(self.topics)
+            self._numbers[messages.topic] = number
+            self.topics[number] = messages.topic
+
+    def blocks(self, file: McapWriter, written: int) -> list[MessageBlock]:
+        """All waiting messages for a chunk of a file, which learns the channels it lacks.
+
+        Args:
+            file: being written.
+            written: newest log time in the bag [ns]; older messages get the time at which the file
+                begins, so that the files of a bag do not overlap.
+
+        Raises:
+            OSError: the disk fails; the messages keep waiting.
+        """
+        earliest = file.summary.start_time or written
+        defined = {channel.id for channel in file.summary.channels}
+        by_topic: dict[BagTopic, list[Messages]] = {}
+        for messages in self._waiting:
+            by_topic.setdefault(messages.topic, []).append(messages)
+        blocks = []
+        for topic, parts in by_topic.items():
+            number = self._numbers[topic]
+            if number not in defined:
+                file.add_channel(*definitions(number, topic.name, topic.kind))
+            stamps = np.concatenate([part.stamp for part in parts])
+            time = np.maximum.accumulate(np.maximum(stamps, earliest))
+            start = 0
+            for run in equal_runs([part.payload.shape[1] for part in parts]):
+                payload = np.concatenate([part.payload for part in parts[run]])
+                stop = start + len(payload)
+                blocks.append(MessageBlock(number, time[start:stop], payload))
+                start = stop
+        return blocks
+
+    def clear(self) -> None:
+        """The waiting messages were written."""
+        self._waiting.clear()
+        self._bytes = 0

@@ -1,0 +1,64 @@
+"""MessageBag: writes a bag of messages without telemetry."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from typing_extensions import Self
+
+from ur_energy_model.telemetry.bag.extra_messages import ExtraMessages, Messages
+from ur_energy_model.telemetry.bag.mcap_writer import McapWriter
+from ur_energy_model.telemetry.bag.metadata import BagMetadata, FileEntry, TopicEntry
+from ur_energy_model.telemetry.bag.provenance import RECORD_NAME
+
+
+class MessageBag:
+    """A rosbag2 directory with one MCAP file.
+
+    Args:
+        path: directory to make; it must not exist.
+        name: of the storage file.
+        custom: key-value pairs about the content.
+
+    Raises:
+        OSError: from every method, if the disk fails.
+    """
+
+    def __init__(self, path: Path, name: str, custom: Mapping[str, str]) -> None:
+        self.path, self._custom = path, custom
+        path.mkdir(parents=True)
+        self._file = McapWriter(path / f"{name}_0.mcap")
+        self._messages = ExtraMessages()
+        self._file.add_metadata(RECORD_NAME, custom)
+
+    def write(self, messages: Iterable[Messages]) -> None:
+        """Write messages as one chunk, in order of their times."""
+        for each in messages:
+            self._messages.add(each)
+        self._file.write_chunk(self._messages.blocks(self._file, 0))
+        self._messages.clear()
+
+    def close(self) -> None:
+        """Complete the file, and write metadata.yaml."""
+        self._file.close()
+        summary = self._file.summary
+        counts = Counter(summary.counts)
+        file = FileEntry(
+            self._file.path.name, summary.start_time, summary.end_time, summary.messages
+        )
+        topics = [
+            TopicEntry(topic.name, topic.kind.name, topic.kind.digest, counts[number])
+            for number, topic in self._messages.topics.items()
+        ]
+        BagMetadata([file], topics, self._custom).write(self.path)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, error: object, *_: object) -> None:
+        if error is None:
+            self.close()
+        else:
+            self._file.abandon()

@@ -1,0 +1,147 @@
+"""ClockCheck: refuses recordings whose times cannot be those of a controller.
+
+The controller's clock advances from sample to sample and starts again when the controller does. A
+recording whose times run backwards or stand still would have no energy at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from ur_energy_model.errors import RecordingError
+from ur_energy_model.telemetry.plausibility import ANY_ARM, IMPOSSIBLE_SHARE
+from ur_energy_model.telemetry.samples import Gap, Telemetry
+from ur_energy_model.typing import Array, Indices, Mask
+
+_FEW = 3
+_SHARE, _SHARE_OF_FEW = 1e-3, 0.1
+"""Largest share of samples at which the clock goes back, of all and of the first samples."""
+_MANY = 20_000
+"""Number of samples that tell the share."""
+_SHORTEST_STEP = 1e-5
+"""Shortest mean step of a controller's clock [s]."""
+_LONGEST_STEP = 60.0
+"""Longest step between samples that is not taken for a gap [s]."""
+_REMEDY = "record again, or import the CSV recording again"
+
+
+def possible_times(time: Array) -> Mask:
+    """Which times [n], s, are finite and within the range of a clock."""
+    low, high = (float(edge[0]) for edge in ANY_ARM["timestamp"])
+    possible: Mask = (time >= low) & (time <= high)
+    return possible
+
+
+class ClockCheck:
+    """Follows the times of a recording.
+
+    Args:
+        source: the recording, for error messages.
+    """
+
+    def __init__(self, source: str | Path) -> None:
+        self._source = source
+        self._samples = self._impossible = self._back = 0
+        self._forward, self._advance = 0, 0.0
+        self._last: float | None = None
+
+    def update(self, time: Array) -> None:
+        """Take the next times [n], s.
+
+        Raises:
+            RecordingError: so many times go back or are impossible that it is no recording.
+        """
+        use = possible_times(time)
+        self._samples += len(time)
+        self._impossible += int(np.count_nonzero(~use))
+        before = [] if self._last is None else [self._last]
+        followed = np.concatenate([before, time[use]])
+        steps = np.diff(followed)
+        if len(followed):
+            self._last = float(followed[-1])
+        forward = steps > 0
+        self._back += int(np.count_nonzero(steps < 0))
+        self._forward += int(np.count_nonzero(forward))
+        self._advance += float(np.minimum(steps[forward], _LONGEST_STEP).sum())
+        self._check_order(_SHARE if self._samples > _MANY else _SHARE_OF_FEW)
+        if self._forward > _FEW and self._advance < _SHORTEST_STEP * self._forward:
+            raise self._refuse("the time advances by less than 10 us a sample")
+
+    def finish(self) -> None:
+        """At the end of the recording.
+
+        Raises:
+            RecordingError: times go back too often, stand still, or are impossible.
+        """
+        self._check_order(_SHARE)
+        if self._impossible > max(1.0, IMPOSSIBLE_SHARE * self._samples):
+            raise self._refuse(
+                f"{self._impossible} of {self._samples} samples have times that are impossible"
+            )
+        if self._samples > 1 and not self._forward:
+            raise self._refuse(f"the time does not advance in {self._samples} samples")
+
+    def _check_order(self, share: float) -> None:
+        if self._back > _FEW + share * self._samples:
+            raise self._refuse(
+                f"the time goes back {self._back} times in {self._samples} samples, "
+                "which no restart of a controller explains"
+            )
+
+    def _refuse(self, problem: str) -> RecordingError:
+        return RecordingError(self._source, problem, _REMEDY, field="timestamp")
+
+
+def checked_clock(batches: Iterable[Telemetry], source: str | Path) -> Iterator[Telemetry]:
+    """Batches of a recording without samples of impossible times.
+
+    These, and jumps of the clock that are not among the recorded gaps, become gaps.
+
+    Raises:
+        RecordingError: see `ClockCheck`.
+    """
+    check, last, dropped = ClockCheck(source), None, 0
+    for batch in batches:
+        check.update(batch.time)
+        use = possible_times(batch.time)
+        if not use.any():
+            dropped += len(batch)
+            continue
+        left_out = np.cumsum(~use)[use] + dropped
+        dropped = int(np.count_nonzero(~use[np.flatnonzero(use)[-1] :]))
+        yield _with_gaps(batch.select(use), left_out, last)
+        last = float(batch.time[use][-1])
+    check.finish()
+
+
+def _with_gaps(batch: Telemetry, left_out: Indices, last: float | None) -> Telemetry:
+    """A batch with gaps where samples were left out or the clock jumps.
+
+    Args:
+        batch: samples with possible times.
+        left_out: number of samples left out so far, for each sample [n].
+        last: time of the sample in front of the batch [s], None if there is none.
+    """
+    before = np.concatenate([[batch.time[0] if last is None else last], batch.time[:-1]])
+    steps = batch.time - before
+    lost = np.diff(left_out, prepend=0)
+    known = {gap.index for gap in batch.gaps}
+    first = 1 if last is None else 0
+    new = [
+        Gap(i, float(before[i]), float(batch.time[i]), int(lost[i]), _cause(lost[i], steps[i]))
+        for i in np.flatnonzero((lost > 0) | (steps < 0) | (steps > _LONGEST_STEP)).tolist()
+        if i >= first and i not in known
+    ]
+    if not new:
+        return batch
+    return replace(batch, gaps=tuple(sorted([*batch.gaps, *new], key=lambda gap: gap.index)))
+
+
+def _cause(lost: int, step: float) -> str:
+    if lost:
+        return "impossible times"
+    return "controller restarted" if step < 0 else "clock jumped"
