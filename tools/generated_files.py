@@ -39,7 +39,42 @@ subscribed to as best effort, which matches publishers of either reliability. Pa
 All nodes are lifecycle nodes. They configure and activate themselves unless `autostart` is false.
 On SIGINT and SIGTERM they end with exit code 0; if they cannot use their input, they end with exit
 code 1 and one line that gives the reason. A parameter that takes effect at configuration can only
-be changed while the node is unconfigured."""
+be changed while the node is unconfigured. A parameter that has a value but no effect, such as `bag`
+with `source:=rtde`, is named in a warning.
+
+## What the terminal says
+
+The nodes log what an operator needs to know, on the terminal, in the log file and on `/rosout`; no
+kind of line comes more often than once in 10 s, and what falls between two lines is added up in
+the next one. A state that lasts is repeated once a minute.
+
+- Connection: `connecting to`, `connected to` (robot, serial number, software, rate). Warnings:
+  `waiting for` and `no samples from` with the reason; `come again` with the number of lost samples,
+  their time and the number of interruptions; samples lost while connected.
+- Bags: `recording`, and `finished` with samples, lost samples, time and size; a warning if samples
+  are lost, an error with the reason if the bag ended by itself. While a recording is wanted, the
+  logger tries every 5 s to begin one; `not recording` gives the reason.
+- Disks: an error when the bag, the energy counters or the cycle log cannot be written, and a line
+  when they can be written again.
+- Model: robot, serial number, age, number of recordings, errors on held-out recordings; a warning
+  if it is older than a year, or if a changed file cannot be used. An error if the samples are of
+  another robot.
+- A bag that is played: its end, and each new beginning. A step of the system's clock.
+- At the end: energy since reset, and the file that it is saved in.
+
+Lines written after Ctrl-C have `.end` behind the name of the node, since ROS is shut down by then.
+
+An exception that nothing expects, in any thread or callback, ends the process with exit code 1 and
+one line `unexpected error in`; the line names a file in the log folder of ROS with the traceback.
+
+## One process for logger and estimator
+
+rclpy has no counterpart of the C++ component container: a Python node cannot be loaded into
+`component_container`, and nothing is registered for `ros2 component`. What composition is for, one
+process and one connection, `cell_node` does (`composed:=true` of `energy.launch.py`): it runs the
+nodes `logger` and `estimator`, with their names, parameters and lifecycles, on one RTDE connection.
+Both are configured before one is activated. Address and fields of the connection are the
+logger's; the robot is the logger's `robot_model`, or that of the model file."""
 
 LAUNCH_INTRODUCTION = """
 ## Launch files

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tools.generated_files import files
-from ur_energy_model.nodes.parameters import NODES, Parameter, Value
+from ur_energy_model.nodes.parameters import NODES, Parameter, Value, ignored
 from ur_energy_model.resources import share_directory
 
 
@@ -57,3 +57,12 @@ def test_text_that_is_not_a_number_is_refused() -> None:
         Parameter("speed", 1.0, "how fast").parse("fast")
     with pytest.raises(ValueError, match="speed must be between 0 and 2"):
         Parameter("speed", 1.0, "how fast", minimum=0.0, maximum=2.0).parse("3")
+
+
+def test_parameters_without_effect_are_named() -> None:
+    values = {entry.name: entry.default for entry in NODES["estimator"]}
+    assert ignored("estimator", values) == []
+    values |= {"bag": "monday", "source": "joint_states"}
+    (line,) = ignored("estimator", values)
+    assert line == "bag is ignored: it needs source:=bag, and source is joint_states"
+    assert ignored("estimator", values | {"source": "bag"}) == []

@@ -190,6 +190,18 @@ def test_repeated_stamps_are_duplicates() -> None:
     assert (subject.duplicates, subject.refused.total()) == (1, 0)
 
 
+def test_a_paused_clock_does_not_advance_the_time() -> None:
+    subject = stream()
+    read(subject, messages(stamps(0, 100)))
+    for k in range(10):
+        assert subject.read(messages(stamps(99, 1)), None, 1.0 * k) == []
+    assert subject.problem is not None
+    assert "paused" in subject.problem
+    batch = read(subject, messages(stamps(100, 10)), None, 11.0)
+    assert batch.time[0] == pytest.approx(1e-9 * stamps(100, 1)[0])
+    assert (subject.lost, subject.clock_steps) == (0, 0)
+
+
 def test_efforts_that_come_and_go_divide_the_batch() -> None:
     values = np.tile(np.arange(9.0), (10, 1))
     values[4:7, 6:] = np.nan

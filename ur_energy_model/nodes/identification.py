@@ -15,6 +15,7 @@ from ur_energy_model.model.file.model_file import save_model
 from ur_energy_model.nodes.diagnostics import ERROR, OK, diagnostic_array, status
 from ur_energy_model.nodes.managed_node import ManagedNode
 from ur_energy_model.nodes.node_process import run_nodes
+from ur_energy_model.nodes.terminal.line import Level, Line
 from ur_energy_model.nodes.topics_and_services import IDENTIFICATION_RESULT, IDENTIFY
 
 
@@ -28,6 +29,7 @@ class IdentificationNode(ManagedNode):
     def __init__(self, **options: Any) -> None:
         super().__init__("identification", **options)
         self._busy = threading.Lock()
+        self._stopping = threading.Event()
 
     def open(self) -> None:
         """Make topics and services."""
@@ -41,11 +43,13 @@ class IdentificationNode(ManagedNode):
 
     def start(self) -> None:
         """Identify once if `identify_on_start` is true."""
+        self._stopping.clear()
         if self.value("identify_on_start"):
             threading.Thread(target=self._identify_on_start, name="identification").start()
 
     def stop(self) -> None:
-        """Wait for a running identification."""
+        """Stop a running identification at its next step."""
+        self._stopping.set()
         with self._busy:
             pass
 
@@ -55,7 +59,8 @@ class IdentificationNode(ManagedNode):
             self._identify()
             code = 0
         except UrEnergyError as error:
-            self.get_logger().error(self.explain(error))
+            level = Level.INFO if self._stopping.is_set() else Level.ERROR
+            self.say([Line(level, self.explain(error))])
         finally:
             self._exit_code = code
 
@@ -74,6 +79,7 @@ class IdentificationNode(ManagedNode):
                     self.get_name(), "is empty", "name the bags to identify from", field="bags"
                 )
             output = Path(self.value("output")).expanduser()
+            self.say([Line(Level.INFO, f"identifying a model from {', '.join(bags)}")])
             result = identify(
                 bags,
                 self.value("robot_model"),
@@ -99,6 +105,8 @@ class IdentificationNode(ManagedNode):
         return text
 
     def _on_progress(self, fraction: float, text: str | None = None) -> None:
+        if self._stopping.is_set():
+            raise UrEnergyError("the identification was stopped; no model file was written")
         self._level = OK
         self._progress = (fraction, text or self._progress[1])
 

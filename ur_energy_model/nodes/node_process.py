@@ -9,6 +9,7 @@ from __future__ import annotations
 import signal
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
 from types import FrameType
@@ -49,6 +50,8 @@ def run_nodes(make: Callable[[], Sequence[ManagedNode]], *, threads: int = 1) ->
         interrupted.set()
 
     signal.signal(signal.SIGINT, on_interrupt)  # before rclpy's handler, which calls this one
+    # A signal that shuts ROS down while a node is made leaves rclpy with half of one.
+    warnings.filterwarnings("ignore", "Failed to fini", RuntimeWarning)
     rclpy.init()
     outcome = Future()
     errors = UnexpectedErrors(partial(complete, outcome))
@@ -56,7 +59,8 @@ def run_nodes(make: Callable[[], Sequence[ManagedNode]], *, threads: int = 1) ->
         with errors.of_threads():
             if interrupted.is_set():  # before rclpy had its handler
                 return 0
-            return _run(make, threads, outcome, errors)
+            code = _run(make, threads, outcome, errors)
+            return EXIT_CODE if errors.told else code
     finally:
         rclpy.try_shutdown()
         interrupts.ignore()
@@ -117,4 +121,4 @@ def _run(
             with errors.while_ending(f"the end of {node.get_name()}"):
                 node.end()
                 node.destroy_node()
-    return EXIT_CODE if errors.told else 0
+    return 0

@@ -6,20 +6,20 @@ import re
 
 from ur_energy_model.nodes.parameters import NODES
 
-OPTIONS: dict[str, str] = {
-    "--host": "robot_ip",
-    "--robot": "robot_model",
-    "--model": "model_file",
-    "--validate": "validation_bags",
-    "--output": "output",
-    "--friction": "friction",
-    "--power-model": "power_model",
-    "--fields": "fields",
-    "--rate": "rtde_rate",
-    "--method": "method",
-    "--state-file": "state_file",
+OPTIONS: dict[str, tuple[str, ...]] = {
+    "--host": ("robot_ip", "host"),
+    "--robot": ("robot_model",),
+    "--model": ("model_file",),
+    "--validate": ("validation_bags",),
+    "--output": ("output",),
+    "--friction": ("friction",),
+    "--power-model": ("power_model",),
+    "--fields": ("fields",),
+    "--rate": ("rtde_rate",),
+    "--method": ("method",),
+    "--state-file": ("state_file",),
 }
-"""Parameters that say the same as an option."""
+"""Parameters that say the same as an option; the first one that a node has."""
 _OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 _COMMAND = re.compile(r"(ur_energy \w+ |identify: )[^;,)']*")
 
@@ -36,8 +36,8 @@ def explain(error: object, node: str) -> str:
     names = {entry.name for entry in NODES[node]}
 
     def parameter(match: re.Match[str]) -> str:
-        name = OPTIONS.get(match[0])
-        return name if name in names else match[0]
+        own = (name for name in OPTIONS.get(match[0], ()) if name in names)
+        return next(own, match[0])
 
     text, out, start = str(error), [], 0
     for command in _COMMAND.finditer(text):

@@ -7,9 +7,11 @@ import threading
 from pathlib import Path
 from typing import Any
 
+from ur_energy_model.errors import UrEnergyError
 from ur_energy_model.nodes.diagnostics import OK, status
 from ur_energy_model.nodes.managed_node import ManagedNode
 from ur_energy_model.nodes.node_process import run_nodes
+from ur_energy_model.nodes.terminal.line import Level, Line
 from ur_energy_model.simulation.simulation import Simulation
 
 
@@ -42,6 +44,9 @@ class SimulatedRobotNode(ManagedNode):
         self._failure: BaseException | None = None
         self._thread = threading.Thread(target=self._serve, name="simulated controller")
         self._thread.start()
+        self._over_told = False
+        text = f"simulating a {self.value('robot_model')} at {self.value('host')}"
+        self.say([Line(Level.INFO, text)])
 
     def stop(self) -> None:
         """Stop the servers and write the truth file."""
@@ -56,8 +61,11 @@ class SimulatedRobotNode(ManagedNode):
             self._failure = error
 
     def _report(self) -> None:
+        if isinstance(self._failure, UrEnergyError):
+            self.finish(1, f"the simulation failed: {self.explain(self._failure)}")
+            return
         if self._failure is not None:
-            self.finish(1, f"the simulation failed: {self._failure!r}")
+            self.on_unexpected(self._failure, f"thread {self._thread.name!r}")
             return
         punctuality = self._controller.punctuality
         values = {
@@ -70,6 +78,9 @@ class SimulatedRobotNode(ManagedNode):
             "safety_mode": self._arm.safety_mode.name.lower(),
         }
         text = "serving" if self._thread.is_alive() else "the duration is over"
+        if not self._thread.is_alive() and not self._over_told:
+            self._over_told = True
+            self.say([Line(Level.INFO, "the duration is over; the servers are closed")])
         self.publish_diagnostics([status(f"{self.full_name}: controller", OK, text, values)])
 
 

@@ -9,16 +9,21 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ur_energy_model.telemetry.bag.cdr import CdrError
 from ur_energy_model.telemetry.joint_state_messages import JointStateFormats
+from ur_energy_model.telemetry.joint_state_rows import (
+    JointStateRows,
+    missing_between,
+    newer_than,
+)
 from ur_energy_model.telemetry.runs import equal_runs
 from ur_energy_model.telemetry.samples import Gap, RecordingInfo, Telemetry
-from ur_energy_model.typing import Array, Indices, Mask
+from ur_energy_model.typing import Indices, Mask
 
 CLOCK_SET_AFTER = 1.0
 """Stamps that are older than the last sample for this long are those of a clock set back [s]."""
@@ -33,43 +38,14 @@ MOST_REASONS = 20
 """Reasons of refusals that are counted separately."""
 
 _OTHER = "cannot be used for other reasons"
+_REPEATED = "repeat the stamp of the one before: is the clock of the driver paused?"
 _NOT_NEWER = "are older than others: does a second driver publish this arm?"
 _NO_EFFORT = "have no efforts, which method: current needs"
 
 
 @dataclass(frozen=True)
-class _Rows:
-    """Messages that name all joints, in order.
-
-    Attributes:
-        stamp: [n], ns since the epoch.
-        lost: messages lost so far, as the publisher's numbers tell [n].
-        era: [n]; `lost` can be compared within an era only; -1 where nothing is known.
-        position, velocity, effort: [n, joints].
-    """
-
-    stamp: NDArray[np.int64]
-    lost: Indices
-    era: Indices
-    position: Array
-    velocity: Array
-    effort: Array
-
-    def __len__(self) -> int:
-        return len(self.stamp)
-
-    def select(self, keep: Mask) -> _Rows:
-        return _Rows(*(getattr(self, each.name)[keep] for each in fields(self)))
-
-    @classmethod
-    def joined(cls, parts: Sequence[_Rows]) -> _Rows:
-        columns = ([getattr(part, each.name) for part in parts] for each in fields(cls))
-        return cls(*map(np.concatenate, columns))
-
-
-@dataclass(frozen=True)
 class _Last:
-    """The last sample: stamp and time [ns], arrival [s], and `lost` and `era` as in _Rows."""
+    """The last sample: stamp, time [ns], arrival [s]; `lost` and `era` as in JointStateRows."""
 
     stamp: int
     time: int
@@ -142,7 +118,7 @@ class JointStateStream:
         """
         self.problem = None
         lost, era = self._known_losses(numbers, len(messages))
-        parts: list[_Rows] = []
+        parts: list[JointStateRows] = []
         start = 0
         while start < len(messages):
             try:
@@ -154,7 +130,9 @@ class JointStateStream:
             problem = found.problem(self._joints)
             if problem is None:
                 values = found.decode(messages[start:stop], self._joints)
-                parts.append(_Rows(values[0], lost[start:stop], era[start:stop], *values[1:]))
+                parts.append(
+                    JointStateRows(values[0], lost[start:stop], era[start:stop], *values[1:])
+                )
             elif found.names_any(self._joints):
                 self._refuse(problem, stop - start)
             else:
@@ -163,7 +141,7 @@ class JointStateStream:
             start = stop
         if not parts:
             return []
-        rows = self._usable(_Rows.joined(parts))
+        rows = self._usable(JointStateRows.joined(parts))
         return self._samples(rows, arrival) if len(rows) else []
 
     def _refuse(self, reason: str, count: int) -> None:
@@ -187,7 +165,7 @@ class JointStateStream:
         self._number, self._number_lost, self._era = int(known[-1]), int(lost[-1]), int(era[-1])
         return lost.astype(np.intp), era.astype(np.intp)
 
-    def _usable(self, rows: _Rows) -> _Rows:
+    def _usable(self, rows: JointStateRows) -> JointStateRows:
         """The rows with a stamp and finite values."""
         finite = np.isfinite(rows.position).all(axis=1) & np.isfinite(rows.velocity).all(axis=1)
         stamped = rows.stamp > 0
@@ -203,18 +181,20 @@ class JointStateStream:
             keep &= has_effort
         return rows.select(keep)
 
-    def _samples(self, rows: _Rows, arrival: float) -> list[Telemetry]:
+    def _samples(self, rows: JointStateRows, arrival: float) -> list[Telemetry]:
         """Batches of the rows whose stamps advance."""
         last = self._last
         before = int(rows.stamp[0]) - 1 if last is None else last.stamp
-        newer = _newer(rows.stamp, before)
-        set_back = last is not None and not newer.any()
+        newer = newer_than(before, rows.stamp)
+        set_back = last is not None and int(rows.stamp.max()) < last.stamp
         if last is None or (set_back and arrival - last.arrival > CLOCK_SET_AFTER):
             before = int(rows.stamp[0]) - 1
-            newer = _newer(rows.stamp, before)
+            newer = newer_than(before, rows.stamp)
         highest = np.maximum.accumulate(np.concatenate([[before], rows.stamp]))[:-1]
         same = rows.stamp == highest
-        self.duplicates += int(np.count_nonzero(same))
+        if same.any():
+            self.duplicates += int(np.count_nonzero(same))
+            self.problem = _REPEATED
         self._refuse(_NOT_NEWER, int(np.count_nonzero(~newer & ~same)))
         if not newer.any():
             return []
@@ -222,7 +202,7 @@ class JointStateStream:
         self.problem = None
         return self._batches(rows, arrival, set_back)
 
-    def _batches(self, rows: _Rows, arrival: float, set_back: bool) -> list[Telemetry]:
+    def _batches(self, rows: JointStateRows, arrival: float, set_back: bool) -> list[Telemetry]:
         """Batches of rows with increasing stamps."""
         last = self._last
         if last is None:
@@ -258,7 +238,7 @@ class JointStateStream:
         return batches
 
     def _gaps(
-        self, rows: _Rows, last: _Last, time: NDArray[np.int64], clock_set: Mask
+        self, rows: JointStateRows, last: _Last, time: NDArray[np.int64], clock_set: Mask
     ) -> list[Gap]:
         """Gaps in front of and between the rows; counts the losses."""
         steps = np.diff(time, prepend=last.time)
@@ -283,21 +263,3 @@ class JointStateStream:
             self.lost_seconds += 1e-9 * float(steps[i])
             gaps.append(Gap(i, start, end, int(missing[i]), cause))
         return gaps
-
-
-def _newer(stamp: NDArray[np.int64], before: int) -> Mask:
-    """Stamps [n] that are later than all before them."""
-    highest = np.maximum.accumulate(np.concatenate([[before], stamp]))
-    newer: Mask = stamp > highest[:-1]
-    return newer
-
-
-def missing_between(steps: Array) -> Indices:
-    """Number of samples missing in each step [n], from its length in periods.
-
-    A step that is long because its message was late is followed by a short one.
-    """
-    following = np.append(steps[1:], 1.0)
-    late = np.clip(1.0 - following, 0.0, 1.0)
-    missing = np.floor(steps - late + 0.25).astype(np.intp) - 1
-    return np.maximum(missing, 0)

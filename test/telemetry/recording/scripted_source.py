@@ -34,6 +34,10 @@ class ScriptedSource:
         for _ in range(len(items) + 1):
             assert self._taken.acquire(timeout=10.0)
 
+    def give_last(self, item):
+        """Returns at once: nobody may read after it."""
+        self._items.put(item)
+
     def read(self, timeout):
         try:
             item = self._items.get(timeout=timeout)
