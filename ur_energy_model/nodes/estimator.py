@@ -128,14 +128,14 @@ class EstimatorNode(ManagedNode):
 
     def stop(self) -> None:
         """Stop reading samples; save the counters."""
-        if self._reader is not None:
-            self._reader.stop()
-            self._reader = None
+        reader, self._reader = self._reader, None
+        if reader is not None:
+            reader.stop()
         with self._lock:
             save = self._estimator.prepare_save()
             snapshot = self._estimator.snapshot("end")
         self._save(save)
-        self.say(self._lines.end(snapshot, self._health.disk_problem))
+        self.say(self._lines.end(reader, snapshot, self._health.disk_problem))
 
     def release(self) -> None:
         """Save the counters and release the state file."""
@@ -257,7 +257,7 @@ class EstimatorNode(ManagedNode):
         self._plans.submit(message, self._estimator)
 
     def _on_useless_plan(self, error: UrEnergyError) -> None:
-        self.get_logger().warning(f"no prediction: {self.explain(error)}")
+        self.say(self._lines.useless_plan(self.explain(error)))
 
     def _on_prediction(self, plan: PlanEnergy) -> None:
         self._energy.publish_prediction(plan, self._now(), None, self._estimator.channels)

@@ -22,6 +22,7 @@ from ur_energy_model.nodes.node_process import run_nodes
 from ur_energy_model.nodes.other_publishers import OtherPublishers
 from ur_energy_model.nodes.recording_session import RecordingSession
 from ur_energy_model.nodes.terminal.line import Level, Line
+from ur_energy_model.nodes.terminal.problem_lines import RepeatedLines
 from ur_energy_model.telemetry.bag.writer import FileSplit
 from ur_energy_model.telemetry.fields import ENERGY_FIELDS
 from ur_energy_model.telemetry.recording.options_and_status import RecorderOptions
@@ -51,6 +52,7 @@ class LoggerNode(ManagedNode):
     ) -> None:
         super().__init__("logger", **options)
         self._given_source = source
+        self._marks = RepeatedLines(Level.WARN)
 
     def open(self) -> None:
         """Make topics and services."""
@@ -146,7 +148,7 @@ class LoggerNode(ManagedNode):
         try:
             self._mark(message.data)
         except UrEnergyError as error:
-            self.get_logger().warning(self.explain(error))
+            self.say(self._marks.happened(self.explain(error)))
 
     def _report(self) -> None:
         if self._session.failure is not None:

@@ -9,6 +9,7 @@ from diagnostic_msgs.msg import DiagnosticStatus
 
 from ur_energy_model.nodes.diagnostics import ERROR, OK, WARN, status
 from ur_energy_model.nodes.recording_session import RecordingSession
+from ur_energy_model.nodes.terminal.clock_lines import ClockLines
 from ur_energy_model.nodes.terminal.connection_lines import ConnectionLines
 from ur_energy_model.nodes.terminal.line import Line
 from ur_energy_model.nodes.terminal.recording_lines import RecordingLines
@@ -31,6 +32,7 @@ class LoggerHealth:
     def __init__(self, node: str, address: str, session: RecordingSession) -> None:
         self._node, self._address, self._session = node, address, session
         self._connection, self._recording = ConnectionLines(address), RecordingLines()
+        self._clock = ClockLines()
         self._samples, self._since = 0, time.monotonic()
         self._last_arrival = -math.inf
 
@@ -46,7 +48,7 @@ class LoggerHealth:
     def lines(self) -> list[Line]:
         """Lines due now."""
         session = self._session
-        lines = self._connection.update(session.link, session.info)
+        lines = self._clock.update() + self._connection.update(session.link, session.info)
         lines += self._recording.update(session.status)
         if session.refusal is not None:
             lines += self._recording.refused(session.refusal)
@@ -54,7 +56,8 @@ class LoggerHealth:
 
     def end_lines(self) -> list[Line]:
         """Lines at the end, after the session was stopped."""
-        return self._connection.end() + self._recording.end(self._session.status)
+        session = self._session
+        return self._connection.end(session.link) + self._recording.end(session.status)
 
     def statuses(self) -> list[DiagnosticStatus]:
         """Statuses of connection and recording; starts a new interval."""

@@ -142,7 +142,8 @@ class RecordingSession:
         while not self._stopping.is_set():
             try:
                 self._read_source()
-                self._problem = "the data of the controller could not be read; connecting again"
+                if not self._stopping.is_set():
+                    self._problem = "the data of the controller could not be read; connecting again"
             except ControllerError as error:
                 self._problem = str(error)
             except UrEnergyError as error:
@@ -156,7 +157,7 @@ class RecordingSession:
         with self._source as source:
             recorder = self._entered_recorder(source)
             try:
-                self._recorder = recorder
+                self._recorder, self._problem = recorder, None
                 while recorder.reading and not self._stopping.wait(STATE_PERIOD):
                     self._begin_wanted_bag(recorder)
             finally:

@@ -151,3 +151,12 @@ def test_an_outage_at_the_end_is_told(watched: Watched) -> None:
     watched.go(5.0, LinkStatus(connected=False, problem="gone", lost=2500, lost_seconds=5.0))
     (line,) = watched.end()
     assert "at the end: 2,500 samples lost" in line.text
+
+
+def test_what_was_lost_since_the_last_update_is_told_at_the_end() -> None:
+    lines = ConnectionLines("10.0.0.7", Clock())
+    lines.update(LinkStatus(), INFO)
+    closed = LinkStatus(connected=False, lost=4, reconnects=1)
+    (line,) = lines.end(closed)
+    assert "4 samples lost" in line.text
+    assert lines.end(closed) == []

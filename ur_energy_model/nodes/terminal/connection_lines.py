@@ -50,7 +50,7 @@ class ConnectionLines:
             info: robot and recording, None while they are unknown.
         """
         here = link.connected and link.problem is None
-        self._count(link, here)
+        self._count(link, here=here)
         line: Line | None
         if not here:
             line = self._without(link.problem or link.last_error or UNKNOWN)
@@ -64,12 +64,18 @@ class ConnectionLines:
             line = self._losses()
         return [] if line is None else [line]
 
-    def end(self) -> list[Line]:
-        """The line at the end: what no line has told yet."""
+    def end(self, link: LinkStatus | None = None) -> list[Line]:
+        """The line at the end: what no line has told yet.
+
+        Args:
+            link: last state, of a connection that the program itself has closed; None if unknown.
+        """
+        if link is not None:
+            self._count(link, here=self._away_since is None)
         line = self._losses(at_once=True)
         return [] if line is None else [line]
 
-    def _count(self, link: LinkStatus, here: bool) -> None:
+    def _count(self, link: LinkStatus, *, here: bool) -> None:
         """Add up interruptions and losses."""
         now, before = self._clock(), self._seen
         self._seen = link

@@ -9,11 +9,11 @@ from typing import Any
 from ur_energy_model.energy.live.snapshot import Snapshot
 from ur_energy_model.energy.live.source_reader import SourceReader
 from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.nodes.terminal.clock_lines import ClockLines
 from ur_energy_model.nodes.terminal.connection_lines import ConnectionLines
 from ur_energy_model.nodes.terminal.line import Level, Line, count
 from ur_energy_model.nodes.terminal.model_line import model_line
 from ur_energy_model.nodes.terminal.problem_lines import ProblemLines, RepeatedLines
-from ur_energy_model.telemetry.host_clock import HOST_CLOCK
 
 
 class EstimatorLines:
@@ -33,8 +33,8 @@ class EstimatorLines:
         self._model_file = ProblemLines("the model file can be used again", Level.WARN)
         self._models = RepeatedLines()
         self._bag = RepeatedLines()
-        self._clock = RepeatedLines(Level.WARN)
-        self._clock_steps = HOST_CLOCK.check()
+        self._plans = RepeatedLines(Level.WARN)
+        self._clock = ClockLines()
         self._note: str | None = None
         self._openings = 0
         self._end_told = self._robot_told = False
@@ -50,6 +50,10 @@ class EstimatorLines:
         line = model_line(path, model)
         return [Line(line.level, each.text) for each in self._models.happened(line.text)]
 
+    def useless_plan(self, problem: str) -> list[Line]:
+        """The line about a plan whose energy cannot be predicted, if it is due."""
+        return self._plans.happened(f"no prediction: {problem}")
+
     def problems(self, model_file: str | None, counters: str | None, log: str | None) -> list[Line]:
         """Lines due now about files that cannot be used or written, None for no problem."""
         if model_file is not None:
@@ -62,10 +66,7 @@ class EstimatorLines:
 
     def source(self, reader: SourceReader | None) -> list[Line]:
         """Lines due now about the source."""
-        lines: list[Line] = []
-        if HOST_CLOCK.check() != self._clock_steps:
-            self._clock_steps = HOST_CLOCK.steps
-            lines += self._clock.happened(HOST_CLOCK.describe_step())
+        lines = self._clock.update()
         if reader is None:
             return lines
         if self._value("source") == "bag":
@@ -86,14 +87,17 @@ class EstimatorLines:
         self._note = note
         return [] if note is None else [Line(Level.WARN, note)]
 
-    def end(self, snapshot: Snapshot | None, problem: str | None) -> list[Line]:
+    def end(
+        self, reader: SourceReader | None, snapshot: Snapshot | None, problem: str | None
+    ) -> list[Line]:
         """Lines at the end.
 
         Args:
+            reader: that was stopped, None if there was none.
             snapshot: after the last sample, None before the first one.
             problem: why the counters could not be saved, None if they were.
         """
-        lines = self._connection.end()
+        lines = self._connection.end(None if reader is None else reader.link)
         if snapshot is None:
             return lines
         energy = float(snapshot.since_reset.net[snapshot.channels.arm["total"]])
