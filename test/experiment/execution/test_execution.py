@@ -200,7 +200,7 @@ def test_a_dead_controller_ends_the_run_and_keeps_the_bag(simulate, fresh_host, 
     assert "kept" in errors.splitlines()[-1]
     telemetry = read_bag(execution.bag)
     assert len(telemetry) > RATE
-    assert telemetry.gaps == ()
+    assert all(gap.index == len(telemetry) for gap in telemetry.gaps)  # at most the outage
 
 
 @pytest.mark.parametrize("fault", ["stalled_stream@0+inf", "closed_socket@0"])

@@ -131,6 +131,11 @@ class BagWriter:
         return self._files.unreadable
 
     @property
+    def last_stamp(self) -> int:
+        """Log time of the last message, the present time before the first one [ns]."""
+        return self._encoder.last_log_time or time.time_ns()
+
+    @property
     def pending_samples(self) -> int:
         """Samples that wait for the next chunk."""
         return sum(len(part) for part in self._pending)
@@ -256,8 +261,8 @@ class BagWriter:
         gap = self._files.verify()
         if gap is not None:
             self._add_gap(gap)
-            stamp = time.time_ns()
-            self.write_event(Event(stamp, "gap", f"{gap.missing} samples: {gap.cause}", WARNING))
+            text = f"{gap.missing} samples: {gap.cause}"
+            self.write_event(Event(self.last_stamp, "gap", text, WARNING))
 
     def _record_gaps(self, file: WrittenFile, stop: int) -> None:
         """Write the gaps in front of the samples before `stop`."""

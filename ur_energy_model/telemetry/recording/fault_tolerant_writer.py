@@ -142,7 +142,7 @@ class FaultTolerantWriter:
         """
         for gap in outages:
             text = f"{gap.missing} samples missing at the end ({gap.cause})"
-            self.bag.write_event(Event(time.time_ns(), "gap", text, WARNING))
+            self.bag.write_event(Event(self.bag.last_stamp, "gap", text, WARNING))
             self.bag.end_with(gap)
         self._take_messages()
         try:
