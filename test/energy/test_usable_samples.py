@@ -19,7 +19,7 @@ from ur_energy_model.energy.live.snapshot import Snapshot
 from ur_energy_model.energy.meter import EnergyMeter
 from ur_energy_model.energy.power_options import Method, PowerOptions
 from ur_energy_model.energy.rated_limits import MOST_POWER, most_power, rated_limits
-from ur_energy_model.energy.usable_samples import usable_rows
+from ur_energy_model.energy.usable_samples import UsableSamples
 from ur_energy_model.model.robots import available_robots, load_robot
 from ur_energy_model.telemetry.csv.reader import read_csv
 from ur_energy_model.telemetry.samples import Telemetry
@@ -48,7 +48,7 @@ def test_every_sample_of_a_real_arm_is_usable_with_a_wide_margin(
     half = {field: (0.6 * low, 0.6 * high) for field, (low, high) in limits.items()}
     half["timestamp"] = limits["timestamp"]
     power = most_power(robot)
-    assert usable_rows(telemetry, current if method == "current" else None, half, power).all()
+    assert UsableSamples(half, power)(telemetry, current if method == "current" else None).all()
     motors = current * robot.gear_ratio * robot.torque_constant * telemetry["actual_qd"]
     assert np.abs(motors).sum(axis=1).max() < power / 8
     if telemetry.bus_power is not None:

@@ -3,8 +3,7 @@
 The live estimator, `ur_energy estimate`, reports and evaluation all use it. The result does not
 depend on how samples are batched: all state (gaps, the previous sample, standby, the bus
 capacitor) follows the samples and the controller's clock. Equations: drive_powers.py;
-bus_capacitor.py;
-Clochiatti et al., Robotica 2024, eq. 19-26; Heredia et al., EcBot, eq. 13-21.
+bus_capacitor.py; Clochiatti et al., Robotica 2024, eq. 19-26; Heredia et al., EcBot, eq. 13-21.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from ur_energy_model.energy.rated_limits import most_power, rated_limits
 from ur_energy_model.energy.recording_checks import check_joints
 from ur_energy_model.energy.session.standby_correction import StandbyCorrection
 from ur_energy_model.energy.session.standby_tracker import Standby, StandbyTracker
-from ur_energy_model.energy.usable_samples import usable_rows
+from ur_energy_model.energy.usable_samples import UsableSamples
 from ur_energy_model.errors import MissingFieldError
 from ur_energy_model.model.drive_powers import DrivePowers
 from ur_energy_model.model.dynamics import ArmDynamics
@@ -69,7 +68,8 @@ class EnergyCalculator:
             self.options.standby_limit,
             self.options.track_standby,
         )
-        self._limits, self._most_power = rated_limits(robot), most_power(robot)
+        self._most_power = most_power(robot)
+        self._usable = UsableSamples(rated_limits(robot), self._most_power)
         self._refused_time = 0.0
         # The standby tracker states the error of standby power, so the model must not.
         tracked = model.in_session(replace(model.session, standby_std=0.0))
@@ -102,7 +102,7 @@ class EnergyCalculator:
             MissingFieldError: a field that the method needs is missing.
         """
         current = self.currents(batch)
-        good = usable_rows(batch, current, self._limits, self._most_power)
+        good = self._usable(batch, current)
         if not good.all():
             self.refused += len(batch) - int(good.sum())
             batch = batch.select(good)

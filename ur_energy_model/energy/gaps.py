@@ -116,12 +116,13 @@ class GapRule:
             lost[back] = np.maximum(np.diff(stamp, prepend=before)[back] * 1e-9, 0.0)
         self._last_stamp = None if stamp is None else int(stamp[-1])
         for each in gaps:
-            if each.away is None or (first and each.index == 0):
+            away = each.away
+            if away is None or (first and each.index == 0) or not 0.0 <= away < LONGEST_GAP:
                 continue
             if each.index < len(time):
-                bridged[each.index], lost[each.index] = 0.0, each.away
+                bridged[each.index], lost[each.index] = 0.0, away
             else:  # behind the last sample
-                lost[-1] += each.away
+                lost[-1] += away
         return Steps(bridged, lost, back)
 
     def _limits(self, forward: Array) -> Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ur_energy_model.telemetry.plausibility import PlausibleRanges, impossible_rows
+from ur_energy_model.telemetry.plausibility import PlausibleRanges
 from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.typing import Array, Mask
 
@@ -26,33 +26,56 @@ OPTIONAL: tuple[str, ...] = (
 """Fields that a sample may lack: NaN stands for not measured."""
 
 
-def usable_rows(
-    batch: Telemetry, current: Array | None, limits: PlausibleRanges, most_power: float
-) -> Mask:
-    """Samples whose values are finite and possible [samples].
+class UsableSamples:
+    """Finds the samples whose values are finite and possible.
 
     Args:
-        batch: any samples.
-        current: motor currents [samples, n], A; None where powers are computed from the motion.
-        limits: of the arm.
+        limits: of the arm; every field above has some.
         most_power: that the bus can show [W].
     """
-    columns: dict[str, Array] = {"timestamp": batch.time}
-    names, optional = ALWAYS, OPTIONAL
-    if current is None:
-        names += MOTION
-    else:
-        columns["actual_current"] = current
-        optional += MOTION[:1]
-    columns |= {name: batch.columns[name] for name in names if name in batch.columns}
-    for name in optional:
-        values = batch.columns.get(name)
-        if values is not None:
-            missing = np.isnan(values)
-            columns[name] = np.where(missing, 0.0, values) if missing.any() else values
-    bad = impossible_rows(columns, limits)[0]
-    if batch.has_bus_power and not bad.all():
-        volts, amperes = (columns[name] for name in OPTIONAL[:2])
-        with np.errstate(over="ignore", invalid="ignore"):
-            bad |= ~(np.abs(volts * amperes) <= most_power)
-    return ~bad
+
+    def __init__(self, limits: PlausibleRanges, most_power: float) -> None:
+        self._limits, self._most_power = limits, most_power
+        self._known: dict[tuple[tuple[str, int], ...], tuple[Array, Array]] = {}
+
+    def __call__(self, batch: Telemetry, current: Array | None) -> Mask:
+        """Usable samples [samples].
+
+        Args:
+            batch: any samples.
+            current: motor currents [samples, n], A; None where powers are computed from the motion.
+        """
+        columns = batch.columns
+        required: dict[str, Array] = {"timestamp": batch.time}
+        names, optional = ALWAYS, OPTIONAL
+        if current is None:
+            names += MOTION
+        else:
+            required["actual_current"] = current
+            optional += MOTION[:1]
+        required |= {name: columns[name] for name in names if name in columns}
+        values, low, high = self._side_by_side(required)
+        good = ((values >= low) & (values <= high)).all(axis=1)
+        told = {name: columns[name] for name in optional if name in columns}
+        if told:
+            values, low, high = self._side_by_side(told)
+            good &= ~((values < low) | (values > high)).any(axis=1)  # NaN is neither
+        if batch.has_bus_power:
+            with np.errstate(over="ignore", invalid="ignore"):
+                power = columns["actual_robot_voltage"] * columns["actual_robot_current"]
+            good &= ~(np.abs(power) > self._most_power)
+        return np.asarray(good)
+
+    def _side_by_side(self, columns: dict[str, Array]) -> tuple[Array, Array, Array]:
+        """Columns as one matrix [samples, values], and lowest and highest values [values]."""
+        wide = [values if values.ndim == 2 else values[:, None] for values in columns.values()]
+        key = tuple((name, part.shape[1]) for name, part in zip(columns, wide, strict=True))
+        if key not in self._known:
+            low, high = (
+                np.concatenate(
+                    [np.broadcast_to(self._limits[name][end], width) for name, width in key]
+                )
+                for end in (0, 1)
+            )
+            self._known[key] = (low, high)
+        return np.concatenate(wide, axis=1), *self._known[key]

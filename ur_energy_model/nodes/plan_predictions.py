@@ -55,14 +55,8 @@ class PlanPredictions:
     def submit(self, message: bytes, estimator: LiveEstimator) -> None:
         """Predict a plan, a serialized JointTrajectory that begins where the arm is now."""
         if len(message) > LARGEST_MESSAGE:
-            size, limit = len(message) / 1e6, LARGEST_MESSAGE / 1e6
-            self._on_problem(
-                InputError(
-                    "trajectory",
-                    f"has {size:.0f} MB, more than {limit:.0f} MB",
-                    "send fewer points",
-                )
-            )
+            limit = f"is larger than {LARGEST_MESSAGE / 1e6:.0f} MB"
+            self._on_problem(InputError("trajectory", limit, "send fewer points"))
             return
         with self._state:
             self._waiting = (message, estimator)

@@ -166,10 +166,3 @@ def test_a_journal_that_is_deleted_is_made_again(tmp_path: Path) -> None:
     again = LiveEstimator(known_model(), ROBOT, options(tmp_path))
     assert measured(again, 0.1, 101.002).lifetime.accounted > shown.lifetime.accounted
     again.close()
-
-
-def test_what_a_kill_left_while_saving_is_removed(tmp_path: Path) -> None:
-    left = tmp_path / ".state.json.abcdefgh"
-    left.write_text("half")
-    LiveEstimator(known_model(), ROBOT, options(tmp_path)).close()
-    assert not left.exists()

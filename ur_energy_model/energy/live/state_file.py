@@ -8,7 +8,6 @@ above the last published value. The state names the arm that it counts for.
 from __future__ import annotations
 
 import errno
-import glob
 import json
 import os
 import re
@@ -80,7 +79,6 @@ class StateFile:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._journal.open()
-            self._remove_leftovers()
         except BlockingIOError as error:
             raise InputError(
                 path,
@@ -283,13 +281,6 @@ class StateFile:
             number += 1
         if self.path.exists():
             self.path.rename(path)
-
-    def _remove_leftovers(self) -> None:
-        """Remove files that a killed process left while it saved; the lock is held."""
-        name = glob.escape(self.path.name)
-        for pattern in (f".{name}.????????", f".{name}.arm-*.????????"):
-            for path in self.path.parent.glob(pattern):
-                path.unlink(missing_ok=True)
 
     def _damaged(self, error: BaseException) -> InputError:
         return InputError(
