@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from typing_extensions import Self
 
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.telemetry.bag.layout import JOINT_NAMES
@@ -29,6 +28,7 @@ from ur_energy_model.telemetry.bag.written_files import WrittenFile, WrittenFile
 from ur_energy_model.telemetry.event import WARNING, Event
 from ur_energy_model.telemetry.fields import FIELDS
 from ur_energy_model.telemetry.samples import Gap, RecordingInfo, Telemetry, concatenate
+from ur_energy_model.typing import Self
 
 CHUNK_NS = 500_000_000
 CHUNK_LIMIT_NS = 1_000_000_000
