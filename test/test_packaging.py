@@ -160,7 +160,8 @@ def test_imports_are_declared_dependencies(
 def test_packages_whose_nodes_launch_files_start_are_declared(
     manifest: ElementTree.Element,
 ) -> None:
-    text = "".join(path.read_text(encoding="utf-8") for path in ROOT.glob("launch/*.py"))
+    files = [*ROOT.glob("launch/*.py"), *ROOT.glob("ur_energy_model/nodes/launch_*.py")]
+    text = "".join(path.read_text(encoding="utf-8") for path in files)
     started = set(re.findall(r'package="(\w+)"', text))
     assert "robot_state_publisher" in started
     assert started <= {element.text for element in manifest.iter("exec_depend")}

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from typing_extensions import Self as Self
+else:
+    Self = Any  # Ubuntu 22.04 has neither typing.Self nor that of typing_extensions
 
 Array: TypeAlias = NDArray[np.float64]
 """Numbers; shape and unit are in the docstrings of functions that take or return them."""

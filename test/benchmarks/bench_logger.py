@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from typing_extensions import Self
 
 from ur_energy_model.telemetry.bag.reader import iterate_bag, read_bag
 from ur_energy_model.telemetry.bag.writer import BagWriter
@@ -30,7 +29,7 @@ from ur_energy_model.telemetry.recording.recorder import Recorder
 from ur_energy_model.telemetry.recording.sample_queue import SampleQueue
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 from ur_energy_model.telemetry.source import LinkStatus
-from ur_energy_model.typing import Array
+from ur_energy_model.typing import Array, Self
 
 HOST = "127.0.10.41"
 SECONDS = float(os.environ.get("BENCH_SECONDS", "20"))

@@ -6,7 +6,6 @@ import threading
 
 import numpy as np
 import pytest
-from typing_extensions import Self
 
 from ur_energy_model.errors import ControllerError
 from ur_energy_model.telemetry import shared_source as module
@@ -14,6 +13,7 @@ from ur_energy_model.telemetry.event import Event
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 from ur_energy_model.telemetry.shared_source import Consumer, SharedSource
 from ur_energy_model.telemetry.source import LinkStatus
+from ur_energy_model.typing import Self
 
 
 class Numbers:

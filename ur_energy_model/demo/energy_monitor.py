@@ -9,7 +9,6 @@ from rclpy.context import Context
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.qos import QoSProfile
 from std_msgs.msg import Float64
-from typing_extensions import Self
 
 from ur_energy_model.nodes.topics_and_services import (
     BUS_ENERGY,
@@ -17,6 +16,7 @@ from ur_energy_model.nodes.topics_and_services import (
     TOTAL_ENERGY,
     TOTAL_POWER,
 )
+from ur_energy_model.typing import Self
 
 TOPICS = tuple(topic.name for topic in (TOTAL_POWER, TOTAL_ENERGY, BUS_POWER, BUS_ENERGY))
 

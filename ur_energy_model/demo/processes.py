@@ -11,9 +11,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from typing_extensions import Self
-
 from ur_energy_model.errors import UrEnergyError
+from ur_energy_model.typing import Self
 
 STOP_TIMEOUT = 10.0
 """Longest time a child may take to end after SIGINT before it is killed [s]."""

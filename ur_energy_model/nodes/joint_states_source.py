@@ -7,13 +7,12 @@ import time
 from collections import deque
 from collections.abc import Callable
 
-from typing_extensions import Self
-
 from ur_energy_model.nodes.polled_subscription import PolledSubscription
 from ur_energy_model.telemetry.event import Event
 from ur_energy_model.telemetry.joint_state_stream import JointStateStream
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 from ur_energy_model.telemetry.source import LinkStatus
+from ur_energy_model.typing import Self
 
 DEPTH = 2000
 """Messages that may wait: four seconds of a driver with 500 Hz."""

@@ -8,13 +8,12 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
 
-from typing_extensions import Self
-
 from ur_energy_model.errors import ControllerError
 from ur_energy_model.telemetry.dropped_samples import DroppedSamples
 from ur_energy_model.telemetry.event import Event
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, concatenate
 from ur_energy_model.telemetry.source import LinkStatus, TelemetrySource
+from ur_energy_model.typing import Self
 
 READ_TIMEOUT = 0.2
 MOST_WAITING = 50_000

@@ -6,12 +6,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from typing_extensions import Self
-
 from ur_energy_model.telemetry.bag.extra_messages import ExtraMessages, Messages
 from ur_energy_model.telemetry.bag.mcap_writer import McapWriter
 from ur_energy_model.telemetry.bag.metadata import BagMetadata, FileEntry, TopicEntry
 from ur_energy_model.telemetry.bag.provenance import RECORD_NAME
+from ur_energy_model.typing import Self
 
 
 class MessageBag:

@@ -6,12 +6,11 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from typing_extensions import Self
-
 from ur_energy_model.telemetry.bag.reader import iterate_bag
 from ur_energy_model.telemetry.event import Event
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 from ur_energy_model.telemetry.source import LinkStatus
+from ur_energy_model.typing import Self
 
 DEFAULT_RATE = 500.0
 """Sample rate of a bag without one of its own [Hz]."""

@@ -10,8 +10,6 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from typing_extensions import Self
-
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.telemetry.bag.extra_messages import BagTopic, ExtraMessages, Messages
 from ur_energy_model.telemetry.bag.layout import JOINT_NAMES
@@ -33,6 +31,7 @@ from ur_energy_model.telemetry.bag.written_files import WrittenFile, WrittenFile
 from ur_energy_model.telemetry.event import WARNING, Event
 from ur_energy_model.telemetry.fields import FIELDS
 from ur_energy_model.telemetry.samples import Gap, RecordingInfo, Telemetry, concatenate
+from ur_energy_model.typing import Self
 
 CHUNK_NS = 500_000_000
 MOST_EVENTS = 1000

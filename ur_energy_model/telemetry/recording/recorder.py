@@ -11,7 +11,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from typing_extensions import Self
 
 from ur_energy_model.errors import RecordingError, UrEnergyError
 from ur_energy_model.telemetry.bag.files import bag_name
@@ -23,6 +22,7 @@ from ur_energy_model.telemetry.recording.sample_queue import Command, SampleQueu
 from ur_energy_model.telemetry.recording.writing_thread import CLOSE_TIMEOUT, WritingThread
 from ur_energy_model.telemetry.samples import Gap, Telemetry
 from ur_energy_model.telemetry.source import TelemetrySource
+from ur_energy_model.typing import Self
 
 READ_TIMEOUT = 0.2
 

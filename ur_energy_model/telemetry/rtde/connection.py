@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from typing import cast
 
 import numpy as np
-from typing_extensions import Self
 
 from ur_energy_model.errors import ControllerError, ProtocolError
 from ur_energy_model.telemetry.fields import FIELDS, WIDTH, ValueKind
@@ -34,6 +33,7 @@ from ur_energy_model.telemetry.rtde.recipe import (
     effective_rate,
 )
 from ur_energy_model.terminal_text import printable
+from ur_energy_model.typing import Self
 
 PORT = 30004
 CONNECT_TIMEOUT = 3.0

@@ -7,8 +7,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 
-from typing_extensions import Self
-
 from ur_energy_model.errors import ControllerError, InputError, WrongRobotError
 from ur_energy_model.telemetry.event import ERROR, INFORMATION, WARNING, Event
 from ur_energy_model.telemetry.fields import ENERGY_FIELDS, FIELDS
@@ -25,6 +23,7 @@ from ur_energy_model.telemetry.rtde.packet_stream import PacketStream
 from ur_energy_model.telemetry.rtde.recipe import Records
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 from ur_energy_model.telemetry.source import LinkStatus
+from ur_energy_model.typing import Self
 
 BATCH_SECONDS = 0.05
 FIRST_BACKOFF = 0.1
