@@ -65,6 +65,7 @@ def change(bag, *statements):
 def test_samples_are_read_bit_for_bit(bag, intact):
     read = read_bag(bag)
     assert np.array_equal(read["actual_q"], intact[1]["actual_q"])
+    assert read.stamp is not None
     assert np.array_equal(read.stamp, intact[1].stamp)
 
 
