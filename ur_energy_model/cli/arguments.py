@@ -6,7 +6,7 @@ import argparse
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from ur_energy_model.cli.output import WIDTH
 
@@ -15,6 +15,11 @@ Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 Run: TypeAlias = Callable[[argparse.Namespace], None]
 """Runs a subcommand with its parsed arguments."""
+
+
+N = TypeVar("N", int, float)
+SEEDS = (0, 2**32 - 1)
+"""Range of seeds of random numbers."""
 
 
 def add_command(
@@ -154,13 +159,34 @@ def add_json(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def number(kind: type[N], least: float, most: float) -> Callable[[str], N]:
+    """A finite number within a range, as a type of arguments."""
+
+    def read(text: str) -> N:
+        try:
+            value = kind(text)
+        except ValueError:
+            word = "a whole number" if kind is int else "a number"
+            raise argparse.ArgumentTypeError(f"{text[:40]!r} is not {word}") from None
+        if not least <= value <= most:
+            raise argparse.ArgumentTypeError(f"{text[:40]!r} must be {least:g} to {most:g}")
+        return value
+
+    return read
+
+
 def add_number(
-    parser: argparse._ActionsContainer, flag: str, default: float, metavar: str, description: str
+    parser: argparse._ActionsContainer,
+    flag: str,
+    default: float,
+    metavar: str,
+    description: str,
+    limits: tuple[float, float] = (-1e9, 1e9),
 ) -> None:
-    """An option for a number of the type of its default."""
+    """An option for a number of the type of its default, within limits."""
     parser.add_argument(
         flag,
-        type=type(default),
+        type=number(type(default), *limits),
         default=default,
         metavar=metavar,
         help=f"{description} (default: %(default)s)",

@@ -41,7 +41,7 @@ def register(subparsers: arguments.Subparsers) -> None:
     arguments.add_number(parser, "--seconds", 40.0, "S", "length of each trajectory")
     parser.add_argument(
         "--seed",
-        type=int,
+        type=arguments.number(int, *arguments.SEEDS),
         metavar="N",
         help="number of the simulated arm (default: another one each time)",
     )

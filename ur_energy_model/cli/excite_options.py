@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 def add_design_options(group: argparse._ArgumentGroup) -> None:
     """The trajectory to design, and the search for it."""
-    arguments.add_number(group, "--harmonics", 5, "N", "harmonics of the Fourier series")
-    arguments.add_number(group, "--period", 10.0, "S", "period of the trajectory [s]")
-    arguments.add_number(group, "--repetitions", 3, "N", "periods per run")
+    arguments.add_number(group, "--harmonics", 5, "N", "harmonics of the Fourier series", (1, 50))
+    arguments.add_number(group, "--period", 10.0, "S", "period of the trajectory [s]", (0.1, 1000))
+    arguments.add_number(group, "--repetitions", 3, "N", "periods per run", (1, 100_000))
     arguments.add_choice(
         group,
         "--objective",
@@ -24,16 +24,22 @@ def add_design_options(group: argparse._ArgumentGroup) -> None:
         "condition number of the base regressor, its log-determinant, or the accuracy of the "
         "energy model's own parameters",
     )
-    arguments.add_number(group, "--seed", 0, "N", "seed of the random starts")
-    arguments.add_number(group, "--time-limit", 55.0, "S", "maximum time for the search [s]")
+    arguments.add_number(group, "--seed", 0, "N", "seed of the random starts", arguments.SEEDS)
+    arguments.add_number(
+        group, "--time-limit", 55.0, "S", "maximum time for the search [s]", (0, 1e5)
+    )
     arguments.add_choice(
         group,
         "--optimizer",
         ("gradient", "genetic"),
         "search method; genetic is that of Raviola et al. 2021, for comparison",
     )
-    arguments.add_number(group, "--population", 300, "N", "individuals of the genetic search")
-    arguments.add_number(group, "--generations", 5, "N", "generations of the genetic search")
+    arguments.add_number(
+        group, "--population", 300, "N", "individuals of the genetic search", (2, 100_000)
+    )
+    arguments.add_number(
+        group, "--generations", 5, "N", "generations of the genetic search", (0, 100_000)
+    )
     add_payload_option(group, "none")
 
 

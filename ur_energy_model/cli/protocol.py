@@ -45,8 +45,10 @@ def register(subparsers: arguments.Subparsers) -> None:
     arguments.add_output(parser, "DIR", "new folder for all results")
     arguments.add_robot(parser, "the one that the controller reports")
     arguments.add_yes(parser)
-    arguments.add_number(parser, "--seed", 0, "N", "seed of the random choices")
-    arguments.add_number(parser, "--design-time", 25.0, "S", "time to design each trajectory [s]")
+    arguments.add_number(parser, "--seed", 0, "N", "seed of the random choices", arguments.SEEDS)
+    arguments.add_number(
+        parser, "--design-time", 25.0, "S", "time to design each trajectory [s]", (0, 1e5)
+    )
     arguments.add_json(parser)
 
 

@@ -77,10 +77,18 @@ def register(subparsers: arguments.Subparsers) -> None:
         "or a trajectory file (default: %(default)s)",
     )
     parser.add_argument(
-        "--duration", type=float, metavar="S", help="end after S seconds (default: on Ctrl-C)"
+        "--duration",
+        type=arguments.number(float, 0, 1e9),
+        metavar="S",
+        help="end after S seconds (default: on Ctrl-C)",
     )
     arguments.add_number(
-        parser, "--seed", 0, "N", "number of the arm of its type, and seed of its noise"
+        parser,
+        "--seed",
+        0,
+        "N",
+        "number of the arm of its type, and seed of its noise",
+        arguments.SEEDS,
     )
     arguments.add_number(
         parser,
@@ -89,9 +97,10 @@ def register(subparsers: arguments.Subparsers) -> None:
         "N",
         "number of the arm's session: standby power, friction and temperatures differ between "
         "sessions; 0 is the arm without these differences",
+        (-1_000_000, 1_000_000),
     )
-    arguments.add_number(parser, "--ambient", 25.0, "C", "ambient temperature [degC]")
-    arguments.add_number(parser, "--speed", 1.0, "X", "speed relative to real time")
+    arguments.add_number(parser, "--ambient", 25.0, "C", "ambient temperature [degC]", (-40, 80))
+    arguments.add_number(parser, "--speed", 1.0, "X", "speed relative to real time", (0, 1e3))
     parser.add_argument(
         "--payload",
         type=_payload,
@@ -197,8 +206,8 @@ def _payload(text: str) -> Payload:
     from ur_energy_model.model.setup import Payload
 
     mass, *center = _numbers(text, "KG or KG,X,Y,Z", (1, 4))
-    if mass < 0:
-        raise argparse.ArgumentTypeError("the mass must not be negative")
+    if not 0 <= mass <= 1000 or max(map(abs, center)) > 10:
+        raise argparse.ArgumentTypeError("the mass must be 0 to 1000 kg, its centre within 10 m")
     return Payload(mass, np.array(center))
 
 

@@ -109,8 +109,10 @@ class Simulation:
                 f"{'.'.join(map(str, version))} does not run {robot.name}",
                 "CB3 arms have 3.x, e-Series arms 5.x or 10.x",
             )
-        if not self.speed > 0:
-            raise InputError("--speed", f"is {self.speed:g}", "give a positive factor")
+        if not self.speed >= 1e-3:
+            raise InputError(
+                "--speed", f"is {self.speed:g}", "give a positive factor of 0.001 or more"
+            )
         if self.truth is not None and not self.truth.absolute().parent.is_dir():
             raise InputError(
                 self.truth, "is in a folder that does not exist", "create the folder first"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -89,7 +89,7 @@ class _Metadata:
     others: list[tuple[str, Mapping[str, str]]] = field(default_factory=list)
     left_out: int = 0
 
-    def add(self, records: Sequence[tuple[str, Mapping[str, str]]]) -> None:
+    def add(self, records: Iterable[tuple[str, Mapping[str, str]]]) -> None:
         """Keep what is within the limits, count the rest."""
         for name, values in records:
             gap = gap_of_custom(values) if name == GAP_RECORD_NAME else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
@@ -59,7 +59,7 @@ class McapDefinitions:
         except (struct.error, UnicodeDecodeError):
             raise self.refuse(f"has a malformed record (type {op})") from None
 
-    def take_metadata(self) -> list[tuple[str, Mapping[str, str]]]:
+    def take_metadata(self) -> Iterator[tuple[str, Mapping[str, str]]]:
         """Named key-value pairs read since the last call, in order.
 
         Raises:
@@ -67,8 +67,8 @@ class McapDefinitions:
         """
         taken, self._metadata, self._waiting = self._metadata, [], 0
         try:
-            streams = map(BytesIO, taken)
-            return [(_text(stream), _map(stream)) for stream in streams]
+            for stream in map(BytesIO, taken):
+                yield _text(stream), _map(stream)
         except (struct.error, UnicodeDecodeError):
             raise self.refuse(f"has a malformed record (type {Op.METADATA:d})") from None
 

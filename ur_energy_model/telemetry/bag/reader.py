@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -170,7 +170,7 @@ class _BagReader:
                 yield from decoder.decode(block.payload, constant_layout=own)
         self._take_metadata(definitions.take_metadata(), first)
 
-    def _take_metadata(self, records: Sequence[tuple[str, Mapping[str, str]]], first: int) -> None:
+    def _take_metadata(self, records: Iterable[tuple[str, Mapping[str, str]]], first: int) -> None:
         """Provenance and gaps of a file whose first sample has index `first` in the bag."""
         for name, values in records:
             if name == RECORD_NAME:
