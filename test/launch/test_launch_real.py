@@ -213,19 +213,26 @@ def test_two_arms_in_two_namespaces(
         assert len(list(tmp_path.glob(f"bags_{name}/*/metadata.yaml"))) == 1
 
 
-def test_beside_a_driver(cell: Cell, tmp_path: Path, fresh_host: Callable[[], str]) -> None:
+@pytest.mark.parametrize(("source", "processes"), [("joint_states", 2), ("rtde", 1)])
+def test_beside_a_driver(
+    cell: Cell, tmp_path: Path, fresh_host: Callable[[], str], source: str, processes: int
+) -> None:
     save_model(known_model(), tmp_path / "model.yaml")
-    names = [f"left_{joint}" for joint in ROBOT.joint_names]
-    driver = Driver(cell.domain, names, namespace="cell_3")
+    host = fresh_host()
+    cell.start_process("simulated_robot", host=host, motion="hold")
+    driver = Driver(
+        cell.domain, [f"left_{joint}" for joint in ROBOT.joint_names], namespace="cell_3"
+    )
     cell.observer.subscribe("/cell_3/energy/total/power", "std_msgs/Float64")
     child = launched(
         cell,
         "ur_driver",
-        robot_ip=fresh_host(),
+        robot_ip=host,
         model_file=str(tmp_path / "model.yaml"),
         namespace="cell_3",
         tf_prefix="left_",
-        source="joint_states",
+        source=source,
+        bag_directory=str(tmp_path / "bags"),
         respawn="true",
         respawn_delay="0.5",
     )
@@ -235,8 +242,39 @@ def test_beside_a_driver(cell: Cell, tmp_path: Path, fresh_host: Callable[[], st
         return "/cell_3/energy/total/power" in cell.observer.latest
 
     cell.observer.wait(published, "the power")
+    recorded = cell.observer.wait(
+        lambda: (answer := cell.observer.call("/cell_3/logger/start_recording")).success and answer,
+        "the logger's connection",
+    )
     publishers = cell.observer.node.get_publishers_info_by_topic("/cell_3/joint_states")
     assert [each.node_name for each in publishers] == ["driver"]
     child.send_signal(signal.SIGINT)
-    assert ended(child).count("process has finished cleanly") == 2
+    assert ended(child).count("process has finished cleanly") == processes
+    assert (Path(recorded.message) / "metadata.yaml").is_file()
     driver.close()
+
+
+def test_a_killed_node_is_started_again(
+    cell: Cell, tmp_path: Path, fresh_host: Callable[[], str]
+) -> None:
+    save_model(known_model(), tmp_path / "model.yaml")
+    cell.observer.subscribe("/diagnostics", "diagnostic_msgs/DiagnosticArray")
+    child = launched(
+        cell,
+        "energy",
+        robot_ip=fresh_host(),
+        model_file=str(tmp_path / "model.yaml"),
+        logger="false",
+        respawn="true",
+        respawn_delay="0.5",
+    )
+    cell.observer.next_message("/diagnostics")
+    children = Path(f"/proc/{child.pid}/task/{child.pid}/children")
+    (estimator,) = map(int, children.read_text().split())
+    os.kill(estimator, signal.SIGKILL)
+    cell.observer.drain("/diagnostics")
+    cell.observer.next_message("/diagnostics")
+    child.send_signal(signal.SIGINT)
+    output = ended(child)
+    assert output.count("process started with pid") == 2
+    assert output.count("process has finished cleanly") == 1

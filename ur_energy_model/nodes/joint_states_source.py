@@ -92,19 +92,21 @@ class JointStatesSource:
 
     @property
     def status(self) -> LinkStatus:
-        """State of the topic; silence counts as a lost connection."""
+        """State of the topic; silence counts as a lost connection.
+
+        Silence counts as time only: samples are missing if others come after them.
+        """
         problem, stream = self.problem, self._stream
         silent = 0.0
         if problem is not None and self._last_sample > self._entered:
             silent = time.monotonic() - self._last_sample
-        period = stream.period
         return LinkStatus(
             connected=problem is None,
             reconnects=self._reconnects,
             duplicates=stream.duplicates,
             last_error=problem,
             problem=problem,
-            lost=stream.lost + (0 if period is None else round(silent / period)),
+            lost=stream.lost,
             lost_seconds=stream.lost_seconds + silent,
         )
 
