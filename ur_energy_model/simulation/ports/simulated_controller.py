@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable
 
 from ur_energy_model.errors import UrEnergyError
-from ur_energy_model.plain import printable
 from ur_energy_model.simulation.control.arm_interface import ArmInterface
 from ur_energy_model.simulation.control.control_box import ControlBox
 from ur_energy_model.simulation.control.simulated_identity import SimulatedIdentity
@@ -22,6 +21,7 @@ from ur_energy_model.simulation.ports.tcp_server import ClientSession, Listener,
 from ur_energy_model.simulation.ports.ticker import Punctuality, Ticker
 from ur_energy_model.telemetry.rtde.connection import PORT as RTDE_PORT
 from ur_energy_model.telemetry.rtde.dashboard_client import PORT as DASHBOARD_PORT
+from ur_energy_model.terminal_text import printable
 from ur_energy_model.typing import Self
 
 PRIMARY_PORT, SECONDARY_PORT, REALTIME_PORT = 30001, 30002, 30003
