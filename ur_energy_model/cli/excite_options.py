@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def add_design_options(group: argparse._ArgumentGroup) -> None:
     """The trajectory to design, and the search for it."""
     arguments.add_number(group, "--harmonics", 5, "N", "harmonics of the Fourier series", (1, 50))
-    arguments.add_number(group, "--period", 10.0, "S", "period of the trajectory [s]", (0.1, 1000))
+    arguments.add_number(group, "--period", 10.0, "S", "period of the trajectory [s]", (0, 1000))
     arguments.add_number(group, "--repetitions", 3, "N", "periods per run", (1, 100_000))
     arguments.add_choice(
         group,

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import signal
 import struct
+import subprocess
 import sys
-import threading
 from dataclasses import replace
 
 import numpy as np
@@ -70,24 +68,26 @@ MCAP_BOMBS = {
 }
 
 
+_SCRIPT = """\
+import sys
+from ur_energy_model.cli.main import main
+code = main(sys.argv[1:])
+status = open("/proc/self/status").read()
+print(code, int(status.partition("VmHWM:")[2].split()[0]) >> 10)
+"""
+
+
 def in_own_process(arguments, limit):
-    """Exit code, output and largest memory [MB] of a command; ends with an error at the limit."""
-    command = [sys.executable, "-m", "ur_energy_model.cli.main", *map(str, arguments)]
-    read, write = os.pipe()
-    with os.fdopen(read, "rb") as output:
-        child = os.posix_spawn(
-            sys.executable,
-            command,
-            os.environ,
-            file_actions=[(os.POSIX_SPAWN_DUP2, write, 1), (os.POSIX_SPAWN_DUP2, write, 2)],
-        )
-        os.close(write)
-        alarm = threading.Timer(limit, os.kill, (child, signal.SIGKILL))
-        alarm.start()
-        text_ = output.read().decode()
-        _, status, usage = os.wait4(child, 0)
-        alarm.cancel()
-    return os.waitstatus_to_exitcode(status), text_, usage.ru_maxrss >> 10
+    """Exit code, messages and largest memory [MB] of a command that ends within a limit [s]."""
+    done = subprocess.run(
+        [sys.executable, "-c", _SCRIPT, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=limit,
+        check=True,
+    )
+    code, memory = map(int, done.stdout.split())
+    return code, done.stderr, memory
 
 
 MANY = {
