@@ -47,21 +47,21 @@ class EnergyMessages:
     def __len__(self) -> int:
         return len(self._stamps)
 
-    def add(self, snapshot: Snapshot, stamp: int) -> None:
-        """Add what is published at publish_rate; `stamp` is the time of the sample [ns]."""
+    def keep(self, snapshot: Snapshot, stamp: int) -> None:
+        """Keep what is published at publish_rate; `stamp` is the time of the sample [ns]."""
         self._stamps.append(stamp)
         self._stamped.append(stamped_values(snapshot).ravel())
         numbers = total_numbers(snapshot) | other_numbers(snapshot, self._joints)
         for name, value in numbers.items():
             self._numbers.setdefault(name, []).append((stamp, value))
 
-    def add_summary(self, snapshot: Snapshot, stamp: int) -> None:
-        """Add energy/summary."""
-        self._add_statuses(SUMMARY, summary_statuses(snapshot, self._joints, self._model), stamp)
+    def keep_summary(self, snapshot: Snapshot, stamp: int) -> None:
+        """Keep energy/summary."""
+        self._keep_statuses(SUMMARY, summary_statuses(snapshot, self._joints, self._model), stamp)
 
-    def add_cycle(self, cycle: Cycle, snapshot: Snapshot, stamp: int) -> None:
-        """Add energy/cycle of a finished cycle."""
-        self._add_statuses(CYCLE, [cycle_status(cycle, snapshot.channels)], stamp)
+    def keep_cycle(self, cycle: Cycle, snapshot: Snapshot, stamp: int) -> None:
+        """Keep energy/cycle of a finished cycle."""
+        self._keep_statuses(CYCLE, [cycle_status(cycle, snapshot.channels)], stamp)
 
     def take(self) -> list[Messages]:
         """Messages since the last call, by topic."""
@@ -78,6 +78,6 @@ class EnergyMessages:
         self._stamps, self._stamped, self._numbers = [], [], {}
         return taken
 
-    def _add_statuses(self, topic: BagTopic, statuses: Sequence[Status], stamp: int) -> None:
+    def _keep_statuses(self, topic: BagTopic, statuses: Sequence[Status], stamp: int) -> None:
         payload = encode_diagnostics(stamp, statuses)
         self._diagnostics.append(Messages.single(topic, stamp, payload))

@@ -115,11 +115,11 @@ class _EnergyBag:
         snapshot = estimator.snapshot()
         if snapshot is None:
             return
-        self._messages.add(snapshot, self._stamp)
+        self._messages.keep(snapshot, self._stamp)
         if self._summarising.due(snapshot.time):
             summary = estimator.snapshot("summary")
             if summary is not None:
-                self._messages.add_summary(summary, self._stamp)
+                self._messages.keep_summary(summary, self._stamp)
         for cycle in self._cycles:
-            self._messages.add_cycle(cycle, snapshot, self._stamp)
+            self._messages.keep_cycle(cycle, snapshot, self._stamp)
         self._cycles.clear()

@@ -25,7 +25,7 @@ class DroppedSamples:
     _seconds: float = 0.0
     _restarted: bool = False
 
-    def add(self, batch: Telemetry, cause: str) -> None:
+    def count(self, batch: Telemetry, cause: str) -> None:
         """One more batch was dropped; the longest of the causes tells most."""
         if not self.missing:
             self.start = float(batch.time[0])

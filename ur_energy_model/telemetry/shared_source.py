@@ -191,7 +191,7 @@ class Consumer:
                 return
             if self._count + len(batch) > MOST_WAITING:
                 self._dropped = self._dropped or DroppedSamples()
-                self._dropped.add(batch, LAG)
+                self._dropped.count(batch, LAG)
                 self._lost += len(batch)
                 self._lost_seconds += batch.duration
             else:

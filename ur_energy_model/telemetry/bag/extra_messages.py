@@ -67,7 +67,7 @@ class ExtraMessages:
     def __bool__(self) -> bool:
         return bool(self._waiting)
 
-    def add(self, messages: Messages) -> None:
+    def append(self, messages: Messages) -> None:
         """Keep messages for the next chunk, unless too many wait."""
         if self._bytes + messages.payload.nbytes > MOST_BYTES:
             self.dropped += len(messages.stamp)

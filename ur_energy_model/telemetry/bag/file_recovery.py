@@ -89,7 +89,7 @@ class _Metadata:
     others: list[tuple[str, Mapping[str, str]]] = field(default_factory=list)
     left_out: int = 0
 
-    def add(self, records: Iterable[tuple[str, Mapping[str, str]]]) -> None:
+    def keep(self, records: Iterable[tuple[str, Mapping[str, str]]]) -> None:
         """Keep what is within the limits, count the rest."""
         for name, values in records:
             gap = gap_of_custom(values) if name == GAP_RECORD_NAME else None
@@ -131,7 +131,7 @@ class _Rewriter:
                         self._copy_chunk(reader, content)
                     else:
                         reader.definitions.note(op, content)
-                    self._metadata.add(reader.definitions.take_metadata())
+                    self._metadata.keep(reader.definitions.take_metadata())
             return self._finish()
         finally:
             self._times.close()

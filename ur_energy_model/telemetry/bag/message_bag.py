@@ -35,7 +35,7 @@ class MessageBag:
     def write(self, messages: Iterable[Messages]) -> None:
         """Write messages as one chunk, in order of their times."""
         for each in messages:
-            self._messages.add(each)
+            self._messages.append(each)
         self._file.write_chunk(self._messages.blocks(self._file, 0))
         self._messages.clear()
 

@@ -166,7 +166,7 @@ class BagWriter:
 
     def write_messages(self, messages: Messages) -> None:
         """Append messages of another topic to the next chunk, unless too many wait for it."""
-        self._extra.add(messages)
+        self._extra.append(messages)
 
     def flush(self) -> None:
         """Write everything that waits for a chunk."""

@@ -142,7 +142,7 @@ class SampleQueue:
             if self._dropped is None:
                 self._dropped = DroppedSamples()
             problem = "" if self.problem is None else f": {self.problem}"
-            self._dropped.add(batch, OVERFLOW + problem)
+            self._dropped.count(batch, OVERFLOW + problem)
             self.overflow += len(batch)
             return
         self._dropped = None
