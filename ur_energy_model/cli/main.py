@@ -7,16 +7,13 @@ import importlib
 import os
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import Any
 
 from ur_energy_model import __version__
 from ur_energy_model.errors import UrEnergyError
 from ur_energy_model.interrupts import raised_once
 from ur_energy_model.scripts import INTERRUPTED
 from ur_energy_model.terminal_text import one_line, printable
-
-if TYPE_CHECKING:
-    from _typeshed import SupportsWrite
 
 # With many small matrices, linear algebra threads only wait for each other (ten times slower on a
 # busy machine). Must be set before numpy is imported.
@@ -35,7 +32,7 @@ COMMANDS: tuple[str, ...] = (
 class _Parser(argparse.ArgumentParser):
     """A parser whose messages, which quote the command line, cannot control the terminal."""
 
-    def _print_message(self, message: str, file: SupportsWrite[str] | None = None) -> None:
+    def _print_message(self, message: str, file: Any = None) -> None:
         super()._print_message(printable(message), file)
 
 

@@ -18,6 +18,7 @@ def table(count=50, start=10.0, step=0.02):
     rng = np.random.default_rng(3)
     columns = {name: rng.normal(size=(count, FIELDS[name].width)) for name in NAMES}
     columns["timestamp"][:, 0] = start + np.arange(count) * step
+    columns["payload"] = np.abs(columns["payload"])
     columns["robot_mode"][:] = 7.0
     return columns
 
