@@ -17,7 +17,7 @@ from test.torture.case import MEMORY_LIMIT, Verdict
 from test.torture.surroundings import ROOT, Surroundings
 from test.torture.watched import ADDRESS_SPACE
 
-LONGEST = 20.0
+LONGEST = 60.0
 """Most time that one file may take [s], on a busy machine."""
 LONGEST_TEXT = 1500
 """Longest refusal [characters]."""

@@ -17,8 +17,8 @@ from ur_energy_model.errors import InputError, UrEnergyError
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.nodes.conversions import plan_of
 
-LARGEST_MESSAGE = 16 << 20
-"""Largest plan as a serialized message [bytes], some 80,000 points with all derivatives."""
+LARGEST_MESSAGE = 8 << 20
+"""Largest plan as a serialized message [bytes], some 40,000 points with all derivatives."""
 
 
 class PlanPredictions:

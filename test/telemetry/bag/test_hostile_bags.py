@@ -231,6 +231,12 @@ def test_file_names_that_leave_the_bag_are_refused(bag, name):
         read_bag(bag)
 
 
+def test_a_file_name_longer_than_a_file_can_have_is_refused(bag):
+    edit_metadata(bag, "  - bag_0.mcap", f"  - {'a' * 300}.mcap")
+    with pytest.raises(RecordingError, match="longer than a file's can be"):
+        read_bag(bag)
+
+
 def test_missing_files_are_named(bag):
     (bag / "bag_0.mcap").unlink()
     with pytest.raises(RecordingError, match=r"bag_0\.mcap: is missing"):

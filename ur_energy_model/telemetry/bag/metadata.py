@@ -20,6 +20,8 @@ FILE_NAME = "metadata.yaml"
 ROOT = "rosbag2_bagfile_information"
 LIMITS = ReadingLimits(size=16_000_000, values=200_000)
 """Enough for a bag of ten thousand files."""
+LONGEST_FILE_NAME = 255
+"""Longest name that common file systems take [bytes]."""
 _REMEDY = "rebuild it with 'ur_energy recover'"
 _COUNT = integer(0, 2**63)
 _TIME = integer(-(2**63), 2**63)
@@ -168,6 +170,8 @@ def _file_name(tree: YamlTree) -> str:
     path = PurePath(tree.written())
     if path.is_absolute() or ".." in path.parts or not path.name or "\0" in path.name:
         raise tree.refuse(f"file name '{excerpt(str(path))}' leads out of the bag")
+    if len(path.name.encode(errors="surrogatepass")) > LONGEST_FILE_NAME:
+        raise tree.refuse(f"file name '{excerpt(path.name)}' is longer than a file's can be")
     return path.name
 
 
