@@ -43,7 +43,7 @@ HOSTILE = {
     "lacks": JointTrajectory(),
     "has no points": JointTrajectory(joint_names=list(JOINTS)),
     "fewer than two": plan((0, 0)),
-    "larger than 17 MB": too_large(),
+    "larger than 8 MB": too_large(),
 }
 
 
