@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
 from collections.abc import Iterator
@@ -18,13 +19,16 @@ def new_file(path: str | Path, mode: str = "w") -> Iterator[IO[Any]]:
     """A new file that replaces the one at `path` at the end of the block, unless it raises.
 
     Args:
-        path: in an existing folder.
+        path: in an existing folder; of a symbolic link, what it points to is replaced.
         mode: "w" for UTF-8 text, "wb" for bytes.
 
     Raises:
-        OSError: the path cannot be written.
+        OSError: the path cannot be written, or is a device, a pipe or a folder.
     """
-    path = Path(path)
+    path = Path(os.path.realpath(path)) if Path(path).is_symlink() else Path(path)
+    if path.exists() and not path.is_file():
+        # root could replace /dev/null by a file
+        raise OSError(errno.EINVAL, "not a regular file", str(path))
     remove_abandoned(path.parent)
     handle, name = tempfile.mkstemp(prefix=f"{temporary_name(path, 'new').name}-", dir=path.parent)
     temporary = Path(name)

@@ -95,6 +95,7 @@ def _design(options: argparse.Namespace) -> None:
                 request,
                 population=options.population,
                 generations=options.generations,
+                time_limit=options.time_limit,
                 progress=bar,
             )
         else:

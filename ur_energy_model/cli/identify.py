@@ -57,7 +57,7 @@ def register(subparsers: arguments.Subparsers) -> None:
     parser.add_argument(
         "--gravity",
         nargs=3,
-        type=float,
+        type=arguments.number(float, -100, 100),
         metavar=("X", "Y", "Z"),
         help="gravity in the base frame [m/s^2], if the mounting is known (default: estimated)",
     )
