@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-_LONGEST = 2000
+_LONGEST = 1000
 """Most characters of a line; of a longer one, its middle is left out."""
 
 

@@ -71,13 +71,13 @@ def register(subparsers: arguments.Subparsers) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Design, check, export or execute."""
-    if options.execute:
+    if options.execute is not None:
         _execute(options)
-    elif options.check:
+    elif options.check is not None:
         _check(options)
     elif options.output is None:
         options.parser.error("-o PATH is required")
-    elif options.export:
+    elif options.export is not None:
         _export(options)
     else:
         _design(options)
