@@ -61,15 +61,16 @@ TYPED = [(name, action) for name, _, action in actions() if action.type not in (
 
 
 @pytest.mark.parametrize(
-    ("command", "action"), TYPED, ids=[f"{name}-{action.dest}" for name, action in TYPED]
+    "action",
+    [action for _, action in TYPED],
+    ids=[f"{name}-{action.dest}" for name, action in TYPED],
 )
-def test_numbers_of_options_are_finite_or_refused(command: str, action: argparse.Action) -> None:
+def test_numbers_of_options_are_finite_or_refused(action: argparse.Action) -> None:
     assert callable(action.type)
     for text in NUMBERS:
         try:
             value = action.type(text)
-        except (argparse.ArgumentTypeError, ValueError) as refusal:
-            assert len(str(refusal)) < 500 or len(text) > 500, command
+        except (argparse.ArgumentTypeError, ValueError):
             continue
         assert not isinstance(value, float) or math.isfinite(value), text
 

@@ -11,8 +11,8 @@ from ur_energy_model.cli.payload_option import add_payload_option, payload_given
 if TYPE_CHECKING:
     from ur_energy_model.experiment.design.problem import DesignRequest
 
-_PERIODS = (0.1, 1000)
-"""Of a trajectory [s]."""
+_SHORTEST, _LONGEST = 0.1, 1000.0
+"""Periods of trajectories [s]."""
 _FARTHEST = 100.0
 """Of obstacles and tools, far beyond any arm [m]."""
 _PLACES = (-_FARTHEST, _FARTHEST)
@@ -20,8 +20,17 @@ _PLACES = (-_FARTHEST, _FARTHEST)
 
 def add_design_options(group: argparse._ArgumentGroup) -> None:
     """The trajectory to design, and the search for it."""
-    arguments.add_number(group, "--harmonics", 5, "N", "harmonics of the Fourier series", (1, 50))
-    arguments.add_number(group, "--period", 10.0, "S", "period of the trajectory [s]", _PERIODS)
+    arguments.add_number(
+        group, "--harmonics", 5, "N", "harmonics of the Fourier series, 2 to 50", (1, 50)
+    )
+    arguments.add_number(
+        group,
+        "--period",
+        10.0,
+        "S",
+        f"period of the trajectory [s], {_SHORTEST:g} to {_LONGEST:g}",
+        (0, _LONGEST),
+    )
     arguments.add_number(group, "--repetitions", 3, "N", "periods per run", (1, 100_000))
     arguments.add_choice(
         group,
@@ -107,7 +116,6 @@ def request_of(options: argparse.Namespace, robot: str) -> DesignRequest:
     from ur_energy_model.model.setup import Setup
 
     for flag, value in (
-        ("--period", options.period),
         ("--time-limit", options.time_limit),
         ("--tool-speed", options.tool_speed),
         ("--repetitions", options.repetitions),
@@ -116,6 +124,8 @@ def request_of(options: argparse.Namespace, robot: str) -> DesignRequest:
     ):
         if not value > 0:
             raise InputError(flag, "must be positive", "increase it")
+    if options.period < _SHORTEST:
+        raise InputError("--period", f"is shorter than {_SHORTEST:g} s", "increase it")
     if options.harmonics < 2:
         raise InputError(
             "--harmonics", "one harmonic cannot start and end at rest", "give 2 or more"

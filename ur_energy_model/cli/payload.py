@@ -38,7 +38,7 @@ def register(subparsers: arguments.Subparsers) -> None:
     arguments.add_bag(parser, "recording with the payload")
     parser.add_argument(
         "--known-payload",
-        type=arguments.number(float, 0, 1000),
+        type=arguments.number(float, -1000, 1000),
         metavar="KG",
         help="actual mass, to calibrate with",
     )
