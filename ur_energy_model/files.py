@@ -14,6 +14,18 @@ from ur_energy_model.errors import InputError
 from ur_energy_model.temporary_files import remove_abandoned, temporary_name
 
 
+def check_target(path: str | Path) -> None:
+    """Refuse what `new_file` cannot replace, also before a long computation.
+
+    Raises:
+        OSError: a device, a pipe, a folder, or a name that is too long.
+    """
+    path = Path(path)
+    if path.exists() and not path.is_file():
+        # root could replace /dev/null by a file
+        raise OSError(errno.EINVAL, "not a regular file", str(path))
+
+
 @contextmanager
 def new_file(path: str | Path, mode: str = "w") -> Iterator[IO[Any]]:
     """A new file that replaces the one at `path` at the end of the block, unless it raises.
@@ -25,10 +37,8 @@ def new_file(path: str | Path, mode: str = "w") -> Iterator[IO[Any]]:
     Raises:
         OSError: the path cannot be written, or is a device, a pipe or a folder.
     """
+    check_target(path)
     path = Path(os.path.realpath(path)) if Path(path).is_symlink() else Path(path)
-    if path.exists() and not path.is_file():
-        # root could replace /dev/null by a file
-        raise OSError(errno.EINVAL, "not a regular file", str(path))
     remove_abandoned(path.parent)
     handle, name = tempfile.mkstemp(prefix=f"{temporary_name(path, 'new').name}-", dir=path.parent)
     temporary = Path(name)

@@ -86,8 +86,10 @@ def run(options: argparse.Namespace) -> None:
 def _design(options: argparse.Namespace) -> None:
     from ur_energy_model.experiment.design.genetic_search import genetic_search
     from ur_energy_model.experiment.design.gradient_search import design_trajectory
+    from ur_energy_model.files import check_target
     from ur_energy_model.trajectory.fourier import save_trajectory
 
+    check_target(options.output)
     request = request_of(options, options.robot)
     with progress(f"designing for {request.robot.name}, at most {options.time_limit:g} s") as bar:
         if options.optimizer == "genetic":

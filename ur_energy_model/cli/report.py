@@ -83,12 +83,13 @@ def register(subparsers: arguments.Subparsers) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Write the report."""
-    from ur_energy_model.files import write_text
+    from ur_energy_model.files import check_target, write_text
     from ur_energy_model.report.page.html import render
     from ur_energy_model.report.page.layout import report_page
     from ur_energy_model.report.report import make_report
     from ur_energy_model.report.tariff import Tariff
 
+    check_target(options.output)
     tariff = Tariff(options.tariff, options.currency, options.co2, options.supply_efficiency)
     model = model_with_payload(options)
     figures: list[Path] = []
