@@ -117,3 +117,27 @@ def test_long_names_are_no_problem(tmp_path: Path) -> None:
     with new_bag(tmp_path / ("b" * 240)) as partial:
         partial.mkdir()
     assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_only_regular_files_are_replaced(tmp_path: Path) -> None:
+    """Root could replace /dev/null by a file."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    link = tmp_path / "link"
+    link.symlink_to(pipe)
+    for path in (pipe, link, tmp_path, Path(), Path("/")):
+        with pytest.raises(OSError, match=r"regular|directory"), new_file(path):
+            raise AssertionError
+    assert pipe.is_fifo()
+    assert link.is_symlink()
+    assert sorted(tmp_path.iterdir()) == [link, pipe]
+
+
+def test_what_a_link_points_to_is_replaced(tmp_path: Path) -> None:
+    link, target = tmp_path / "link", tmp_path / "folder" / "target"
+    link.symlink_to(target)
+    for content in ("first", "second"):  # the target is missing at first
+        write_text(target.parent / "other", "x")
+        write_text(link, content)
+        assert link.is_symlink()
+        assert target.read_text(encoding="utf-8") == content

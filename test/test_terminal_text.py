@@ -28,3 +28,10 @@ def test_control_characters_are_escaped(text, shown):
 def test_line_breaks_are_escaped_in_one_line():
     assert one_line("a\nb\tc\x1b[2J") == r"a\nb\tc\x1b[2J"
     assert one_line("Motor 1") == "Motor 1"
+
+
+def test_the_middle_of_a_long_line_is_left_out():
+    line = one_line("first" + "\n" * 100_000 + "last")
+    assert line.startswith("first")
+    assert line.endswith("last")
+    assert len(line) < 2500

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
 from collections.abc import Iterator
@@ -13,18 +14,31 @@ from ur_energy_model.errors import InputError
 from ur_energy_model.temporary_files import remove_abandoned, temporary_name
 
 
+def check_target(path: str | Path) -> None:
+    """Refuse what `new_file` cannot replace, also before a long computation.
+
+    Raises:
+        OSError: a device, a pipe, a folder, or a name that is too long.
+    """
+    path = Path(path)
+    if path.exists() and not path.is_file():
+        # root could replace /dev/null by a file
+        raise OSError(errno.EINVAL, "not a regular file", str(path))
+
+
 @contextmanager
 def new_file(path: str | Path, mode: str = "w") -> Iterator[IO[Any]]:
     """A new file that replaces the one at `path` at the end of the block, unless it raises.
 
     Args:
-        path: in an existing folder.
+        path: in an existing folder; of a symbolic link, what it points to is replaced.
         mode: "w" for UTF-8 text, "wb" for bytes.
 
     Raises:
-        OSError: the path cannot be written.
+        OSError: the path cannot be written, or is a device, a pipe or a folder.
     """
-    path = Path(path)
+    check_target(path)
+    path = Path(os.path.realpath(path)) if Path(path).is_symlink() else Path(path)
     remove_abandoned(path.parent)
     handle, name = tempfile.mkstemp(prefix=f"{temporary_name(path, 'new').name}-", dir=path.parent)
     temporary = Path(name)

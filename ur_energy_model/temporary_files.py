@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import shutil
@@ -25,7 +26,12 @@ def temporary_name(path: Path, use: str) -> Path:
         path: what is to be made.
         use: "new" for a file that is written in a moment, "replaced" for what is removed once
             its successor is in place; another word for what takes longer.
+
+    Raises:
+        IsADirectoryError: a path without a name: "", "." or "/".
     """
+    if not path.name:
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     return path.with_name(f".{path.name[:_LONGEST]}.{_MARK}{os.getpid()}-{use}")
 
 

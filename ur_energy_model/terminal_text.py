@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+_LONGEST = 1000
+"""Most characters of a line; of a longer one, its middle is left out."""
+
 
 def printable(text: str) -> str:
     """Text with escape sequences for what terminals should not print.
@@ -18,5 +21,7 @@ def printable(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """Printable text in which line breaks and tabs are escaped too."""
+    """Printable text of bounded length in which line breaks and tabs are escaped too."""
+    if len(text) > _LONGEST:
+        text = f"{text[: _LONGEST // 2]} ... {text[-_LONGEST // 2 :]}"
     return printable(text).replace("\n", r"\n").replace("\t", r"\t")

@@ -36,7 +36,13 @@ def test_tool_length_includes_its_rounded_end() -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", [("--tool-speed", "-1"), ("--wall", "0", "0", "0", "1"), ("--payload", "1", "2")]
+    "arguments",
+    [
+        ("--tool-speed", "0"),
+        ("--period", "1e-300"),
+        ("--wall", "0", "0", "0", "1"),
+        ("--payload", "1", "2"),
+    ],
 )
 def test_impossible_values_are_refused_by_option(arguments: tuple[str, ...]) -> None:
     with pytest.raises(InputError, match=arguments[0]):

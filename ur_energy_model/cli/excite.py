@@ -71,13 +71,13 @@ def register(subparsers: arguments.Subparsers) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Design, check, export or execute."""
-    if options.execute:
+    if options.execute is not None:
         _execute(options)
-    elif options.check:
+    elif options.check is not None:
         _check(options)
     elif options.output is None:
         options.parser.error("-o PATH is required")
-    elif options.export:
+    elif options.export is not None:
         _export(options)
     else:
         _design(options)
@@ -86,8 +86,10 @@ def run(options: argparse.Namespace) -> None:
 def _design(options: argparse.Namespace) -> None:
     from ur_energy_model.experiment.design.genetic_search import genetic_search
     from ur_energy_model.experiment.design.gradient_search import design_trajectory
+    from ur_energy_model.files import check_target
     from ur_energy_model.trajectory.fourier import save_trajectory
 
+    check_target(options.output)
     request = request_of(options, options.robot)
     with progress(f"designing for {request.robot.name}, at most {options.time_limit:g} s") as bar:
         if options.optimizer == "genetic":
@@ -95,6 +97,7 @@ def _design(options: argparse.Namespace) -> None:
                 request,
                 population=options.population,
                 generations=options.generations,
+                time_limit=options.time_limit,
                 progress=bar,
             )
         else:

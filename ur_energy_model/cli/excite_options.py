@@ -11,11 +11,26 @@ from ur_energy_model.cli.payload_option import add_payload_option, payload_given
 if TYPE_CHECKING:
     from ur_energy_model.experiment.design.problem import DesignRequest
 
+_SHORTEST, _LONGEST = 0.1, 1000.0
+"""Periods of trajectories [s]."""
+_FARTHEST = 100.0
+"""Of obstacles and tools, far beyond any arm [m]."""
+_PLACES = (-_FARTHEST, _FARTHEST)
+
 
 def add_design_options(group: argparse._ArgumentGroup) -> None:
     """The trajectory to design, and the search for it."""
-    arguments.add_number(group, "--harmonics", 5, "N", "harmonics of the Fourier series", (1, 50))
-    arguments.add_number(group, "--period", 10.0, "S", "period of the trajectory [s]", (0, 1000))
+    arguments.add_number(
+        group, "--harmonics", 5, "N", "harmonics of the Fourier series, 2 to 50", (1, 50)
+    )
+    arguments.add_number(
+        group,
+        "--period",
+        10.0,
+        "S",
+        f"period of the trajectory [s], {_SHORTEST:g} to {_LONGEST:g}",
+        (0, _LONGEST),
+    )
     arguments.add_number(group, "--repetitions", 3, "N", "periods per run", (1, 100_000))
     arguments.add_choice(
         group,
@@ -26,7 +41,7 @@ def add_design_options(group: argparse._ArgumentGroup) -> None:
     )
     arguments.add_number(group, "--seed", 0, "N", "seed of the random starts", arguments.SEEDS)
     arguments.add_number(
-        group, "--time-limit", 55.0, "S", "maximum time for the search [s]", (0, 1e5)
+        group, "--time-limit", 55.0, "S", "maximum time for the search [s]", (0.1, 1e5)
     )
     arguments.add_choice(
         group,
@@ -45,12 +60,18 @@ def add_design_options(group: argparse._ArgumentGroup) -> None:
 
 def add_surroundings(group: argparse._ArgumentGroup) -> None:
     """Obstacles to keep clear of."""
-    arguments.add_number(group, "--clearance", 0.03, "M", "minimum distance to obstacles [m]")
-    arguments.add_number(group, "--tool-speed", 1.5, "M/S", "speed limit of flange and elbow [m/s]")
-    arguments.add_number(group, "--table", 0.0, "M", "height of the table above the base [m]")
+    arguments.add_number(
+        group, "--clearance", 0.03, "M", "minimum distance to obstacles [m]", (0, _FARTHEST)
+    )
+    arguments.add_number(
+        group, "--tool-speed", 1.5, "M/S", "speed limit of flange and elbow [m/s]", (0, 100)
+    )
+    arguments.add_number(
+        group, "--table", 0.0, "M", "height of the table above the base [m]", _PLACES
+    )
     group.add_argument(
         "--wall",
-        type=float,
+        type=arguments.number(float, *_PLACES),
         nargs=4,
         action="append",
         default=[],
@@ -59,7 +80,7 @@ def add_surroundings(group: argparse._ArgumentGroup) -> None:
     )
     group.add_argument(
         "--tool",
-        type=float,
+        type=arguments.number(float, 0, _FARTHEST),
         nargs=2,
         metavar=("LENGTH", "RADIUS"),
         help="size of the tool on the flange [m] (default: no tool)",
@@ -70,8 +91,10 @@ def add_execution_options(group: argparse._ArgumentGroup) -> None:
     """How a trajectory is run."""
     arguments.add_controller(group, required=False)
     arguments.add_yes(group)
-    arguments.add_number(group, "--warm-up", 0.0, "MIN", "warm-up motion before recording [min]")
-    arguments.add_number(group, "--speed-fraction", 1.0, "F", "share of the designed speed")
+    arguments.add_number(
+        group, "--warm-up", 0.0, "MIN", "warm-up motion before recording [min]", (0, 1440)
+    )
+    arguments.add_number(group, "--speed-fraction", 1.0, "F", "share of the designed speed", (0, 1))
 
 
 def request_of(options: argparse.Namespace, robot: str) -> DesignRequest:
@@ -93,7 +116,6 @@ def request_of(options: argparse.Namespace, robot: str) -> DesignRequest:
     from ur_energy_model.model.setup import Setup
 
     for flag, value in (
-        ("--period", options.period),
         ("--time-limit", options.time_limit),
         ("--tool-speed", options.tool_speed),
         ("--repetitions", options.repetitions),
@@ -102,6 +124,8 @@ def request_of(options: argparse.Namespace, robot: str) -> DesignRequest:
     ):
         if not value > 0:
             raise InputError(flag, "must be positive", "increase it")
+    if options.period < _SHORTEST:
+        raise InputError("--period", f"is shorter than {_SHORTEST:g} s", "increase it")
     if options.harmonics < 2:
         raise InputError(
             "--harmonics", "one harmonic cannot start and end at rest", "give 2 or more"

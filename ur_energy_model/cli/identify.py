@@ -57,7 +57,7 @@ def register(subparsers: arguments.Subparsers) -> None:
     parser.add_argument(
         "--gravity",
         nargs=3,
-        type=float,
+        type=arguments.number(float, -100, 100),
         metavar=("X", "Y", "Z"),
         help="gravity in the base frame [m/s^2], if the mounting is known (default: estimated)",
     )
@@ -68,12 +68,14 @@ def register(subparsers: arguments.Subparsers) -> None:
 def run(options: argparse.Namespace) -> None:
     """Identify, save and print."""
     from ur_energy_model.cli.evaluate import print_metrics
+    from ur_energy_model.files import check_target
     from ur_energy_model.identification.identification_json import identification_json
     from ur_energy_model.identification.payload.payload_check import IDENTIFIED
     from ur_energy_model.identification.pipeline import IdentificationOptions, identify
     from ur_energy_model.model.file.model_file import save_model
     from ur_energy_model.model.robots import load_robot
 
+    check_target(options.output)
     robot = load_robot(options.robot)
     payload = payload_given(options.payload)
     with progress("identifying") as report:

@@ -7,7 +7,7 @@ import importlib
 import os
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from ur_energy_model import __version__
 from ur_energy_model.errors import UrEnergyError
@@ -34,6 +34,9 @@ class _Parser(argparse.ArgumentParser):
 
     def _print_message(self, message: str, file: Any = None) -> None:
         super()._print_message(printable(message), file)
+
+    def error(self, message: str) -> NoReturn:
+        super().error(one_line(message))
 
 
 def build_parser() -> argparse.ArgumentParser:

@@ -37,7 +37,10 @@ def register(subparsers: arguments.Subparsers) -> None:
     arguments.add_model(parser)
     arguments.add_bag(parser, "recording with the payload")
     parser.add_argument(
-        "--known-payload", type=float, metavar="KG", help="actual mass, to calibrate with"
+        "--known-payload",
+        type=arguments.number(float, -1000, 1000),
+        metavar="KG",
+        help="actual mass, to calibrate with",
     )
     parser.add_argument(
         "--empty",

@@ -47,13 +47,19 @@ def register(subparsers: arguments.Subparsers) -> None:
     add_payload_option(parser, "the model's")
     energy = parser.add_argument_group("energy of a shift")
     energy.add_argument(
-        "--tariff", type=float, metavar="PRICE", help="price per kWh (default: no cost)"
+        "--tariff",
+        type=arguments.number(float, -1e6, 1e6),
+        metavar="PRICE",
+        help="price per kWh (default: no cost)",
     )
     energy.add_argument(
         "--currency", default="EUR", metavar="NAME", help="of the price (default: %(default)s)"
     )
     energy.add_argument(
-        "--co2", type=float, metavar="KG", help="kg of CO2 per kWh (default: no emission)"
+        "--co2",
+        type=arguments.number(float, 0, 1e6),
+        metavar="KG",
+        help="kg of CO2 per kWh (default: no emission)",
     )
     arguments.add_number(
         energy,
@@ -77,12 +83,13 @@ def register(subparsers: arguments.Subparsers) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Write the report."""
-    from ur_energy_model.files import write_text
+    from ur_energy_model.files import check_target, write_text
     from ur_energy_model.report.page.html import render
     from ur_energy_model.report.page.layout import report_page
     from ur_energy_model.report.report import make_report
     from ur_energy_model.report.tariff import Tariff
 
+    check_target(options.output)
     tariff = Tariff(options.tariff, options.currency, options.co2, options.supply_efficiency)
     model = model_with_payload(options)
     figures: list[Path] = []

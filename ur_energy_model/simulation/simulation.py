@@ -117,6 +117,8 @@ class Simulation:
             raise InputError(
                 self.truth, "is in a folder that does not exist", "create the folder first"
             )
+        if self.truth is not None and (not self.truth.name or self.truth.is_dir()):
+            raise InputError(self.truth, "is a folder", "name a .json file")
 
 
 def is_loopback(host: str) -> bool:

@@ -17,6 +17,7 @@ def genetic_search(
     *,
     population: int = 300,
     generations: int = 5,
+    time_limit: float = float("inf"),
     progress: Progress | None = None,
 ) -> Design:
     """A genetic algorithm; the defaults are those of Raviola et al. 2021 (300 x 5).
@@ -29,6 +30,8 @@ def genetic_search(
         request: the wanted trajectory.
         population: number of individuals.
         generations: number of generations.
+        time_limit: wall time after which no individual and no generation is added [s]; the last
+            generation may take as long again.
         progress: called with a fraction and a text.
 
     Raises:
@@ -37,9 +40,15 @@ def genetic_search(
     begin = time.monotonic()
     problem = DesignProblem(request)
     random = np.random.default_rng(request.seed)
-    individuals = np.stack([problem.random_start(random) for _ in range(population)])
-    fitness = np.array([_rank(problem, x) for x in individuals])
+    first: list[tuple[Array, float]] = []
+    while len(first) < population and (len(first) < 2 or time.monotonic() - begin < time_limit):
+        x = problem.random_start(random)
+        first.append((x, _rank(problem, x)))
+    individuals, fitness = (np.array(each) for each in zip(*first, strict=True))
+    population = tried = len(first)
     for generation in range(generations):
+        if time.monotonic() - begin > time_limit:
+            break
         if progress is not None:
             progress(generation / generations, f"generation {generation + 1}")
         order = np.argsort(fitness)
@@ -55,11 +64,11 @@ def genetic_search(
         children = np.stack([problem.within_joint_limits(x) for x in children])
         individuals = np.concatenate([individuals[elite], children])
         fitness = np.concatenate([fitness[elite], [_rank(problem, x) for x in children]])
+        tried += len(children)
     for index in np.argsort(fitness)[:20]:
         x, verdict = problem.finish(individuals[index])
         if verdict.passed:
             found = DesignCandidate(x, problem.value(problem.trajectory(x)), verdict)
-            tried = population * (generations + 1)
             return make_design(problem, found, time.monotonic() - begin, tried)
     raise MotionRefusedError(
         "no individual of the genetic search passed every check; use a larger --population or "
