@@ -176,7 +176,8 @@ class PacketStream:
         Raises:
             WrongRobotError: it is the clock of another controller.
         """
-        gained = min(now - before for now, before in zip(_leads(newest, arrival), self._leads))
+        now, before = _leads(newest, arrival), self._leads
+        gained = min(now[0] - before[0], now[1] - before[1])
         if gained > AHEAD_SECONDS + AHEAD_SHARE * away:
             raise WrongRobotError(
                 self._peer,
