@@ -29,6 +29,7 @@ from ur_energy_model.nodes.conversions import joint_state
 from ur_energy_model.nodes.diagnostics import diagnostic_array, ros_statuses
 from ur_energy_model.nodes.dynamic_joint_states import DynamicJointStates
 from ur_energy_model.nodes.power_markers import PowerMarkers
+from ur_energy_model.nodes.subscribers import has_subscribers
 from ur_energy_model.telemetry.decimation import Decimator
 from ur_energy_model.typing import Array
 
@@ -82,15 +83,15 @@ class EnergyPublishers:
             stamp: time of its newest sample.
             joint_positions: joint origins [n, 3], m, of joint angles [n], rad.
         """
-        if self._stamped.get_subscription_count():
+        if has_subscribers(self._stamped):
             self._stamped.publish(self._stamped_message(snapshot, stamp))
         self._publish_numbers(other_numbers(snapshot, self._joints))
-        if self._all_joints is not None and self._all_joints.get_subscription_count():
+        if self._all_joints is not None and has_subscribers(self._all_joints):
             self._all_joints.publish(self._dynamic.message(stamp, self._interfaces(snapshot)))
         if (
             snapshot.q is not None
             and self._markers_due.due(snapshot.time)
-            and self._markers.get_subscription_count()
+            and has_subscribers(self._markers)
         ):
             columns, power = snapshot.channels, snapshot.power
             markers = self._power_markers.message(
@@ -121,7 +122,7 @@ class EnergyPublishers:
     def _publish_numbers(self, values: Mapping[str, float]) -> None:
         for name, value in values.items():
             publisher = self._numbers[name]
-            if publisher.get_subscription_count():
+            if has_subscribers(publisher):
                 self._message.data = value
                 publisher.publish(self._message)
 

@@ -9,6 +9,7 @@ from rclpy.lifecycle import LifecyclePublisher
 
 from ur_energy_model.nodes.conversions import joint_state, time_message
 from ur_energy_model.nodes.other_publishers import OtherPublishers
+from ur_energy_model.nodes.subscribers import has_subscribers
 from ur_energy_model.telemetry.decimation import Decimator
 from ur_energy_model.telemetry.samples import Telemetry
 
@@ -40,7 +41,7 @@ class JointStatesPublisher:
         columns = batch.columns
         if "actual_q" not in columns or not self._due.due(float(batch.time[-1])):
             return
-        if not self._others.alone or not self._publisher.get_subscription_count():
+        if not self._others.alone or not has_subscribers(self._publisher):
             return
         stamp = self._clock.now().nanoseconds if batch.stamp is None else int(batch.stamp[-1])
         self._others.note_own(stamp)

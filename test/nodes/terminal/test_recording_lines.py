@@ -101,8 +101,8 @@ def test_a_flapping_disk_writes_few_lines(lines: RecordingLines, clock: Clock) -
 
 def test_a_refusal_is_repeated_rarely(lines: RecordingLines, clock: Clock) -> None:
     written = []
-    for _ in range(130):
-        written += lines.refused("bags: no permission")
+    for second in range(130):
+        written += lines.refused(f"bags/ur5e_{second}: no permission")
         clock.wait(1.0)
     assert [line.level for line in written] == [Level.ERROR] * 3
-    assert "bags: no permission" in written[0].text
+    assert "bags/ur5e_0: no permission" in written[0].text

@@ -75,6 +75,17 @@ def test_what_made_a_recording_comes_back(tmp_path):
     assert read_bag(bag / "bag_0.mcap").info == replace(info, source=str(bag / "bag_0.mcap"))
 
 
+def test_chunks_of_single_samples_come_back(tmp_path):
+    """Chunks without any message for viewers, of which there is one in 20 ms."""
+    telemetry = make_telemetry(40)
+    bag = tmp_path / "bag"
+    with BagWriter(bag, telemetry.info, tuple(telemetry.columns)) as writer:
+        for i in range(len(telemetry)):
+            writer.write(telemetry.cut(slice(i, i + 1)))
+            writer.flush()
+    assert_same_samples(read_bag(bag), telemetry)
+
+
 def test_gaps_come_back_with_their_causes(tmp_path):
     first, second = make_telemetry(300), make_telemetry(300, first=310)
     restarted = replace(make_telemetry(200), stamp=make_telemetry(200, first=5000).stamp)

@@ -1,5 +1,7 @@
 """From packages to telemetry: each tick once, and why ticks are missing."""
 
+import time
+
 import numpy as np
 import pytest
 
@@ -96,6 +98,41 @@ def test_a_clock_ahead_of_the_outage_is_another_controllers(stream):
     with pytest.raises(WrongRobotError, match="its clock is ahead"):
         push(stream, ticks(4000.0), 30.0)
     assert push(stream, ticks(130.0), 31.0).gaps[0].cause == "connection lost: cable"
+
+
+def test_a_reader_that_stood_still_finds_the_same_controller(stream):
+    push(stream, ticks(100.02, 1000), 12.0)  # waited in buffers, which then were full
+    stream.loss = "closed by the controller"
+    batch = push(stream, ticks(112.0), 12.1)
+    assert batch.gaps[0].cause == "connection lost: closed by the controller"
+    stream.loss = "cable"
+    with pytest.raises(WrongRobotError, match="its clock is ahead"):
+        push(stream, ticks(130.0), 15.0)
+
+
+def test_a_controller_that_stood_still_and_catches_up_is_the_same(stream):
+    push(stream, ticks(100.02), 10.0)
+    stream.loss = "cable"
+    assert push(stream, ticks(110.6), 10.7).gaps[0].cause == "connection lost: cable"
+
+
+def test_a_host_that_was_suspended_finds_the_same_controller(stream, monkeypatch):
+    stream.loss = "cable"
+    later = time.time() + 600.0
+    monkeypatch.setattr("time.time", lambda: later)  # the monotonic clock stood still
+    assert push(stream, ticks(700.0), 1.0).gaps[0].cause == "connection lost: cable"
+
+
+def test_a_serial_number_tells_more_than_a_clock(stream):
+    stream.loss, stream.same_serial = "cable", True
+    assert push(stream, ticks(4000.0), 30.0).gaps[0].cause == "connection lost: cable"
+
+
+def test_after_a_restart_the_lead_of_the_new_clock_counts(stream):
+    push(stream, ticks(5.0), 1.0)
+    stream.loss = "cable"
+    with pytest.raises(WrongRobotError, match="its clock is ahead"):
+        push(stream, ticks(50.0), 2.0)
 
 
 def test_a_joint_that_stands_elsewhere_after_a_restart_is_noted():

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable
 
-from ur_energy_model.nodes.terminal.line import Level, Line, RateLimit, count, span
+from ur_energy_model.nodes.terminal.line import Level, Line, RateLimit, count, span, without_numbers
 from ur_energy_model.telemetry.samples import RecordingInfo
 from ur_energy_model.telemetry.source import LinkStatus
 
 PATIENCE = 1.0
 """Time for which a connection may take to be made before anything is said about it [s]."""
 UNKNOWN = "no answer yet"
-_NUMBERS = re.compile(r"\d+(\.\d+)?")
 
 
 class ConnectionLines:
@@ -100,7 +98,7 @@ class ConnectionLines:
         since = self._began if not self._connected_before else self._away_since or now
         kind = "lost" if self._connected_before else "waiting"
         patient = kind == "waiting" and now - since < PATIENCE
-        subject = _NUMBERS.sub("", reason)  # "sent nothing for 3.2 s" is no new reason
+        subject = without_numbers(reason)
         if patient or not self._limit.ready(kind, again=subject == self._told_reason):
             return None
         first, self._told_reason = self._told_reason is None, subject

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ PERIOD = 10.0
 """Shortest time between two lines of one kind [s]."""
 REMINDER = 60.0
 """Period in which a state that lasts is written again [s]."""
+_NUMBERS = re.compile(r"\d+(\.\d+)?")
 
 
 class Level(Enum):
@@ -62,6 +64,11 @@ class RateLimit:
         """A line of this kind, which is written now."""
         self._written[kind] = self._clock()
         return Line(level, text)
+
+
+def without_numbers(text: str) -> str:
+    """What a line is about: "sent nothing for 3.2 s" is no new reason after 2.8 s."""
+    return _NUMBERS.sub("", text)
 
 
 def span(seconds: float) -> str:

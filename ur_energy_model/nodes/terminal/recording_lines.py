@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from ur_energy_model.nodes.terminal.line import Level, Line, RateLimit, count, span
+from ur_energy_model.nodes.terminal.line import Level, Line, RateLimit, count, span, without_numbers
 from ur_energy_model.telemetry.recording.options_and_status import RecorderStatus
 
 
@@ -36,9 +36,10 @@ class RecordingLines:
 
     def refused(self, problem: str) -> list[Line]:
         """The line where no bag can be begun; the caller tries again."""
-        if not self._limit.ready("refused", again=problem == self._retry_problem):
+        subject = without_numbers(problem)  # each attempt has another name
+        if not self._limit.ready("refused", again=subject == self._retry_problem):
             return []
-        self._retry_problem = problem
+        self._retry_problem = subject
         text = f"not recording: {problem}; it is tried again"
         return [self._limit.line("refused", Level.ERROR, text)]
 

@@ -89,6 +89,9 @@ class MessageEncoder:
         blocks = [MessageBlock(TELEMETRY, time, self._telemetry.encode(part.stamp, part.columns))]
         slots = part.stamp // VIEWERS_PERIOD_NS
         chosen = np.flatnonzero(np.diff(slots, prepend=self._last_slot) != 0)
+        self._unconfirmed = int(time[-1]), int(slots[-1])
+        if not len(chosen):  # few samples, which the viewers' last message stands for
+            return blocks
         stamp = part.stamp[chosen]
         columns = {name: values[chosen] for name, values in part.columns.items()}
         if self._joint_states is not None:
@@ -96,7 +99,6 @@ class MessageEncoder:
             blocks.append(MessageBlock(JOINT_STATES, time[chosen], payload))
         payload = self._named_fields.encode(stamp, columns)
         blocks.append(MessageBlock(NAMED_FIELDS, time[chosen], payload))
-        self._unconfirmed = int(time[-1]), int(slots[-1])
         return blocks
 
     def encode_events(self, events: Sequence[Event]) -> list[MessageBlock]:

@@ -17,7 +17,7 @@ from ur_energy_model.typing import Array, Mask
 
 MAX_TIMESTAMP = 1e9
 AHEAD_SECONDS = 5.0
-"""How far a controller's clock may be ahead of the host's after an outage [s]."""
+"""How far a controller's clock may have gained on the host's by the end of an outage [s]."""
 AHEAD_SHARE = 0.01
 """The same, as a share of the outage."""
 MOVED = 0.1
@@ -37,6 +37,8 @@ class PacketStream:
         restarted: whether the controller's clock started again with the last packages, so that
             it does not tell whether the controller is the same.
         moved: whether a joint stands elsewhere than before that restart.
+        same_serial: set by the owner where a serial number tells that the controller is the same,
+            so that its clock need not tell.
         fault: why packages after the last ones returned were refused; None if none were.
     """
 
@@ -45,9 +47,10 @@ class PacketStream:
         self.duplicates = 0
         self.loss: str | None = None
         self._peer = peer
-        self.restarted = self.moved = False
+        self.restarted = self.moved = self.same_serial = False
         self.fault: ProtocolError | None = None
-        self._last_time, self._last_arrival, self._last_real = math.nan, 0, 0.0
+        self._last_time, self._last_arrival = math.nan, 0
+        self._leads = (-math.inf, -math.inf)
         self._last_q: Array | None = None
 
     def telemetry(
@@ -93,8 +96,9 @@ class PacketStream:
             if self.restarted and self._last_q is not None:
                 self.moved = bool((np.abs(q[0] - self._last_q) > MOVED).any())
             self._last_q = q[-1]
-        self._last_time, self._last_arrival, self.loss = float(times[-1]), arrival, None
-        self._last_real = time.time()
+        newest = float(times[-1])
+        self._note_lead(newest, arrival, again=self.restarted or newest < self._last_time)
+        self._last_time, self._last_arrival, self.loss = newest, arrival, None
         return Telemetry(times, columns, info, gaps, self.clock.stamp(times, arrival))
 
     def check_times(self, times: Array) -> None:
@@ -129,6 +133,8 @@ class PacketStream:
             # Before the first of the packages, which arrived earlier than the last one.
             away = (arrival - self._last_arrival) * 1e-9 - float(times[-1] - times[0])
             gaps[0] = self._explain(gaps[0], max(away, 0.0), period, arrival)
+            if self.loss is not None and not self.restarted and not self.same_serial:
+                self._check_ahead(float(times[-1]), max(away, 0.0), arrival)
         return tuple(gaps)
 
     def _explain(self, gap: Gap, away: float, period: float, arrival: int) -> Gap:
@@ -154,26 +160,44 @@ class PacketStream:
             self.restarted = True
             cause = "controller restarted" if loss is None else f"controller restarted: {loss}"
             return replace(gap, missing=max(0, round(away / period) - 1), cause=cause, away=away)
-        self._check_ahead(gap.end - gap.start, away)
         return replace(gap, cause=f"connection lost: {loss}")
 
-    def _check_ahead(self, passed: float, away: float) -> None:
-        """Refuse a clock that advanced much more than the host's.
+    def _check_ahead(self, newest: float, away: float, arrival: int) -> None:
+        """Refuse a clock that has gained on the host's more than one controller's can.
+
+        Packets that waited while this program or the controller stood still arrive late, and say
+        nothing about the clock: what counts is the largest lead it ever had.
 
         Args:
-            passed: by the controller's clock [s].
-            away: by the host's clock [s]; it may have stood still while the host was suspended.
+            newest: timestamp of the last package [s].
+            away: time without packages by the host's clock [s].
+            arrival: host time of the packages [ns since the epoch].
 
         Raises:
             WrongRobotError: it is the clock of another controller.
         """
-        longest = max(away, time.time() - self._last_real)
-        if passed - longest > AHEAD_SECONDS + AHEAD_SHARE * longest:
+        now, before = _leads(newest, arrival), self._leads
+        gained = min(now[0] - before[0], now[1] - before[1])
+        if gained > AHEAD_SECONDS + AHEAD_SHARE * away:
             raise WrongRobotError(
                 self._peer,
                 "is another controller: its clock is ahead of that of the one before",
                 "connect the robot that the recording began with, or start another",
             )
+
+    def _note_lead(self, newest: float, arrival: int, *, again: bool) -> None:
+        """Keep the largest lead of the controller's clock; again means that the clock is new."""
+        leads = _leads(newest, arrival)
+        first, second = leads if again else self._leads
+        self._leads = max(leads[0], first), max(leads[1], second)
+
+
+def _leads(newest: float, arrival: int) -> tuple[float, float]:
+    """By how much a controller's clock is ahead of the host's monotonic and wall clock [s].
+
+    The first stands still while the host is suspended, the second may be set.
+    """
+    return newest - arrival * 1e-9, newest - time.time()
 
 
 def _possible(times: Array) -> Mask:

@@ -279,6 +279,7 @@ class RtdeSource:
 
     def _telemetry(self, records: Records, arrival: int) -> Telemetry | None:
         stream = self._stream
+        stream.same_serial = self._negotiation.same_serial
         batch = stream.telemetry(self._negotiation.recipe, records, arrival, self._info)
         if batch is not None:
             self._backoff = FIRST_BACKOFF
