@@ -33,6 +33,11 @@ def test_values_that_are_not_allowed_are_refused() -> None:
     assert number.problem(2.1) == "speed must be between 0 and 2, not 2.1"
     word = Parameter("kind", "a", "which", choices=("a", "b"))
     assert word.problem("c") == "kind must be one of a, b, not 'c'"
+    host = Parameter("robot_ip", "127.0.0.2", "where", address=True)
+    assert host.problem("robot.local") is None
+    assert host.problem("192.168..10") == (
+        "robot_ip must be the address of a host, not '192.168..10'"
+    )
 
 
 @pytest.mark.parametrize(

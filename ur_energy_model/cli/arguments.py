@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TypeAlias, TypeVar
 
 from ur_energy_model.cli.output import WIDTH
+from ur_energy_model.telemetry.rtde.address import is_address
 
 Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 """Where a command registers its subcommands."""
@@ -125,13 +126,7 @@ def add_output(parser: argparse.ArgumentParser, metavar: str, description: str) 
 
 def host_address(text: str) -> str:
     """An address or name of a host, as a type of arguments."""
-    try:
-        text.encode("idna")
-    except UnicodeError:
-        good = False
-    else:
-        good = text.isprintable() and text != "" and not any(map(str.isspace, text))
-    if not good:
+    if not is_address(text):
         raise argparse.ArgumentTypeError(f"{text!r} is not an address of a host")
     return text
 

@@ -17,6 +17,8 @@ def descriptor(entry: Parameter) -> ParameterDescriptor:
     out = ParameterDescriptor(name=entry.name, description=text)
     if entry.choices:
         out.additional_constraints = "one of " + ", ".join(entry.choices)
+    if entry.address:
+        out.additional_constraints = "the address of a host"
     if entry.minimum is not None and entry.maximum is not None:
         if isinstance(entry.default, float):
             out.floating_point_range = [

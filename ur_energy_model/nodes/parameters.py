@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from ur_energy_model.telemetry.rtde.address import is_address
+
 Value: TypeAlias = bool | int | float | str | list[str]
 
 
@@ -27,6 +29,7 @@ class Parameter:
         read_only: True if it can only be changed while the node is unconfigured.
         only_with: name of another parameter and the value of it with which this one has an
             effect; None if it always has one.
+        address: True for the address of a host.
     """
 
     name: str
@@ -38,11 +41,14 @@ class Parameter:
     choices: tuple[str, ...] = ()
     read_only: bool = True
     only_with: tuple[str, str] | None = None
+    address: bool = False
 
     def problem(self, value: object) -> str | None:
         """Reason why a value of the right type is refused; None if it is accepted."""
         if self.choices and value not in self.choices:
             return f"{self.name} must be one of {', '.join(self.choices)}, not {value!r}"
+        if self.address and not is_address(str(value)):
+            return f"{self.name} must be the address of a host, not {value!r}"
         if isinstance(value, int | float):
             low = -float("inf") if self.minimum is None else self.minimum
             high = float("inf") if self.maximum is None else self.maximum
@@ -88,7 +94,9 @@ class Parameter:
 AUTOSTART = Parameter(
     "autostart", True, "configure and activate at start, without a lifecycle manager"
 )
-ROBOT_IP = Parameter("robot_ip", "127.0.0.2", "address of the robot controller (RTDE port 30004)")
+ROBOT_IP = Parameter(
+    "robot_ip", "127.0.0.2", "address of the robot controller (RTDE port 30004)", address=True
+)
 ROBOT_MODEL = Parameter(
     "robot_model", "ur5e", "name of the robot, such as ur5e, or path of a robot file"
 )
@@ -220,7 +228,12 @@ ESTIMATOR: tuple[Parameter, ...] = (
 SIMULATED_ROBOT: tuple[Parameter, ...] = (
     AUTOSTART,
     ROBOT_MODEL,
-    Parameter("host", "127.0.0.2", "loopback address of the RTDE, dashboard and script servers"),
+    Parameter(
+        "host",
+        "127.0.0.2",
+        "loopback address of the RTDE, dashboard and script servers",
+        address=True,
+    ),
     Parameter(
         "motion", "trajectory_b", "named motion (trajectory_a, trajectory_b, hold, sinusoids, "
         "pick_and_place, warm_up) or path of a Fourier trajectory file",

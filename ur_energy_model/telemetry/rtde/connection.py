@@ -12,6 +12,7 @@ import numpy as np
 
 from ur_energy_model.errors import ControllerError, ProtocolError
 from ur_energy_model.telemetry.fields import FIELDS, WIDTH, ValueKind
+from ur_energy_model.telemetry.rtde.address import is_address
 from ur_energy_model.telemetry.rtde.frames import Frame, FrameReader, PacketType, frame
 from ur_energy_model.telemetry.rtde.messages import (
     IN_USE,
@@ -64,7 +65,7 @@ class RtdeConnection:
         self._fault: ProtocolError | None = None
         self._buffer = memoryview(bytearray(RECEIVE_SIZE))
         try:
-            if not host.strip() or not 0 < port < 1 << 16:
+            if not is_address(host) or not 0 < port < 1 << 16:
                 raise ValueError  # the system would take another address or port
             self._socket = socket.create_connection((host, port), CONNECT_TIMEOUT)
         except ValueError:  # also a UnicodeError, for "192.168..10"
