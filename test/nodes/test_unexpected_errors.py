@@ -62,3 +62,15 @@ def test_an_unexpected_error_ends_the_process_with_one_line(
     (file,) = (cell.folder / "ros_log").glob("*_errors.txt")
     assert str(file) in lines[0]
     assert "Traceback" in file.read_text()
+
+
+@pytest.mark.parametrize("arguments", [["-r", "__ns:=cell1"], ["-p", "a"], ["--nope"]])
+def test_ros_arguments_that_cannot_be_parsed_end_in_one_line(
+    arguments: list[str], cell: Cell
+) -> None:
+    program = "from ur_energy_model.nodes.logger import main; main()"
+    child = cell.run_command([sys.executable, "-c", program, "--ros-args", *arguments])
+    output, _ = child.communicate(timeout=60.0)
+    assert child.returncode == 1, output
+    assert "Traceback" not in output
+    assert output.splitlines()[-1].startswith("ROS cannot be started: ")

@@ -27,6 +27,7 @@ from ur_energy_model import interrupts
 from ur_energy_model.errors import UrEnergyError
 from ur_energy_model.nodes.managed_node import ManagedNode
 from ur_energy_model.nodes.unexpected_errors import EXIT_CODE, UnexpectedErrors
+from ur_energy_model.terminal_text import one_line
 
 SHUTDOWN_TIMEOUT = 5.0
 """Longest wait for running callbacks [s]."""
@@ -52,7 +53,11 @@ def run_nodes(make: Callable[[], Sequence[ManagedNode]], *, threads: int = 1) ->
     signal.signal(signal.SIGINT, on_interrupt)  # before rclpy's handler, which calls this one
     # A signal that shuts ROS down while a node is made leaves rclpy with half of one.
     warnings.filterwarnings("ignore", "Failed to fini", RuntimeWarning)
-    rclpy.init()
+    try:
+        rclpy.init()
+    except RuntimeError as error:  # arguments that ROS cannot parse
+        print(one_line(f"ROS cannot be started: {error}"), file=sys.stderr)
+        return EXIT_CODE
     outcome = Future()
     errors = UnexpectedErrors(partial(complete, outcome))
     try:
