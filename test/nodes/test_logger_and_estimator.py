@@ -142,6 +142,7 @@ def test_diagnostics_report_rates(cell: Cell) -> None:
             f"{name} to be well",
         )
         assert 300 < float(status["rate_Hz"]) < 700
+        assert status["identity"].startswith("serial ")
 
 
 def test_markers_and_robot_description(cell: Cell) -> None:

@@ -99,6 +99,8 @@ class EstimatorHealth:
             "gaps": self._gaps,
             "reconnects": 0 if reader is None else reader.reconnects,
         }
+        if reader is not None and reader.link.identity is not None:
+            values["identity"] = reader.link.identity
         values |= self.details()
         if HOST_CLOCK.check():
             values["clock_steps"] = HOST_CLOCK.steps

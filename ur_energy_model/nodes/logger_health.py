@@ -81,6 +81,7 @@ class LoggerHealth:
             "duplicates": link.duplicates,
             "lost": link.lost,
             "lost_s": link.lost_seconds,
+            "identity": link.identity,
         }
         if info is not None:
             values |= {
