@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import signal
 import subprocess
 import sys
@@ -55,6 +56,23 @@ def test_an_interrupt_that_python_swallows_is_raised_later():
     with pytest.raises(KeyboardInterrupt):
         work()
     assert held() is None
+    assert time.monotonic() - began < 25.0
+
+
+def test_an_interrupt_during_an_import_is_raised_after_it(tmp_path, monkeypatch):
+    source = "import signal\nsignal.raise_signal(signal.SIGINT)\ndone = True\n"
+    (tmp_path / "interrupted_module.py").write_text(source)
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def work() -> None:
+        with interrupts.raised_once():
+            importlib.import_module("interrupted_module")
+            threading.Event().wait(30.0)
+
+    began = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        work()
+    assert sys.modules.pop("interrupted_module").done
     assert time.monotonic() - began < 25.0
 
 

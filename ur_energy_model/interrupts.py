@@ -18,6 +18,9 @@ from types import FrameType
 
 ECHO = 1.0
 """SIGINTs within this time after another one belong to the same Ctrl-C [s]."""
+MOMENT = 0.01
+"""Time by which an interrupt is postponed that cannot be raised [s]."""
+_IMPORT = "<frozen importlib._bootstrap>"
 
 
 def ignore() -> None:
@@ -31,25 +34,36 @@ def ignore() -> None:
 def raised_once() -> Iterator[None]:
     """A context in which each Ctrl-C raises one KeyboardInterrupt, even if it sends many signals.
 
-    If Python cannot raise it at once, as in the callback of a weak reference, it is raised a moment
-    later instead of being printed. The context does nothing outside the main thread, and if SIGINT
-    is ignored.
+    Where it would be printed or turned into another exception, it is raised a moment later: in
+    the callback of a weak reference, and during imports, whose class bodies and extensions do so.
+    The context does nothing outside the main thread, and if SIGINT is ignored.
     """
-    last = float("-inf")
+    last = due = float("-inf")
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         nonlocal last
-        before, last = last, time.monotonic()
-        if last - before > ECHO:
+        now = time.monotonic()
+        if now - last <= ECHO:
+            last = now
+        elif _is_import(frame):
+            postpone(now)
+        else:
+            last = now
             raise KeyboardInterrupt
 
     def swallowed(unraisable: sys.UnraisableHookArgs) -> None:
         nonlocal last
         if issubclass(unraisable.exc_type, KeyboardInterrupt):
             last = float("-inf")
-            _thread.start_new_thread(_interrupt_soon, ())  # acquires no lock, unlike threading
+            postpone(time.monotonic())
         else:
             hook(unraisable)
+
+    def postpone(now: float) -> None:
+        nonlocal due
+        if now >= due:
+            due = now + MOMENT
+            _thread.start_new_thread(_interrupt_soon, ())  # acquires no lock, unlike threading
 
     main = threading.current_thread() is threading.main_thread()
     if not main or signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -64,8 +78,17 @@ def raised_once() -> Iterator[None]:
         sys.unraisablehook = hook
 
 
+def _is_import(frame: FrameType | None) -> bool:
+    """Whether this frame or one that called it imports a module."""
+    while frame is not None:
+        if frame.f_code.co_filename == _IMPORT:
+            return True
+        frame = frame.f_back
+    return False
+
+
 def _interrupt_soon() -> None:
-    time.sleep(0.01)
+    time.sleep(MOMENT)
     main = threading.main_thread().ident
     if main is not None:
         signal.pthread_kill(main, signal.SIGINT)  # interrupts waits of that thread
