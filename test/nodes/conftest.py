@@ -25,6 +25,8 @@ from rclpy.qos import DurabilityPolicy, QoSProfile
 from rclpy.task import Future
 from std_srvs.srv import Trigger
 
+from test.energy.known_arm import known_model
+from ur_energy_model.model.file.model_file import save_model
 from ur_energy_model.nodes.managed_node import ManagedNode
 from ur_energy_model.nodes.node_command import node_command
 
@@ -207,6 +209,14 @@ class Cell:
         except subprocess.TimeoutExpired:
             os.killpg(child.pid, signal.SIGKILL)
             child.communicate()
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    """File of the known arm's model."""
+    path = tmp_path / "model.yaml"
+    save_model(known_model(), path)
+    return path
 
 
 @pytest.fixture

@@ -32,13 +32,6 @@ JOINTS = ROBOT.joint_names
 
 
 @pytest.fixture
-def model(tmp_path: Path) -> Path:
-    path = tmp_path / "model.yaml"
-    save_model(known_model(), path)
-    return path
-
-
-@pytest.fixture
 def bag(tmp_path: Path) -> Path:
     """Three seconds of the known arm."""
     telemetry = motion(3.0)

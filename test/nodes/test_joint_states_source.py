@@ -14,23 +14,15 @@ from typing import Any
 import pytest
 from rclpy.qos import ReliabilityPolicy
 
-from test.energy.known_arm import ROBOT, known_model
+from test.energy.known_arm import ROBOT
 from test.nodes.conftest import PATIENCE, Cell
 from test.nodes.driver import START, Driver
-from ur_energy_model.model.file.model_file import save_model
 from ur_energy_model.nodes.estimator import EstimatorNode
 from ur_energy_model.resources import share_directory
 
 PERIOD = 2_000_000
 """Of the driver [ns]."""
 NAMES = (*ROBOT.joint_names, "finger_joint", "track_joint")
-
-
-@pytest.fixture
-def model(tmp_path: Path) -> Path:
-    path = tmp_path / "model.yaml"
-    save_model(known_model(), path)
-    return path
 
 
 @pytest.fixture

@@ -10,6 +10,8 @@ from std_msgs.msg import Header
 
 from ur_energy_model.diagnostic_status import Status, text_of
 
+SILENT_AFTER = 1.0
+"""Time without samples that is reported as an error [s]."""
 OK, WARN, ERROR = DiagnosticStatus.OK, DiagnosticStatus.WARN, DiagnosticStatus.ERROR
 
 

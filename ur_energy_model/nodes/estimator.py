@@ -33,6 +33,7 @@ from ur_energy_model.nodes.managed_node import ManagedNode
 from ur_energy_model.nodes.node_process import run_nodes
 from ur_energy_model.nodes.plan_predictions import PlanPredictions
 from ur_energy_model.nodes.terminal.estimator_lines import EstimatorLines
+from ur_energy_model.nodes.terminal.line import Level, Line
 from ur_energy_model.nodes.watched_model import WatchedModel
 from ur_energy_model.telemetry.decimation import Decimator
 from ur_energy_model.telemetry.host_clock import HOST_CLOCK
@@ -234,7 +235,7 @@ class EstimatorNode(ManagedNode):
         self._energy.publish_cycle(cycle, self._estimator.channels, self._now())
 
     def _warn(self, text: str) -> None:
-        self.get_logger().warning(text)
+        self.say([Line(Level.WARN, text)])
 
     def _reset_energy(self) -> str:
         with self._lock:

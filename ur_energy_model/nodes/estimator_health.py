@@ -14,13 +14,11 @@ from diagnostic_msgs.msg import DiagnosticStatus
 from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.energy.live.snapshot import Snapshot
 from ur_energy_model.energy.live.source_reader import SourceReader
-from ur_energy_model.nodes.diagnostics import ERROR, OK, WARN, status
+from ur_energy_model.nodes.diagnostics import ERROR, OK, SILENT_AFTER, WARN, status
 from ur_energy_model.nodes.watched_model import WatchedModel
 from ur_energy_model.telemetry.host_clock import HOST_CLOCK
 from ur_energy_model.telemetry.samples import Telemetry
 
-SILENT_AFTER = 1.0
-"""Time without samples that is reported as an error [s]."""
 MAX_LATENCIES = 2000
 """Largest number of latencies kept between two reports."""
 

@@ -7,7 +7,9 @@ import time
 from collections import deque
 from collections.abc import Callable
 
+from ur_energy_model.nodes.diagnostics import SILENT_AFTER
 from ur_energy_model.nodes.polled_subscription import PolledSubscription
+from ur_energy_model.nodes.terminal.line import PERIOD
 from ur_energy_model.telemetry.event import Event
 from ur_energy_model.telemetry.joint_state_stream import JointStateStream
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
@@ -16,12 +18,8 @@ from ur_energy_model.typing import Self
 
 DEPTH = 2000
 """Messages that may wait: four seconds of a driver with 500 Hz."""
-SILENT_AFTER = 1.0
-"""Time without samples after which the reason is stated [s]."""
 LOOK_PERIOD = 1.0
 """Period in which the publishers of the topic are looked up [s]."""
-NOTICE_PERIOD = 10.0
-"""Shortest time between two notices about refused messages [s]."""
 
 
 class JointStatesSource:
@@ -178,7 +176,7 @@ class JointStatesSource:
         told_at, told = self._noticed
         refused = self._stream.refused
         count = refused.total() - told
-        if not count or now - told_at < NOTICE_PERIOD:
+        if not count or now - told_at < PERIOD:
             return
         self._noticed = (now, refused.total())
         self._look()

@@ -15,6 +15,7 @@ from ur_energy_model.errors import UrEnergyError
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.nodes import topics_and_services as names
 from ur_energy_model.nodes.energy_recording import EnergyRecording
+from ur_energy_model.nodes.estimator_sources import batch_seconds
 from ur_energy_model.nodes.joint_states_publisher import JointStatesPublisher
 from ur_energy_model.nodes.logger_health import LoggerHealth
 from ur_energy_model.nodes.managed_node import ManagedNode
@@ -32,8 +33,6 @@ from ur_energy_model.telemetry.source import TelemetrySource
 
 ANY_ROBOT = "ur5e"
 """Robot whose joint names all robots of the maker share."""
-LONGEST_BATCH = 0.05
-"""Longest time span of packets that are read together [s]."""
 
 
 class LoggerNode(ManagedNode):
@@ -112,7 +111,7 @@ class LoggerNode(ManagedNode):
             fields=tuple(self.texts("fields")) or ENERGY_FIELDS,
             rate=self.value("rtde_rate") or None,
             patience=math.inf,
-            batch_seconds=min(LONGEST_BATCH, 1.0 / self.value("publish_rate")),
+            batch_seconds=batch_seconds(self.value),
         )
 
     def _tap(self, batch: Telemetry) -> None:

@@ -7,7 +7,7 @@ import time
 
 from diagnostic_msgs.msg import DiagnosticStatus
 
-from ur_energy_model.nodes.diagnostics import ERROR, OK, WARN, status
+from ur_energy_model.nodes.diagnostics import ERROR, OK, SILENT_AFTER, WARN, status
 from ur_energy_model.nodes.recording_session import RecordingSession
 from ur_energy_model.nodes.terminal.clock_lines import ClockLines
 from ur_energy_model.nodes.terminal.connection_lines import ConnectionLines
@@ -15,9 +15,6 @@ from ur_energy_model.nodes.terminal.line import Line
 from ur_energy_model.nodes.terminal.recording_lines import RecordingLines
 from ur_energy_model.telemetry.host_clock import HOST_CLOCK
 from ur_energy_model.telemetry.recording.options_and_status import RecorderStatus
-
-SILENT_AFTER = 1.0
-"""Time without samples that is reported as an error [s]."""
 
 
 class LoggerHealth:

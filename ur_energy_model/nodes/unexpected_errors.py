@@ -14,6 +14,8 @@ from pathlib import Path
 import rclpy
 from rclpy.logging import get_logger, get_logging_directory
 
+from ur_energy_model.terminal_text import printable
+
 EXIT_CODE = 1
 END_TIMEOUT = 30.0
 """Longest time that a process with an unexpected error takes to end [s]."""
@@ -82,7 +84,7 @@ class UnexpectedErrors:
             first, self.told = not self.told, True
         if first:
             details = "" if file is None else f"; details in {file}"
-            text = f"unexpected error in {place}: {one_line(error)}{consequence}{details}"
+            text = f"unexpected error in {place}: {described(error)}{consequence}{details}"
             get_logger(_program()).fatal(text)
         return first
 
@@ -91,9 +93,9 @@ class UnexpectedErrors:
             os._exit(EXIT_CODE)
 
 
-def one_line(error: BaseException) -> str:
+def described(error: BaseException) -> str:
     """Class and text of an exception, in one line."""
-    return " ".join(f"{type(error).__name__}: {error}".split())[:500]
+    return printable(" ".join(f"{type(error).__name__}: {error}".split())[:500])
 
 
 def keep_traceback(error: BaseException, place: str) -> Path | None:

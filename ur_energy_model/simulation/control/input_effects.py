@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, MutableMapping
+from typing import Any, Protocol
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from ur_energy_model.simulation.control.control_box import ControlBox
 
 _DIGITAL = (("standard", 0), ("configurable", 8), ("tool", 16))
 
 
-def apply_inputs(box: ControlBox, inputs: Mapping[str, Any]) -> None:
+class HasInputs(Protocol):
+    """What inputs act on, as a control box does."""
+
+    @property
+    def values(self) -> MutableMapping[str, Any]:
+        """Output fields by name."""
+
+    def set_speed_slider(self, fraction: float) -> None:
+        """Move the speed slider."""
+
+    def set_digital_outputs(self, mask: int, bits: int) -> None:
+        """Set the outputs that a mask selects."""
+
+
+def apply_inputs(box: HasInputs, inputs: Mapping[str, Any]) -> None:
     """Apply one input package to a control box.
 
     A mask without the field that it selects has no effect, nor has a value that is not finite.

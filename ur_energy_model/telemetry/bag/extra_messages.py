@@ -11,6 +11,7 @@ from ur_energy_model.telemetry.bag.mcap_format import MessageBlock
 from ur_energy_model.telemetry.bag.mcap_writer import McapWriter
 from ur_energy_model.telemetry.bag.message_encoder import TOPICS, definitions
 from ur_energy_model.telemetry.bag.message_types import MessageType
+from ur_energy_model.telemetry.bag.metadata import TopicEntry
 from ur_energy_model.telemetry.runs import equal_runs
 from ur_energy_model.typing import Bytes
 
@@ -24,6 +25,10 @@ class BagTopic:
 
     name: str
     kind: MessageType
+
+    def entry(self, messages: int) -> TopicEntry:
+        """Its entry in the metadata of a bag with this number of messages."""
+        return TopicEntry(self.name, self.kind.name, self.kind.digest, messages)
 
 
 @dataclass(frozen=True)
@@ -90,7 +95,8 @@ class ExtraMessages:
         Raises:
             OSError: the disk fails; the messages keep waiting.
         """
-        earliest = file.summary.start_time or written
+        chunks = file.summary.chunks
+        earliest = chunks[0].start_time if chunks else written
         defined = {channel.id for channel in file.summary.channels}
         by_topic: dict[BagTopic, list[Messages]] = {}
         for messages in self._waiting:

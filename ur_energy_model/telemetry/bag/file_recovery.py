@@ -117,7 +117,7 @@ class _Rewriter:
     _problems: list[str] = field(default_factory=list)
     _times: SampleTimes = field(default_factory=SampleTimes)
     _offsets: dict[int, int] = field(default_factory=dict)
-    _metadata: _Metadata = field(default_factory=lambda: _Metadata())
+    _metadata: _Metadata = field(default_factory=_Metadata)
     _more_problems: int = 0
     _damaged: bool = False
 
@@ -154,9 +154,8 @@ class _Rewriter:
             gaps = place_gaps(self._times, self._metadata.gaps, rate)
         for gap in gaps:
             self.writer.add_metadata(GAP_RECORD_NAME, custom_of_gap(gap))
-        more = self._more_problems
-        if more:
-            self._problems.append(f"{more} more places are damaged")
+        if self._more_problems:
+            self._problems.append(f"{self._more_problems} more places are damaged")
         return Salvage(self.writer.summary, custom, gaps, samples, self._problems, self._damaged)
 
     def _report(self, problem: str, damage: bool) -> None:

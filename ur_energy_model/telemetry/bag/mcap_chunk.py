@@ -10,6 +10,7 @@ import zstandard
 
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.missing_packages import needed_here
+from ur_energy_model.telemetry.bag.mcap_format import RECOVER
 
 MAX_CHUNK = 64 << 20
 """Largest unpacked size of a chunk; writers make chunks of 1 to 8 MB."""
@@ -18,7 +19,6 @@ MAX_RATIO = 200
 _FREE = 512 << 20
 """Unpacked size up to which the ratio of a small file does not matter."""
 _HEAD = struct.Struct("<3QI")
-_RECOVER = "keep what is intact with 'ur_energy recover'"
 
 
 class ChunkUnpacker:
@@ -61,7 +61,7 @@ class ChunkUnpacker:
             )
         body = self._decompressed(packed, compression, size)
         if len(body) != size or (checksum and zlib.crc32(body) != checksum):
-            raise RecordingError(self._path, "has a chunk whose checksum is wrong", _RECOVER)
+            raise RecordingError(self._path, "has a chunk whose checksum is wrong", RECOVER)
         return body
 
     def _parts(self, content: bytes) -> tuple[int, int, str, memoryview]:
@@ -74,7 +74,7 @@ class ChunkUnpacker:
             compression = bytes(view[_HEAD.size + 4 : start]).decode()
             (packed,) = struct.unpack_from("<Q", view, start)
         except (struct.error, UnicodeDecodeError):
-            raise RecordingError(self._path, "has a malformed chunk", _RECOVER) from None
+            raise RecordingError(self._path, "has a malformed chunk", RECOVER) from None
         return size, checksum, compression, view[start + 8 : start + 8 + packed]
 
     def _decompressed(self, packed: memoryview, compression: str, size: int) -> bytes:
@@ -96,7 +96,7 @@ class ChunkUnpacker:
                 return data
         except (zstandard.ZstdError, RuntimeError, MemoryError):
             problem = "has a chunk that cannot be unpacked"
-            raise RecordingError(self._path, problem, _RECOVER) from None
+            raise RecordingError(self._path, problem, RECOVER) from None
         raise RecordingError(
             self._path, f"has a chunk compressed by {compression[:20]!r}", "convert the bag to zstd"
         )

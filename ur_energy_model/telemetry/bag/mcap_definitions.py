@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from ur_energy_model.errors import RecordingError
-from ur_energy_model.telemetry.bag.mcap_format import Channel, Op, Schema
+from ur_energy_model.telemetry.bag.mcap_format import RECOVER, Channel, Op, Schema
 
 MAX_DEFINITION = 4 << 20
 """Largest schema, channel or metadata record in bytes."""
@@ -18,7 +18,6 @@ MAX_DEFINITIONS = 32 << 20
 """Largest size of all schemas and channels of a file, and of metadata that waits, in bytes."""
 MAX_RECORDS = 1_000_000
 """Most records of a file that are neither messages nor chunks nor indexes."""
-_RECOVER = "keep what is intact with 'ur_energy recover'"
 
 
 @dataclass
@@ -72,7 +71,7 @@ class McapDefinitions:
         except (struct.error, UnicodeDecodeError):
             raise self.refuse(f"has a malformed record (type {Op.METADATA:d})") from None
 
-    def refuse(self, problem: str, remedy: str = _RECOVER) -> RecordingError:
+    def refuse(self, problem: str, remedy: str = RECOVER) -> RecordingError:
         """Error that names the file."""
         return RecordingError(self.path, problem, remedy)
 

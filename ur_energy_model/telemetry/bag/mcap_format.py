@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 
 from ur_energy_model.typing import Bytes
 
+RECOVER = "keep what is intact with 'ur_energy recover'"
+"""What a user can do with a damaged file."""
 MAGIC = b"\x89MCAP0\r\n"
 PREFIX = struct.Struct("<BQ")
 MESSAGE_HEAD = struct.Struct("<HIQQ")

@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ur_energy_model.errors import RecordingError
 from ur_energy_model.telemetry.bag.mcap_chunk import MAX_CHUNK, ChunkUnpacker
 from ur_energy_model.telemetry.bag.mcap_definitions import McapDefinitions
 from ur_energy_model.telemetry.bag.mcap_format import MAGIC, MESSAGE_HEAD, PREFIX, MessageBlock, Op
@@ -24,7 +23,6 @@ _TIME = slice(6, 14)
 """Log time in the head of a message."""
 _DEFINITIONS = frozenset({Op.SCHEMA, Op.CHANNEL, Op.METADATA, Op.HEADER})
 _INDEXES = frozenset({Op.MESSAGE_INDEX, Op.CHUNK_INDEX})
-_RECOVER = "keep what is intact with 'ur_energy recover'"
 
 Positions = tuple[NDArray[np.int64], NDArray[np.int64]]
 """Offsets [n] and lengths [n] of messages in a chunk."""
@@ -67,7 +65,9 @@ class McapReader:
                 if op == Op.CHUNK:
                     yield unpacker.unpack(content)
         except OSError as error:
-            raise self._refuse(f"cannot be read ({error.strerror})", "check the file") from None
+            raise self.definitions.refuse(
+                f"cannot be read ({error.strerror})", "check the file"
+            ) from None
         if loose:
             yield bytes(loose)
 
@@ -75,7 +75,9 @@ class McapReader:
         """Chunks, messages outside chunks, and definitions, which are noted too."""
         with self.path.open("rb") as file:
             if file.read(len(MAGIC)) != MAGIC:
-                raise self._refuse("is not an MCAP file", "name a bag that ur_energy recorded")
+                raise self.definitions.refuse(
+                    "is not an MCAP file", "name a bag that ur_energy recorded"
+                )
             position = len(MAGIC)
             while position + PREFIX.size <= size:
                 op, length = PREFIX.unpack(file.read(PREFIX.size))
@@ -89,7 +91,7 @@ class McapReader:
                     continue
                 if length > MAX_RECORD:
                     if op != Op.MESSAGE:
-                        raise self._refuse(f"has a record of {length} bytes", _RECOVER)
+                        raise self.definitions.refuse(f"has a record of {length} bytes")
                     file.seek(length, 1)
                     continue
                 content = file.read(length)
@@ -124,7 +126,7 @@ class McapReader:
                 break
             if op == message:
                 if length < MESSAGE_HEAD.size:
-                    raise self._refuse("has a message without header", _RECOVER)
+                    raise self.definitions.refuse("has a message without header")
                 channel = body[start] | body[start + 1] << 8
                 if channel not in places:
                     places[channel] = (array("q"), array("q"))
@@ -134,14 +136,11 @@ class McapReader:
             else:
                 self.definitions.note(op, body[start:position] if op in _DEFINITIONS else b"")
         if position != size:
-            raise self._refuse("has a chunk whose records do not fit", _RECOVER)
+            raise self.definitions.refuse("has a chunk whose records do not fit")
         return {
             channel: (np.frombuffer(starts, np.int64), np.frombuffer(lengths, np.int64))
             for channel, (starts, lengths) in places.items()
         }
-
-    def _refuse(self, problem: str, remedy: str) -> RecordingError:
-        return RecordingError(self.path, problem, remedy)
 
 
 def _message_block(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ur_energy_model.telemetry.bag.extra_messages import ExtraMessages, Messages
 from ur_energy_model.telemetry.bag.mcap_writer import McapWriter
-from ur_energy_model.telemetry.bag.metadata import BagMetadata, FileEntry, TopicEntry
+from ur_energy_model.telemetry.bag.metadata import BagMetadata, FileEntry
 from ur_energy_model.telemetry.bag.provenance import RECORD_NAME
 from ur_energy_model.typing import Self
 
@@ -42,15 +42,9 @@ class MessageBag:
     def close(self) -> None:
         """Complete the file, and write metadata.yaml."""
         self._file.close()
-        summary = self._file.summary
-        counts = Counter(summary.counts)
-        file = FileEntry(
-            self._file.path.name, summary.start_time, summary.end_time, summary.messages
-        )
-        topics = [
-            TopicEntry(topic.name, topic.kind.name, topic.kind.digest, counts[number])
-            for number, topic in self._messages.topics.items()
-        ]
+        counts = Counter(self._file.summary.counts)
+        topics = [topic.entry(counts[number]) for number, topic in self._messages.topics.items()]
+        file = FileEntry.of_summary(self._file.path.name, self._file.summary)
         BagMetadata([file], topics, self._custom).write(self.path)
 
     def __enter__(self) -> Self:

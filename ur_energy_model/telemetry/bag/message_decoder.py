@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ur_energy_model.errors import MissingFieldError, RecordingError
 from ur_energy_model.telemetry.bag.cdr import CdrError
 from ur_energy_model.telemetry.bag.layout import TELEMETRY_TOPIC, TelemetryLayout
+from ur_energy_model.telemetry.bag.mcap_format import RECOVER
 from ur_energy_model.telemetry.samples import join_columns
 from ur_energy_model.typing import Array, Bytes
 
@@ -128,8 +129,7 @@ class TelemetryDecoder:
         return self._names
 
     def _refuse(self, problem: str) -> RecordingError:
-        remedy = "keep what is intact with 'ur_energy recover'"
-        return RecordingError(self.path, problem, remedy, field=TELEMETRY_TOPIC)
+        return RecordingError(self.path, problem, RECOVER, field=TELEMETRY_TOPIC)
 
 
 def _same(layout: TelemetryLayout, messages: Bytes) -> int:

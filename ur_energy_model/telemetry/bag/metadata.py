@@ -15,6 +15,7 @@ from ur_energy_model.reading.readers import integer
 from ur_energy_model.reading.record import Record
 from ur_energy_model.reading.yaml_nodes import ReadingLimits
 from ur_energy_model.reading.yaml_tree import YamlTree, excerpt
+from ur_energy_model.telemetry.bag.mcap_format import Summary
 
 FILE_NAME = "metadata.yaml"
 ROOT = "rosbag2_bagfile_information"
@@ -35,6 +36,11 @@ class FileEntry:
     start: int
     end: int
     messages: int
+
+    @classmethod
+    def of_summary(cls, name: str, summary: Summary) -> FileEntry:
+        """Entry of an MCAP file by its summary."""
+        return cls(name, summary.start_time, summary.end_time, summary.messages)
 
 
 @dataclass(frozen=True)

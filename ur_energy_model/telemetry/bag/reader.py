@@ -13,6 +13,7 @@ from ur_energy_model.errors import RecordingError
 from ur_energy_model.telemetry.bag.cdr import CdrError
 from ur_energy_model.telemetry.bag.files import bag_files
 from ur_energy_model.telemetry.bag.layout import EVENTS_TOPIC, TELEMETRY_TOPIC, decode_event
+from ur_energy_model.telemetry.bag.mcap_format import RECOVER
 from ur_energy_model.telemetry.bag.mcap_reader import McapReader
 from ur_energy_model.telemetry.bag.mcap_writer import LIBRARY
 from ur_energy_model.telemetry.bag.message_decoder import (
@@ -142,7 +143,7 @@ class _BagReader:
             raise RecordingError(
                 self.path,
                 f"is truncated: {count} of {expected} samples are there",
-                "copy the bag again, or keep what is intact with 'ur_energy recover'",
+                f"copy the bag again, or {RECOVER}",
             )
 
     def _parts(

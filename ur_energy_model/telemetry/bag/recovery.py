@@ -81,7 +81,7 @@ def _rebuild_metadata(folder: Path, salvages: list[tuple[Path, Salvage]]) -> lis
     first = 0
     for file, salvage in salvages:
         summary = salvage.summary
-        entries.append(FileEntry(file.name, summary.start_time, summary.end_time, summary.messages))
+        entries.append(FileEntry.of_summary(file.name, summary))
         schemas = {schema.id: schema.name for schema in summary.schemas}
         for channel in summary.channels:
             counts[channel.topic] = counts.get(channel.topic, 0) + summary.counts[channel.id]

@@ -20,7 +20,7 @@ from ur_energy_model.telemetry.bag.message_encoder import (
     StampRule,
     chunk_length,
 )
-from ur_energy_model.telemetry.bag.metadata import BagMetadata, FileEntry, TopicEntry
+from ur_energy_model.telemetry.bag.metadata import BagMetadata, FileEntry
 from ur_energy_model.telemetry.bag.provenance import (
     GAP_RECORD_NAME,
     custom_of_gap,
@@ -226,16 +226,11 @@ class BagWriter:
         """Update metadata.yaml; files that can no longer be read back are left out."""
         self._verify()
         files = [file.mcap for file in self._files.intact]
-        entries = [
-            FileEntry(file.path.name, summary.start_time, summary.end_time, summary.messages)
-            for file in files
-            for summary in [file.summary]
-        ]
+        entries = [FileEntry.of_summary(file.path.name, file.summary) for file in files]
         counts = sum((Counter(file.summary.counts) for file in files), Counter[int]())
         known = {number: BagTopic(*TOPICS[number]) for number in self._encoder.channels}
         topics = [
-            TopicEntry(topic.name, topic.kind.name, topic.kind.digest, counts[number])
-            for number, topic in {**known, **self._extra.topics}.items()
+            topic.entry(counts[number]) for number, topic in {**known, **self._extra.topics}.items()
         ]
         custom = {**self._custom(), "gaps": gaps_to_text(self.gaps)}
         BagMetadata(entries, topics, custom).write(self.path)
@@ -286,7 +281,7 @@ class BagWriter:
         file = self._files.current
         if file is None or not file.mcap.summary.chunks:
             return
-        age = self._encoder.last_log_time - file.mcap.summary.start_time
+        age = self._encoder.last_log_time - file.mcap.summary.chunks[0].start_time
         if self._split.is_due(age, file.mcap.size):
             self._files.close()
             self._files.open()

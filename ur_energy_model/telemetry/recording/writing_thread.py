@@ -127,11 +127,13 @@ class WritingThread:
         if writer is None:
             return None
         ends = (self._queue.take_gap(), outage)
-        problem = writer.finish([gap for gap in ends if gap is not None])
-        self._publish(writer)
-        self._writer = None
-        HOST_CLOCK.release()
-        self._queue.problem = None
+        try:
+            problem = writer.finish([gap for gap in ends if gap is not None])
+            self._publish(writer)
+        finally:
+            self._writer = None
+            HOST_CLOCK.release()
+            self._queue.problem = None
         self._status = replace(
             self._status,
             state=state,
@@ -180,7 +182,6 @@ class WritingThread:
         try:
             self.finish("stopped", reason)
         except Exception:
-            self._writer = None
             self._status = replace(self._status, state="stopped", stopped_because=reason)
             self.finished.set()
 
