@@ -172,14 +172,16 @@ def test_a_program_is_a_cycle(robot: Robot) -> None:
     observer, topic = robot.observer, "/energy/cycle"
     observer.subscribe(topic, "diagnostic_msgs/DiagnosticArray", latched=True)
     for _ in range(2):
-        robot.run("def part():\n  sleep(0.3)\nend")
+        robot.run("def part():\n  sleep(600)\nend")
         observer.wait(lambda: "PLAYING" in robot.ask(DASHBOARD_PORT, "programState"), "the start")
+        observer.next_message("/energy/summary")
+        robot.ask(DASHBOARD_PORT, "stop")
         observer.wait(lambda: "STOPPED" in robot.ask(DASHBOARD_PORT, "programState"), "the end")
     observer.wait(
-        lambda: float(observer.status(topic, "cycle")["duration"]) < 20.0, "the cycle of the first"
+        lambda: float(observer.status(topic, "cycle")["duration"]) < 100.0, "the cycle of the first"
     )
     cycle = observer.status(topic, "cycle")
-    assert float(cycle["duration"]) > 0.3
+    assert float(cycle["duration"]) > 0.0
     parts = float(cycle["motion_energy"]) + float(cycle["idle_energy"])
     assert float(cycle["total_energy"]) == pytest.approx(parts, rel=1e-3)
 
