@@ -76,6 +76,32 @@ def test_an_interrupt_during_an_import_is_raised_after_it(tmp_path, monkeypatch)
     assert time.monotonic() - began < 25.0
 
 
+def test_a_postponed_interrupt_is_raised_at_the_end():
+    ended = threading.Event()
+    other = threading.Thread(target=ended.wait)  # receives signals that the main thread blocks
+    other.start()
+    done = []
+
+    def work() -> None:
+        with interrupts.raised_once(), interrupts.postponed():
+            assert other.ident is not None
+            signal.pthread_kill(other.ident, signal.SIGINT)
+            ended.set()
+            other.join()
+            done.append(True)
+
+    with pytest.raises(KeyboardInterrupt):
+        work()
+    assert done
+
+
+def test_without_an_interrupt_nothing_is_raised_at_the_end():
+    before = signal.getsignal(signal.SIGINT)
+    with interrupts.postponed():
+        assert signal.getsignal(signal.SIGINT) != before
+    assert signal.getsignal(signal.SIGINT) == before
+
+
 def test_other_threads_leave_signals_alone():
     before = signal.getsignal(signal.SIGINT)
     seen = []

@@ -78,6 +78,32 @@ def raised_once() -> Iterator[None]:
         sys.unraisablehook = hook
 
 
+@contextmanager
+def postponed() -> Iterator[None]:
+    """A context in which a Ctrl-C waits; it is raised at the end.
+
+    To block the signal does not suffice: another thread can receive it, and Python then raises in
+    the main thread. The context does nothing outside the main thread, and without a handler.
+    """
+    waiting = False
+
+    def note(number: int, frame: FrameType | None) -> None:
+        nonlocal waiting
+        waiting = True
+
+    main = threading.current_thread() is threading.main_thread()
+    if not main or not callable(signal.getsignal(signal.SIGINT)):
+        yield
+        return
+    outside = signal.signal(signal.SIGINT, note)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, outside)
+        if waiting:
+            signal.raise_signal(signal.SIGINT)
+
+
 def _is_import(frame: FrameType | None) -> bool:
     """Whether this frame or one that called it imports a module."""
     while frame is not None:

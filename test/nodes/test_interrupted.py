@@ -8,19 +8,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from test.energy.known_arm import known_model
 from test.interrupting import assert_quiet, interrupted
 from test.nodes.conftest import Cell
-from ur_energy_model.model.file.model_file import save_model
 
 PHASES = 8
 
 
 @pytest.fixture
-def start_time(cell: Cell, tmp_path: Path) -> float:
+def start_time(cell: Cell, model: Path) -> float:
     """Time from the start of an estimator process to its first message [s]."""
-    model = tmp_path / "timed.yaml"
-    save_model(known_model(), model)
     cell.observer.subscribe("/diagnostics", "diagnostic_msgs/DiagnosticArray")
     began = time.monotonic()
     child = cell.start_process("estimator", source="joint_states", model_file=str(model))
@@ -32,10 +28,8 @@ def start_time(cell: Cell, tmp_path: Path) -> float:
 
 @pytest.mark.parametrize("name", ["estimator_node", "logger_node"])
 def test_a_node_ends_cleanly_whenever_it_is_interrupted(
-    name: str, cell: Cell, start_time: float, tmp_path: Path, fresh_host
+    name: str, cell: Cell, start_time: float, model: Path, tmp_path: Path, fresh_host
 ) -> None:
-    model = tmp_path / "model.yaml"
-    save_model(known_model(), model)
     arguments = {
         "estimator_node": ["-p", "source:=joint_states", "-p", f"model_file:={model}"],
         "logger_node": ["-p", f"robot_ip:={fresh_host()}", "-p", "record:=false"],
