@@ -8,7 +8,9 @@ from launch.actions import DeclareLaunchArgument, LogInfo, OpaqueFunction
 from ur_energy_model.model.file.model_file import load_model
 from ur_energy_model.nodes.launch_actions import (
     cell_node,
+    common_arguments,
     package_node,
+    parameter_arguments,
     robot_state_publisher,
     rviz,
 )
@@ -62,11 +64,7 @@ def launch_setup(context):
 def generate_launch_description():
     return LaunchDescription(
         [
-            DeclareLaunchArgument(
-                "robot_ip",
-                default_value="127.0.0.2",
-                description="address of the robot controller (RTDE port 30004)",
-            ),
+            *parameter_arguments("estimator", "robot_ip"),
             DeclareLaunchArgument(
                 "robot_model",
                 default_value="",
@@ -74,61 +72,11 @@ def generate_launch_description():
                 "the controller names (logger) and that of the model file",
             ),
             DeclareLaunchArgument("model_file", description="identified model (model.yaml)"),
-            DeclareLaunchArgument(
-                "namespace", default_value="", description="namespace of all nodes, one per robot"
+            *common_arguments("namespace", "params_file", "log_level"),
+            *parameter_arguments(
+                "estimator", "source", "bag", "effort_unit", "tf_prefix", "state_file"
             ),
-            DeclareLaunchArgument(
-                "params_file",
-                default_value="",
-                description="YAML file with node parameters; launch arguments override it",
-            ),
-            DeclareLaunchArgument(
-                "log_level",
-                default_value="info",
-                description="lowest severity of messages that are shown",
-                choices=["debug", "info", "warn", "error"],
-            ),
-            DeclareLaunchArgument(
-                "source",
-                default_value="rtde",
-                description="source of samples: the controller, a bag played in real time, or the "
-                "joint_states topic of a driver",
-                choices=["rtde", "bag", "joint_states"],
-            ),
-            DeclareLaunchArgument("bag", default_value="", description="bag to play (source: bag)"),
-            DeclareLaunchArgument(
-                "effort_unit",
-                default_value="ampere",
-                description="unit of effort in joint_states (source: joint_states)",
-                choices=["ampere", "newton_metre"],
-            ),
-            DeclareLaunchArgument(
-                "tf_prefix",
-                default_value="",
-                description="prefix of joint and frame names, as in the UR driver",
-            ),
-            DeclareLaunchArgument(
-                "state_file",
-                default_value="",
-                description="file that keeps the energy counters over a restart; empty for none",
-            ),
-            DeclareLaunchArgument(
-                "record",
-                default_value="false",
-                description="start recording on activation",
-                choices=["true", "false"],
-            ),
-            DeclareLaunchArgument(
-                "bag_directory",
-                default_value="bags",
-                description="folder for bags; each is named after the robot and its start time",
-            ),
-            DeclareLaunchArgument(
-                "publish_joint_states",
-                default_value="true",
-                description="publish joint_states; false if a driver does",
-                choices=["true", "false"],
-            ),
+            *parameter_arguments("logger", "record", "bag_directory", "publish_joint_states"),
             DeclareLaunchArgument(
                 "logger",
                 default_value="true",
@@ -153,23 +101,7 @@ def generate_launch_description():
                 description="publish a simple robot model and its frames; not needed with a driver",
                 choices=["true", "false"],
             ),
-            DeclareLaunchArgument(
-                "rviz",
-                default_value="false",
-                description="open rviz with markers and robot model",
-                choices=["true", "false"],
-            ),
-            DeclareLaunchArgument(
-                "respawn",
-                default_value="false",
-                description="start a node again when it has ended",
-                choices=["true", "false"],
-            ),
-            DeclareLaunchArgument(
-                "respawn_delay",
-                default_value="5.0",
-                description="pause before a node is started again [s]",
-            ),
+            *common_arguments("rviz", "respawn", "respawn_delay"),
             OpaqueFunction(function=launch_setup),
         ]
     )

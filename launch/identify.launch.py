@@ -3,7 +3,11 @@
 from launch import LaunchDescription
 from launch.actions import DeclareLaunchArgument, OpaqueFunction
 
-from ur_energy_model.nodes.launch_actions import package_node
+from ur_energy_model.nodes.launch_actions import (
+    common_arguments,
+    package_node,
+    parameter_arguments,
+)
 from ur_energy_model.nodes.launch_parameters import changed_parameters
 
 
@@ -28,35 +32,8 @@ def generate_launch_description():
                 default_value="",
                 description="bags held out for validation, separated by commas",
             ),
-            DeclareLaunchArgument(
-                "robot_model",
-                default_value="ur5e",
-                description="name of the robot, such as ur5e, or path of a robot file",
-            ),
-            DeclareLaunchArgument(
-                "output",
-                default_value="model.yaml",
-                description="path of the model file to write",
-            ),
-            DeclareLaunchArgument(
-                "friction",
-                default_value="auto",
-                description="friction law; auto selects the one with the smallest held-out error",
-            ),
-            DeclareLaunchArgument(
-                "namespace", default_value="", description="namespace of all nodes, one per robot"
-            ),
-            DeclareLaunchArgument(
-                "params_file",
-                default_value="",
-                description="YAML file with node parameters; launch arguments override it",
-            ),
-            DeclareLaunchArgument(
-                "log_level",
-                default_value="info",
-                description="lowest severity of messages that are shown",
-                choices=["debug", "info", "warn", "error"],
-            ),
+            *parameter_arguments("identification", "robot_model", "output", "friction"),
+            *common_arguments("namespace", "params_file", "log_level"),
             DeclareLaunchArgument(
                 "exit_when_done",
                 default_value="true",

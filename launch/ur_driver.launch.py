@@ -4,7 +4,13 @@
 from launch import LaunchDescription
 from launch.actions import DeclareLaunchArgument, LogInfo, OpaqueFunction
 
-from ur_energy_model.nodes.launch_actions import cell_node, package_node, rviz
+from ur_energy_model.nodes.launch_actions import (
+    cell_node,
+    common_arguments,
+    package_node,
+    parameter_arguments,
+    rviz,
+)
 from ur_energy_model.nodes.launch_checks import check_packages, ignored_arguments
 from ur_energy_model.nodes.launch_parameters import changed_parameters
 
@@ -51,76 +57,26 @@ def generate_launch_description():
                 "joint_states topic of the driver",
                 choices=["rtde", "joint_states"],
             ),
-            DeclareLaunchArgument(
-                "effort_unit",
-                default_value="ampere",
-                description="unit of effort in joint_states (source: joint_states)",
-                choices=["ampere", "newton_metre"],
-            ),
-            DeclareLaunchArgument(
-                "namespace", default_value="", description="namespace of all nodes, one per robot"
-            ),
-            DeclareLaunchArgument(
-                "tf_prefix",
-                default_value="",
-                description="prefix of joint and frame names, as in the UR driver",
-            ),
-            DeclareLaunchArgument(
-                "robot_model",
-                default_value="",
-                description="name of the robot or path of a robot file; empty for the model that "
-                "the controller names",
-            ),
+            *parameter_arguments("estimator", "effort_unit"),
+            *common_arguments("namespace"),
+            *parameter_arguments("estimator", "tf_prefix"),
+            *parameter_arguments("logger", "robot_model"),
             DeclareLaunchArgument(
                 "logger",
                 default_value="true",
                 description="start the logger too, on a connection to the controller",
                 choices=["true", "false"],
             ),
-            DeclareLaunchArgument(
-                "record",
-                default_value="false",
-                description="start recording on activation",
-                choices=["true", "false"],
-            ),
-            DeclareLaunchArgument(
-                "bag_directory",
-                default_value="bags",
-                description="folder for bags; each is named after the robot and its start time",
-            ),
-            DeclareLaunchArgument(
-                "state_file",
-                default_value="",
-                description="file that keeps the energy counters over a restart; empty for none",
-            ),
-            DeclareLaunchArgument(
-                "params_file",
-                default_value="",
-                description="YAML file with node parameters; launch arguments override it",
-            ),
-            DeclareLaunchArgument(
-                "log_level",
-                default_value="info",
-                description="lowest severity of messages that are shown",
-                choices=["debug", "info", "warn", "error"],
-            ),
+            *parameter_arguments("logger", "record", "bag_directory"),
+            *parameter_arguments("estimator", "state_file"),
+            *common_arguments("params_file", "log_level"),
             DeclareLaunchArgument(
                 "rviz",
                 default_value="false",
                 description="open rviz with markers and the driver's robot model",
                 choices=["true", "false"],
             ),
-            DeclareLaunchArgument(
-                "respawn",
-                default_value="false",
-                description="start a node again when it has ended",
-                choices=["true", "false"],
-            ),
-            DeclareLaunchArgument(
-                "respawn_delay",
-                default_value="5.0",
-                description="pause before a node is started again [s]",
-            ),
+            *common_arguments("respawn", "respawn_delay"),
             OpaqueFunction(function=launch_setup),
         ]
     )

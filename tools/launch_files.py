@@ -3,27 +3,11 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 
+from ur_energy_model.nodes.launch_arguments import LaunchArgument, common, of_parameters
 from ur_energy_model.resources import share_directory
-
-
-@dataclass(frozen=True)
-class LaunchArgument:
-    """One DeclareLaunchArgument of a launch file.
-
-    Attributes:
-        name: as typed after `ros2 launch ... name:=value`.
-        default_value: text; None if the user must give a value.
-        description: one sentence without a full stop.
-        choices: allowed values; empty for any.
-    """
-
-    name: str
-    default_value: str | None = None
-    description: str = ""
-    choices: tuple[str, ...] = ()
 
 
 def launch_file(name: str) -> Path:
@@ -33,6 +17,13 @@ def launch_file(name: str) -> Path:
 
 LAUNCH_FILES = ("energy", "ur_driver", "demo", "identify")
 """Names, in the order of the documentation."""
+
+
+SHARED: dict[str, Callable[..., list[LaunchArgument]]] = {
+    "common_arguments": common,
+    "parameter_arguments": of_parameters,
+}
+"""What the functions that declare several arguments declare."""
 
 
 def declared_arguments(name: str) -> list[LaunchArgument]:
@@ -47,13 +38,17 @@ def declared_arguments(name: str) -> list[LaunchArgument]:
         for node in ast.walk(tree)
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Name)
-        and node.func.id == "DeclareLaunchArgument"
+        and node.func.id in ("DeclareLaunchArgument", *SHARED)
     ]
-    return [_argument(call) for call in calls]
+    calls.sort(key=lambda call: call.lineno)
+    return [argument for call in calls for argument in _arguments(call)]
 
 
-def _argument(call: ast.Call) -> LaunchArgument:
-    (argument_name,) = (ast.literal_eval(value) for value in call.args)
+def _arguments(call: ast.Call) -> list[LaunchArgument]:
+    """Arguments that one call declares."""
+    given = [ast.literal_eval(value) for value in call.args]
     values = {str(entry.arg): ast.literal_eval(entry.value) for entry in call.keywords}
+    if isinstance(call.func, ast.Name) and call.func.id in SHARED:
+        return SHARED[call.func.id](*given, **values)
     values["choices"] = tuple(values.get("choices", ()))
-    return LaunchArgument(argument_name, **values)
+    return [LaunchArgument(*given, **values)]

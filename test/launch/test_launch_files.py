@@ -11,9 +11,10 @@ import yaml
 
 from test.launch.stand_in import DeclareLaunchArgument, StartedNode, launch_description, said_lines
 from test.launch.stand_in import started_nodes as started_by
-from tools.launch_files import LAUNCH_FILES, LaunchArgument, declared_arguments, launch_file
+from tools.launch_files import LAUNCH_FILES, declared_arguments, launch_file
 from ur_energy_model.errors import UrEnergyError
 from ur_energy_model.nodes import launch_checks
+from ur_energy_model.nodes.launch_arguments import LaunchArgument
 from ur_energy_model.nodes.node_command import EXECUTABLES, default_parameter_file
 from ur_energy_model.nodes.parameters import NODES, parameter
 from ur_energy_model.resources import PACKAGE, config_file, share_directory

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ur_energy_model.energy.operating_conditions import PAYLOAD
 from ur_energy_model.telemetry.plausibility import PlausibleRanges
 from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.typing import Array, Mask
@@ -17,9 +18,7 @@ OPTIONAL: tuple[str, ...] = (
     "actual_robot_current",
     "robot_mode",
     "safety_mode",
-    "payload",
-    "payload_cog",
-    "payload_inertia",
+    *PAYLOAD,
     "speed_scaling",
     "target_speed_fraction",
 )

@@ -10,6 +10,7 @@ from typing import Literal
 
 import numpy as np
 
+from ur_energy_model.energy.operating_conditions import PAYLOAD
 from ur_energy_model.identification.dynamics.reference_blocks import TARGET_RATE
 from ur_energy_model.identification.power.power_columns import power_rows
 from ur_energy_model.identification.power.power_fit import PowerFit
@@ -22,7 +23,6 @@ from ur_energy_model.typing import Array
 
 _TARGETS = ("target_q", "target_qd", "target_qdd", "target_moment")
 _ACTUALS = ("actual_q", "actual_qd", "target_moment")
-_PAYLOAD = ("payload", "payload_cog", "payload_inertia")
 _ENOUGH_TARGETS = 3000
 """Noise-free samples of target_moment that suffice."""
 _BLOCK_ROWS = 20_000
@@ -138,7 +138,7 @@ class TorqueBuffer:
             needed = next((names for names in (_TARGETS, _ACTUALS) if _has(batch, names)), None)
             if needed is None:
                 return
-            told = [name for name in _PAYLOAD if name in batch]
+            told = [name for name in PAYLOAD if name in batch]
             self._widths = {name: batch[name][:1].size for name in (*needed, *told)}
             self._rows = RowBuffer(1 + sum(self._widths.values()))
         keep = usable_samples(batch, *(_TARGETS if self._from_targets else _ACTUALS))

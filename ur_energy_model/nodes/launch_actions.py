@@ -1,4 +1,4 @@
-"""Launch actions that the launch files share; the only module that imports launch_ros."""
+"""Launch actions that the launch files share; no other module imports launch and launch_ros."""
 
 from __future__ import annotations
 
@@ -6,13 +6,25 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from launch.actions import DeclareLaunchArgument
 from launch_ros.actions import Node
 
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.urdf_export import urdf
+from ur_energy_model.nodes.launch_arguments import LaunchArgument, common, of_parameters
 from ur_energy_model.nodes.node_command import EXECUTABLES, default_parameter_file
 from ur_energy_model.nodes.parameters import Value
 from ur_energy_model.resources import PACKAGE, config_file
+
+
+def common_arguments(*names: str) -> list[DeclareLaunchArgument]:
+    """Declarations of arguments that mean the same in every launch file that has them."""
+    return [_declared(argument) for argument in common(*names)]
+
+
+def parameter_arguments(node: str, *names: str) -> list[DeclareLaunchArgument]:
+    """Declarations of arguments that set parameters of a node, with the defaults of these."""
+    return [_declared(argument) for argument in of_parameters(node, *names)]
 
 
 def package_node(node: str, arguments: Mapping[str, str], parameters: Mapping[str, Value]) -> Node:
@@ -77,6 +89,15 @@ def rviz(arguments: Mapping[str, str]) -> Node:
         namespace=arguments["namespace"],
         arguments=["-d", str(config_file("rviz", "energy.rviz"))],
         output="screen",
+    )
+
+
+def _declared(argument: LaunchArgument) -> DeclareLaunchArgument:
+    return DeclareLaunchArgument(
+        argument.name,
+        default_value=argument.default_value,
+        description=argument.description,
+        choices=list(argument.choices) or None,
     )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.telemetry.bag.mcap_chunk import ChunkUnpacker
-from ur_energy_model.telemetry.bag.mcap_definitions import MAX_DEFINITION, MAX_RECORDS
+from ur_energy_model.telemetry.bag.mcap_definitions import DEFINITIONS, MAX_DEFINITION, MAX_RECORDS
 from ur_energy_model.telemetry.bag.mcap_format import MAGIC, PREFIX, Op
 from ur_energy_model.telemetry.bag.mcap_reader import MAX_RECORD
 
@@ -17,7 +17,6 @@ _MARK_OFFSET = PREFIX.size + 28
 _CHUNK_HEAD = 28 + len(_CHUNK_MARK) + 8
 """Size of a chunk record without its packed records [bytes]."""
 _KNOWN = frozenset(Op)
-_DEFINITIONS = frozenset({Op.SCHEMA, Op.CHANNEL, Op.METADATA, Op.HEADER})
 _WINDOW = 32 << 20
 """Part of a file that is kept in memory [bytes]."""
 
@@ -70,7 +69,7 @@ class IntactRecords:
                     yield op, unpacker.unpack(data[start:stop])
                 except RecordingError:
                     problem = f"the chunk at byte {position} is damaged"
-            elif op in _DEFINITIONS and length <= MAX_DEFINITION and definitions < MAX_RECORDS:
+            elif op in DEFINITIONS and length <= MAX_DEFINITION and definitions < MAX_RECORDS:
                 definitions += 1
                 yield op, data[start:stop]
             if unpacker.exhausted:

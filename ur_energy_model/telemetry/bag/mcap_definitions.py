@@ -12,6 +12,8 @@ from typing import BinaryIO
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.telemetry.bag.mcap_format import RECOVER, Channel, Op, Schema
 
+DEFINITIONS = frozenset({Op.SCHEMA, Op.CHANNEL, Op.METADATA, Op.HEADER})
+"""Records that `McapDefinitions` keeps; others are only counted."""
 MAX_DEFINITION = 4 << 20
 """Largest schema, channel or metadata record in bytes."""
 MAX_DEFINITIONS = 32 << 20
@@ -49,7 +51,7 @@ class McapDefinitions:
         self._records += 1
         if self._records > MAX_RECORDS:
             raise self.refuse(f"has more than {MAX_RECORDS} records that are no messages")
-        if op not in (Op.SCHEMA, Op.CHANNEL, Op.METADATA, Op.HEADER):
+        if op not in DEFINITIONS:
             return
         if len(content) > MAX_DEFINITION:
             raise self.refuse(f"has a record (type {op}) of {len(content)} bytes")

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ur_energy_model.telemetry.bag.mcap_chunk import MAX_CHUNK, ChunkUnpacker
-from ur_energy_model.telemetry.bag.mcap_definitions import McapDefinitions
+from ur_energy_model.telemetry.bag.mcap_definitions import DEFINITIONS, McapDefinitions
 from ur_energy_model.telemetry.bag.mcap_format import MAGIC, MESSAGE_HEAD, PREFIX, MessageBlock, Op
 from ur_energy_model.telemetry.runs import equal_runs
 
@@ -21,7 +21,6 @@ _LOOSE = 1 << 20
 _BLOCK_ROWS = 4096
 _TIME = slice(6, 14)
 """Log time in the head of a message."""
-_DEFINITIONS = frozenset({Op.SCHEMA, Op.CHANNEL, Op.METADATA, Op.HEADER})
 _INDEXES = frozenset({Op.MESSAGE_INDEX, Op.CHUNK_INDEX})
 
 Positions = tuple[NDArray[np.int64], NDArray[np.int64]]
@@ -84,7 +83,7 @@ class McapReader:
                 position += PREFIX.size + length
                 if op in (Op.DATA_END, Op.FOOTER) or position > size:
                     return
-                if op not in _DEFINITIONS and op not in (Op.CHUNK, Op.MESSAGE):
+                if op not in DEFINITIONS and op not in (Op.CHUNK, Op.MESSAGE):
                     file.seek(length, 1)
                     if op not in _INDEXES:
                         self.definitions.note(op, b"")
@@ -95,7 +94,7 @@ class McapReader:
                     file.seek(length, 1)
                     continue
                 content = file.read(length)
-                if op in _DEFINITIONS:
+                if op in DEFINITIONS:
                     self.definitions.note(op, content)
                 yield op, content
 
@@ -134,7 +133,7 @@ class McapReader:
                 starts.append(start)
                 lengths.append(length)
             else:
-                self.definitions.note(op, body[start:position] if op in _DEFINITIONS else b"")
+                self.definitions.note(op, body[start:position] if op in DEFINITIONS else b"")
         if position != size:
             raise self.definitions.refuse("has a chunk whose records do not fit")
         return {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import time
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
@@ -30,6 +29,7 @@ from ur_energy_model.telemetry.bag.provenance import (
 from ur_energy_model.telemetry.bag.written_files import WrittenFile, WrittenFiles
 from ur_energy_model.telemetry.event import WARNING, Event
 from ur_energy_model.telemetry.fields import FIELDS
+from ur_energy_model.telemetry.host_clock import HOST_CLOCK
 from ur_energy_model.telemetry.samples import Gap, RecordingInfo, Telemetry, concatenate
 from ur_energy_model.typing import Self
 
@@ -132,7 +132,7 @@ class BagWriter:
     @property
     def last_stamp(self) -> int:
         """Log time of the last message, the present time before the first one [ns]."""
-        return self._encoder.last_log_time or time.time_ns()
+        return self._encoder.last_log_time or HOST_CLOCK.stamp()
 
     @property
     def pending_samples(self) -> int:
