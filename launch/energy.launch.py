@@ -3,18 +3,17 @@
 from pathlib import Path
 
 from launch import LaunchDescription
-from launch.actions import DeclareLaunchArgument, LogInfo, OpaqueFunction
+from launch.actions import DeclareLaunchArgument, OpaqueFunction
 
 from ur_energy_model.model.file.model_file import load_model
 from ur_energy_model.nodes.launch_actions import (
-    cell_node,
     common_arguments,
-    package_node,
+    estimator_and_logger,
     parameter_arguments,
     robot_state_publisher,
     rviz,
 )
-from ur_energy_model.nodes.launch_checks import check_packages, ignored_arguments
+from ur_energy_model.nodes.launch_checks import check_packages
 from ur_energy_model.nodes.launch_parameters import changed_parameters
 
 
@@ -39,18 +38,16 @@ def launch_setup(context):
             "publish_joint_states",
         ],
     )
-    if arguments["source"] != "rtde" or arguments["logger"] == "false":
-        source = arguments["source"]
-        reason = "logger:=false" if source == "rtde" else f"source:={source}"
-        actions = [LogInfo(msg=line) for line in ignored_arguments(arguments, reason)]
-        actions.append(package_node("estimator", arguments, estimator))
-    elif arguments["composed"] == "true":
-        actions = [cell_node(arguments, estimator | logger)]
-    else:
-        actions = [
-            package_node("estimator", arguments, estimator),
-            package_node("logger", arguments, logger),
-        ]
+    reason = "logger:=false" if arguments["logger"] == "false" else ""
+    if arguments["source"] != "rtde":
+        reason = f"source:={arguments['source']}"
+    actions = estimator_and_logger(
+        arguments,
+        estimator,
+        logger,
+        composed=arguments["composed"] == "true",
+        alone_because=reason,
+    )
     if arguments["robot_description"] == "true":
         robot = (
             arguments["robot_model"] or load_model(Path(arguments["model_file"]).expanduser()).robot

@@ -2,16 +2,15 @@
 #   ros2 launch ur_energy_model ur_driver.launch.py robot_ip:=192.168.0.10 model_file:=model.yaml
 # The driver publishes joint_states, robot_description and frames; these nodes do not.
 from launch import LaunchDescription
-from launch.actions import DeclareLaunchArgument, LogInfo, OpaqueFunction
+from launch.actions import DeclareLaunchArgument, OpaqueFunction
 
 from ur_energy_model.nodes.launch_actions import (
-    cell_node,
     common_arguments,
-    package_node,
+    estimator_and_logger,
     parameter_arguments,
     rviz,
 )
-from ur_energy_model.nodes.launch_checks import check_packages, ignored_arguments
+from ur_energy_model.nodes.launch_checks import check_packages
 from ur_energy_model.nodes.launch_parameters import changed_parameters
 
 
@@ -28,16 +27,13 @@ def launch_setup(context):
         arguments,
         ["robot_ip", "robot_model", "tf_prefix", "record", "bag_directory"],
     )
-    if arguments["logger"] == "false":
-        actions = [LogInfo(msg=line) for line in ignored_arguments(arguments, "logger:=false")]
-        actions.append(package_node("estimator", arguments, estimator))
-    elif arguments["source"] == "rtde":
-        actions = [cell_node(arguments, estimator | logger)]  # on one connection
-    else:
-        actions = [
-            package_node("estimator", arguments, estimator),
-            package_node("logger", arguments, logger),
-        ]
+    actions = estimator_and_logger(
+        arguments,
+        estimator,
+        logger,
+        composed=arguments["source"] == "rtde",
+        alone_because="logger:=false" if arguments["logger"] == "false" else "",
+    )
     if arguments["rviz"] == "true":
         actions.append(rviz(arguments))
     return actions

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from launch.actions import DeclareLaunchArgument
+from launch.actions import DeclareLaunchArgument, LogInfo
 from launch_ros.actions import Node
 
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.urdf_export import urdf
 from ur_energy_model.nodes.launch_arguments import LaunchArgument, common, of_parameters
+from ur_energy_model.nodes.launch_checks import ignored_arguments
 from ur_energy_model.nodes.node_command import EXECUTABLES, default_parameter_file
 from ur_energy_model.nodes.parameters import Value
 from ur_energy_model.resources import PACKAGE, config_file
@@ -59,6 +60,35 @@ def cell_node(arguments: Mapping[str, str], parameters: Mapping[str, Value]) -> 
         [*_params_file(arguments), dict(parameters)],
         ["estimator", "logger"],
     )
+
+
+def estimator_and_logger(
+    arguments: Mapping[str, str],
+    estimator: Mapping[str, Value],
+    logger: Mapping[str, Value],
+    *,
+    composed: bool,
+    alone_because: str = "",
+) -> list[Any]:
+    """The nodes of a cell, and lines about arguments that have no effect.
+
+    Args:
+        arguments: text of all launch arguments, by name.
+        estimator: parameters of the estimator.
+        logger: parameters of the logger.
+        composed: start both in one process, on one connection.
+        alone_because: argument because of which no logger is started; empty to start it.
+    """
+    if alone_because:
+        lines = ignored_arguments(arguments, alone_because)
+        said = [LogInfo(msg=line) for line in lines]
+        return [*said, package_node("estimator", arguments, estimator)]
+    if composed:
+        return [cell_node(arguments, {**estimator, **logger})]
+    return [
+        package_node("estimator", arguments, estimator),
+        package_node("logger", arguments, logger),
+    ]
 
 
 def robot_state_publisher(arguments: Mapping[str, str], robot: str, prefix: str = "") -> Node:
