@@ -57,6 +57,7 @@ class Connection:
         self._socket = sock
         self._limit = limit
         self._pending = bytearray()
+        self._listening = True
         sock.setblocking(False)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, KERNEL_BUFFER)
@@ -77,7 +78,7 @@ class Connection:
 
     def send(self, data: bytes) -> None:
         """Send without blocking; closes the connection if too many bytes are waiting."""
-        if not data or self.muted or not self.open:
+        if not data or self.muted or not self._listening or not self.open:
             return
         if self._pending:
             self._pending += data
@@ -89,7 +90,7 @@ class Connection:
         except BlockingIOError:
             sent = 0
         except OSError:
-            self.close()
+            self._stop_sending()
             return
         if sent < len(data):
             self._pending += data[sent:]
@@ -101,9 +102,14 @@ class Connection:
         except BlockingIOError:
             return
         except OSError:
-            self.close()
+            self._stop_sending()
             return
         del self._pending[:sent]
+
+    def _stop_sending(self) -> None:
+        """The client has gone; what it sent before is still to be read."""
+        self._listening = False
+        self._pending.clear()
 
     def read(self) -> None:
         """Pass received bytes to the session and send its answer."""
