@@ -19,9 +19,9 @@ FLOOR = {
     "telemetry": 1, "model": 1,
     "trajectory": 2,
     "energy": 3,
-    "identification": 4, "simulation": 4,
-    "experiment": 5, "report": 5,
-    "energy_topics": 6, "layouts": 6, "nodes": 6, "cli": 6, "demo": 6, "scripts": 6,
+    "identification": 4, "simulation": 4, "learning": 5, "optimization": 5,
+    "experiment": 6, "report": 6,
+    "energy_topics": 7, "layouts": 7, "nodes": 7, "cli": 7, "demo": 7, "scripts": 7,
 }  # fmt: skip
 ROS_PACKAGES = {"rclpy", "std_msgs", "sensor_msgs", "diagnostic_msgs", "visualization_msgs"}
 

@@ -17,11 +17,43 @@ class Row:
         figure: name with unit.
         published: value in the paper, None without one.
         here: value found on this arm.
+        place: table, figure, equation or section of the paper, such as "Table V".
+        definition: how the paper computes the number, one clause; here follows it exactly.
+        differs: what is not as in the paper, such as "arm", "data", "method".
+        tolerance: relative difference up to which the two agree; None if it is not for a
+            tolerance to decide (`verdict` is "see text" then, unless `judged` says more).
+        judged: verdict in words where numbers alone do not decide.
     """
 
     figure: str
     published: Any
     here: Any
+    place: str = ""
+    definition: str = ""
+    differs: tuple[str, ...] = ()
+    tolerance: float | None = None
+    judged: str = ""
+
+    @property
+    def verdict(self) -> str:
+        """One of agrees, differs, not published, not obtained, see text, or the words of `judged`.
+
+        Two numbers that agree although arm, data or method differ are said to, with what differs.
+        """
+        if self.judged:
+            return self.judged
+        if self.here is None:
+            return "not obtained"
+        if self.published is None:
+            return "not published"
+        if self.tolerance is None or isinstance(self.published, str):
+            return "see text"
+        published, here = np.asarray(self.published, float), np.asarray(self.here, float)
+        if published.shape != here.shape:
+            return "see text"
+        close = bool(np.all(np.abs(here - published) <= self.tolerance * np.abs(published)))
+        word = "agrees" if close else "differs"
+        return f"{word}; another {' and '.join(self.differs)}" if self.differs else word
 
 
 @dataclass(frozen=True)
@@ -29,12 +61,13 @@ class Outcome:
     """Result of a protocol.
 
     Attributes:
-        protocol: "s0", "s1", "s2" or "s4".
+        protocol: "s0" to "s4".
         source: the paper.
         robot: name of the arm.
         simulated: whether the arm is simulated.
         rows: figures found and published.
         warnings: for the user, one line each.
+        pictures: files in the output folder with their captions.
     """
 
     protocol: str
@@ -43,6 +76,7 @@ class Outcome:
     simulated: bool
     rows: Sequence[Row]
     warnings: Sequence[str] = ()
+    pictures: Sequence[tuple[str, str]] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -52,7 +86,15 @@ class Outcome:
             "robot": self.robot,
             "simulated": self.simulated,
             "figures": [
-                {"figure": row.figure, "published": row.published, "here": row.here}
+                {
+                    "figure": row.figure,
+                    "published": row.published,
+                    "here": row.here,
+                    "place": row.place,
+                    "definition": row.definition,
+                    "differs": list(row.differs),
+                    "verdict": row.verdict,
+                }
                 for row in self.rows
             ],
             "warnings": list(self.warnings),

@@ -1,0 +1,1 @@
+"""The model that follows the arm: learned while the arm does its ordinary work."""
