@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import PurePosixPath
+from typing import Any
 
 from ur_energy_model.experiment.papers.side_by_side import ItemResult, PaperResult
 from ur_energy_model.experiment.protocols.outcome import cell
@@ -74,7 +75,7 @@ def _item(result: ItemResult, place: Callable[[PurePosixPath], PurePosixPath]) -
     return lines
 
 
-def cells(row: dict[str, object]) -> tuple[str, ...]:
+def cells(row: Mapping[str, Any]) -> tuple[str, ...]:
     """The cells of a row in the order of `COLUMNS`."""
     values = (row["figure"], row["robot"], row["published"], row["here"])
     return (*map(cell, values), str(row["definition"]) or "-", str(row["verdict"]))

@@ -81,7 +81,7 @@ def run_stages(
             while waiting and len(running) < count:
                 stage = waiting.pop(0)
                 shutil.rmtree(folder / stage.name, ignore_errors=True)
-                process = context.Process(
+                process: BaseProcess = context.Process(
                     target=_run, args=(stage, folder / stage.name, seed, quick)
                 )
                 with single_threaded_children():
@@ -137,7 +137,7 @@ def prepare(folder: Path, settings: dict[str, Any]) -> None:
 def _run(stage: Stage, folder: Path, seed: int, quick: bool) -> None:
     """One stage, in its process; what goes wrong is left in the folder."""
     try:
-        stage.run(folder, seed=seed, quick=quick, progress=lambda fraction, text=None: None)
+        stage.run(folder, seed=seed, quick=quick, progress=_unheard)
     except UrEnergyError as error:
         write_text(folder / ERROR, f"{error}\n")
     except Exception:
@@ -149,3 +149,7 @@ def _record_sudden_end(folder: Path, exit_code: int | None) -> None:
     if not (folder / VERDICT).is_file() and not (folder / ERROR).is_file():
         folder.mkdir(parents=True, exist_ok=True)
         write_text(folder / ERROR, f"its process ended with exit code {exit_code}\n")
+
+
+def _unheard(fraction: float, text: str | None = None) -> None:
+    """Progress of a stage; that of all stages is reported by their parent."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ur_energy_model.experiment.protocols.catalogue import run_protocol
 from ur_energy_model.experiment.protocols.outcome import Outcome
-from ur_energy_model.experiment.protocols.protocol_run import ProtocolRun
+from ur_energy_model.experiment.protocols.protocol_run import OtherArms, ProtocolRun
 from ur_energy_model.experiment.protocols.simulated_cell import SimulatedCell
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.simulation.arm.arm_options import ArmOptions, default_version
@@ -43,7 +43,11 @@ class Stage:
         folder.mkdir(parents=True, exist_ok=True)
         robot = load_robot(self.robot)
         options = replace(self.options, controller_version=default_version(robot))
-        cell = SimulatedCell(robot, seed, options, progress)
+
+        def cell_with(options: ArmOptions) -> SimulatedCell:
+            return SimulatedCell(robot, seed, options, progress)
+
+        cell = cell_with(options)
         session = ProtocolRun(
             robot=robot,
             folder=folder,
@@ -55,6 +59,7 @@ class Stage:
             paper_settings=self.paper_settings,
             quick=quick,
             campaign=self.campaign,
+            another=OtherArms(options, lambda options: cell_with(options).run),
         )
         return run_protocol(self.protocol, session)
 

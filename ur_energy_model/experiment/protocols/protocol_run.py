@@ -22,6 +22,7 @@ from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.plain import plain
 from ur_energy_model.report.charts.chart import Chart
 from ur_energy_model.report.figures.figures import save_chart
+from ur_energy_model.simulation.arm.arm_options import ArmOptions
 from ur_energy_model.trajectory.fourier import save_trajectory
 from ur_energy_model.typing import Progress
 
@@ -31,6 +32,19 @@ PICTURES = "pictures"
 """Folder of the pictures in the output folder."""
 _DPI = 90
 """Resolution of the pictures."""
+
+
+@dataclass(frozen=True)
+class OtherArms:
+    """Further simulated arms like the one of the run.
+
+    Attributes:
+        options: of the arm of the run.
+        make: how plans are run on a new arm with these options.
+    """
+
+    options: ArmOptions
+    make: Callable[[ArmOptions], Run]
 
 
 @dataclass
@@ -49,6 +63,7 @@ class ProtocolRun:
         paper_settings: design with the limits and the genetic algorithm of the paper.
         quick: shorter motions and searches, for a first look; the outcome says so.
         campaign: s1 only: cold run, warm-up and warm run, too.
+        another: makes further simulated arms; None on a robot.
         warnings: for the user, collected during the run.
         pictures: files in the output folder with their captions, collected during the run.
     """
@@ -64,6 +79,7 @@ class ProtocolRun:
     paper_settings: bool = False
     quick: bool = False
     campaign: bool = False
+    another: OtherArms | None = None
     warnings: list[str] = field(default_factory=list)
     pictures: list[tuple[str, str]] = field(default_factory=list)
 
