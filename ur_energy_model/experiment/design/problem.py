@@ -53,6 +53,7 @@ class DesignRequest:
         clearance: minimum distance [m].
         tool_speed: maximum speed of flange and elbow [m/s].
         seed: of all random choices.
+        centre: constant part of the series [n], rad; None searches it, too.
     """
 
     robot: RobotDescription
@@ -66,6 +67,7 @@ class DesignRequest:
     clearance: float = 0.03
     tool_speed: float = 1.5
     seed: int = 0
+    centre: tuple[float, ...] | None = None
 
 
 def limits_of(request: DesignRequest) -> SafetyLimits:
@@ -120,7 +122,10 @@ class DesignProblem:
             values.T @ (slope + weight * push)
             for values, slope, push in zip(self._motions, slopes, pushes, strict=True)
         )
-        return value + weight * penalty, np.asarray(gradient)
+        gradient = np.array(gradient)
+        if self.request.centre is not None:
+            gradient[0] = 0.0
+        return value + weight * penalty, gradient
 
     def trajectory(self, x: Array, design: dict[str, Any] | None = None) -> FourierTrajectory:
         """The trajectory of free coefficients x [2 L - 1, n], rad."""
@@ -171,12 +176,18 @@ class DesignProblem:
     def random_start(self, random: np.random.Generator) -> Array:
         """Free coefficients [2 L - 1, n] of a random motion about a collision-free centre."""
         x = np.empty(self.shape)
-        for _ in range(1000):
+        for _ in range(1000 if self.request.centre is None else 0):
             x[0] = random.uniform(-_RANGE, _RANGE, self.shape[1])
             if self.limits.geometry.distances(x[:1]).min() > self.request.clearance:
                 break
         x[1:] = 0.15 * random.standard_normal(x[1:].shape)
-        return self.within_joint_limits(x)
+        return self.within_joint_limits(self.centred(x))
+
+    def centred(self, x: Array) -> Array:
+        """Free coefficients [..., 2 L - 1, n] with the requested centre, if there is one."""
+        if self.request.centre is not None:
+            x[..., 0, :] = self.request.centre
+        return x
 
     def _objective(self) -> Objective:
         match self.request.objective:

@@ -65,7 +65,14 @@ class Stage:
 
 
 STAGES = (
-    Stage("s1", "s1", "ur5", campaign=True, paper_settings=True, options=ArmOptions(warmth=0.0)),
+    Stage(
+        "s1",
+        "s1",
+        "ur5",
+        campaign=True,
+        paper_settings=True,
+        options=ArmOptions(warmth=0.0, ambient=22.7),
+    ),
     Stage("s4", "s4", "ur5e", paper_settings=True),
     Stage("s2_ur3e", "s2", "ur3e"),
     Stage("s2_ur10e", "s2", "ur10e"),

@@ -168,7 +168,7 @@ def _stiffness_chart(published: Mapping[str, Any]) -> LineChart:
     return LineChart(
         key="s3_stiffness",
         title=caption,
-        caption=caption,
+        caption="",
         x_label="torsion angle [mrad]",
         y_label="torque [N m]",
         panels=(Panel("Output side", tuple(lines)),),

@@ -116,7 +116,7 @@ class ProtocolRun:
     def picture(self, chart: Chart, place: str) -> None:
         """Draw a chart for a figure of the paper, such as "Fig. 3"."""
         (path,) = save_chart(chart, self.folder / PICTURES, dpi=_DPI)
-        self.pictures.append((f"{PICTURES}/{path.name}", f"{place}: {chart.caption}"))
+        self.pictures.append((f"{PICTURES}/{path.name}", f"{place}: {chart.title}"))
 
     def first_safe(self, candidates: Callable[[int], RepeatedMotion], seed: int) -> RepeatedMotion:
         """The first of 100 seeded motions that passes every check.
