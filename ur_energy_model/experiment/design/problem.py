@@ -36,7 +36,9 @@ VALUE_RATE = 100.0
 """Sampling rate of the reported figures [Hz]."""
 _SHRINK = 0.98
 _RANGE = np.pi
-"""Centres of motion are drawn from plus or minus this angle [rad]."""
+"""Centres of motion are drawn from plus or minus this angle, within the joint limits [rad]."""
+_LEAST_ROOM = 0.05
+"""Shortest way to a joint limit that counts, for a centre at the limit [rad]."""
 
 
 @dataclass(frozen=True)
@@ -155,8 +157,11 @@ class DesignProblem:
         """Free coefficients [2 L - 1, n] scaled about the centre into the joint limits."""
         use = np.zeros(x.shape[1])
         bounds = (self.limits.max_velocity, self.limits.max_acceleration)
-        for motion, bound in zip(self.motion(x)[1:], bounds, strict=True):
+        q, *rates = self.motion(x)
+        for motion, bound in zip(rates, bounds, strict=True):
             use = np.maximum(use, np.abs(motion).max(axis=0) / bound)
+        room = self.limits.max_position - np.abs(x[0])
+        use = np.maximum(use, np.abs(q - x[0]).max(axis=0) / np.maximum(room, _LEAST_ROOM))
         out = x.copy()
         out[1:] /= np.maximum(use, 1.0)
         return np.asarray(out)
@@ -176,8 +181,9 @@ class DesignProblem:
     def random_start(self, random: np.random.Generator) -> Array:
         """Free coefficients [2 L - 1, n] of a random motion about a collision-free centre."""
         x = np.empty(self.shape)
+        width = np.minimum(_RANGE, self.limits.max_position)
         for _ in range(1000 if self.request.centre is None else 0):
-            x[0] = random.uniform(-_RANGE, _RANGE, self.shape[1])
+            x[0] = random.uniform(-width, width)
             if self.limits.geometry.distances(x[:1]).min() > self.request.clearance:
                 break
         x[1:] = 0.15 * random.standard_normal(x[1:].shape)

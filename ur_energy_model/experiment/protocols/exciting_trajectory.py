@@ -30,6 +30,8 @@ CENTRE = (0.0, -np.pi / 2, 0.0, 0.0, 0.0, 0.0)
 MAX_POSITION = (2 * np.pi, np.pi, np.pi, 2 * np.pi, 2 * np.pi, 2 * np.pi)
 MAX_VELOCITY, MAX_ACCELERATION = np.pi, 5.5 * np.pi
 """Limits of the paper [rad, rad/s, rad/s^2]; it has none for the speed of the tool."""
+POPULATION = 300
+"""Individuals of the paper's genetic algorithm."""
 _RATE = 125.0
 """Of the picture of the trajectory [Hz]."""
 
@@ -37,8 +39,9 @@ _RATE = 125.0
 def run(session: ProtocolRun, published: Mapping[str, Any]) -> Outcome:
     """Identify base parameters from three periods; validate on another exciting trajectory."""
     request = paper_request(session.robot) if session.paper_settings else None
-    design = session.design("excitation", session.seed, request)
-    other = session.design("validation", session.seed + 1, request)
+    population = 60 if session.quick else POPULATION
+    design = session.design("excitation", session.seed, request, population=population)
+    other = session.design("validation", session.seed + 1, request, population=population)
     fitted = session.record("excitation", design.trajectory)
     held_out = session.record("validation_run", other.trajectory)
     base = identify_base_parameters(

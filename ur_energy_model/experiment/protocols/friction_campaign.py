@@ -131,7 +131,7 @@ def _unchanged_rows(
                 "Fig. 4",
                 "norm of the difference over that of the cold values",
                 differs,
-                judged=f"{'nearly' if size < 0.1 else 'not'} the same; {100 * within:.0f} % of them "
+                judged=f"{'nearly' if size < 0.1 else 'not'} the same; {100 * within:.0f} % are "
                 "within two standard deviations",
             )
         ]

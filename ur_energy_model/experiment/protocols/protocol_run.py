@@ -88,17 +88,24 @@ class ProtocolRun:
         """Limits of every motion: an upright arm on a table."""
         return limits_of(DesignRequest(self.robot))
 
-    def design(self, name: str, seed: int, request: DesignRequest | None = None) -> Design:
+    def design(
+        self,
+        name: str,
+        seed: int,
+        request: DesignRequest | None = None,
+        *,
+        population: int = 300,
+    ) -> Design:
         """Design an exciting trajectory and save it.
 
         Args:
             name: of the file.
             seed: of the search.
             request: the wanted trajectory; None for the usual one.
+            population: of the genetic algorithm, with the settings of the paper.
         """
         wanted = replace(request or DesignRequest(self.robot), seed=seed)
         if self.paper_settings:
-            population = 60 if self.quick else 300
             design = genetic_search(wanted, population=population, progress=self.progress)
         else:
             design = design_trajectory(

@@ -7,7 +7,7 @@ from typing import Any
 
 from ur_energy_model.errors import InputError
 from ur_energy_model.reading import ranges
-from ur_energy_model.reading.readers import Quantity, list_of, mapping_of, text
+from ur_energy_model.reading.readers import Quantity, list_of, mapping_of, text, unique_names
 from ur_energy_model.reading.record import Reader, Record
 from ur_energy_model.reading.yaml_tree import YamlTree
 from ur_energy_model.resources import config_file
@@ -72,6 +72,19 @@ _PROTOCOLS: dict[str, Reader[dict[str, Any]]] = {
         "base_parameters": YamlTree.integer,
         "harmonics": YamlTree.integer,
         "base_frequency": _NUMBER,
+        "population": YamlTree.integer,
+        **{
+            name: list_of(_SIGNED, 6)
+            for name in ("a", "d", "max_velocity", "max_acceleration", "coulomb", "viscous")
+        },
+        "base_names": unique_names,
+        "theoretical": list_of(_SIGNED, 36),
+        "simulated": list_of(_SIGNED, 36),
+        "torque_coefficients": list_of(_NUMBER, 6),
+        "gear_ratios": list_of(_NUMBER, 6),
+        "load_differences": list_of(_NUMBER, 8),
+        "load_mass": ranges.MASS,
+        "load_arm": ranges.LENGTH,
         "payload_torque_applied": ranges.TORQUE,
         "payload_torque_estimated": ranges.TORQUE,
     }),
