@@ -13,18 +13,22 @@ from ur_energy_model.cli.output import ask, note, print_json, print_table, progr
 
 if TYPE_CHECKING:
     from ur_energy_model.experiment.execution.execution_plan import ExecutionPlan, ExecutionResult
+    from ur_energy_model.experiment.protocols.outcome import Outcome
     from ur_energy_model.experiment.protocols.protocol_run import Mount
     from ur_energy_model.telemetry.samples import RecordingInfo
 
 _EXAMPLES = """\
 ur_energy protocol s1 --host 192.168.56.101 -o cell_3_s1
-ur_energy protocol s0 --host 127.0.0.2 -o try_s0 --yes      (a simulated arm)
+ur_energy protocol s1 --simulated --campaign -o try_s1      (a simulated arm, without a controller)
+ur_energy protocol all --simulated -o papers                 (all of them, and one page)
 """
 _PROTOCOLS = {
     "s0": "test motions A and B through random points: torque, current, energy (Robotica 2024)",
     "s1": "exciting trajectory, base parameters, validation (RAAD 2021)",
     "s2": "sinusoids, power model with all terms free (EcBot)",
+    "s3": "pick and place of the UR5 of the slides, drive model, PD control (Battistini et al.)",
     "s4": "self and general verification, known payload (Machines 2024)",
+    "all": "every protocol on simulated arms, and a page of published beside obtained",
 }
 
 
@@ -41,10 +45,28 @@ def register(subparsers: arguments.Subparsers) -> None:
         notes=arguments.definition_list("experiments", _PROTOCOLS),
     )
     parser.add_argument("protocol", choices=tuple(_PROTOCOLS), help="experiment (listed below)")
-    arguments.add_controller(parser)
-    arguments.add_output(parser, "DIR", "new folder for all results")
-    arguments.add_robot(parser, "the one that the controller reports")
+    arguments.add_controller(parser, required=False)
+    parser.add_argument(
+        "--simulated",
+        action="store_true",
+        help="simulate the arm here, faster than real time, instead of moving one at --host",
+    )
+    arguments.add_output(parser, "DIR", "new folder for all results; 'all' continues in its own")
+    arguments.add_robot(parser, "the one that the controller reports, or the paper's")
     arguments.add_yes(parser)
+    parser.add_argument(
+        "--campaign",
+        action="store_true",
+        help="s1: cold run, half an hour of warm-up, warm run, and friction in both states",
+    )
+    parser.add_argument(
+        "--paper-settings",
+        action="store_true",
+        help="s1, s4: limits and genetic algorithm of the paper for the exciting trajectory",
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="shorter motions and searches, for a first look"
+    )
     arguments.add_number(parser, "--seed", 0, "N", "seed of the random choices", arguments.SEEDS)
     arguments.add_number(
         parser, "--design-time", 25.0, "S", "time to design each trajectory [s]", (0, 1e5)
@@ -54,21 +76,92 @@ def register(subparsers: arguments.Subparsers) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Run a protocol."""
-    from ur_energy_model.cli.run_trajectory import run_recorded
     from ur_energy_model.errors import InputError
+
+    if options.simulated == (options.host is not None):
+        raise InputError(
+            "--host",
+            "and --simulated exclude each other",
+            "give one of them: a robot or a simulated arm",
+        )
+    if options.protocol == "all":
+        _run_all(options)
+        return
+    folder: Path = options.output
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise InputError(folder, "exists and is not an empty folder", "choose another folder")
+    if options.campaign and options.protocol != "s1":
+        raise InputError("--campaign", "belongs to s1", "leave it out, or run protocol s1")
+    outcome = _run_simulated(options) if options.simulated else _run_on_robot(options)
+    _report(outcome, folder, as_json=options.json)
+
+
+def _run_all(options: argparse.Namespace) -> None:
+    """Every protocol on simulated arms.
+
+    Raises:
+        InputError: a robot was asked for.
+        ProtocolsFailedError: a stage failed; the page is written nevertheless.
+    """
+    from ur_energy_model.errors import InputError
+    from ur_energy_model.experiment.papers.run_papers import HTML, MARKDOWN, run_papers
+
+    if not options.simulated:
+        raise InputError(
+            "protocol all", "moves simulated arms only", "add --simulated, without --host"
+        )
+    with progress("protocol all") as bar:
+        results = run_papers(options.output, seed=options.seed, quick=options.quick, progress=bar)
+    failed = [error for result in results for error in result.errors]
+    if options.json:
+        print_json({result.paper.key: result.as_dict() for result in results})
+    else:
+        print_table(
+            "The papers, side by side",
+            ["paper", "rows", "verdicts", "nothing obtained for"],
+            [
+                [
+                    result.paper.key,
+                    sum(result.verdicts.values()),
+                    ", ".join(f"{n} {word}" for word, n in sorted(result.verdicts.items())),
+                    ", ".join(item.place for item in result.missing) or "-",
+                ]
+                for result in results
+            ],
+        )
+        note(f"pages: {options.output / HTML}, {options.output / MARKDOWN}")
+    if failed:
+        raise InputError(
+            options.output, f"failed: {'; '.join(failed)}", "run it again to repeat these"
+        )
+
+
+def _run_simulated(options: argparse.Namespace) -> Outcome:
+    """One protocol on an arm simulated here."""
+    from ur_energy_model.experiment.papers.stages import stage_for
+
+    stage = stage_for(
+        options.protocol,
+        options.robot,
+        campaign=options.campaign,
+        paper_settings=options.paper_settings,
+    )
+    with progress(f"protocol {options.protocol}") as bar:
+        return stage.run(options.output, seed=options.seed, quick=options.quick, progress=bar)
+
+
+def _run_on_robot(options: argparse.Namespace) -> Outcome:
+    """One protocol on a robot, or on a simulated controller."""
+    from ur_energy_model.cli.run_trajectory import run_recorded
     from ur_energy_model.experiment.protocols.catalogue import run_protocol
-    from ur_energy_model.experiment.protocols.outcome import cell
     from ur_energy_model.experiment.protocols.protocol_run import ProtocolRun
     from ur_energy_model.model.robots import load_robot
     from ur_energy_model.telemetry.rtde.source import RtdeSource
 
-    folder: Path = options.output
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise InputError(folder, "exists and is not an empty folder", "choose another folder")
     with RtdeSource(options.host, fields=("timestamp",)) as source:
         info = source.info
     name = options.robot or _robot_at(options.host, info)
-    folder.mkdir(parents=True, exist_ok=True)
+    options.output.mkdir(parents=True, exist_ok=True)
 
     def execute(plan: ExecutionPlan, bag: Path) -> ExecutionResult:
         note(f"recording {bag}")
@@ -77,21 +170,35 @@ def run(options: argparse.Namespace) -> None:
     with progress(f"protocol {options.protocol}") as bar:
         session = ProtocolRun(
             robot=load_robot(name),
-            folder=folder,
+            folder=options.output,
             run=execute,
             mount=_mount(options.host, simulated=info.simulated, assume_yes=options.yes),
             progress=bar,
             seed=options.seed,
             design_seconds=options.design_time,
             simulated=info.simulated,
+            paper_settings=options.paper_settings,
+            quick=options.quick,
+            campaign=options.campaign,
         )
-        outcome = run_protocol(options.protocol, session)
-    if options.json:
+        return run_protocol(options.protocol, session)
+
+
+def _report(outcome: Outcome, folder: Path, *, as_json: bool) -> None:
+    """Print an outcome."""
+    from ur_energy_model.experiment.protocols.outcome import cell
+
+    if as_json:
         print_json(outcome.as_dict())
         return
-    rows = [[row.figure, cell(row.published), cell(row.here)] for row in outcome.rows]
+    rows = [
+        [row.place, row.figure, cell(row.published), cell(row.here), row.verdict]
+        for row in outcome.rows
+    ]
     print_table(
-        f"Protocol {outcome.protocol} on {outcome.robot}", ["figure", "published", "here"], rows
+        f"Protocol {outcome.protocol} on {outcome.robot}",
+        ["in the paper", "figure", "published", "here", "verdict"],
+        rows,
     )
     note(f"published: {outcome.source}")
     for warning in outcome.warnings:

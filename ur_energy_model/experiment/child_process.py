@@ -1,12 +1,17 @@
-"""Child processes that ignore Ctrl-C."""
+"""Child processes that ignore Ctrl-C and use one thread each."""
 
 from __future__ import annotations
 
+import os
 import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from multiprocessing import resource_tracker
 from multiprocessing.process import BaseProcess
 
 from ur_energy_model.interrupts import postponed
+
+_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 def start_ignoring_interrupts(process: BaseProcess) -> None:
@@ -22,3 +27,18 @@ def start_ignoring_interrupts(process: BaseProcess) -> None:
             process.start()
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def single_threaded_children() -> Iterator[None]:
+    """Limit child processes to one BLAS thread each, as there is one process per core."""
+    before = {name: os.environ.get(name) for name in _THREADS}
+    os.environ.update(dict.fromkeys(_THREADS, "1"))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value

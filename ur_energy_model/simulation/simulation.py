@@ -10,16 +10,13 @@ from pathlib import Path
 from ur_energy_model.errors import ControllerError, InputError
 from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.model.setup import Payload, Setup
-from ur_energy_model.simulation.arm.arm_options import ArmOptions
+from ur_energy_model.simulation.arm.arm_options import ArmOptions, default_version
 from ur_energy_model.simulation.arm.joint_controller import ControllerKind
 from ur_energy_model.simulation.arm.simulated_arm import SimulatedArm
 from ur_energy_model.simulation.control.simulated_identity import SimulatedIdentity
 from ur_energy_model.simulation.ports.faults import Faults
 from ur_energy_model.simulation.ports.simulated_controller import SimulatedController
 from ur_energy_model.trajectory.named_motions import named_motion
-
-DEFAULT_VERSION = {"cb3": (3, 15, 8), "e-series": (5, 11, 1)}
-"""Default software version by generation."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +68,7 @@ class Simulation:
             ControllerError: the address cannot be used, or other machines can reach it.
         """
         robot = load_robot(self.robot)
-        version = self.version or DEFAULT_VERSION.get(robot.generation, DEFAULT_VERSION["e-series"])
+        version = self.version or default_version(robot)
         self._check(robot, version)
         faults = Faults.parse(self.faults)
         arm = SimulatedArm(

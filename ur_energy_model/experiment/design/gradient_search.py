@@ -5,8 +5,6 @@ from __future__ import annotations
 import multiprocessing
 import os
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnContext
 from typing import Any
@@ -15,7 +13,10 @@ import numpy as np
 from scipy.optimize import minimize
 
 from ur_energy_model.errors import MotionRefusedError
-from ur_energy_model.experiment.child_process import start_ignoring_interrupts
+from ur_energy_model.experiment.child_process import (
+    single_threaded_children,
+    start_ignoring_interrupts,
+)
 from ur_energy_model.experiment.design.design import Design, DesignCandidate, make_design
 from ur_energy_model.experiment.design.problem import DesignProblem, DesignRequest
 from ur_energy_model.typing import Array, Progress
@@ -28,7 +29,6 @@ _PATIENCE = 1.0
 """Extra time for the first descent, relative to the time limit."""
 _HOP = 0.08
 """Standard deviation of starts around the best trajectory so far [rad]."""
-_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 def design_trajectory(
@@ -64,7 +64,7 @@ def design_trajectory(
     context = multiprocessing.get_context("spawn")
     best: DesignCandidate | None = None
     tried = 0
-    with _single_threaded_children():
+    with single_threaded_children():
         deadline = begin + max(time_limit - _CLOSING, 0.5 * time_limit)
         pool = [_Worker(context, request, index, deadline, starts) for index in range(count)]
     try:
@@ -200,18 +200,3 @@ def _work(
             pipe.send(found)
         except BrokenPipeError:  # the parent has ended
             return
-
-
-@contextmanager
-def _single_threaded_children() -> Iterator[None]:
-    """Limit child processes to one BLAS thread each, as there is one process per core."""
-    before = {name: os.environ.get(name) for name in _THREADS}
-    os.environ.update(dict.fromkeys(_THREADS, "1"))
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value

@@ -3,6 +3,7 @@
 s0: Clochiatti et al., Robotica 2024.
 s1: Raviola et al., RAAD 2021.
 s2: Heredia et al., EcBot.
+s3: Battistini, Samori, Subini, slides.
 s4: Machines 2024, 12(9), 595.
 """
 
@@ -14,6 +15,7 @@ from typing import Any
 from ur_energy_model.experiment.protocols import (
     exciting_trajectory,
     known_payload,
+    pick_and_place,
     random_point_motions,
     sinusoidal_motions,
 )
@@ -25,6 +27,7 @@ PROTOCOLS: dict[str, Callable[[ProtocolRun, Mapping[str, Any]], Outcome]] = {
     "s0": random_point_motions.run,
     "s1": exciting_trajectory.run,
     "s2": sinusoidal_motions.run,
+    "s3": pick_and_place.run,
     "s4": known_payload.run,
 }
 """Functions that run a protocol, by name."""

@@ -98,6 +98,7 @@ class Outcome:
                 for row in self.rows
             ],
             "warnings": list(self.warnings),
+            "pictures": [{"file": file, "caption": caption} for file, caption in self.pictures],
         }
 
     def markdown(self) -> str:

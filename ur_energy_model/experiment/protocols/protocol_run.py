@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from ur_energy_model.errors import MotionRefusedError
 from ur_energy_model.experiment.design.design import Design
+from ur_energy_model.experiment.design.genetic_search import genetic_search
 from ur_energy_model.experiment.design.gradient_search import design_trajectory
 from ur_energy_model.experiment.design.problem import DesignRequest, limits_of
 from ur_energy_model.experiment.execution.execution_plan import ExecutionPlan, ExecutionResult
@@ -19,11 +20,31 @@ from ur_energy_model.experiment.protocols.outcome import Outcome, Row
 from ur_energy_model.files import write_text
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.plain import plain
+from ur_energy_model.report.charts.chart import Chart
+from ur_energy_model.report.figures.figures import save_chart
+from ur_energy_model.simulation.arm.arm_options import ArmOptions
 from ur_energy_model.trajectory.fourier import save_trajectory
 from ur_energy_model.typing import Progress
 
 Run = Callable[[ExecutionPlan, Path], ExecutionResult]
 Mount = Callable[[float], None]
+PICTURES = "pictures"
+"""Folder of the pictures in the output folder."""
+_DPI = 90
+"""Resolution of the pictures."""
+
+
+@dataclass(frozen=True)
+class OtherArms:
+    """Further simulated arms like the one of the run.
+
+    Attributes:
+        options: of the arm of the run.
+        make: how plans are run on a new arm with these options.
+    """
+
+    options: ArmOptions
+    make: Callable[[ArmOptions], Run]
 
 
 @dataclass
@@ -39,7 +60,12 @@ class ProtocolRun:
         seed: of all random choices.
         design_seconds: time limit of a design [s].
         simulated: whether the arm is simulated.
+        paper_settings: design with the limits and the genetic algorithm of the paper.
+        quick: shorter motions and searches, for a first look; the outcome says so.
+        campaign: s1 only: cold run, warm-up and warm run, too.
+        another: makes further simulated arms; None on a robot.
         warnings: for the user, collected during the run.
+        pictures: files in the output folder with their captions, collected during the run.
     """
 
     robot: RobotDescription
@@ -50,28 +76,47 @@ class ProtocolRun:
     seed: int = 0
     design_seconds: float = 25.0
     simulated: bool = False
+    paper_settings: bool = False
+    quick: bool = False
+    campaign: bool = False
+    another: OtherArms | None = None
     warnings: list[str] = field(default_factory=list)
+    pictures: list[tuple[str, str]] = field(default_factory=list)
 
     @property
     def limits(self) -> SafetyLimits:
         """Limits of every motion: an upright arm on a table."""
         return limits_of(DesignRequest(self.robot))
 
-    def design(self, name: str, seed: int) -> Design:
-        """Design an exciting trajectory and save it."""
-        design = design_trajectory(
-            DesignRequest(self.robot, seed=seed),
-            time_limit=self.design_seconds,
-            progress=self.progress,
-        )
+    def design(self, name: str, seed: int, request: DesignRequest | None = None) -> Design:
+        """Design an exciting trajectory and save it.
+
+        Args:
+            name: of the file.
+            seed: of the search.
+            request: the wanted trajectory; None for the usual one.
+        """
+        wanted = replace(request or DesignRequest(self.robot), seed=seed)
+        if self.paper_settings:
+            population = 60 if self.quick else 300
+            design = genetic_search(wanted, population=population, progress=self.progress)
+        else:
+            design = design_trajectory(
+                wanted, time_limit=self.design_seconds, progress=self.progress
+            )
         save_trajectory(self.folder / f"{name}.yaml", design.trajectory)
         return design
 
-    def record(self, name: str, motion: PeriodicMotion) -> Path:
-        """Run and record a motion; returns the path of the bag."""
+    def record(self, name: str, motion: PeriodicMotion, *, warm_up: float = 0.0) -> Path:
+        """Run and record a motion, after `warm_up` seconds of it; returns the path of the bag."""
         bag = self.folder / name
-        self.run(ExecutionPlan(motion, self.limits), bag)
+        self.run(ExecutionPlan(motion, self.limits, warm_up=warm_up), bag)
         return bag
+
+    def picture(self, chart: Chart, place: str) -> None:
+        """Draw a chart for a figure of the paper, such as "Fig. 3"."""
+        (path,) = save_chart(chart, self.folder / PICTURES, dpi=_DPI)
+        self.pictures.append((f"{PICTURES}/{path.name}", f"{place}: {chart.caption}"))
 
     def first_safe(self, candidates: Callable[[int], RepeatedMotion], seed: int) -> RepeatedMotion:
         """The first of 100 seeded motions that passes every check.
@@ -89,7 +134,13 @@ class ProtocolRun:
     def finish(self, protocol: str, published: Mapping[str, Any], rows: Sequence[Row]) -> Outcome:
         """Write the outcome as verdict.md and verdict.json, and return it."""
         outcome = Outcome(
-            protocol, published["source"], self.robot.name, self.simulated, rows, self.warnings
+            protocol,
+            published["source"],
+            self.robot.name,
+            self.simulated,
+            rows,
+            self.warnings,
+            self.pictures,
         )
         write_text(self.folder / "verdict.md", outcome.markdown())
         text = json.dumps(plain(outcome.as_dict()), indent=2, allow_nan=False)

@@ -17,6 +17,17 @@ _NUMBER = Quantity("1", 0, 1e6)
 _ERRORS = mapping_of({"train": list_of(_NUMBER, 3), "test": list_of(_NUMBER, 3)})
 _SIX_TEMPERATURES = list_of(ranges.TEMPERATURE, 6)
 
+_SIGNED = Quantity("1", -1e12, 1e12)
+_GEAR = mapping_of({
+    "stiffness": list_of(_SIGNED, 3),
+    "knees": list_of(_NUMBER, 2),
+    "rotor_inertia": _NUMBER,
+    "rotor_damping": _NUMBER,
+    "rotor_coulomb": list_of(_NUMBER, 2),
+    "flex_damping": _NUMBER,
+    "flex_coulomb": list_of(_NUMBER, 2),
+})  # fmt: skip
+
 _PROTOCOLS: dict[str, Reader[dict[str, Any]]] = {
     "s0": mapping_of({
         "source": text,
@@ -41,6 +52,17 @@ _PROTOCOLS: dict[str, Reader[dict[str, Any]]] = {
         "viscous_friction_change": text,
     }),
     "s2": mapping_of({"source": text, "data": text, "ur3e": _ERRORS, "ur10e": _ERRORS}),
+    "s3": mapping_of({
+        "source": text,
+        "d": list_of(_SIGNED, 6),
+        "a": list_of(_SIGNED, 6),
+        "alpha": list_of(_SIGNED, 6),
+        "gear_ratio": _NUMBER,
+        "hfus_20": _GEAR,
+        "hfus_14": _GEAR,
+        "numerator": _SIGNED,
+        "denominator": list_of(_SIGNED, 5),
+    }),
     "s4": mapping_of({
         "source": text,
         "base_parameters": YamlTree.integer,

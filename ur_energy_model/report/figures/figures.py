@@ -72,6 +72,7 @@ def save_chart(
     formats: Iterable[str] = ("png",),
     theme: ThemeName = "light",
     name: str | None = None,
+    dpi: int = _DPI,
 ) -> list[Path]:
     """Draw one chart into a folder, in each format.
 
@@ -81,6 +82,7 @@ def save_chart(
         formats: "png", "svg" or both.
         theme: colours.
         name: of the files without suffix; None takes the chart's key.
+        dpi: resolution of PNG files.
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -88,7 +90,7 @@ def save_chart(
     paths = [folder / f"{name or chart.key}.{kind}" for kind in formats]
     with rc_context(style(THEMES[theme])):
         for path in paths:
-            figure.savefig(path, dpi=_DPI, metadata=_metadata(path))
+            figure.savefig(path, dpi=dpi, metadata=_metadata(path))
     return paths
 
 

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.simulation.arm.joint_controller import ControllerKind
+
+_DEFAULT_VERSION = {"cb3": (3, 15, 8)}
+_E_SERIES_VERSION = (5, 11, 1)
 
 
 @dataclass(frozen=True)
@@ -17,9 +21,19 @@ class ArmOptions:
         controller: "feedforward" (inverse dynamics and feedback) or "pd" (with gravity
             compensation).
         controller_version: reported software version; it decides which RTDE fields exist.
+        warmth: joint temperatures at the start: 0 ambient, 1 as after hours powered at rest; None
+            for the session's.
+        frictionless: no friction in motors and gears, to see what friction does.
     """
 
     session: int = 0
     ambient: float = 25.0
     controller: ControllerKind = "feedforward"
     controller_version: tuple[int, ...] = (5, 11, 0)
+    warmth: float | None = None
+    frictionless: bool = False
+
+
+def default_version(robot: RobotDescription) -> tuple[int, ...]:
+    """Software version of a controller that runs this arm."""
+    return _DEFAULT_VERSION.get(robot.generation, _E_SERIES_VERSION)

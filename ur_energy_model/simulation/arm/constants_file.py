@@ -152,6 +152,7 @@ _SECTIONS: dict[str, Reader[dict[str, Any]]] = {
         "bandwidth": _FREQUENCY,
         "damping": _FACTOR,
         "pd_bandwidth": _FREQUENCY,
+        "pd_phase_margin": Quantity("deg", 10, 90),
         "integral": Quantity("1/s", 0, 1e3),
         "deadband": Quantity("rad", 0, 0.1),
         "following_error": Quantity("rad", 0, 10, positive=True),

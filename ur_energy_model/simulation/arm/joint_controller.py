@@ -2,7 +2,7 @@
 
 "feedforward" is the e-Series controller as Clochiatti et al. 2024 (sec. 3.2) describe it: inverse
 dynamics fed forward plus feedback. "pd" is proportional-derivative control with gravity
-compensation (Battistini et al.).
+compensation, tuned in the frequency domain on the linear drive (Battistini et al., PD tuning).
 """
 
 from __future__ import annotations
@@ -17,6 +17,9 @@ from ur_energy_model.errors import InputError
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import Setup
+from ur_energy_model.simulation.arm.harmonic_drive import gear_twist
+from ur_energy_model.simulation.arm.linear_drive import LinearDrive, pd_gains
+from ur_energy_model.simulation.arm.links import solid_links
 from ur_energy_model.simulation.arm.parameters import ArmParameters, constants
 from ur_energy_model.simulation.arm.plant import ServoGains
 from ur_energy_model.typing import Array
@@ -27,6 +30,8 @@ _SLOW = 0.02
 """Speed from which friction is fully compensated [rad/s]."""
 _LINK_SHARE = 0.3
 """Link inertia assumed in the tuning of the servo, relative to the reflected inertia."""
+_POSITIONS = 200
+"""Random positions over which the link inertia of the PD tuning is averaged."""
 
 
 @dataclass(frozen=True)
@@ -71,10 +76,9 @@ class JointController:
         self.kind = kind
         self._robot, self._parameters = robot, parameters
         self.set_setup(setup)
-        bandwidth = servo["bandwidth"] if kind == "feedforward" else servo["pd_bandwidth"]
-        omega = 2 * np.pi * float(bandwidth)
-        inertia = (1.0 + _LINK_SHARE) * parameters.reflected_inertia
-        self.gains = ServoGains(omega**2 * inertia, 2 * servo["damping"] * omega * inertia)
+        self.gains = (
+            tuned_pd(robot, parameters) if kind == "pd" else _feedback(parameters.reflected_inertia)
+        )
         self._integral = float(servo["integral"]) if kind == "feedforward" else 0.0
         self._deadband = float(servo["deadband"])
         self.trim = np.zeros(robot.dof)
@@ -90,7 +94,10 @@ class JointController:
         model, data = self._dynamics.model, self._dynamics.data
         moment = pin.rnea(model, data, q, qd, qdd) + p.reflected_inertia * qdd
         if self.kind == "pd":
-            current = pin.computeGeneralizedGravity(model, data, q) / p.current_to_torque
+            gravity = pin.computeGeneralizedGravity(model, data, q)
+            current = gravity / p.current_to_torque
+            # The joint, not the rotor, shall be at rest where it is told to be.
+            self.trim = gear_twist(gravity, p.stiffness, p.knees)
         else:
             direction = np.clip(qd / _SLOW, -1.0, 1.0)
             friction = p.controller_coulomb * direction + p.controller_viscous * qd
@@ -102,3 +109,39 @@ class JointController:
         if self._integral:
             beyond = np.where(np.abs(error) > self._deadband, error, 0.0)
             self.trim = self.trim + self._integral * dt * beyond
+
+
+def linear_drives(robot: RobotDescription, parameters: ArmParameters) -> tuple[LinearDrive, ...]:
+    """Linear model of every drive of an arm, without friction.
+
+    The link inertia is the mean diagonal of the mass matrix over random positions, a constant as
+    in Battistini et al.
+    """
+    dynamics = ArmDynamics(solid_links(robot), Setup())
+    model, data = dynamics.model, dynamics.data
+    positions = np.random.default_rng(0).uniform(-np.pi, np.pi, (_POSITIONS, robot.dof))
+    links = np.mean([np.diag(pin.crba(model, data, q)) for q in positions], axis=0)
+    return tuple(
+        LinearDrive(float(rotor), 0.0, float(link), 0.0, float(stiffness))
+        for rotor, link, stiffness in zip(
+            parameters.reflected_inertia, links, parameters.stiffness[:, 0], strict=True
+        )
+    )
+
+
+def tuned_pd(robot: RobotDescription, parameters: ArmParameters) -> ServoGains:
+    """Gains of the PD controller of an arm with n joints."""
+    servo = constants()["servo"]
+    crossover = 2 * np.pi * float(servo["pd_bandwidth"])
+    margin = np.radians(float(servo["pd_phase_margin"]))
+    gains = [pd_gains(drive, crossover, margin) for drive in linear_drives(robot, parameters)]
+    stiffness, damping = np.array(gains).T
+    return ServoGains(stiffness, damping)
+
+
+def _feedback(reflected_inertia: Array) -> ServoGains:
+    """Gains of the feedback beside the feed-forward [n]."""
+    servo = constants()["servo"]
+    omega = 2 * np.pi * float(servo["bandwidth"])
+    inertia = (1.0 + _LINK_SHARE) * reflected_inertia
+    return ServoGains(omega**2 * inertia, 2 * servo["damping"] * omega * inertia)

@@ -103,6 +103,20 @@ class ArmParameters:
 
         return level(temperature) / level(self.calibration_temperature)
 
+    def without_friction(self) -> ArmParameters:
+        """The same arm without friction of motors, gears and flex splines."""
+        none = np.zeros_like(self.load_direct)
+        return dataclasses.replace(
+            self,
+            friction=self.friction.scaled(none),
+            load_direct=none,
+            load_reverse=none,
+            flex_spline_coulomb=none,
+            flex_spline_viscous=none,
+            controller_coulomb=none,
+            controller_viscous=none,
+        )
+
     def as_dict(self) -> dict[str, Any]:
         """All constants by name, as in the truth file."""
         return dataclasses.asdict(self)

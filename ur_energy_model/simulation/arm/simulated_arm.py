@@ -74,7 +74,8 @@ class SimulatedArm:
         self.rate = robot.rate
         self.controller_version = options.controller_version
         self.session = draw_session(seed, options.session, robot.dof)
-        self.parameters = self.session.applied_to(draw_parameters(robot, seed))
+        parameters = self.session.applied_to(draw_parameters(robot, seed))
+        self.parameters = parameters.without_friction() if options.frictionless else parameters
         self._dt = 1.0 / self.rate
         self._cycle = 0
         self._true_setup = Setup(setup.gravity, setup.payload if carried is None else carried)
@@ -84,7 +85,8 @@ class SimulatedArm:
         self._supervisor = Supervisor(self._planner(), motion, q)
         self._supply = PowerSupply(self._dt)
         ambient = options.ambient + self.session.ambient_offset
-        self._balance = EnergyBalance(self.parameters, self._dt, ambient, self.session.warmth)
+        warmth = self.session.warmth if options.warmth is None else options.warmth
+        self._balance = EnergyBalance(self.parameters, self._dt, ambient, warmth)
         self._sensors = Sensors(self.parameters, self.session.random(seed, 7))
         self._tool = Tool(ArmDynamics(robot, setup))
         self._plant.set_temperature(self._balance.thermal.temperature)

@@ -1,0 +1,176 @@
+"""Rows and pictures of the drive model of S3: transfer function, Bode diagram, gear stiffness."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pinocchio as pin
+
+from ur_energy_model.experiment.protocols.outcome import Row
+from ur_energy_model.experiment.protocols.protocol_run import ProtocolRun
+from ur_energy_model.model.dynamics import ArmDynamics
+from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.report.charts.chart import Line, LineChart, Panel
+from ur_energy_model.report.charts.experiment import bode_chart
+from ur_energy_model.simulation.arm.harmonic_drive import gear_twist
+from ur_energy_model.simulation.arm.joint_controller import linear_drives, tuned_pd
+from ur_energy_model.simulation.arm.linear_drive import LinearDrive
+from ur_energy_model.simulation.arm.parameters import draw_parameters
+
+FUNCTION = "PD tuning, transfer function"
+_ROUNDING = 1e-3
+"""The slides give four digits."""
+_PROBE = 1e-6
+"""Step of the numerical gradient of the potential energy [rad]."""
+
+
+def published_drive(published: Mapping[str, Any]) -> LinearDrive:
+    """Drive of the first joint of the slides, joint side.
+
+    The slides do not give the flex-spline inertia J_f; the coefficient of s^2,
+    k1/J_f + B_w B_f/(J_w J_f) + k1/(N^2 J_w), determines it.
+    """
+    gear = published["hfus_20"]
+    squared = float(published["gear_ratio"]) ** 2
+    rotor, damping = gear["rotor_inertia"] * squared, gear["rotor_damping"] * squared
+    stiffness, flex = gear["stiffness"][0], gear["flex_damping"]
+    rest = published["denominator"][2] - stiffness / rotor
+    link = (stiffness + damping * flex / rotor) / rest
+    return LinearDrive(rotor, damping, link, flex, stiffness)
+
+
+def transfer_function_rows(published: Mapping[str, Any]) -> list[Row]:
+    """The published transfer function beside the one that its constants give."""
+    drive = published_drive(published)
+    numerator, denominator = drive.published_form(published["gear_ratio"])
+    theirs = published["denominator"]
+    how = "linear drive of four states with the slides' constants; J_f from the coefficient of s^2"
+    rows = [
+        Row("numerator", published["numerator"], numerator, FUNCTION, how, (), _ROUNDING),
+        *(
+            Row(
+                f"coefficient of s^{4 - k}", theirs[k], denominator[k], FUNCTION, how, (), _ROUNDING
+            )
+            for k in (1, 3)
+        ),
+        Row(
+            "coefficient of s^2",
+            theirs[2],
+            denominator[2],
+            FUNCTION,
+            how,
+            judged="not independent: J_f is from it",
+        ),
+        Row(
+            "coefficient of s^0",
+            theirs[4],
+            0.0,
+            FUNCTION,
+            "zero: nothing holds the joint",
+            judged="agrees: theirs is rounding",
+        ),
+    ]
+    return rows
+
+
+def inertia_rows(session: ProtocolRun, published: Mapping[str, Any]) -> list[Row]:
+    """Link inertia behind the published transfer function, and that of the arm."""
+    drives = linear_drives(session.robot, draw_parameters(session.robot, session.seed))
+    needed = published_drive(published).link_inertia
+    return [
+        Row(
+            "link inertia of joint 1 in the published function [kg m2]",
+            "element of the mean mass matrix",
+            needed,
+            FUNCTION,
+            "J_f that gives the published coefficients",
+            judged=f"differs: the links of a UR5 have {drives[0].link_inertia:.2g} kg m2 there; "
+            "the published one seems to leave them out",
+        ),
+        Row(
+            "link inertia of the arm, mean over positions, by joint [kg m2]",
+            None,
+            [drive.link_inertia for drive in drives],
+            FUNCTION,
+            "mean diagonal of the mass matrix over 200 random positions",
+        ),
+    ]
+
+
+def gain_rows(session: ProtocolRun) -> list[Row]:
+    """Gains of the PD controller, tuned in the frequency domain."""
+    gains = tuned_pd(session.robot, draw_parameters(session.robot, session.seed))
+    how = "open loop of rotor angle with magnitude 1 and 60 degrees phase margin at 5 Hz"
+    return [
+        Row("KP by joint [N m/rad]", None, gains.stiffness, FUNCTION, how, ("method",)),
+        Row("KD by joint [N m s/rad]", None, gains.damping, FUNCTION, how, ("method",)),
+    ]
+
+
+def gravity_row(robot: RobotDescription) -> Row:
+    """Gravity torques of the controller beside the gradient of the potential energy."""
+    model, data = ArmDynamics(robot).model, ArmDynamics(robot).data
+    worst = 0.0
+    for q in np.random.default_rng(0).uniform(-np.pi, np.pi, (50, robot.dof)):
+        used = pin.computeGeneralizedGravity(model, data, q)
+        energies = [
+            [pin.computePotentialEnergy(model, data, q + sign * step) for sign in (1, -1)]
+            for step in _PROBE * np.eye(robot.dof)
+        ]
+        gradient = np.array([(up - down) / (2 * _PROBE) for up, down in energies])
+        worst = max(worst, float(np.abs(used - gradient).max()))
+    return Row(
+        "gravity torque and gradient of the potential energy, largest difference [N m]",
+        "equal by derivation",
+        worst,
+        "Gravity compensation",
+        "g_i = dP/dq_i at 50 random positions; P by the link masses",
+        judged="agrees" if worst < 1e-5 else "differs",
+    )
+
+
+def kinematics_rows(robot: RobotDescription, published: Mapping[str, Any]) -> list[Row]:
+    """Denavit-Hartenberg parameters of the arm beside the slides'."""
+    place = "Denavit-Hartenberg table"
+    values = {"d [m]": robot.d, "a [m]": robot.a, "alpha [deg]": np.degrees(robot.alpha)}
+    return [
+        Row(f"{name} by joint", published[key], values[name], place, "as listed", (), 1e-9)
+        for name, key in (("d [m]", "d"), ("a [m]", "a"), ("alpha [deg]", "alpha"))
+    ]
+
+
+def draw_drives(session: ProtocolRun, published: Mapping[str, Any]) -> None:
+    """Bode diagram of the first joint, and stiffness of both gears."""
+    ratio = float(published["gear_ratio"])
+    theirs = published_drive(published)
+    ours = linear_drives(session.robot, draw_parameters(session.robot, session.seed))[0]
+    frequency = np.geomspace(0.1, 1e5, 800)
+    responses = {
+        "slides' constants": theirs.response(frequency, theirs.to_link) * ratio,
+        "simulated UR5": ours.response(frequency, ours.to_link) * session.robot.gear_ratio[0],
+    }
+    caption = "From motor torque to joint angle, joint 1"
+    session.picture(bode_chart("s3_bode", caption, frequency, responses), "PD tuning, Bode diagram")
+    session.picture(_stiffness_chart(published), "Harmonic drive, stiffness")
+
+
+def _stiffness_chart(published: Mapping[str, Any]) -> LineChart:
+    lines = []
+    for index, (key, name) in enumerate((("hfus_20", "HFUS-20"), ("hfus_14", "HFUS-14"))):
+        gear = published[key]
+        torque = np.linspace(-40.0, 40.0, 401)
+        stiffness = np.tile(gear["stiffness"], (len(torque), 1))
+        knees = np.tile(gear["knees"], (len(torque), 1))
+        lines.append(Line(name, 1e3 * gear_twist(torque, stiffness, knees), torque, joint=index))
+    caption = "Torque over torsion angle with K1, K2, K3 between T1 and T2"
+    return LineChart(
+        key="s3_stiffness",
+        title=caption,
+        caption=caption,
+        x_label="torsion angle [mrad]",
+        y_label="torque [N m]",
+        panels=(Panel("Output side", tuple(lines)),),
+        columns=1,
+    )
