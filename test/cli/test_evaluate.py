@@ -16,7 +16,12 @@ def test_evaluate(model: Path, bag: Path, capsys: Capture) -> None:
     first = results[0]
     assert {"bag", "samples", "torque", "current", "power"} <= set(first)
     assert set(first["current"][0]) == {"mean", "max", "rms", "r2"}
-    assert set(first["power"]) == {"rmse", "rmse_percent", "r2", "energy_error_percent"}
+    assert set(first["power"]) >= {"rmse", "rmse_percent", "r2", "energy_error_percent"}
+    assert set(first["power"]) == set(first["power_from_motion"])
+    for entry in (first["power"], first["power_from_motion"]):
+        assert 0 < entry["rmse_low"] < entry["rmse"] < entry["rmse_high"]
+        assert entry["std"] > 0
+        assert 0 <= entry["coverage"] <= 1
     assert main(["evaluate", str(model), str(bag)]) == DONE
     assert "RMSE" in capsys.readouterr().out
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -112,6 +113,12 @@ def _print(result: BagBaseParameters, robot: RobotDescription) -> None:
             for j, name in enumerate(robot.joint_names)
         ],
     )
+    published = result.published_error
+    if published is not None:
+        note(
+            f"normalised error as Raviola et al. define it: {published.value:.4g} N m at "
+            f"{published.points} points, {published.rate:.0f} Hz, as recorded"
+        )
 
 
 def _as_json(result: BagBaseParameters) -> dict[str, Any]:
@@ -128,6 +135,7 @@ def _as_json(result: BagBaseParameters) -> dict[str, Any]:
         ],
         "normalised_error": result.normalised_error,
         "normalised_error_on": "cross-validation" if verification is None else "validation",
+        "published_error": None if result.published_error is None else asdict(result.published_error),
         "torque_from": found.torque_source,
         "gravity": result.gravity,
         "gravity_source": result.gravity_source,

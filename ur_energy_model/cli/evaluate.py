@@ -11,6 +11,11 @@ from ur_energy_model.cli.output import note, print_json, print_table, progress
 from ur_energy_model.cli.payload_option import add_payload_option, payload_given
 
 
+_POWERS = {"power": "from measured currents", "power_from_motion": "from the motion alone"}
+"""METRICS keys of power with what it is computed from."""
+_POWER_KEYS = ("rmse", "rmse_low", "rmse_high", "rmse_percent", "r2", "energy_error_percent")
+
+
 def register(subparsers: arguments.Subparsers) -> None:
     """Add the subcommand."""
     parser = arguments.add_command(
@@ -54,7 +59,7 @@ def run(options: argparse.Namespace) -> None:
 
 def print_metrics(entry: Mapping[str, Any]) -> None:
     """METRICS as tables: torque, current while moving and at all times, power."""
-    bag, power = entry["bag"], entry["power"]
+    bag = entry["bag"]
     for key, title in (
         ("torque", "torque error [N m]"),
         ("current", "current error while moving [A]"),
@@ -71,12 +76,16 @@ def print_metrics(entry: Mapping[str, Any]) -> None:
             )
     if entry.get("session") is not None:
         note(f"{bag}: {_session_line(entry['session'])}")
-    if power is not None:
-        keys = ("rmse", "rmse_percent", "r2", "energy_error_percent")
+    rows = [
+        [how, *(power[key] for key in _POWER_KEYS)]
+        for name, how in _POWERS.items()
+        if (power := entry.get(name)) is not None
+    ]
+    if rows:
         print_table(
             f"{bag}: power at the supply",
-            ["", "RMSE [W]", "RMSE [%]", "R2", "energy error [%]"],
-            [["", *(power[key] for key in keys)]],
+            ["", "RMSE [W]", "from", "to (95 %)", "RMSE [%]", "R2", "energy error [%]"],
+            rows,
         )
 
 

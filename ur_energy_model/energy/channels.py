@@ -70,6 +70,15 @@ class Channels:
         joints = np.linalg.norm(errors[: n * each].reshape(n, each), axis=1)
         return joints, float(np.linalg.norm(errors[n * each :]))
 
+    def deviations_of_total(self, power: Array) -> Array:
+        """Standard deviation of the total power at each sample [samples], W.
+
+        Args:
+            power: of every channel [samples, channels], W.
+        """
+        start = self.sensitivity + len(self.joints) * self.errors[0]
+        return np.asarray(np.linalg.norm(power[:, start:], axis=1))
+
     def deviation_of_standby(self, net: Array) -> float:
         """Standard deviation of the standby energy, J (or W): the last error of the total."""
         return abs(float(net[-1])) if self.errors[1] else float("nan")

@@ -32,10 +32,7 @@ def record_arm(
     ]
     samples = round(duration * arm.rate)
     time = np.empty(samples)
-    columns = {
-        name: np.empty(samples if FIELDS[name].width == 1 else (samples, FIELDS[name].width))
-        for name in names
-    }
+    columns = {name: np.empty((samples, *np.shape(arm.outputs[name]))) for name in names}
     for k in range(samples):
         arm.tick()
         time[k] = arm.time

@@ -87,3 +87,21 @@ def test_motion_counts_above_standstill_and_an_arm_that_is_off_does_not() -> Non
     assert statistics.motion_energy_error_percent == pytest.approx(10.0)
     assert entry["energy_error_percent"] == pytest.approx(8.0, rel=0.01)
     assert statistics.samples == 1000
+
+
+def test_power_errors_within_their_intervals() -> None:
+    random = np.random.default_rng(8)
+    time = 0.02 * np.arange(5000)
+    channels = Channels(("a",))
+    statistics = PowerStatistics(channels, noise=2.0)
+    bus = 40.0 + 10.0 * np.sin(time)
+    total = bus + 2.0 * random.standard_normal(len(time))
+    moving = np.full(len(time), float(ArmState.MOVING))
+    statistics.accumulate(table(np.column_stack([time, moving, bus, total]), channels))
+    entry = statistics.entry()
+    assert entry["std"] == pytest.approx(2.0)
+    assert entry["coverage"] == pytest.approx(0.95, abs=0.02)
+    low, rmse, high = (entry[key] or 0.0 for key in ("rmse_low", "rmse", "rmse_high"))
+    assert low < 2.0 < high
+    # The mean of N squares of normal errors is uncertain by sqrt(2 / N) of itself.
+    assert high - low == pytest.approx(2 * 1.96 * 0.5 * rmse * np.sqrt(2 / len(time)), rel=0.3)

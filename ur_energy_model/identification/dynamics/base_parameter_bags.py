@@ -20,14 +20,22 @@ from ur_energy_model.identification.dynamics.dynamics_estimate import (
     angle_between,
     estimate_dynamics,
 )
+from ur_energy_model.identification.evaluation.normalised_error import (
+    NormalisedError,
+    PointErrors,
+)
+from ur_energy_model.identification.evaluation.recorded_motion import recorded_motions
 from ur_energy_model.identification.quality.recording_quality import ILL_CONDITIONED
 from ur_energy_model.identification.recording import Recording
 from ur_energy_model.identification.recording_reader import read_recording
 from ur_energy_model.identification.regression.narrow_filter import NarrowFilter
 from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.telemetry.runs import slices_between
 from ur_energy_model.typing import Array, Progress
 
 _SAME_MOUNTING = np.radians(1.0)
+_POINTS = 1000
+"""Points whose regressor is computed at a time."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +47,8 @@ class BagBaseParameters:
         gravity: in the base frame [3], m/s^2, as used.
         gravity_source: "estimated", "configured" or "default".
         verification: prediction of the held-out bags, None without any.
+        published_error: of the torques from currents as Raviola et al. 2021 define it, on the
+            held-out bags or, without any, on the fitted ones; None for target_moment.
         cutoff: of the filter, lowest over the bags [Hz].
         warnings: for the user, one line each.
     """
@@ -47,6 +57,7 @@ class BagBaseParameters:
     gravity: Array
     gravity_source: str
     verification: Verification | None
+    published_error: NormalisedError | None
     cutoff: float
     warnings: tuple[str, ...]
 
@@ -114,9 +125,27 @@ def identify_base_parameters(
             gravity=gravity,
             gravity_source=source,
             verification=fits[1].verify(parameters.values) if validate else None,
+            published_error=_published_error(
+                fits[0], parameters.ordinary, recordings[len(bags) :] or recordings
+            ),
             cutoff=min(recording.cutoff for recording in recordings),
             warnings=tuple(warnings),
         )
+
+
+def _published_error(
+    fit: BaseParameterFit, values: Array, recordings: Sequence[Recording]
+) -> NormalisedError | None:
+    """Error at every recorded point of these recordings, of an ordinary least-squares fit."""
+    if fit.torque_source != "current":
+        return None
+    errors = PointErrors()
+    for recording in recordings:
+        for part in recorded_motions(recording.path, recording.cutoff):
+            for rows in slices_between(range(_POINTS, len(part), _POINTS), len(part)):
+                motion = (part.q[rows], part.qd[rows], part.qdd[rows], part.current[rows])
+                errors.accumulate(part.time[rows], fit.torque_error(values, *motion))
+    return errors.result
 
 
 def _gravity(

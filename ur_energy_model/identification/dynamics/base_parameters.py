@@ -48,7 +48,7 @@ class BaseParameters:
         torque_rms: residual per joint on the fitted data (self-trajectory check) [n], N m.
         torque_r2: the same as coefficient of determination [n].
         normalised_error: sqrt(e'e) / number of torque samples, each block of time predicted from
-            a fit to the others (Raviola et al. 2021), N m.
+            a fit to the others, N m. Filtered and in motion; `NormalisedError` is the published one.
         consistent_rms: residual per joint of `consistent` on the fitted data [n], N m.
     """
 
@@ -188,6 +188,21 @@ class BaseParameterFit:
                 normalised_error=float(np.sqrt(squares.sum()) / counts.sum()),
                 samples=int(counts.sum()),
             )
+
+    def torque_error(
+        self, values: Array, q: Array, qd: Array, qdd: Array, current: Array
+    ) -> Array:
+        """Predicted less measured torque [samples, n], N m, joint side.
+
+        Args:
+            values: base parameters [rank].
+            q: positions [samples, n], rad.
+            qd: speeds [samples, n], rad/s.
+            qdd: accelerations [samples, n], rad/s^2.
+            current: measured currents [samples, n], A.
+        """
+        columns = self.regressor(q, qd, qdd)[:, :, self.regrouping.base]
+        return np.asarray(columns @ values - current * self._torque_per_ampere)
 
     def _covariance(self, blocks: Array, values: Array, weights: Array) -> Array:
         """Covariance of the weighted fit, inflated for correlated residuals.

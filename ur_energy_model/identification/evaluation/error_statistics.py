@@ -13,6 +13,7 @@ from ur_energy_model.energy.arm_state import ArmState
 from ur_energy_model.energy.channels import Channels
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.energy.power_table import PowerTable
+from ur_energy_model.telemetry.runs import time_blocks
 from ur_energy_model.typing import Array, Mask
 
 Statistics: TypeAlias = dict[str, float | None]
@@ -20,6 +21,8 @@ Statistics: TypeAlias = dict[str, float | None]
 
 SHORTEST_STANDSTILL = 0.5
 """Least standstill that determines the power at standstill [s]."""
+_BLOCK = 1.0
+"""Errors of power within this time count as one when the interval of their RMS is computed [s]."""
 LEAST_MOTION_POWER = 1.0
 """Least mean power above standstill that exceeds a drift of standby [W]."""
 
@@ -115,11 +118,14 @@ class PowerStatistics:
 
     Args:
         channels: layout of the tables.
+        noise: standard deviation of the measured power about an exact model's [W].
     """
 
-    def __init__(self, channels: Channels) -> None:
-        self._channels = channels
-        self._errors = ErrorStatistics(1)
+    def __init__(self, channels: Channels, noise: float = 0.0) -> None:
+        self._channels, self._noise = channels, float(np.nan_to_num(noise))
+        self._errors, self._within = ErrorStatistics(1), IntervalStatistics(1)
+        self._blocks: list[float] = []
+        """Mean squared error of each block of time [W^2]."""
         self._low, self._high = np.inf, -np.inf
         self._seconds, self._measured, self._model = (np.zeros(len(ArmState)) for _ in range(3))
 
@@ -132,6 +138,11 @@ class PowerStatistics:
         measured, model = (table.power[use, arm[name]] for name in ("bus", "total"))
         steps, states = table.steps.bridged[use], table.states[use]
         self._errors.accumulate(measured[:, None], model[:, None])
+        std = np.hypot(self._channels.deviations_of_total(table.power[use]), self._noise)
+        error = (model - measured)[:, None]
+        self._within.accumulate(error, std[:, None], np.ones_like(error, dtype=bool))
+        time = table.samples.time[use]
+        self._blocks += [float(np.square(error[b]).mean()) for b in time_blocks(time, _BLOCK)]
         count = len(ArmState)
         self._seconds += np.bincount(states, steps, count)
         self._measured += np.bincount(states, steps * measured, count)
@@ -163,15 +174,33 @@ class PowerStatistics:
         return finite_or_none(100 * float(expected - above) / float(above))
 
     def entry(self) -> Statistics:
-        """{"rmse", "rmse_percent", "r2", "energy_error_percent"}."""
+        """{"rmse", "rmse_low", "rmse_high", "rmse_percent", "r2", "energy_error_percent", ...}.
+
+        RMSE, its 95 % interval from the scatter over blocks of time, RMSE over the range of the
+        measurement (EcBot, eq. 22-23), and {"std", "coverage"} of the stated intervals of the
+        power, see `IntervalStatistics.entries`.
+        """
         rmse = float(self._errors.rms[0])
+        low, high = self._rmse_interval()
         span = self._high - self._low
         measured, model = self._measured.sum(), self._model.sum()
         return {
             "rmse": finite_or_none(rmse),
+            "rmse_low": finite_or_none(low),
+            "rmse_high": finite_or_none(high),
             "rmse_percent": finite_or_none(100 * rmse / span) if span > 0 else None,
             "r2": finite_or_none(float(self._errors.r2[0])),
             "energy_error_percent": (
                 finite_or_none(100 * (model - measured) / measured) if measured else None
             ),
+            **self._within.entries()[0],
         }
+
+    def _rmse_interval(self) -> tuple[float, float]:
+        """95 % interval of the RMSE [W]; NaN with fewer than two blocks of time."""
+        if len(self._blocks) < 2:
+            return float("nan"), float("nan")
+        blocks = np.array(self._blocks)
+        half = CONFIDENCE * float(blocks.std(ddof=1)) / np.sqrt(len(blocks))
+        square = float(self._errors.rms[0]) ** 2
+        return float(np.sqrt(max(square - half, 0.0))), float(np.sqrt(square + half))

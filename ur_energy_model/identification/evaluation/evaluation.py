@@ -43,7 +43,8 @@ class Metrics:
             with it the current, takes any value up to its limit.
         current_all: the same over all samples.
         power: at the supply from measured currents, see `PowerStatistics.entry`; or None.
-        power_from_motion: the same from the motion alone, without measured currents.
+        power_from_motion: the same from the motion alone, without measured currents, as in EcBot's
+            tests.
         motion_energy_error_percent: relative error of the energy of motion, of power_from_motion or
             else of power.
         cutoff: of the filter [Hz].
@@ -198,7 +199,7 @@ def compare_power(
     """
     options = PowerOptions(method=method, track_standby=anchor)
     calculator = EnergyCalculator(model, model.description(), options)
-    statistics = PowerStatistics(calculator.channels)
+    statistics = PowerStatistics(calculator.channels, model.bus.residual)
     try:
         for table in recording_powers(calculator, bag, fields=fields):
             statistics.accumulate(table)

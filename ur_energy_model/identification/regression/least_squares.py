@@ -13,6 +13,9 @@ RCOND = 1e-12
 """Singular values below this share of the largest count as zero."""
 _NORMAL_QUANTILE = 1.959964
 _FOLDS = 8
+_FINEST = 1e-4
+"""Least noise of a measurement, as a share of its RMS. Exact data would outweigh the priors beyond
+floating point precision, and what only a prior determines would be lost."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +81,7 @@ def solve(blocks: Array, prior: Prior, counts: Array) -> Solution:
     information = total[:p, :p]
     count, samples = len(blocks), float(counts.sum())
     inflation, noise, freedom = 1.0, 1.0, 0.0
+    least = max(_FINEST**2 * float(total[p, p]) / samples, 1e-18)
     coefficients, bread = prior.mean, np.zeros((p, p))
     scores = np.zeros((count, p))
     for _ in range(5):
@@ -85,7 +89,7 @@ def solve(blocks: Array, prior: Prior, counts: Array) -> Solution:
         coefficients = _coefficients(total, prior, weight)
         bread = pseudo_inverse(information * weight + np.diag(prior.precision))
         freedom = float(np.sum(bread * information)) * weight
-        noise = max(_squares(total, coefficients) / max(samples - freedom, 1.0), 1e-18)
+        noise = max(_squares(total, coefficients) / max(samples - freedom, 1.0), least)
         scores = blocks[:, :p, p] - blocks[:, :p, :p] @ coefficients
         inflation = _inflation(information, bread, scores, noise, freedom)
     weight = 1.0 / (noise * inflation)

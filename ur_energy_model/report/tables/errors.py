@@ -36,11 +36,12 @@ _POWERS = {"power": "from measured currents", "power_from_motion": "from the mot
 
 
 def power_table(metrics: Sequence[Mapping[str, Any]], labels: Sequence[str]) -> Table | None:
-    """Errors of power and energy at the supply (EcBot eq. 22-26)."""
+    """Errors of power and energy at the supply (EcBot, eq. 22-23)."""
     rows = [
         (
             f"{label}, {how}",
             p["rmse"],
+            _interval(p),
             p["rmse_percent"],
             p["r2"],
             p["energy_error_percent"],
@@ -58,6 +59,7 @@ def power_table(metrics: Sequence[Mapping[str, Any]], labels: Sequence[str]) -> 
         (
             "recording",
             "RMSE [W]",
+            "95 % [W]",
             "RMSE [% of range]",
             "R²",
             "energy error [%]",
@@ -66,3 +68,9 @@ def power_table(metrics: Sequence[Mapping[str, Any]], labels: Sequence[str]) -> 
         tuple(rows),
         "Motion energy is the energy of the supply above its power at standstill.",
     )
+
+
+def _interval(power: Mapping[str, Any]) -> str | None:
+    """The interval of an RMSE; models written before it was stored have none."""
+    low, high = power.get("rmse_low"), power.get("rmse_high")
+    return None if low is None or high is None else f"{low:.2f} to {high:.2f}"
