@@ -82,7 +82,6 @@ class SafetyLimits:
         q, qd, qdd and the three gradients are [samples, n]. The limits are slightly tightened so
         that a motion that is feasible on the grid is feasible between its points.
         """
-        robot = self.dynamics.robot
         samples = len(q)
         value = 0.0
         gradient = [np.zeros_like(q) for _ in range(3)]

@@ -11,6 +11,7 @@ from ur_energy_model.energy.recording_energy import estimate_energy
 from ur_energy_model.experiment.periodic_motion import RepeatedMotion
 from ur_energy_model.experiment.protocols.outcome import Outcome, Row
 from ur_energy_model.experiment.protocols.protocol_run import ProtocolRun
+from ur_energy_model.experiment.protocols.random_point_pictures import draw_test_motions
 from ur_energy_model.identification.pipeline import Identification, IdentificationOptions, identify
 from ur_energy_model.model.file.model_file import save_model
 from ur_energy_model.trajectory.planner import Planner
@@ -96,6 +97,7 @@ def run(session: ProtocolRun, published: Mapping[str, Any]) -> Outcome:
         ),
         Row("of that given back and counted as burned [J]", None, float(dissipated)),
     ]
+    draw_test_motions(session, found.model, bags)
     return session.finish("s0", published, rows)
 
 
