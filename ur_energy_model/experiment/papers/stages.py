@@ -75,7 +75,7 @@ STAGES = (
         options=ArmOptions(warmth=0.0, ambient=22.7),
     ),
     Stage("s4", "s4", "qin2024", paper_settings=True),
-    Stage("s4_payload", "s4", "ur5e"),
+    Stage("s4_payload", "s4", "ur5e", paper_settings=True),
     Stage("s2_ur3e", "s2", "ur3e"),
     Stage("s2_ur10e", "s2", "ur10e"),
     Stage("s0", "s0", "ur5e"),
