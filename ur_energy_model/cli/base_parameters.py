@@ -135,7 +135,9 @@ def _as_json(result: BagBaseParameters) -> dict[str, Any]:
         ],
         "normalised_error": result.normalised_error,
         "normalised_error_on": "cross-validation" if verification is None else "validation",
-        "published_error": None if result.published_error is None else asdict(result.published_error),
+        "published_error": None
+        if result.published_error is None
+        else asdict(result.published_error),
         "torque_from": found.torque_source,
         "gravity": result.gravity,
         "gravity_source": result.gravity_source,

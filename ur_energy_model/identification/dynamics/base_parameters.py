@@ -189,9 +189,7 @@ class BaseParameterFit:
                 samples=int(counts.sum()),
             )
 
-    def torque_error(
-        self, values: Array, q: Array, qd: Array, qdd: Array, current: Array
-    ) -> Array:
+    def torque_error(self, values: Array, q: Array, qd: Array, qdd: Array, current: Array) -> Array:
         """Predicted less measured torque [samples, n], N m, joint side.
 
         Args:

@@ -90,9 +90,7 @@ def recorded_motions(bag: str | Path, cutoff: float) -> Iterator[RecordedMotion]
         yield from _motions(pending, done, np.inf, cutoff)
 
 
-def _motions(
-    part: Telemetry, start: float, stop: float, cutoff: float
-) -> Iterator[RecordedMotion]:
+def _motions(part: Telemetry, start: float, stop: float, cutoff: float) -> Iterator[RecordedMotion]:
     """Stretches of a window, cut to times from `start` up to but not including `stop`."""
     part = part.distinct()
     if len(part) < _SHORTEST:

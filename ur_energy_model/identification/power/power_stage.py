@@ -40,7 +40,7 @@ def fit_sessions(
 
     Args:
         powers: data of each session.
-        kind: "physical" or "ecbot".
+        kind: "physical", "ecbot" or "catalogue".
         joints: results of the previous stage, n joints.
 
     Returns:
