@@ -145,6 +145,13 @@ class PowerFit:
         self._rested = float(last[-1]) if len(last) else self._rested
         return time - last > _DISCHARGE_TIME
 
+    def conversion_power(self, constant: Array) -> Array:
+        """RMS of each joint's converted power with these torque constants [n], W."""
+        total = self._gram.blocks.sum(axis=0)
+        place = PowerLayout(self.robot.dof).conversion
+        squares = np.diag(total)[place] / max(float(total[0, 0]), 1.0)
+        return np.asarray(constant * np.sqrt(squares))
+
     def merge(self, other: PowerFit) -> None:
         """Include the data of another accumulator."""
         self._gram.merge(other._gram)
