@@ -10,7 +10,6 @@ from ur_energy_model.cli import arguments
 from ur_energy_model.cli.output import note, print_json, print_table, progress
 from ur_energy_model.cli.payload_option import add_payload_option, payload_given
 
-
 _POWERS = {"power": "from measured currents", "power_from_motion": "from the motion alone"}
 """METRICS keys of power with what it is computed from."""
 _POWER_KEYS = ("rmse", "rmse_low", "rmse_high", "rmse_percent", "r2", "energy_error_percent")

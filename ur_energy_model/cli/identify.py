@@ -44,8 +44,9 @@ def register(subparsers: arguments.Subparsers) -> None:
     arguments.add_choice(
         parser,
         "--power-model",
-        ("physical", "ecbot"),
-        "physical structure with priors, or the 4n+1 free coefficients of EcBot",
+        ("physical", "ecbot", "catalogue"),
+        "physical structure with priors, the 4n+1 free coefficients of EcBot, or the catalogue "
+        "motors that Clochiatti et al. assume for a UR5e",
     )
     arguments.add_choice(
         parser,

@@ -122,6 +122,12 @@ def register(subparsers: arguments.Subparsers) -> None:
     arguments.add_choice(
         parser, "--controller", ("feedforward", "pd"), "type of the joint controller"
     )
+    arguments.add_choice(
+        parser,
+        "--drive-set",
+        ("typical", "s3"),
+        "gears: typical of the arm's type, or those of the UR5 model of Battistini et al.",
+    )
     parser.add_argument(
         "--fault",
         action="append",
@@ -166,6 +172,7 @@ def run(options: argparse.Namespace) -> None:
             controller=options.controller,
             allow_network=options.allow_network,
             session=options.session,
+            drive_set=options.drive_set,
         ).build(report=note)
         with contextlib.suppress(OSError):  # a higher priority, if permitted
             os.nice(-10)

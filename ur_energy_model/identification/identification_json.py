@@ -48,7 +48,7 @@ def identification_json(result: Identification) -> Mapping[str, Any]:
             "standby_std": model.sessions.standby,
         },
         "link_tensors": _tensors_json(model),
-        "bus_power": _bus_json(result) if result.power.source == "bus_power" else None,
+        "bus_power": _bus_json(result) if model.bus.source == "bus_power" else None,
         "fit": model.fit[0],
         "fits": list(model.fit),
         "validation": list(model.validation),

@@ -49,7 +49,7 @@ class IdentificationOptions:
 
     Attributes:
         friction: name of a friction law, or "auto" to choose one per joint.
-        power_model: "physical" or "ecbot".
+        power_model: "physical", "ecbot" or "catalogue" (Clochiatti et al. 2024, eq. 23).
         setup: mounting and payload as stated by the user, a prior for the estimate.
         payload: actually on the flange, if the controller was told another one; IDENTIFIED to find
             it from the currents; None to use the one in target_moment.

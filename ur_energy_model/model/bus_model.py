@@ -32,7 +32,7 @@ class BusModel:
     """From the motors to the supply, for n joints.
 
     Attributes:
-        kind: "physical" or "ecbot".
+        kind: "physical", "ecbot" or "catalogue".
         standby: power at standstill, brakes released [W].
         driver: driver loss per ampere [n], W/A.
         inductance: of the windings [n], H (EcBot's L I dI/dt; zero in the physical model).

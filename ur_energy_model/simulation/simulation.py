@@ -11,6 +11,7 @@ from ur_energy_model.errors import ControllerError, InputError
 from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.model.setup import Payload, Setup
 from ur_energy_model.simulation.arm.arm_options import ArmOptions, default_version
+from ur_energy_model.simulation.arm.drive_sets import DriveSet
 from ur_energy_model.simulation.arm.joint_controller import ControllerKind
 from ur_energy_model.simulation.arm.simulated_arm import SimulatedArm
 from ur_energy_model.simulation.control.simulated_identity import SimulatedIdentity
@@ -38,6 +39,7 @@ class Simulation:
         controller: kind of joint controller.
         allow_network: accept addresses that other machines can reach.
         session: number of the arm's session, 0 for the arm as drawn.
+        drive_set: constants of the gears, see drive_sets.py.
     """
 
     robot: str
@@ -54,6 +56,7 @@ class Simulation:
     controller: ControllerKind = "feedforward"
     allow_network: bool = False
     session: int = 0
+    drive_set: DriveSet = "typical"
 
     def build(
         self, report: Callable[[str], None] = lambda text: None
@@ -78,7 +81,9 @@ class Simulation:
             setup=self.setup,
             carried=self.carried,
             truth=self.truth,
-            options=ArmOptions(self.session, self.ambient, self.controller, version),
+            options=ArmOptions(
+                self.session, self.ambient, self.controller, version, drive_set=self.drive_set
+            ),
         )
         arm.tick()  # compiles and loads what is used first, before the clock starts
         identity = SimulatedIdentity.for_robot(robot, version, self.seed, Path(self.motion).stem)

@@ -9,6 +9,7 @@ import pytest
 
 from test.identification.exact_arm import TORQUE_CONSTANT, ExactArm
 from ur_energy_model.energy.powers.speed_alignment import backward_difference
+from ur_energy_model.errors import InputError
 from ur_energy_model.identification.power.power_columns import PowerRows, breaking_away
 from ur_energy_model.identification.power.power_fit import PowerFit, PowerFitResult
 from ur_energy_model.identification.power.power_structures import expected_resistance
@@ -170,3 +171,24 @@ def test_unknown_winding_resistances_have_wide_priors() -> None:
         assert (spread >= 0.5 * value).all()
         assert (value > 0).all()
     np.testing.assert_allclose(expected_resistance(load_robot("ur5"))[0], known.winding_resistance)
+
+
+def test_catalogue_motors_are_assumed_and_only_standby_is_fitted() -> None:
+    """Clochiatti et al. 2024, eq. 23: W = (torque / k_m)^2 + torque * speed / 0.89."""
+    arm = ExactArm(current_noise=0.0)
+    result = accumulated(arm, arm.record(60.0, seed=21)).fit("catalogue", TORQUE_CONSTANT)
+    motor_constant = np.array([0.27426] * 3 + [0.06632] * 3)
+    np.testing.assert_allclose(result.winding_resistance, (TORQUE_CONSTANT / motor_constant) ** 2)
+    np.testing.assert_allclose(result.back_emf_constant, TORQUE_CONSTANT / 0.89)
+    assert not result.bus.driver.any()
+    assert result.bus.kind == result.source == "catalogue"
+    assert result.bus.source == "bus_power"  # the standby power and the residual
+    physical = accumulated(arm, arm.record(60.0, seed=21)).fit("physical", TORQUE_CONSTANT)
+    assert result.bus.residual > physical.bus.residual
+    without_bus = PowerFit(arm.robot).fit("catalogue", TORQUE_CONSTANT)
+    assert without_bus.bus.std["standby"] == pytest.approx(10.0)
+
+
+def test_no_catalogue_motors_for_other_sizes() -> None:
+    with pytest.raises(InputError, match="150 and 28 N m"):
+        PowerFit(load_robot("ur3e")).fit("catalogue", np.full(6, 0.1))

@@ -18,7 +18,14 @@ from ur_energy_model.identification.power.power_columns import (
     power_columns,
     power_rows,
 )
-from ur_energy_model.identification.power.power_structures import PHYSICAL, Structure, common, free
+from ur_energy_model.identification.power.power_structures import (
+    PHYSICAL,
+    STANDBY,
+    Structure,
+    catalogue,
+    common,
+    free,
+)
 from ur_energy_model.identification.regression.gram_matrices import BlockedGram
 from ur_energy_model.identification.regression.least_squares import cross_validate, solve
 from ur_energy_model.model.bus_model import BusModel
@@ -52,7 +59,7 @@ class PowerFitResult:
         resistance_std, back_emf_std: [n].
         torque_constant, torque_constant_std: from currents and bus power together [n], N m/A.
         current_delay: of the currents behind the speeds [s].
-        source: "bus_power" or "prior".
+        source: of resistances and back-EMF constants: "bus_power", "prior" or "catalogue".
         comparison: held-out RMSE by structure [W].
         factors: estimate and standard deviation of each parameter, by name.
         coefficients: of the power columns [4 n + 3].
@@ -138,6 +145,13 @@ class PowerFit:
         self._rested = float(last[-1]) if len(last) else self._rested
         return time - last > _DISCHARGE_TIME
 
+    def conversion_power(self, constant: Array) -> Array:
+        """RMS of each joint's converted power with these torque constants [n], W."""
+        total = self._gram.blocks.sum(axis=0)
+        place = PowerLayout(self.robot.dof).conversion
+        squares = np.diag(total)[place] / max(float(total[0, 0]), 1.0)
+        return np.asarray(constant * np.sqrt(squares))
+
     def merge(self, other: PowerFit) -> None:
         """Include the data of another accumulator."""
         self._gram.merge(other._gram)
@@ -165,11 +179,14 @@ class PowerFit:
         """Power model from the data, or from the priors alone without data.
 
         Args:
-            kind: "physical" or "ecbot".
+            kind: "physical", "ecbot" or "catalogue".
             torque_constant: identified, motor side [n], N m/A.
             torque_constant_std: its standard deviation [n]; exact where None.
         """
         deviation = np.zeros(self.robot.dof) if torque_constant_std is None else torque_constant_std
+        if kind == "catalogue":
+            reason = "motors of a catalogue (Clochiatti et al. 2024, eq. 23), not fitted"
+            return self._result(kind, catalogue(self.robot, torque_constant), {}, reason)
         if kind == "ecbot" and self.samples:
             return self._result("ecbot", free(self.robot.dof), {}, "EcBot's 4n+1 free coefficients")
         structures = {
@@ -224,7 +241,8 @@ class PowerFit:
             values, covariance = solution.coefficients, solution.covariance
             residual, source = solution.residual, "bus_power"
         else:
-            values, covariance = structure.prior.mean, np.diag(structure.prior.std**2)
+            std = np.minimum(structure.prior.std, STANDBY[1])  # infinite ones are of standby power
+            values, covariance = structure.prior.mean, np.diag(std**2)
             residual, source = float("nan"), "prior"
         level, vectors = np.linalg.eigh(covariance)
         root = vectors * np.sqrt(np.clip(level, 0.0, None))
@@ -234,7 +252,8 @@ class PowerFit:
         deviation = np.linalg.norm(roots, axis=1)
         conversion = coefficients[layout.conversion]
         left_out = np.zeros((layout.joints, layout.width))
-        left_out[:, layout.conversion] = np.diag(MODEL_ERROR * conversion)
+        error = 0.0 if kind == "catalogue" else MODEL_ERROR
+        left_out[:, layout.conversion] = np.diag(error * conversion)
         bus = BusModel(
             kind=kind,
             standby=float(max(coefficients[layout.standby], 0.0)),
@@ -260,11 +279,11 @@ class PowerFit:
             winding_resistance=coefficients[layout.copper],
             back_emf_constant=conversion,
             resistance_std=deviation[layout.copper],
-            back_emf_std=np.hypot(deviation[layout.conversion], MODEL_ERROR * conversion),
+            back_emf_std=np.hypot(deviation[layout.conversion], error * conversion),
             torque_constant=structure.base + structure.torque @ values,
             torque_constant_std=np.linalg.norm(structure.torque @ root, axis=1),
             current_delay=factors["current_delay"][0] if "current_delay" in factors else 0.0,
-            source=source,
+            source="catalogue" if kind == "catalogue" else source,
             comparison=comparison,
             factors=factors,
             coefficients=coefficients,

@@ -16,6 +16,7 @@ import numpy as np
 
 from ur_energy_model.identification.power.power_columns import PowerLayout
 from ur_energy_model.identification.regression.least_squares import Prior
+from ur_energy_model.model.motor_constant import KT_OVER_KB, catalogue_motor_constants
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.typing import Array, Indices
 
@@ -41,6 +42,8 @@ _RATED_TORQUE = (9.0, 28.0, 54.0, 150.0, 330.0)
 _RATED_RESISTANCE = (2.394, 1.65, 0.78, 0.3, 0.088)
 """Winding resistances by rated torque, joint side [N m], from the e-Series robot files."""
 _RATED_SPREAD = 0.5
+_EXACT = 1e-9
+"""Standard deviation of what is assumed, not fitted."""
 DRIVER = (0.25, 0.06)
 """Driver loss [W/A]; regressions of recorded power give 0.1 to 0.35, each uncertain by 0.15,
 because i^2 and |i| are strongly correlated."""
@@ -94,6 +97,32 @@ def free(n: int) -> Structure:
         Prior(np.zeros(size), np.full(size, np.inf)),
         np.zeros((n, size)),
         np.zeros(n),
+    )
+
+
+def catalogue(robot: RobotDescription, constant: Array) -> Structure:
+    """The motors of Clochiatti et al. 2024, eq. 23, from the catalogue; standby power is free.
+
+    Copper loss (torque / k_m)^2 and conversion k_b / k_t with k_t / k_b = 0.89; no driver losses.
+    The paper has no standby power; without one its model could not be compared with the bus.
+
+    Args:
+        robot: the arm, n joints.
+        constant: torque constants identified from currents [n], N m/A.
+
+    Raises:
+        InputError: an arm for which the paper chose no motors.
+    """
+    layout = PowerLayout(robot.dof)
+    motors = layout.coefficients(
+        layout.copper, (constant / catalogue_motor_constants(robot)) ** 2
+    ) + layout.coefficients(layout.conversion, constant / KT_OVER_KB)
+    return Structure(
+        ("standby", "motors"),
+        np.column_stack([layout.coefficients(layout.standby, 1.0), motors]),
+        Prior(np.array([STANDBY[0], 1.0]), np.array([np.inf, _EXACT])),
+        np.zeros((robot.dof, 2)),
+        constant,
     )
 
 

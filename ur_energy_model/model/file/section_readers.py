@@ -27,7 +27,7 @@ from ur_energy_model.reading.yaml_tree import YamlTree, excerpt
 from ur_energy_model.robot_modes import ROBOT_MODES
 from ur_energy_model.typing import Array
 
-KINDS = ("physical", "ecbot")
+KINDS = ("physical", "ecbot", "catalogue")
 _SHARE = Quantity("1", 0, 1)
 _GAIN = Quantity("1", 0, 10, positive=True)
 _DRIVER_STD = Quantity("W/A", 0, 1e12)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.simulation.arm.drive_sets import DriveSet
 from ur_energy_model.simulation.arm.joint_controller import ControllerKind
 
-_DEFAULT_VERSION = {"cb3": (3, 15, 8)}
+_DEFAULT_VERSION = {"cb3": (3, 15, 8), "other": (5, 23, 0)}
+"""Arms of other makers get the version that reports measured torques."""
 _E_SERIES_VERSION = (5, 11, 1)
 
 
@@ -24,6 +26,7 @@ class ArmOptions:
         warmth: joint temperatures at the start: 0 ambient, 1 as after hours powered at rest; None
             for the session's.
         frictionless: no friction in motors and gears, to see what friction does.
+        drive_set: constants of the gears: "typical" of the arm's type, or a set of drive_sets.py.
     """
 
     session: int = 0
@@ -32,6 +35,7 @@ class ArmOptions:
     controller_version: tuple[int, ...] = (5, 11, 0)
     warmth: float | None = None
     frictionless: bool = False
+    drive_set: DriveSet = "typical"
 
 
 def default_version(robot: RobotDescription) -> tuple[int, ...]:

@@ -166,6 +166,20 @@ _GEAR = mapping_of(
         "T": _increasing(list_of(ranges.TORQUE, 2)),
     }
 )
+_DRIVE = mapping_of(
+    {
+        "name": text,
+        "max_torque": ranges.TORQUE,
+        "K": list_of(_STIFFNESS, 3),
+        "T": _increasing(list_of(ranges.TORQUE, 2)),
+        "rotor_inertia": Quantity("kg m^2", 0, 1, positive=True),
+        "rotor_viscous": _VISCOUS,
+        "rotor_coulomb": list_of(ranges.TORQUE, 2),
+        "flex_spline_coulomb": Quantity("N m", 0, 1e4),
+        "flex_spline_viscous": _VISCOUS,
+    }
+)
+"""A gear of a drive set."""
 _ALIKE = (
     ("friction_calibration", "torque_constant", ("max_torque", "forward", "backward")),
     ("motor", "max_torque", ("rotor_inertia", "winding_resistance", "torque_constant")),
@@ -187,6 +201,7 @@ def read_constants(path: Path) -> Mapping[str, Any]:
         content: dict[str, Any] = {name: reader(keys[name]) for name, reader in _SECTIONS.items()}
         gears = list_of(_GEAR)(keys["harmonic_drive"])
         content |= {"harmonic_drive": gears, "loss_factor": _LOSS(keys["loss_factor"])}
+        content["drive_sets"] = mapping_of({"s3": list_of(_DRIVE)})(keys["drive_sets"])
         sizes = [gear["max_torque"] for gear in gears]
         if sizes != sorted(set(sizes)) or len(sizes) < 2:
             raise keys["harmonic_drive"].refuse("must have two or more sizes that increase")

@@ -12,13 +12,13 @@ from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import Payload, Setup
 from ur_energy_model.simulation.arm import commands as cmd
+from ur_energy_model.simulation.arm.actual_parameters import actual_parameters
 from ur_energy_model.simulation.arm.arm_options import ArmOptions
 from ur_energy_model.simulation.arm.drive_integration import CURRENT, QD, Q
 from ur_energy_model.simulation.arm.energy_balance import EnergyBalance
 from ur_energy_model.simulation.arm.harmonic_drive import gear_twist
 from ur_energy_model.simulation.arm.joint_controller import JointController, Targets
 from ur_energy_model.simulation.arm.modes import ProgramState, RobotMode, SafetyMode
-from ur_energy_model.simulation.arm.parameters import draw_parameters
 from ur_energy_model.simulation.arm.payload_limits import is_possible
 from ur_energy_model.simulation.arm.plant import Plant
 from ur_energy_model.simulation.arm.power_supply import PowerSupply
@@ -74,8 +74,7 @@ class SimulatedArm:
         self.rate = robot.rate
         self.controller_version = options.controller_version
         self.session = draw_session(seed, options.session, robot.dof)
-        parameters = self.session.applied_to(draw_parameters(robot, seed))
-        self.parameters = parameters.without_friction() if options.frictionless else parameters
+        self.parameters = actual_parameters(robot, seed, self.session, options)
         self._dt = 1.0 / self.rate
         self._cycle = 0
         self._true_setup = Setup(setup.gravity, setup.payload if carried is None else carried)
