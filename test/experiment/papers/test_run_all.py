@@ -12,7 +12,7 @@ from ur_energy_model.errors import InputError
 from ur_energy_model.experiment.papers.contents import Item, Paper
 from ur_energy_model.experiment.papers.html import html
 from ur_energy_model.experiment.papers.markdown import markdown
-from ur_energy_model.experiment.papers.run_all import run_stages
+from ur_energy_model.experiment.papers.run_all import prepare, run_stages
 from ur_energy_model.experiment.papers.side_by_side import UNPLACED, side_by_side
 from ur_energy_model.experiment.papers.stages import Stage
 
@@ -56,14 +56,16 @@ def test_finished_stages_are_kept_and_the_others_repeated(tmp_path: Path) -> Non
     assert all(result.verdict is not None for result in found)
 
 
-@pytest.mark.parametrize("settings", [{"seed": 4}, {"quick": True}])
-def test_a_folder_of_another_run_is_refused(tmp_path: Path, settings: dict[str, Any]) -> None:
-    run_stages(tmp_path / "out", stages=stages("a"), workers=1)
+@pytest.mark.parametrize("other", [{"seed": 4, "quick": False}, {"seed": 3, "quick": True}])
+def test_a_folder_of_another_run_is_refused(tmp_path: Path, other: dict[str, Any]) -> None:
+    settings = {"seed": 3, "quick": False}
+    prepare(tmp_path / "out", settings)
+    prepare(tmp_path / "out", settings)
     with pytest.raises(InputError, match="other settings"):
-        run_stages(tmp_path / "out", stages=stages("a"), workers=1, **settings)
+        prepare(tmp_path / "out", other)
     (tmp_path / "mine").write_text("x")
     with pytest.raises(InputError, match="was not begun"):
-        run_stages(tmp_path, stages=stages("a"), workers=1)
+        prepare(tmp_path, settings)
 
 
 def test_rows_and_pictures_find_their_place_on_both_pages(tmp_path: Path) -> None:

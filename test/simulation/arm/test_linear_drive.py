@@ -39,6 +39,14 @@ def test_pd_gains_of_a_rigid_drive_are_known_in_closed_form() -> None:
     assert kd == pytest.approx(2.0 * crossover * np.sin(margin), rel=1e-3)
 
 
+def test_a_drive_that_friction_damps_enough_gets_no_derivative_gain() -> None:
+    drive = LinearDrive(0.1, 50.0, 0.05, 0.0, 1e9)
+    kp, kd = pd_gains(drive, 20.0, np.radians(60.0))
+    assert kd == 0.0
+    at = np.array([20.0])
+    assert abs(kp * drive.response(at, drive.to_rotor)[0]) == pytest.approx(1.0)
+
+
 @pytest.mark.parametrize("name", ["ur3", "ur5", "ur20"])
 def test_closed_loops_of_the_tuned_controllers_are_stable(name: str) -> None:
     robot = load_robot(name)
