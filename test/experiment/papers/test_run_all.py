@@ -38,7 +38,8 @@ def test_a_stage_that_fails_does_not_stop_the_others(tmp_path: Path) -> None:
         progress=lambda fraction, text=None: heard.append((fraction, text)),
     )
     refused, good, killed = found
-    assert good.verdict is not None and not good.error
+    assert good.verdict is not None
+    assert not good.error
     assert refused.error == "no way"
     assert "7" in killed.error
     assert heard[-1][0] == 1.0

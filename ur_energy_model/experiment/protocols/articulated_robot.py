@@ -250,7 +250,7 @@ def _verification_rows(
         axis=0
     )
     how = f"{kind}-trajectory verification over one period, averaged and smoothed"
-    said = "agrees better: the simulated arm has no coupled wrist drives; another data"
+    said = "see text: closer, as the simulated arm has no coupled wrist drives"
     return [
         Row(f"torque error by joint, RMS, {kind} verification [N m]", words, rms, place, how,
             ("arm", "data"), judged=said),
@@ -262,5 +262,5 @@ def _verification_rows(
 def _same(first: list[float], second: list[float], limit: float, to: str = "") -> str:
     """Verdict on two lists of base parameters, within an absolute limit."""
     worst = max(abs(a - b) for a, b in zip(first, second, strict=True))
-    target = f" with {to}" if to else ""
-    return f"agrees{target}" if worst < limit else f"differs{target}: by up to {worst:.2g}"
+    target = f" from {to}" if to else ""
+    return "agrees" if worst < limit else f"differs:{target} by up to {worst:.2g}"

@@ -101,7 +101,7 @@ def _friction_rows(
                 _PLACE if viscous else "Fig. 4",
                 "warm over cold minus one",
                 differs,
-                judged=f"falls, by up to {-largest:.0f} %; another {' and '.join(differs)}"
+                judged=f"see text: falls by up to {-largest:.0f} %; another {' and '.join(differs)}"
                 if viscous and largest < 0
                 else "",
             )
@@ -131,7 +131,7 @@ def _unchanged_rows(
                 "Fig. 4",
                 "norm of the difference over that of the cold values",
                 differs,
-                judged=f"{'nearly' if size < 0.1 else 'not'} the same; {100 * within:.0f} % are "
+                judged=f"{'agrees' if size < 0.1 else 'differs'}: {100 * within:.0f} % of them are "
                 "within two standard deviations",
             )
         ]

@@ -104,7 +104,7 @@ def transfer_function_rows(published: Mapping[str, Any]) -> list[Row]:
             denominator[2],
             FUNCTION,
             how,
-            judged="not independent: J_f is from it",
+            judged="see text: not independent, J_f is from it",
         ),
         Row(
             "coefficient of s^0",
