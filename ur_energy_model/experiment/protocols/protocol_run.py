@@ -20,9 +20,9 @@ from ur_energy_model.experiment.protocols.outcome import Outcome, Row
 from ur_energy_model.files import write_text
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.plain import plain
-from ur_energy_model.resources import config_file
 from ur_energy_model.report.charts.chart import Chart
 from ur_energy_model.report.figures.figures import save_chart
+from ur_energy_model.resources import config_file
 from ur_energy_model.simulation.arm.arm_options import ArmOptions
 from ur_energy_model.trajectory.fourier import load_trajectory, save_trajectory
 from ur_energy_model.typing import Progress
