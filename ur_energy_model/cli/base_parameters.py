@@ -125,7 +125,7 @@ def _as_json(result: BagBaseParameters) -> dict[str, Any]:
     found = result.parameters
     regrouping = found.regrouping
     columns = (regrouping.expressions, found.values, found.std, found.ordinary)
-    verification = result.verification
+    verification, published = result.verification, result.published_error
     return {
         "rank": regrouping.rank,
         "condition_number": found.condition_number,
