@@ -26,8 +26,9 @@ def register(subparsers: arguments.Subparsers) -> None:
         description="Identify the base parameters of an arm: rank, regrouping, weighted least "
         "squares with standard deviations, and the nearest physically consistent parameters. "
         "Torque is measured current times torque constant and gear ratio; --from target_moment "
-        "uses the controller's torque instead (without friction). Units: kg, m, N m; friction on "
-        "the joint side.",
+        "uses the controller's torque instead (without friction), --from measured_torque the joint "
+        "torque that an arm measures itself (actual_current_as_torque), for arms without known "
+        "torque constants. Units: kg, m, N m; friction on the joint side.",
         examples="ur_energy base-parameters excitation --robot ur5e --validate other_motion",
     )
     arguments.add_bags(parser, "recordings to fit, all together")
@@ -36,7 +37,7 @@ def register(subparsers: arguments.Subparsers) -> None:
     parser.add_argument(
         "--from",
         dest="torque",
-        choices=("current", "target_moment"),
+        choices=("current", "target_moment", "measured_torque"),
         default="current",
         help="source of the torque (default: %(default)s)",
     )
@@ -135,9 +136,7 @@ def _as_json(result: BagBaseParameters) -> dict[str, Any]:
         ],
         "normalised_error": result.normalised_error,
         "normalised_error_on": "cross-validation" if verification is None else "validation",
-        "published_error": None
-        if result.published_error is None
-        else asdict(result.published_error),
+        "published_error": None if published is None else asdict(published),
         "torque_from": found.torque_source,
         "gravity": result.gravity,
         "gravity_source": result.gravity_source,

@@ -54,6 +54,11 @@ class SafetyLimits:
         return np.asarray(np.nan_to_num(self.dynamics.robot.reflected_inertia))
 
     @property
+    def max_position(self) -> Array:
+        """Usable joint positions [n], rad, both directions."""
+        return self.share * self.dynamics.robot.max_position
+
+    @property
     def max_velocity(self) -> Array:
         """Usable joint velocities [n], rad/s."""
         return self.velocity_share * self.dynamics.robot.max_velocity
@@ -77,11 +82,10 @@ class SafetyLimits:
         q, qd, qdd and the three gradients are [samples, n]. The limits are slightly tightened so
         that a motion that is feasible on the grid is feasible between its points.
         """
-        robot = self.dynamics.robot
         samples = len(q)
         value = 0.0
         gradient = [np.zeros_like(q) for _ in range(3)]
-        bounds = (self.share * robot.max_position, self.max_velocity, self.max_acceleration)
+        bounds = (self.max_position, self.max_velocity, self.max_acceleration)
         for motion, bound, out in zip((q, qd, qdd), bounds, gradient, strict=True):
             limit = _TIGHTER * bound
             excess = np.maximum(np.abs(motion) / limit - 1, 0)

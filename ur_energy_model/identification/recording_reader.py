@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -35,22 +36,35 @@ FIELDS: tuple[str, ...] = (
     "robot_mode", "safety_mode", "speed_scaling", "target_speed_fraction",
 )  # fmt: skip
 """Fields that identification can use; the rest of a bag is not read."""
-REQUIRED = ("actual_q", "actual_qd", "actual_current")
+CURRENT, TORQUE = "actual_current", "actual_current_as_torque"
+"""Measured effort of the joints: motor current, or joint torque where an arm measures that."""
+REQUIRED = ("actual_q", "actual_qd", CURRENT)
 _LOOK_AHEAD = 60.0
 """Time from which the cut-off is chosen [s]."""
 
 
 def read_recording(
-    path: str | Path, robot: RobotDescription, *, progress: Progress | None = None
+    path: str | Path,
+    robot: RobotDescription,
+    *,
+    effort: str = CURRENT,
+    progress: Progress | None = None,
 ) -> Recording:
     """Read a bag once.
+
+    Args:
+        path: of the bag.
+        robot: the arm.
+        effort: field that the filtered motions carry as their current: `CURRENT`, or `TORQUE`,
+            joint side, N m, which needs no currents in the bag.
+        progress: called with NaN and a text.
 
     Raises:
         RecordingError: no such bag, empty, damaged, or values that are not finite.
         MissingFieldError: a field that identification needs is not in it.
         WrongRobotError: it was recorded on another robot.
     """
-    return _Reader(Path(path), robot).read(progress)
+    return _Reader(Path(path), robot, effort).read(progress)
 
 
 def digest(path: Path) -> str:
@@ -68,8 +82,8 @@ def digest(path: Path) -> str:
 class _Reader:
     """State of reading one bag."""
 
-    def __init__(self, path: Path, robot: RobotDescription) -> None:
-        self.path, self.robot = path, robot
+    def __init__(self, path: Path, robot: RobotDescription, effort: str) -> None:
+        self.path, self.robot, self.effort = path, robot, effort
         self._inspector = Inspector()
         self._power = PowerFit(robot)
         self._motion, self._supply = MotionBuffer(robot.dof), SupplyBuffer(robot.dof)
@@ -82,16 +96,17 @@ class _Reader:
         stream: MotionStream | None = None
         samples, duration = 0, 0.0
         info = RecordingInfo(source=str(self.path))
-        for batch in checked_clock(iterate_bag(self.path, FIELDS), self.path):
+        for batch in checked_clock(iterate_bag(self.path, self._fields), self.path):
             if not len(batch):
                 continue
             if samples == 0:
                 info = batch.info
                 check_robot(self.path, info, self.robot)
-            check_batch(self.path, batch, REQUIRED, self.robot.dof)
+            check_batch(self.path, batch, self._required, self.robot.dof)
             samples += len(batch)
             duration += batch.duration
             self._accumulate(batch)
+            batch = self._with_effort(batch)
             if stream is None:
                 first.append(batch)
                 if batch.time[-1] - first[0].time[0] >= _LOOK_AHEAD:
@@ -119,6 +134,20 @@ class _Reader:
             _torque=self._torque,
             _supply=self._supply,
         )
+
+    @property
+    def _fields(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys((*FIELDS, self.effort)))
+
+    @property
+    def _required(self) -> tuple[str, ...]:
+        return (*REQUIRED[:2], self.effort)
+
+    def _with_effort(self, batch: Telemetry) -> Telemetry:
+        """The batch with the wanted effort in place of the current."""
+        if self.effort == CURRENT:
+            return batch
+        return replace(batch, columns={**batch.columns, CURRENT: batch[self.effort]})
 
     def _accumulate(self, batch: Telemetry) -> None:
         """Everything that takes the batch as recorded."""

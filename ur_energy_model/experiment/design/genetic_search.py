@@ -61,7 +61,7 @@ def genetic_search(
         children = parents[:, 0] + blend * (parents[:, 1] - parents[:, 0])
         mutated = random.random(children.shape) < 0.05
         children = children + mutated * 0.1 * random.standard_normal(children.shape)
-        children = np.stack([problem.within_joint_limits(x) for x in children])
+        children = np.stack([problem.within_joint_limits(x) for x in problem.centred(children)])
         individuals = np.concatenate([individuals[elite], children])
         fitness = np.concatenate([fitness[elite], [_rank(problem, x) for x in children]])
         tried += len(children)

@@ -36,7 +36,9 @@ VALUE_RATE = 100.0
 """Sampling rate of the reported figures [Hz]."""
 _SHRINK = 0.98
 _RANGE = np.pi
-"""Centres of motion are drawn from plus or minus this angle [rad]."""
+"""Centres of motion are drawn from plus or minus this angle, within the joint limits [rad]."""
+_LEAST_ROOM = 0.05
+"""Shortest way to a joint limit that counts, for a centre at the limit [rad]."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,7 @@ class DesignRequest:
         clearance: minimum distance [m].
         tool_speed: maximum speed of flange and elbow [m/s].
         seed: of all random choices.
+        centre: constant part of the series [n], rad; None searches it, too.
     """
 
     robot: RobotDescription
@@ -66,6 +69,7 @@ class DesignRequest:
     clearance: float = 0.03
     tool_speed: float = 1.5
     seed: int = 0
+    centre: tuple[float, ...] | None = None
 
 
 def limits_of(request: DesignRequest) -> SafetyLimits:
@@ -120,7 +124,10 @@ class DesignProblem:
             values.T @ (slope + weight * push)
             for values, slope, push in zip(self._motions, slopes, pushes, strict=True)
         )
-        return value + weight * penalty, np.asarray(gradient)
+        gradient = np.array(gradient)
+        if self.request.centre is not None:
+            gradient[0] = 0.0
+        return value + weight * penalty, gradient
 
     def trajectory(self, x: Array, design: dict[str, Any] | None = None) -> FourierTrajectory:
         """The trajectory of free coefficients x [2 L - 1, n], rad."""
@@ -150,8 +157,11 @@ class DesignProblem:
         """Free coefficients [2 L - 1, n] scaled about the centre into the joint limits."""
         use = np.zeros(x.shape[1])
         bounds = (self.limits.max_velocity, self.limits.max_acceleration)
-        for motion, bound in zip(self.motion(x)[1:], bounds, strict=True):
+        q, *rates = self.motion(x)
+        for motion, bound in zip(rates, bounds, strict=True):
             use = np.maximum(use, np.abs(motion).max(axis=0) / bound)
+        room = self.limits.max_position - np.abs(x[0])
+        use = np.maximum(use, np.abs(q - x[0]).max(axis=0) / np.maximum(room, _LEAST_ROOM))
         out = x.copy()
         out[1:] /= np.maximum(use, 1.0)
         return np.asarray(out)
@@ -171,12 +181,19 @@ class DesignProblem:
     def random_start(self, random: np.random.Generator) -> Array:
         """Free coefficients [2 L - 1, n] of a random motion about a collision-free centre."""
         x = np.empty(self.shape)
-        for _ in range(1000):
-            x[0] = random.uniform(-_RANGE, _RANGE, self.shape[1])
+        width = np.minimum(_RANGE, self.limits.max_position)
+        for _ in range(1000 if self.request.centre is None else 0):
+            x[0] = random.uniform(-width, width)
             if self.limits.geometry.distances(x[:1]).min() > self.request.clearance:
                 break
         x[1:] = 0.15 * random.standard_normal(x[1:].shape)
-        return self.within_joint_limits(x)
+        return self.within_joint_limits(self.centred(x))
+
+    def centred(self, x: Array) -> Array:
+        """Free coefficients [..., 2 L - 1, n] with the requested centre, if there is one."""
+        if self.request.centre is not None:
+            x[..., 0, :] = self.request.centre
+        return x
 
     def _objective(self) -> Objective:
         match self.request.objective:

@@ -53,7 +53,8 @@ def html(results: Sequence[PaperResult], folder: Path, remarks: Sequence[str] = 
         f"<h1>{escape(TITLE)}</h1><p>{escape(INTRODUCTION)}</p><p>{escape(VERDICTS)}</p>"
         f"<ul>{notes}</ul><ul>{contents}</ul>\n"
         + "\n".join(_paper(result, folder) for result in results)
-        + f'\n<p class="muted">Made by ur_energy_model {escape(__version__)}.</p>\n</body>\n</html>\n'
+        + f'\n<p class="muted">Made by ur_energy_model {escape(__version__)}.</p>\n'
+        "</body>\n</html>\n"
     )
 
 

@@ -1,4 +1,4 @@
-"""Runs all stages in processes of their own, several at once, and continues where it was stopped."""
+"""Runs all stages, several at once in processes of their own, and continues a stopped run."""
 
 from __future__ import annotations
 

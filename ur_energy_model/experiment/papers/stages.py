@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 
 from ur_energy_model.experiment.protocols.catalogue import run_protocol
@@ -32,7 +33,7 @@ class Stage:
     robot: str
     campaign: bool = False
     paper_settings: bool = False
-    options: ArmOptions = ArmOptions()
+    options: ArmOptions = field(default_factory=ArmOptions)
 
     def run(self, folder: Path, *, seed: int, quick: bool, progress: Progress) -> Outcome:
         """Run the protocol into a new or empty folder, which then contains verdict.json.
@@ -47,12 +48,12 @@ class Stage:
         def cell_with(options: ArmOptions) -> SimulatedCell:
             return SimulatedCell(robot, seed, options, progress)
 
-        cell = cell_with(options)
+        cell = cache(lambda: cell_with(options))  # not every protocol needs the arm
         session = ProtocolRun(
             robot=robot,
             folder=folder,
-            run=cell.run,
-            mount=cell.mount,
+            run=lambda plan, bag: cell().run(plan, bag),
+            mount=lambda mass: cell().mount(mass),
             progress=progress,
             seed=seed,
             simulated=True,
@@ -65,8 +66,16 @@ class Stage:
 
 
 STAGES = (
-    Stage("s1", "s1", "ur5", campaign=True, paper_settings=True, options=ArmOptions(warmth=0.0)),
-    Stage("s4", "s4", "ur5e", paper_settings=True),
+    Stage(
+        "s1",
+        "s1",
+        "ur5",
+        campaign=True,
+        paper_settings=True,
+        options=ArmOptions(warmth=0.0, ambient=22.7),
+    ),
+    Stage("s4", "s4", "qin2024", paper_settings=True),
+    Stage("s4_payload", "s4", "ur5e", paper_settings=True),
     Stage("s2_ur3e", "s2", "ur3e"),
     Stage("s2_ur10e", "s2", "ur10e"),
     Stage("s0", "s0", "ur5e"),

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ur_energy_model.experiment.periodic_motion import PeriodicMotion
+from ur_energy_model.experiment.protocols import articulated_robot
 from ur_energy_model.experiment.protocols.outcome import Outcome, Row
 from ur_energy_model.experiment.protocols.protocol_run import ProtocolRun
 from ur_energy_model.identification.dynamics.base_parameter_bags import identify_base_parameters
@@ -19,7 +20,12 @@ PAYLOAD = 1.0
 
 
 def run(session: ProtocolRun, published: Mapping[str, Any]) -> Outcome:
-    """Verify without payload on the same and on another motion, then identify a known payload."""
+    """Verify without payload on the same and on another motion, then identify a known payload.
+
+    The paper's own robot exists in simulation only, with parts of the experiment that others lack.
+    """
+    if session.robot.name == articulated_robot.ROBOT:
+        return articulated_robot.run(session, published)
     if session.mount is not None:
         session.mount(0.0)
     design = session.design("excitation", session.seed)

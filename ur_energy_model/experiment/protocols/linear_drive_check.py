@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,16 +15,58 @@ from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.report.charts.chart import Line, LineChart, Panel
 from ur_energy_model.report.charts.experiment import bode_chart
+from ur_energy_model.simulation.arm.actual_parameters import actual_parameters
+from ur_energy_model.simulation.arm.arm_options import ArmOptions
+from ur_energy_model.simulation.arm.drive_sets import DriveSet
 from ur_energy_model.simulation.arm.harmonic_drive import gear_twist
 from ur_energy_model.simulation.arm.joint_controller import linear_drives, tuned_pd
 from ur_energy_model.simulation.arm.linear_drive import LinearDrive
-from ur_energy_model.simulation.arm.parameters import draw_parameters
+from ur_energy_model.simulation.arm.parameters import ArmParameters
+from ur_energy_model.simulation.arm.sessions import draw_session
 
 FUNCTION = "PD tuning, transfer function"
+DRIVE_SET: DriveSet = "s3"
+"""Drives of the slides, see `drive_sets`."""
 _ROUNDING = 1e-3
 """The slides give four digits."""
 _PROBE = 1e-6
 """Step of the numerical gradient of the potential energy [rad]."""
+
+
+def arm_parameters(session: ProtocolRun) -> ArmParameters:
+    """True constants of the simulated arm with the drives of the slides."""
+    options = ArmOptions() if session.another is None else session.another.options
+    still = draw_session(session.seed, 0, session.robot.dof)
+    return actual_parameters(
+        session.robot, session.seed, still, replace(options, drive_set=DRIVE_SET)
+    )
+
+
+def gear_rows(session: ProtocolRun, published: Mapping[str, Any]) -> list[Row]:
+    """Constants of both gears as the simulated arm has them."""
+    place, parameters, rows = "Harmonic drive, parameters", arm_parameters(session), []
+    for name, key, joint in (("HFUS-20", "hfus_20", 0), ("HFUS-14", "hfus_14", 3)):
+        gear, squared = published[key], parameters.gear_ratio[joint] ** 2
+        here = {
+            "stiffness": ("K1 K2 K3 [N m/rad]", parameters.stiffness[joint]),
+            "knees": ("T1 T2 [N m]", parameters.knees[joint]),
+            "rotor_inertia": ("J_w [kg m2]", parameters.rotor_inertia[joint] / squared),
+            "rotor_damping": (
+                "B_mw [N m s/rad]",
+                parameters.friction.viscous[0, joint] / squared,
+            ),
+            "rotor_coulomb": (
+                "B_mw+ B_mw- [N m]",
+                parameters.friction.coulomb[:, joint] / parameters.gear_ratio[joint],
+            ),
+            "flex_damping": ("B_f [N m s/rad]", parameters.flex_spline_viscous[joint]),
+            "flex_coulomb": ("B_f+ B_f- [N m]", [parameters.flex_spline_coulomb[joint]] * 2),
+        }
+        rows += [
+            Row(f"{name}: {label}", gear[what], value, place, "drive set s3, as it runs", (), 1e-9)
+            for what, (label, value) in here.items()
+        ]
+    return rows
 
 
 def published_drive(published: Mapping[str, Any]) -> LinearDrive:
@@ -61,7 +104,7 @@ def transfer_function_rows(published: Mapping[str, Any]) -> list[Row]:
             denominator[2],
             FUNCTION,
             how,
-            judged="not independent: J_f is from it",
+            judged="see text: not independent, J_f is from it",
         ),
         Row(
             "coefficient of s^0",
@@ -77,7 +120,7 @@ def transfer_function_rows(published: Mapping[str, Any]) -> list[Row]:
 
 def inertia_rows(session: ProtocolRun, published: Mapping[str, Any]) -> list[Row]:
     """Link inertia behind the published transfer function, and that of the arm."""
-    drives = linear_drives(session.robot, draw_parameters(session.robot, session.seed))
+    drives = linear_drives(session.robot, arm_parameters(session))
     needed = published_drive(published).link_inertia
     return [
         Row(
@@ -101,7 +144,7 @@ def inertia_rows(session: ProtocolRun, published: Mapping[str, Any]) -> list[Row
 
 def gain_rows(session: ProtocolRun) -> list[Row]:
     """Gains of the PD controller, tuned in the frequency domain."""
-    gains = tuned_pd(session.robot, draw_parameters(session.robot, session.seed))
+    gains = tuned_pd(session.robot, arm_parameters(session))
     how = "open loop of rotor angle with magnitude 1 and 60 degrees phase margin at 5 Hz"
     return [
         Row("KP by joint [N m/rad]", None, gains.stiffness, FUNCTION, how, ("method",)),
@@ -145,7 +188,7 @@ def draw_drives(session: ProtocolRun, published: Mapping[str, Any]) -> None:
     """Bode diagram of the first joint, and stiffness of both gears."""
     ratio = float(published["gear_ratio"])
     theirs = published_drive(published)
-    ours = linear_drives(session.robot, draw_parameters(session.robot, session.seed))[0]
+    ours = linear_drives(session.robot, arm_parameters(session))[0]
     frequency = np.geomspace(0.1, 1e5, 800)
     responses = {
         "slides' constants": theirs.response(frequency, theirs.to_link) * ratio,
@@ -168,7 +211,7 @@ def _stiffness_chart(published: Mapping[str, Any]) -> LineChart:
     return LineChart(
         key="s3_stiffness",
         title=caption,
-        caption=caption,
+        caption="",
         x_label="torsion angle [mrad]",
         y_label="torque [N m]",
         panels=(Panel("Output side", tuple(lines)),),

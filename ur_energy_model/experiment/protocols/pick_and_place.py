@@ -11,8 +11,10 @@ import numpy as np
 
 from ur_energy_model.experiment.periodic_motion import RepeatedMotion
 from ur_energy_model.experiment.protocols.linear_drive_check import (
+    DRIVE_SET,
     draw_drives,
     gain_rows,
+    gear_rows,
     gravity_row,
     inertia_rows,
     kinematics_rows,
@@ -74,6 +76,7 @@ def run(session: ProtocolRun, published: Mapping[str, Any]) -> Outcome:
     """Drive model beside the published one, then pick and place with and without friction."""
     robot = session.robot
     rows = kinematics_rows(robot, published) + transfer_function_rows(published)
+    rows += gear_rows(session, published)
     rows += inertia_rows(session, published) + gain_rows(session) + [gravity_row(robot)]
     draw_drives(session, published)
     motion = RepeatedMotion(robot.name, named_motion("pick_and_place", robot))
@@ -84,7 +87,7 @@ def run(session: ProtocolRun, published: Mapping[str, Any]) -> Outcome:
         runs = {"own controller": Tracking.of_bag(session.record("pick_and_place", motion))}
     else:
         runs = {}
-        options = replace(session.another.options, controller="pd")
+        options = replace(session.another.options, controller="pd", drive_set=DRIVE_SET)
         for name, frictionless in (("with friction", False), ("without friction", True)):
             arm = session.another.make(replace(options, frictionless=frictionless))
             bag = replace(session, run=arm).record(name.replace(" ", "_"), motion)

@@ -12,7 +12,7 @@ from ur_energy_model.errors import MotionRefusedError
 from ur_energy_model.experiment.design.design import Design
 from ur_energy_model.experiment.design.genetic_search import genetic_search
 from ur_energy_model.experiment.design.gradient_search import design_trajectory
-from ur_energy_model.experiment.design.problem import DesignRequest, limits_of
+from ur_energy_model.experiment.design.problem import DesignProblem, DesignRequest, limits_of
 from ur_energy_model.experiment.execution.execution_plan import ExecutionPlan, ExecutionResult
 from ur_energy_model.experiment.limits import SafetyLimits, check
 from ur_energy_model.experiment.periodic_motion import PeriodicMotion, RepeatedMotion
@@ -22,8 +22,9 @@ from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.plain import plain
 from ur_energy_model.report.charts.chart import Chart
 from ur_energy_model.report.figures.figures import save_chart
+from ur_energy_model.resources import config_file
 from ur_energy_model.simulation.arm.arm_options import ArmOptions
-from ur_energy_model.trajectory.fourier import save_trajectory
+from ur_energy_model.trajectory.fourier import load_trajectory, save_trajectory
 from ur_energy_model.typing import Progress
 
 Run = Callable[[ExecutionPlan, Path], ExecutionResult]
@@ -32,6 +33,8 @@ PICTURES = "pictures"
 """Folder of the pictures in the output folder."""
 _DPI = 90
 """Resolution of the pictures."""
+_SLOWER = 0.3
+"""Longer period of the second trajectory of a quick run, relative."""
 
 
 @dataclass(frozen=True)
@@ -88,17 +91,26 @@ class ProtocolRun:
         """Limits of every motion: an upright arm on a table."""
         return limits_of(DesignRequest(self.robot))
 
-    def design(self, name: str, seed: int, request: DesignRequest | None = None) -> Design:
+    def design(
+        self,
+        name: str,
+        seed: int,
+        request: DesignRequest | None = None,
+        *,
+        population: int = 300,
+    ) -> Design:
         """Design an exciting trajectory and save it.
 
         Args:
             name: of the file.
             seed: of the search.
             request: the wanted trajectory; None for the usual one.
+            population: of the genetic algorithm, with the settings of the paper.
         """
         wanted = replace(request or DesignRequest(self.robot), seed=seed)
-        if self.paper_settings:
-            population = 60 if self.quick else 300
+        if self.quick and request is None:
+            design = self._ready(wanted)
+        elif self.paper_settings:
             design = genetic_search(wanted, population=population, progress=self.progress)
         else:
             design = design_trajectory(
@@ -106,6 +118,22 @@ class ProtocolRun:
             )
         save_trajectory(self.folder / f"{name}.yaml", design.trajectory)
         return design
+
+    def _ready(self, request: DesignRequest) -> Design:
+        """The trajectory that comes with the package, slower for every further seed.
+
+        Raises:
+            MotionRefusedError: it does not pass the checks.
+        """
+        shipped = load_trajectory(config_file("excitation", f"{self.robot.name}.yaml"))
+        pace = 1 + _SLOWER * (request.seed - self.seed)
+        trajectory = replace(shipped, period=pace * shipped.period)
+        problem = DesignProblem(request)
+        verdict = check(trajectory, problem.limits)
+        if not verdict.passed:
+            raise MotionRefusedError(f"the trajectory of {self.robot.name}: {verdict.problems[0]}")
+        condition = problem.condition_number(trajectory)
+        return Design(trajectory, condition, "condition", condition, verdict, 0.0, 0)
 
     def record(self, name: str, motion: PeriodicMotion, *, warm_up: float = 0.0) -> Path:
         """Run and record a motion, after `warm_up` seconds of it; returns the path of the bag."""
@@ -116,7 +144,7 @@ class ProtocolRun:
     def picture(self, chart: Chart, place: str) -> None:
         """Draw a chart for a figure of the paper, such as "Fig. 3"."""
         (path,) = save_chart(chart, self.folder / PICTURES, dpi=_DPI)
-        self.pictures.append((f"{PICTURES}/{path.name}", f"{place}: {chart.caption}"))
+        self.pictures.append((f"{PICTURES}/{path.name}", f"{place}: {chart.title}"))
 
     def first_safe(self, candidates: Callable[[int], RepeatedMotion], seed: int) -> RepeatedMotion:
         """The first of 100 seeded motions that passes every check.

@@ -7,7 +7,7 @@ from typing import Any
 
 from ur_energy_model.errors import InputError
 from ur_energy_model.reading import ranges
-from ur_energy_model.reading.readers import Quantity, list_of, mapping_of, text
+from ur_energy_model.reading.readers import Quantity, list_of, mapping_of, text, unique_names
 from ur_energy_model.reading.record import Reader, Record
 from ur_energy_model.reading.yaml_tree import YamlTree
 from ur_energy_model.resources import config_file
@@ -59,6 +59,10 @@ _PROTOCOLS: dict[str, Reader[dict[str, Any]]] = {
         "source": text,
         "condition_number": YamlTree.integer,
         "base_parameters": YamlTree.integer,
+        "alone": YamlTree.integer,
+        "combined": YamlTree.integer,
+        "lost": YamlTree.integer,
+        "gear_ratio": _NUMBER,
         "normalised_error": _NUMBER,
         "torque_constants": list_of(ranges.TORQUE_CONSTANT, 6),
         "temperatures_cold": _SIX_TEMPERATURES,
@@ -91,6 +95,19 @@ _PROTOCOLS: dict[str, Reader[dict[str, Any]]] = {
         "base_parameters": YamlTree.integer,
         "harmonics": YamlTree.integer,
         "base_frequency": _NUMBER,
+        "population": YamlTree.integer,
+        **{
+            name: list_of(_SIGNED, 6)
+            for name in ("a", "d", "max_velocity", "max_acceleration", "coulomb", "viscous")
+        },
+        "base_names": unique_names,
+        "theoretical": list_of(_SIGNED, 36),
+        "simulated": list_of(_SIGNED, 36),
+        "torque_coefficients": list_of(_NUMBER, 6),
+        "gear_ratios": list_of(_NUMBER, 6),
+        "load_differences": list_of(_NUMBER, 8),
+        "load_mass": ranges.MASS,
+        "load_arm": ranges.LENGTH,
         "payload_torque_applied": ranges.TORQUE,
         "payload_torque_estimated": ranges.TORQUE,
     }),

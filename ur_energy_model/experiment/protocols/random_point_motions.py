@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from ur_energy_model.errors import InputError
 from ur_energy_model.experiment.periodic_motion import RepeatedMotion
 from ur_energy_model.experiment.protocols.outcome import Outcome, Row
 from ur_energy_model.experiment.protocols.protocol_run import ProtocolRun
+from ur_energy_model.experiment.protocols.random_point_pictures import draw_test_motions
 from ur_energy_model.experiment.protocols.random_point_tables import (
     catalogue_rows,
     current_rows,
@@ -33,8 +33,6 @@ from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.file.model_file import save_model
 from ur_energy_model.model.motor_constant import catalogue_motor_constants
 from ur_energy_model.report.analysis import Analysis, analyse
-from ur_energy_model.report.charts import motion, power, torque_and_current
-from ur_energy_model.report.charts.chart import Chart
 from ur_energy_model.trajectory.planner import Planner
 
 REPETITIONS = 2
@@ -74,7 +72,7 @@ def run(session: ProtocolRun, published: Mapping[str, Any]) -> Outcome:
         rows += catalogue_rows(
             catalogue.model, list(zip(_TESTS, beside, metrics, strict=True)), published
         )
-    _draw(session, analyses)
+    draw_test_motions(session, analyses)
     return session.finish("s0", published, rows)
 
 
@@ -156,27 +154,3 @@ def _dissipated_row(session: ProtocolRun, energies: EnergySummary) -> Row:
         "Section 5",
         "the paper counts it as gained",
     )
-
-
-def _draw(session: ProtocolRun, analyses: list[Analysis]) -> None:
-    """Figures 2-4 and 8-15."""
-    first, second = analyses
-    charts: list[tuple[str, str, Chart | None]] = [
-        ("Fig. 2", "motion_a", motion.motion_chart(first)),
-        ("Fig. 3", "motion_b", motion.motion_chart(second)),
-        ("Fig. 4", "path_a", motion.path_chart(first)),
-        ("Fig. 4", "path_b", motion.path_chart(second)),
-        ("Fig. 8", "torque_a", torque_and_current.torque_chart(first)),
-        ("Fig. 9", "torque_b", torque_and_current.torque_chart(second)),
-        ("Fig. 10", "torque_errors", torque_and_current.torque_error_chart(analyses)),
-        ("Fig. 11", "current_a", torque_and_current.current_chart(first)),
-        ("Fig. 12", "current_b", torque_and_current.current_chart(second)),
-        ("Fig. 13", "current_errors", torque_and_current.current_error_chart(analyses)),
-        ("Fig. 14", "power_a", power.power_chart(first)),
-        ("Fig. 14", "energy_a", power.energy_chart(first)),
-        ("Fig. 15", "power_b", power.power_chart(second)),
-        ("Fig. 15", "energy_b", power.energy_chart(second)),
-    ]
-    for place, key, chart in charts:
-        if chart is not None:
-            session.picture(replace(chart, key=f"s0_{key}"), place)

@@ -27,7 +27,7 @@ from ur_energy_model.identification.evaluation.normalised_error import (
 from ur_energy_model.identification.evaluation.recorded_motion import recorded_motions
 from ur_energy_model.identification.quality.recording_quality import ILL_CONDITIONED
 from ur_energy_model.identification.recording import Recording
-from ur_energy_model.identification.recording_reader import read_recording
+from ur_energy_model.identification.recording_reader import CURRENT, TORQUE, read_recording
 from ur_energy_model.identification.regression.narrow_filter import NarrowFilter
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.telemetry.runs import slices_between
@@ -84,16 +84,20 @@ def identify_base_parameters(
         bags: to fit.
         robot: the arm.
         validate: held-out bags, to predict.
-        torque_source: "current" (measured) or "target_moment" (the controller's own model).
+        torque_source: "current" (measured), "target_moment" (the controller's own model) or
+            "measured_torque" (actual_current_as_torque, for arms that measure joint torque).
         torque_constant: motor side [n], N m/A, by default the robot file's.
         progress: called with fraction and text.
 
     Raises:
         UrEnergyError: unusable bag or too little motion.
     """
+    effort = TORQUE if torque_source == "measured_torque" else CURRENT
     with ExitStack() as stack:
         recordings = [
-            stack.enter_context(closing(read_recording(path, robot, progress=progress)))
+            stack.enter_context(
+                closing(read_recording(path, robot, effort=effort, progress=progress))
+            )
             for path in [*bags, *validate]
         ]
         for recording in recordings:

@@ -26,7 +26,7 @@ from ur_energy_model.model.inertial_parameters import COUNT, FIRST_MOMENT, MASS,
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.typing import Array
 
-TorqueSource = Literal["current", "target_moment"]
+TorqueSource = Literal["current", "target_moment", "measured_torque"]
 
 _FOLDS = 5
 _RCOND = 1e-13
@@ -38,7 +38,8 @@ class BaseParameters:
 
     Attributes:
         regrouping: base parameters as combinations of full parameters.
-        torque_source: "current" (measured current times torque constant) or "target_moment".
+        torque_source: "current" (measured current times torque constant), "target_moment" or
+            "measured_torque".
         ordinary: by ordinary least squares [rank].
         values: by least squares weighted with each joint's noise [rank].
         std: standard deviations of `values` [rank], correlated residuals allowed for.
@@ -89,7 +90,8 @@ class BaseParameterFit:
     Args:
         robot: the arm, n joints.
         gravity: in the base frame [3], m/s^2.
-        torque_source: where the torque comes from.
+        torque_source: where the torque comes from; with "measured_torque" the motions carry it
+            (joint side, N m) as their current.
         torque_constant: motor side [n], N m/A; the robot file's by default. Only for "current".
 
     Raises:
@@ -106,14 +108,15 @@ class BaseParameterFit:
     ) -> None:
         self.robot, self.torque_source = robot, torque_source
         constant = robot.torque_constant if torque_constant is None else torque_constant
-        self._torque_per_ampere = robot.gear_ratio * constant
+        measured = torque_source == "measured_torque"
+        self._torque_per_ampere = np.ones(robot.dof) if measured else robot.gear_ratio * constant
         if torque_source == "current" and not np.isfinite(self._torque_per_ampere).all():
             raise IdentificationError(
                 f"{robot.name}: the robot file has no torque constants; identify a model first and "
-                "give it with --model, or take the torque with --from target_moment"
+                "give it with --model, or take the torque with --from target_moment or measured_torque"
             )
         self.regressor = FullRegressor(
-            robot, snapped_to_axis(gravity), friction=torque_source == "current"
+            robot, snapped_to_axis(gravity), friction=torque_source != "target_moment"
         )
         self.regrouping = regroup(self.regressor)
         self._grams = BlockedGram()
@@ -125,13 +128,13 @@ class BaseParameterFit:
             motion: of the arm in the stated mounting.
             narrow: filter of the recording for regressor and torque; None for no filter.
         """
-        current = self.torque_source == "current"
-        torque = motion.current * self._torque_per_ampere if current else motion.moment
+        measured = self.torque_source != "target_moment"
+        torque = motion.current * self._torque_per_ampere if measured else motion.moment
         if not np.isfinite(torque).all():
             return
         columns = self.regressor(motion.q, motion.qd, motion.qdd)[:, :, self.regrouping.base]
         rows = np.concatenate([columns, torque[:, :, None]], axis=2)
-        for gram, duration in joint_gram_matrices(motion, rows, narrow, moving_only=current):
+        for gram, duration in joint_gram_matrices(motion, rows, narrow, moving_only=measured):
             self._grams.accumulate(gram, duration)
 
     def solve(self) -> BaseParameters:

@@ -10,6 +10,7 @@ sec. 3). Among equivalent columns a preference and then their order decide, neve
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -44,17 +45,24 @@ class FullRegressor:
         robot: the arm, n joints.
         gravity: in the base frame [3], m/s^2.
         friction: include the friction columns (target_moment holds no friction).
+        motor_inertia: include the motor inertias; Machines 2024, 12(9), 595 does not.
     """
 
     robot: RobotDescription
     gravity: Array
     friction: bool = True
+    motor_inertia: bool = True
 
     @property
     def names(self) -> tuple[str, ...]:
         """Parameter names in column order, such as "mx_2" (joint numbers from 1)."""
-        kinds = INERTIAL + (DRIVE if self.friction else DRIVE[2:])
+        kinds = INERTIAL + self.drive
         return tuple(f"{kind}_{j + 1}" for j in range(self.robot.dof) for kind in kinds)
+
+    @property
+    def drive(self) -> tuple[str, ...]:
+        """Those of `DRIVE` that have columns."""
+        return DRIVE[:2] * self.friction + DRIVE[2:] * self.motor_inertia
 
     @cached_property
     def _dynamics(self) -> ArmDynamics:
@@ -68,21 +76,17 @@ class FullRegressor:
         n = self.robot.dof
         inertial = self._dynamics.regressor(q, qd, qdd).reshape(len(q), n, n, COUNT)
         own = np.eye(n)[None, :, :, None]
-        drive = [qdd[:, :, None, None] * own]
-        if self.friction:
-            drive = [
-                np.tanh(qd / SMOOTHING)[:, :, None, None] * own,
-                qd[:, :, None, None] * own,
-                *drive,
-            ]
+        values = {"fc": np.tanh(qd / SMOOTHING), "fv": qd, "Ja": qdd}
+        drive = [values[kind][:, :, None, None] * own for kind in self.drive]
         return np.concatenate([inertial, *drive], axis=3).reshape(len(q), n, -1)
 
     def nominal(self) -> Array:
         """Parameters [parameters] of the robot file; frictions and unknown inertias zero."""
         n = self.robot.dof
         inertial = self._dynamics.parameters().reshape(n, COUNT)
-        drive = np.zeros((n, 3 if self.friction else 1))
-        drive[:, -1] = np.nan_to_num(self.robot.reflected_inertia)
+        drive = np.zeros((n, len(self.drive)))
+        if self.motor_inertia:
+            drive[:, -1] = np.nan_to_num(self.robot.reflected_inertia)
         return np.concatenate([inertial, drive], axis=1).ravel()
 
 
@@ -126,10 +130,17 @@ class Regrouping:
         return tuple(self.expression(index) for index in range(self.rank))
 
 
-def regroup(regressor: FullRegressor) -> Regrouping:
+def regroup(regressor: FullRegressor, base_names: Sequence[str] | None = None) -> Regrouping:
     """Base parameters of an arm in one mounting, from its regressor at 25 random states.
 
     More states are drawn where 25 give fewer rows than there are columns.
+
+    Args:
+        regressor: of the arm.
+        base_names: the columns that a paper chose as base; None to choose them here.
+
+    Raises:
+        ValueError: the chosen columns are not a largest independent set.
     """
     robot = regressor.robot
     columns = len(regressor.names)
@@ -149,7 +160,13 @@ def regroup(regressor: FullRegressor) -> Regrouping:
     weight = np.array(
         [_PREFERENCE.get(n.split("_")[0], _USUAL_PREFERENCE) for n in regressor.names]
     )
-    base = np.sort(pivoted_columns(stacked / scale * weight, rank))
+    if base_names is None:
+        base = np.sort(pivoted_columns(stacked / scale * weight, rank))
+    else:
+        base = np.sort([regressor.names.index(name) for name in base_names])
+        own = np.linalg.svd((stacked / scale)[:, base], compute_uv=False)
+        if len(base) != rank or own[-1] <= _RANK_TOLERANCE * own[0]:
+            raise ValueError(f"{len(base)} columns are not a largest independent set of {rank}")
     rest = np.setdiff1d(np.arange(columns), base)
     triangle = qr(stacked[:, np.concatenate([base, rest])], mode="economic")[1]
     relation = solve_triangular(triangle[:rank, :rank], triangle[:rank, rank:])

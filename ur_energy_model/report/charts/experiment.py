@@ -37,7 +37,7 @@ def joints_chart(
         for quantity, each in values.items()
     )
     return LineChart(
-        key=key, title=caption, caption=caption, x_label=TIME, y_label="", panels=panels, columns=1
+        key=key, title=caption, caption="", x_label=TIME, y_label="", panels=panels, columns=1
     )
 
 
@@ -71,7 +71,7 @@ def comparison_chart(
         for joint, name in enumerate(names)
     )
     return LineChart(
-        key=key, title=caption, caption=caption, x_label=TIME, y_label=y_label, panels=panels
+        key=key, title=caption, caption="", x_label=TIME, y_label=y_label, panels=panels
     )
 
 
@@ -98,7 +98,7 @@ def bode_chart(
     return LineChart(
         key=key,
         title=caption,
-        caption=caption,
+        caption="",
         x_label="log10 of the angular frequency [rad/s]",
         y_label="",
         panels=(

@@ -112,7 +112,7 @@ class JointController:
 
 
 def linear_drives(robot: RobotDescription, parameters: ArmParameters) -> tuple[LinearDrive, ...]:
-    """Linear model of every drive of an arm, without friction.
+    """Linear model of every drive of an arm, with viscous but without static friction.
 
     The link inertia is the mean diagonal of the mass matrix over random positions, a constant as
     in Battistini et al.
@@ -122,9 +122,13 @@ def linear_drives(robot: RobotDescription, parameters: ArmParameters) -> tuple[L
     positions = np.random.default_rng(0).uniform(-np.pi, np.pi, (_POSITIONS, robot.dof))
     links = np.mean([np.diag(pin.crba(model, data, q)) for q in positions], axis=0)
     return tuple(
-        LinearDrive(float(rotor), 0.0, float(link), 0.0, float(stiffness))
-        for rotor, link, stiffness in zip(
-            parameters.reflected_inertia, links, parameters.stiffness[:, 0], strict=True
+        LinearDrive(*map(float, (rotor, viscous, link, 0.0, stiffness)))
+        for rotor, viscous, link, stiffness in zip(
+            parameters.reflected_inertia,
+            parameters.controller_viscous,
+            links,
+            parameters.stiffness[:, 0],
+            strict=True,
         )
     )
 

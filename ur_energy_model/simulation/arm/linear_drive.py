@@ -77,7 +77,8 @@ def pd_gains(drive: LinearDrive, crossover: float, phase_margin: float) -> tuple
     """Proportional and derivative gain of a position loop around the rotor.
 
     The open loop has magnitude one and the phase margin at the crossover frequency:
-    (kp + i w kd) G(i w) = exp(i (phase_margin - pi)).
+    (kp + i w kd) G(i w) = exp(i (phase_margin - pi)). The derivative gain is not negative: where
+    viscous friction gives a larger margin, that one holds.
 
     Args:
         drive: the plant.
@@ -89,4 +90,6 @@ def pd_gains(drive: LinearDrive, crossover: float, phase_margin: float) -> tuple
     """
     plant = drive.response(np.array([crossover]), drive.to_rotor)[0]
     gain = np.exp(1j * (phase_margin - np.pi)) / plant
+    if gain.imag < 0.0:  # friction alone gives a larger margin
+        return float(1.0 / np.abs(plant)), 0.0
     return float(gain.real), float(gain.imag / crossover)

@@ -1,0 +1,43 @@
+"""A stage with a ready outcome, in a module that its process can import."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from ur_energy_model.errors import MotionRefusedError
+from ur_energy_model.experiment.papers.stages import Stage
+from ur_energy_model.experiment.protocols.outcome import Outcome, Row
+from ur_energy_model.plain import plain
+from ur_energy_model.typing import Progress
+
+PIXEL = bytes.fromhex(
+    "89504e470d0a1a0a0000000d4948445200000001000000010806000000"
+    "1f15c4890000000a49444154789c6360000002000154a24f5d0000000049454e44ae426082"
+)
+ROWS = (
+    Row("within", 2.0, 2.1, "Table I", "a mean", ("arm",), 0.1),
+    Row("outside | of it", 2.0, 3.0, "Table I", "a mean", (), 0.1),
+    Row("elsewhere", None, 1.0, "Appendix"),
+)
+
+
+@dataclass(frozen=True)
+class ReadyStage(Stage):
+    """A stage with a ready outcome, or one that fails as its name says."""
+
+    def run(self, folder: Path, *, seed: int, quick: bool, progress: Progress) -> Outcome:
+        folder.mkdir(parents=True)
+        if self.name == "refused":
+            raise MotionRefusedError("no way")
+        if self.name == "killed":
+            os._exit(7)
+        (folder / "made").write_text(f"{seed} {quick}")
+        (folder / "pictures").mkdir()
+        (folder / "pictures" / "a.png").write_bytes(PIXEL)
+        pictures = [("pictures/a.png", "Fig. 1: a curve")]
+        outcome = Outcome("s1", "S", "ur5", True, ROWS, ("mind this",), pictures)
+        (folder / "verdict.json").write_text(json.dumps(plain(outcome.as_dict())))
+        return outcome
