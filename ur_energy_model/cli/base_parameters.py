@@ -126,7 +126,7 @@ def _as_json(result: BagBaseParameters) -> dict[str, Any]:
     found = result.parameters
     regrouping = found.regrouping
     columns = (regrouping.expressions, found.values, found.std, found.ordinary)
-    verification = result.verification
+    verification, published = result.verification, result.published_error
     return {
         "rank": regrouping.rank,
         "condition_number": found.condition_number,
@@ -136,9 +136,7 @@ def _as_json(result: BagBaseParameters) -> dict[str, Any]:
         ],
         "normalised_error": result.normalised_error,
         "normalised_error_on": "cross-validation" if verification is None else "validation",
-        "published_error": None
-        if result.published_error is None
-        else asdict(result.published_error),
+        "published_error": None if published is None else asdict(published),
         "torque_from": found.torque_source,
         "gravity": result.gravity,
         "gravity_source": result.gravity_source,

@@ -37,6 +37,8 @@ DRAWN_SECONDS = 1200.0
 """Longest part of a recording that figures over time show [s]."""
 FOCUS_SECONDS = 30.0
 """Length of the part that the page shows first if a recording is three times as long [s]."""
+_STEP = 1e-4
+"""Time step of the flange's speed [s]."""
 PATH_POINTS = 2000
 """Approximate number of points of the flange's path."""
 
@@ -99,6 +101,8 @@ class Analysis:
         info: origin of the recording.
         joint_names: names of the joints.
         flange: path of the flange in the base frame, at some samples of `current` [k, 3], m.
+        flange_time: of these samples [k], s.
+        flange_speed: of the flange, the tool centre point of a controller without tool [k], m/s.
         torque: None if target_moment was not recorded.
         current: currents and motion.
         powers: powers and energies.
@@ -110,6 +114,8 @@ class Analysis:
     info: RecordingInfo
     joint_names: tuple[str, ...]
     flange: Array
+    flange_time: Array
+    flange_speed: Array
     torque: TorqueComparison | None
     current: CurrentComparison
     powers: Powers
@@ -175,12 +181,15 @@ def analyse(
         torque = _torques(parts, targets, start, seconds)
         payload_setting = np.nan_to_num(parts[0].motion.payload[0])
         dynamics = ArmDynamics(setups.robot, setups.setup_and_delay(payload_setting)[0])
+    every = slice(None, None, max(1, len(current.q) // PATH_POINTS))
     return Analysis(
         label=label or Path(bag).resolve().name,
         held_out=held_out,
         info=telemetry.info,
         joint_names=tuple(joint.name for joint in model.joints),
-        flange=_flange(dynamics, current.q),
+        flange=dynamics.flange_pose(current.q[every])[:, :3, 3],
+        flange_time=current.time[every],
+        flange_speed=_flange_speed(dynamics, current.q[every], current.qd[every]),
         torque=torque,
         current=current,
         powers=recording_powers(model, telemetry),
@@ -253,7 +262,7 @@ def _torques(
     return TorqueComparison(time, gap_indices(time), recorded[shown], modelled[shown])
 
 
-def _flange(dynamics: ArmDynamics, q: Array) -> Array:
-    """Path of the flange [k, 3], m."""
-    every = max(1, len(q) // PATH_POINTS)
-    return dynamics.flange_pose(q[::every])[:, :3, 3]
+def _flange_speed(dynamics: ArmDynamics, q: Array, qd: Array) -> Array:
+    """Speed of the flange [k], m/s, at positions and joint speeds [k, n]: central difference."""
+    before, after = (dynamics.flange_pose(q + sign * _STEP * qd)[:, :3, 3] for sign in (-1.0, 1.0))
+    return np.asarray(np.linalg.norm(after - before, axis=1) / (2 * _STEP))

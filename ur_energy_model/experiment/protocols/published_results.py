@@ -14,7 +14,13 @@ from ur_energy_model.resources import config_file
 
 SCHEMA = 1
 _NUMBER = Quantity("1", 0, 1e6)
-_ERRORS = mapping_of({"train": list_of(_NUMBER, 3), "test": list_of(_NUMBER, 3)})
+_ERRORS = mapping_of({
+    "measured": text,
+    "dynamics_train": list_of(_NUMBER, 2),
+    "dynamics_test": list_of(_NUMBER, 2),
+    "train": list_of(_NUMBER, 3),
+    "test": list_of(_NUMBER, 3),
+})  # fmt: skip
 _SIX_TEMPERATURES = list_of(ranges.TEMPERATURE, 6)
 
 _SIGNED = Quantity("1", -1e12, 1e12)
@@ -40,6 +46,14 @@ _PROTOCOLS: dict[str, Reader[dict[str, Any]]] = {
         "motor_inertia_wrists": ranges.DRIVE_INERTIA,
         "torque_constant_large_joints": ranges.TORQUE_CONSTANT,
         "torque_constant_wrists": ranges.TORQUE_CONSTANT,
+        "reducer_inertia": list_of(ranges.DRIVE_INERTIA, 6),
+        "gear_ratio": _NUMBER,
+        "max_speed": ranges.SPEED,
+        "max_acceleration": _NUMBER,
+        "points": YamlTree.integer,
+        "tool_speed_limit": _NUMBER,
+        "motor_constants": list_of(_NUMBER, 6),
+        "kt_over_kb": _NUMBER,
     }),
     "s1": mapping_of({
         "source": text,
@@ -55,7 +69,16 @@ _PROTOCOLS: dict[str, Reader[dict[str, Any]]] = {
         "temperatures_warm": _SIX_TEMPERATURES,
         "viscous_friction_change": text,
     }),
-    "s2": mapping_of({"source": text, "data": text, "ur3e": _ERRORS, "ur10e": _ERRORS}),
+    "s2": mapping_of({
+        "source": text,
+        "data": text,
+        "samples": YamlTree.integer,
+        "test_seconds": _NUMBER,
+        "ur3e": _ERRORS,
+        "ur10e": _ERRORS,
+        "gen3": _ERRORS,
+        "fr3": _ERRORS,
+    }),
     "s3": mapping_of({
         "source": text,
         "d": list_of(_SIGNED, 6),

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from ur_energy_model.experiment.protocols.protocol_run import ProtocolRun
-from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.report.analysis import analyse
+from ur_energy_model.report.analysis import Analysis
 from ur_energy_model.report.charts.chart import Chart
 from ur_energy_model.report.charts.motion import motion_chart, path_chart
 from ur_energy_model.report.charts.power import energy_chart, power_chart
@@ -20,15 +18,13 @@ from ur_energy_model.report.charts.torque_and_current import (
 )
 
 
-def draw_test_motions(session: ProtocolRun, model: EnergyModel, bags: Sequence[Path]) -> None:
+def draw_test_motions(session: ProtocolRun, analyses: Sequence[Analysis]) -> None:
     """Draw the figures of both test motions, A and B.
 
     Args:
         session: run of the protocol.
-        model: identified on A.
-        bags: of A and B.
+        analyses: of A and B.
     """
-    analyses = [analyse(model, bag) for bag in bags]
     figures: list[tuple[str, str, Chart | None]] = [
         ("Fig. 10", "a_b", torque_error_chart(analyses)),
         ("Fig. 13", "a_b", current_error_chart(analyses)),

@@ -49,7 +49,7 @@ class BaseParameters:
         torque_rms: residual per joint on the fitted data (self-trajectory check) [n], N m.
         torque_r2: the same as coefficient of determination [n].
         normalised_error: sqrt(e'e) / number of torque samples, each block of time predicted from
-            a fit to the others, N m. Filtered and in motion; `NormalisedError` is the published one.
+            a fit to the others, N m; filtered, in motion (published: `NormalisedError`).
         consistent_rms: residual per joint of `consistent` on the fitted data [n], N m.
     """
 

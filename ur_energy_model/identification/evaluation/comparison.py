@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +15,7 @@ from ur_energy_model.identification.regression.filtered_motion import MOVING_SPE
 from ur_energy_model.identification.regression.narrow_filter import NarrowFilter
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.typing import Array, Mask
 
 
@@ -88,9 +89,18 @@ def compare(
 
 
 def compare_target_torque(
-    model: EnergyModel, recording: Recording, setups: RecordingDynamics
+    model: EnergyModel,
+    recording: Recording,
+    setups: RecordingDynamics,
+    batches: Iterable[Telemetry] | None = None,
 ) -> Iterator[tuple[Array, Array, Array]]:
     """Model torque of the recorded targets, and target_moment.
+
+    Args:
+        model: of the arm.
+        recording: what is compared.
+        setups: of the recording.
+        batches: its samples with targets; None for the thinned ones that the recording keeps.
 
     Yields:
         time [samples], s, target_moment and model torque [samples, n], N m, joint side; nothing
@@ -99,7 +109,7 @@ def compare_target_torque(
     if recording.torque_reference != "target":
         return
     inertia = np.array([joint.reflected_inertia for joint in model.joints])
-    for batch in recording.torque_telemetry():
+    for batch in recording.torque_telemetry() if batches is None else batches:
         payload: Array = np.zeros((len(batch), 4))
         if "payload" in batch:
             payload[:, 0] = batch["payload"]

@@ -32,7 +32,7 @@ class ErrorStatistics:
 
     def __init__(self, channels: int) -> None:
         self.count = np.zeros(channels)
-        self._absolute = np.zeros(channels)
+        self._absolute, self._signed = np.zeros(channels), np.zeros(channels)
         self._squared = np.zeros(channels)
         self._largest = np.zeros(channels)
         self._mean = np.zeros(channels)
@@ -43,6 +43,7 @@ class ErrorStatistics:
         if not len(measured):
             return
         use = np.ones(measured.shape, dtype=bool) if mask is None else mask
+        self._signed += np.where(use, model - measured, 0.0).sum(axis=0)
         error = np.where(use, np.abs(model - measured), 0.0)
         self._absolute += error.sum(axis=0)
         self._squared += np.square(error).sum(axis=0)
@@ -63,6 +64,16 @@ class ErrorStatistics:
         return np.asarray(np.sqrt(self._squared / _positive(self.count)))
 
     @property
+    def mean(self) -> Array:
+        """Mean error per channel [n], its sign kept; NaN without samples."""
+        return np.asarray(self._signed / _positive(self.count))
+
+    @property
+    def largest(self) -> Array:
+        """Largest absolute error per channel [n]; NaN without samples."""
+        return np.where(self.count > 0, self._largest, np.nan)
+
+    @property
     def r2(self) -> Array:
         """Coefficient of determination per channel [n]; NaN where the measurement is constant."""
         return np.asarray(1.0 - self._squared / _positive(self._scatter))
@@ -70,8 +81,7 @@ class ErrorStatistics:
     def entries(self) -> list[Statistics]:
         """{"mean", "max", "rms", "r2"} per channel; mean and max of the absolute errors."""
         mean = self._absolute / _positive(self.count)
-        largest = np.where(self.count > 0, self._largest, np.nan)
-        return _by_channel(mean=mean, max=largest, rms=self.rms, r2=self.r2)
+        return _by_channel(mean=mean, max=self.largest, rms=self.rms, r2=self.r2)
 
 
 class IntervalStatistics:

@@ -8,7 +8,7 @@ in Raviola et al., RAAD 2021, sec. 3.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 import numpy as np
@@ -60,6 +60,10 @@ class RecordedMotion:
 
     def __len__(self) -> int:
         return len(self.time)
+
+    def cut(self, part: slice) -> RecordedMotion:
+        """Some of the samples."""
+        return RecordedMotion(*(getattr(self, field.name)[part] for field in fields(self)))
 
 
 def recorded_motions(bag: str | Path, cutoff: float) -> Iterator[RecordedMotion]:

@@ -20,8 +20,8 @@ from ur_energy_model.typing import Array
 _DEVIATION_SHARE = 0.8
 """A torque constant is updated where bus power lowers its deviation to this share or less."""
 _LEFT_OUT = 0.03
-"""Power of a joint that the model leaves out while it moves [W]: on simulated arms, torque constants
-of joints that convert a watt or less came out 3 % wrong."""
+"""Power of a moving joint that the model leaves out [W]: on simulated arms, torque constants of
+joints that convert a watt or less came out 3 % wrong."""
 _ROUNDS = 4
 CAPACITIES = np.concatenate([[0.0], np.geomspace(0.1, 100.0, 31)])
 """Candidate energies [J], in steps of a quarter."""

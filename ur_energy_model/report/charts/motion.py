@@ -10,7 +10,7 @@ from ur_energy_model.report.charts.curves import S0, Timeline, chart_over_time
 
 
 def motion_chart(analysis: Analysis) -> LineChart:
-    """Positions, speeds and accelerations over time (S0 Figs. 2-3)."""
+    """Joint positions, speeds and accelerations and the flange's speed over time (S0 Figs. 2-3)."""
     motion = analysis.current
     timeline = Timeline(motion.time, motion.breaks)
     rows = (
@@ -18,6 +18,7 @@ def motion_chart(analysis: Analysis) -> LineChart:
         ("speed", "rad/s", motion.qd),
         ("acceleration", "rad/s²", motion.qdd),
     )
+    tool = Line("flange", analysis.flange_time, analysis.flange_speed, role="measured")
     return chart_over_time(
         analysis,
         [
@@ -27,10 +28,18 @@ def motion_chart(analysis: Analysis) -> LineChart:
                 y_label=f"{name} [{unit}]",
             )
             for name, unit, values in rows
+        ]
+        + [
+            Panel(
+                title="Speed of the flange (TCP without tool)",
+                lines=(tool,),
+                y_label="speed [m/s]",
+            )
         ],
         key="motion",
         title="The motion",
-        caption=f"Joint positions, speeds and accelerations ({S0}, Figs. 2-3).",
+        caption=f"Joint positions, speeds and accelerations, and the speed of the flange ({S0}, "
+        "Figs. 2-3).",
         y_label="",
         columns=1,
     )
