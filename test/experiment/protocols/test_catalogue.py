@@ -71,12 +71,16 @@ def session(tmp_path: Path) -> QuickRun:
         tmp_path,
         cell.run,
         cell.mount,
-        lambda fraction, text=None: None,
+        unheard,
         simulated=True,
         quick=True,
         another=OtherArms(options, lambda changed: SimulatedCell(ROBOT, 4, changed).run),
         designs=designs,
     )
+
+
+def unheard(fraction: float, text: str | None = None) -> None:
+    """Progress that nobody reads."""
 
 
 def figures(outcome: Outcome, start: str) -> Any:
@@ -150,7 +154,7 @@ def test_s4_on_the_robot_of_the_paper(tmp_path: Path) -> None:
         tmp_path,
         refused,
         refused,
-        lambda fraction, text=None: None,
+        unheard,
         simulated=True,
         paper_settings=True,
         quick=True,
