@@ -107,11 +107,11 @@ def check_files(outcome: Outcome, folder: Path, models: set[str], bags: set[str]
 def test_s0_on_test_motions(session: QuickRun) -> None:
     outcome = run_protocol("s0", session)
     check_files(outcome, session.folder, {"model.yaml"}, {"trajectory_a", "trajectory_b"})
-    assert np.min(figures(outcome, "torque R2")) > 0.999
-    assert np.min(figures(outcome, "current R2")) > 0.97
-    model, measured = figures(outcome, "energy at the supply")
-    assert model == pytest.approx(measured, rel=0.03)
-    assert figures(outcome, "mean motor inertia, wrists") is None  # unpublished for CB3 arms
+    for test in "AB":
+        assert np.min(figures(outcome, f"torque, R2 by joint, {test}")) > 0.999
+        assert np.min(figures(outcome, f"current, R2 by joint, {test}")) > 0.9
+        model, measured, _ = figures(outcome, f"energy at the supply, {test}")
+        assert model == pytest.approx(measured, rel=0.03)
 
 
 def test_s1_finds_base_parameters(session: QuickRun, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -172,8 +172,11 @@ def test_s2_fits_power_in_two_ways(session: QuickRun) -> None:
     outcome = run_protocol("s2", session)
     models = {"model_ecbot.yaml", "model_physical.yaml"}
     check_files(outcome, session.folder, models, {"training", "testing"})
-    for row in outcome.rows:
-        assert row.here[2] > 0.9, row.figure
+    assert figures(outcome, "r2 of power, training") > 0.85
+    assert figures(outcome, "r2 of power, testing") > 0.75
+    for kind in ("free", "physical"):
+        assert figures(outcome, f"power from measured currents, ours, {kind}")[2] > 0.9
+    assert row_of(outcome, "training samples").verdict.startswith("differs")  # a quick run
 
 
 def test_s4_identifies_a_payload(session: QuickRun) -> None:
