@@ -109,29 +109,11 @@ def check_files(outcome: Outcome, folder: Path, models: set[str], bags: set[str]
     assert {path.parent.name for path in folder.glob("*/metadata.yaml")} == bags
 
 
-def test_s0_on_test_motions(session: QuickRun, arm: FastArm) -> None:
-    outcome = run_protocol("s0", session)
-    check_files(outcome, session.folder, {"model.yaml"}, {"trajectory_a", "trajectory_b"})
-    assert np.min(figures(outcome, "torque R2")) > 0.999
-    assert np.min(figures(outcome, "current R2")) > 0.97
-    model, measured = figures(outcome, "energy at the supply")
-    assert model == pytest.approx(measured, rel=0.03)
-    assert figures(outcome, "mean motor inertia, wrists") is None  # unpublished for CB3 arms
-
-
 def test_s1_finds_base_parameters(session: QuickRun) -> None:
     outcome = run_protocol("s1", session)
     check_files(outcome, session.folder, {"model.yaml"}, {"excitation", "validation_run"})
     assert figures(outcome, "base parameters") == 52
     assert figures(outcome, "condition number, designed") < 60
-
-
-def test_s2_fits_power_in_two_ways(session: QuickRun) -> None:
-    outcome = run_protocol("s2", session)
-    models = {"model_ecbot.yaml", "model_physical.yaml"}
-    check_files(outcome, session.folder, models, {"training", "testing"})
-    for row in outcome.rows:
-        assert row.here[2] > 0.9, row.figure
 
 
 def test_s4_identifies_a_payload(session: QuickRun) -> None:

@@ -78,6 +78,8 @@ STAGES = (
     Stage("s4_payload", "s4", "ur5e", paper_settings=True),
     Stage("s2_ur3e", "s2", "ur3e"),
     Stage("s2_ur10e", "s2", "ur10e"),
+    Stage("s2_gen3", "s2", "gen3"),
+    Stage("s2_fr3", "s2", "fr3"),
     Stage("s0", "s0", "ur5e"),
     Stage("s3", "s3", "ur5"),
 )
