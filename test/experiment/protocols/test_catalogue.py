@@ -104,16 +104,6 @@ def check_files(outcome: Outcome, folder: Path, models: set[str], bags: set[str]
     assert {path.parent.name for path in folder.glob("*/metadata.yaml")} == bags
 
 
-def test_s0_on_test_motions(session: QuickRun) -> None:
-    outcome = run_protocol("s0", session)
-    check_files(outcome, session.folder, {"model.yaml"}, {"trajectory_a", "trajectory_b"})
-    for test in "AB":
-        assert np.min(figures(outcome, f"torque, R2 by joint, {test}")) > 0.999
-        assert np.min(figures(outcome, f"current, R2 by joint, {test}")) > 0.9
-        model, measured, _ = figures(outcome, f"energy at the supply, {test}")
-        assert model == pytest.approx(measured, rel=0.03)
-
-
 def test_s1_finds_base_parameters(session: QuickRun, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(friction_campaign, "_QUICK_WARM_UP", 100.0)
     session.campaign = True
@@ -166,17 +156,6 @@ def test_s4_on_the_robot_of_the_paper(tmp_path: Path) -> None:
     assert figures(outcome, "estimated over applied") == pytest.approx(1.0, abs=0.04)
     assert np.min(figures(outcome, "torque R2 by joint, self")) > 0.98
     assert np.min(figures(outcome, "torque R2 by joint, general")) > 0.8
-
-
-def test_s2_fits_power_in_two_ways(session: QuickRun) -> None:
-    outcome = run_protocol("s2", session)
-    models = {"model_ecbot.yaml", "model_physical.yaml"}
-    check_files(outcome, session.folder, models, {"training", "testing"})
-    assert figures(outcome, "r2 of power, training") > 0.85
-    assert figures(outcome, "r2 of power, testing") > 0.75
-    for kind in ("free", "physical"):
-        assert figures(outcome, f"power from measured currents, ours, {kind}")[2] > 0.9
-    assert row_of(outcome, "training samples").verdict.startswith("differs")  # a quick run
 
 
 def test_s4_identifies_a_payload(session: QuickRun) -> None:

@@ -40,7 +40,8 @@ def power_of(qd: np.ndarray, current: np.ndarray) -> np.ndarray:
 def test_free_coefficients() -> None:
     random = np.random.default_rng(3)
     time = 0.01 * np.arange(4000)
-    qd, current = np.sin(time[:, None] * [1, 2]), random.standard_normal((4000, 2))
+    qd: np.ndarray = np.sin(time[:, None] * np.array([1.0, 2.0]))
+    current: np.ndarray = random.standard_normal((4000, 2))
     model = FreePowerModel(2)
     power = power_of(qd, current)
     power[::5] = np.nan

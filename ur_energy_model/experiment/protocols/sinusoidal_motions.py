@@ -15,9 +15,10 @@ from ur_energy_model.experiment.protocols.protocol_run import ProtocolRun
 from ur_energy_model.identification.ecbot.ecbot import Ecbot, EcbotTest
 from ur_energy_model.identification.pipeline import IdentificationOptions, identify
 from ur_energy_model.model.file.model_file import save_model
+from ur_energy_model.model.geometry import ArmGeometry
+from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.report.charts.chart import BarChart, Bars, Line, LineChart, Panel
 from ur_energy_model.trajectory.motions import Sinusoids
-from ur_energy_model.trajectory.planner import home_position
 from ur_energy_model.typing import Array
 
 _OPEN = np.array([0.0, -np.pi / 2, np.pi / 3, -np.pi / 2, -np.pi / 4, 0.0])
@@ -25,6 +26,9 @@ _OPEN = np.array([0.0, -np.pi / 2, np.pi / 3, -np.pi / 2, -np.pi / 4, 0.0])
 of a UR5 is too close to its forearm for sinusoids."""
 _SECONDS, _QUICK_SECONDS = 60.0, 20.0
 """Duration of one recording [s]."""
+_WIDTH, _SEVEN_JOINT_WIDTH = 0.6, 0.45
+"""Largest amplitude of six and of seven joints [rad]."""
+_TRIES = 2000
 _TOLERANCE, _R2_TOLERANCE = 0.25, 0.02
 _DATA = "Section IV-A"
 _TABLE = "Table II"
@@ -69,7 +73,7 @@ def _record(session: ProtocolRun, name: str, factor: float, offset: int) -> Path
 def _sinusoids(session: ProtocolRun, frequency_factor: float) -> Callable[[int], RepeatedMotion]:
     """One minute of seeded sinusoids of all joints around an open position (eq. 24)."""
     robot = session.robot
-    home = _OPEN if robot.dof == len(_OPEN) else home_position(robot)
+    home = _open_position(robot)
     duration = _QUICK_SECONDS if session.quick else _SECONDS
 
     def motion(seed: int) -> RepeatedMotion:
@@ -78,7 +82,7 @@ def _sinusoids(session: ProtocolRun, frequency_factor: float) -> Callable[[int],
         speed = 2 * np.pi * frequency
         amplitude = np.minimum.reduce(
             [
-                np.full(robot.dof, 0.6),
+                np.full(robot.dof, _WIDTH if robot.dof == len(_OPEN) else _SEVEN_JOINT_WIDTH),
                 0.5 * robot.max_velocity / speed,
                 0.6 * robot.max_acceleration / speed**2,
             ]
@@ -87,6 +91,15 @@ def _sinusoids(session: ProtocolRun, frequency_factor: float) -> Callable[[int],
         return RepeatedMotion(robot.name, Sinusoids(centre, amplitude, frequency, duration))
 
     return motion
+
+
+def _open_position(robot: RobotDescription) -> Array:
+    """Centre of the sinusoids [n], rad; for arms other than UR's the clearest of random ones."""
+    if robot.dof == len(_OPEN):
+        return _OPEN
+    tries = np.random.default_rng(0).uniform(-np.pi, np.pi, (_TRIES, robot.dof))
+    clearance = ArmGeometry(robot).distances(tries).min(axis=1)
+    return np.asarray(tries[np.argmax(clearance)])
 
 
 def _data_rows(ecbot: Ecbot, test: EcbotTest, published: Mapping[str, Any]) -> list[Row]:

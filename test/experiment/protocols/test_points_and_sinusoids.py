@@ -1,0 +1,96 @@
+"""Protocols s0 and s2 on a simulated arm: every figure has its place and definition."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ur_energy_model.experiment.papers.contents import papers
+from ur_energy_model.experiment.papers.stages import Stage
+from ur_energy_model.experiment.protocols.outcome import Outcome
+
+PLACES = {paper.key: {item.place for item in paper.items if not item.reason} for paper in papers()}
+
+
+def outcome_of(protocol: str, folder: Path) -> Outcome:
+    """A quick run on an arm whose controller has the lowest rate."""
+    stage = Stage(protocol, protocol, "ur5")
+    return stage.run(folder, seed=4, quick=True, progress=lambda fraction, text: None)
+
+
+@pytest.fixture(scope="module")
+def s0(tmp_path_factory: pytest.TempPathFactory) -> tuple[Outcome, Path]:
+    folder = tmp_path_factory.mktemp("s0")
+    return outcome_of("s0", folder), folder
+
+
+@pytest.fixture(scope="module")
+def s2(tmp_path_factory: pytest.TempPathFactory) -> tuple[Outcome, Path]:
+    folder = tmp_path_factory.mktemp("s2")
+    return outcome_of("s2", folder), folder
+
+
+def here(outcome: Outcome, figure: str) -> np.ndarray:
+    """What was found for a figure of this name."""
+    (row,) = (row for row in outcome.rows if row.figure == figure)
+    return np.asarray(row.here, dtype=float)
+
+
+@pytest.mark.parametrize("name", ["s0", "s2"])
+def test_every_table_and_figure_has_its_row_or_picture(
+    name: str, request: pytest.FixtureRequest
+) -> None:
+    outcome, folder = request.getfixturevalue(name)
+    shown = {row.place for row in outcome.rows}
+    shown |= {caption.partition(":")[0] for _, caption in outcome.pictures}
+    assert PLACES[name] <= shown
+    assert all(row.definition for row in outcome.rows if row.here is not None)
+    assert all((folder / file).is_file() for file, _ in outcome.pictures)
+
+
+def test_s0_has_the_papers_definition_beside_ours(s0: tuple[Outcome, Path]) -> None:
+    outcome, folder = s0
+    assert {path.name for path in folder.glob("model*.yaml")} == {
+        "model.yaml",
+        "model_catalogue.yaml",
+    }
+    assert here(outcome, "torque, R2 by joint, A").min() > 0.999
+    # Noise that the filter takes out stays in the paper's errors.
+    ours = here(outcome, "current, RMS error by joint, ours, A [A]")
+    unfiltered = here(outcome, "current, RMS error by joint, our law, A [A]")
+    assert (unfiltered > 1.3 * ours).all()
+    theirs, measured, catalogue = here(
+        outcome, "energy at the supply, B: ours, measured, catalogue [J]"
+    )
+    assert theirs == pytest.approx(measured, rel=0.03)
+    assert abs(catalogue - measured) > abs(theirs - measured)
+    constants = here(outcome, "k_t by joint [N m/A]")
+    np.testing.assert_allclose(constants, here(outcome, "k_t by joint [N m/A], ours"), rtol=0.2)
+    assert here(outcome, "gear ratio") == 101
+
+
+def test_s0_counts_mechanical_over_electrical_energy(s0: tuple[Outcome, Path]) -> None:
+    outcome, _ = s0
+    mechanical, electrical, efficiency = here(
+        outcome, "mechanical, electrical energy [J] and efficiency of the arm, A"
+    )
+    assert efficiency == pytest.approx(mechanical / electrical)
+    parts = here(outcome, "electrical energy by joint [J], A")
+    assert parts.sum() == pytest.approx(electrical)
+    assert here(outcome, "k_t/k_b of the catalogue model") == pytest.approx(0.89)
+
+
+def test_s2_predicts_power_from_the_motion_alone(s2: tuple[Outcome, Path]) -> None:
+    outcome, folder = s2
+    assert {path.name for path in folder.glob("model*.yaml")} == {
+        "model_ecbot.yaml",
+        "model_physical.yaml",
+    }
+    motion = here(outcome, "RMSE of power [W], testing")
+    current = here(outcome, "RMSE of power from measured current [W], testing")
+    assert current < motion < 5.0
+    assert here(outcome, "r2 of power, testing") > 0.9
+    for row in outcome.rows:
+        assert row.published is None or row.place != "Table II"  # none for this arm
