@@ -2,6 +2,7 @@
 #   make demo      everything once, with the simulated controller
 #   make test      lint, types, tests (one process per core; WORKERS=0 for a single one, TEST=a/file.py)
 #   make torture   faults of networks, disks, files, clocks and processes (SEED=1 MINUTES=3)
+#   make papers    the papers side by side: every protocol on simulated arms, docs/papers.md
 #   make coverage  the tests again, with the lines and branches that they run
 PYTHON ?= python3
 VENV := .venv
@@ -16,7 +17,7 @@ WORKERS ?= auto
 SEED ?= 0
 MINUTES ?= 13
 
-.PHONY: setup demo test lint types tests coverage bench torture docs clean
+.PHONY: setup demo test lint types tests coverage bench torture papers docs clean
 
 setup: $(STAMP)
 
@@ -72,6 +73,11 @@ bench: setup
 # repeat it. Without root, faults that need a small disk are skipped and named.
 torture: setup
 	$(BIN)/python -m test.torture --seed $(SEED) --minutes $(MINUTES)
+
+# Every protocol of the papers on simulated arms: docs/papers.md and docs/images/papers. Continues where
+# it was stopped; `rm -r build/papers` starts anew.
+papers: setup
+	$(BIN)/python -m tools.papers build/papers
 
 # Warnings are errors: a broken link or a page in no index fails the build.
 docs: setup

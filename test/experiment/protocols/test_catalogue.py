@@ -10,61 +10,48 @@ from typing import Any
 import numpy as np
 import pytest
 
-from test.identification.exact_arm import write_bag
 from ur_energy_model.experiment.design.design import Design
 from ur_energy_model.experiment.design.problem import DesignProblem, DesignRequest
-from ur_energy_model.experiment.execution.execution_plan import ExecutionPlan
 from ur_energy_model.experiment.limits import check
+from ur_energy_model.experiment.protocols import friction_campaign
 from ur_energy_model.experiment.protocols.catalogue import PROTOCOLS, run_protocol
 from ur_energy_model.experiment.protocols.known_payload import PAYLOAD, identify_known_payload
-from ur_energy_model.experiment.protocols.outcome import Outcome
-from ur_energy_model.experiment.protocols.protocol_run import ProtocolRun
+from ur_energy_model.experiment.protocols.outcome import Outcome, Row
+from ur_energy_model.experiment.protocols.protocol_run import OtherArms, ProtocolRun
+from ur_energy_model.experiment.protocols.simulated_cell import SimulatedCell
 from ur_energy_model.model.robots import load_robot
-from ur_energy_model.model.setup import Payload
 from ur_energy_model.plain import plain
+from ur_energy_model.report.charts.chart import Chart
 from ur_energy_model.resources import config_file
 from ur_energy_model.simulation.arm.arm_options import ArmOptions
-from ur_energy_model.simulation.arm.commands import Follow, MoveJ
-from ur_energy_model.simulation.arm.simulated_arm import SimulatedArm
-from ur_energy_model.simulation.arm_recording import record_arm
 from ur_energy_model.trajectory.fourier import FourierTrajectory, load_trajectory
-from ur_energy_model.trajectory.motions import Hold
-from ur_energy_model.trajectory.planner import home_position
 
 ROBOT = load_robot("ur5")
 """Its controller has the lowest rate, which makes these tests fast."""
 
 
-class FastArm:
-    """A simulated arm that runs and records plans as fast as it can be computed."""
+@dataclass
+class UndrawnRun(ProtocolRun):
+    """A run that notes its pictures but does not draw them."""
 
-    def __init__(self) -> None:
-        home = Hold(home_position(ROBOT))
-        self.arm = SimulatedArm(
-            ROBOT, motion=home, seed=4, options=ArmOptions(controller_version=(3, 15, 8))
-        )
-
-    def run(self, plan: ExecutionPlan, bag: Path) -> None:
-        """As `ur_energy excite --execute` does, on the simulation's own clock."""
-        arm = self.arm
-        arm.command(MoveJ(plan.trajectory.start))
-        while arm.busy:
-            arm.tick()
-        arm.command(Follow(plan.trajectory))
-        write_bag(bag, record_arm(arm, plan.trajectory.duration + 1.0))
-
-    def mount(self, mass: float) -> None:
-        """Mount a payload without informing the controller."""
-        self.arm.carry(Payload(mass, np.array([0.0, 0.0, 0.05])))
+    def picture(self, chart: Chart, place: str) -> None:
+        self.pictures.append((chart.key, place))
 
 
 @dataclass
-class QuickRun(ProtocolRun):
+class QuickRun(UndrawnRun):
     """A run with ready designs: the search is tested elsewhere."""
 
     designs: list[FourierTrajectory] = field(default_factory=list)
 
-    def design(self, name: str, seed: int) -> Design:
+    def design(
+        self,
+        name: str,
+        seed: int,
+        request: DesignRequest | None = None,
+        *,
+        population: int = 300,
+    ) -> Design:
         problem = DesignProblem(DesignRequest(ROBOT))
         trajectory = self.designs.pop(0)
         verdict = check(trajectory, problem.limits)
@@ -74,29 +61,37 @@ class QuickRun(ProtocolRun):
 
 
 @pytest.fixture
-def arm() -> FastArm:
-    return FastArm()
-
-
-@pytest.fixture
-def session(arm: FastArm, tmp_path: Path) -> QuickRun:
+def session(tmp_path: Path) -> QuickRun:
     shipped = load_trajectory(config_file("excitation", "ur5.yaml")).repeated(1)
     designs = [shipped, replace(shipped, period=1.3 * shipped.period)]
+    options = ArmOptions(controller_version=(3, 15, 8))
+    cell = SimulatedCell(ROBOT, 4, options)
     return QuickRun(
         ROBOT,
         tmp_path,
-        arm.run,  # type: ignore[arg-type]
-        arm.mount,
-        lambda fraction, text: None,
+        cell.run,
+        cell.mount,
+        unheard,
         simulated=True,
+        quick=True,
+        another=OtherArms(options, lambda changed: SimulatedCell(ROBOT, 4, changed).run),
         designs=designs,
     )
 
 
+def unheard(fraction: float, text: str | None = None) -> None:
+    """Progress that nobody reads."""
+
+
 def figures(outcome: Outcome, start: str) -> Any:
     """Value found here, by the start of a row's name."""
+    return row_of(outcome, start).here
+
+
+def row_of(outcome: Outcome, start: str) -> Row:
+    """A row by the start of its name."""
     (row,) = (row for row in outcome.rows if row.figure.startswith(start))
-    return row.here
+    return row
 
 
 def check_files(outcome: Outcome, folder: Path, models: set[str], bags: set[str]) -> None:
@@ -109,11 +104,58 @@ def check_files(outcome: Outcome, folder: Path, models: set[str], bags: set[str]
     assert {path.parent.name for path in folder.glob("*/metadata.yaml")} == bags
 
 
-def test_s1_finds_base_parameters(session: QuickRun) -> None:
+def test_s1_finds_base_parameters(session: QuickRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(friction_campaign, "_QUICK_WARM_UP", 100.0)
+    session.campaign = True
     outcome = run_protocol("s1", session)
-    check_files(outcome, session.folder, {"model.yaml"}, {"excitation", "validation_run"})
-    assert figures(outcome, "base parameters") == 52
+    bags = {"excitation", "validation_run", "excitation_warm"}
+    check_files(outcome, session.folder, {"model.yaml"}, bags)
+    assert figures(outcome, "parameters: base") == 52
+    assert figures(outcome, "parameters: not") == 9
     assert figures(outcome, "condition number, designed") < 60
+    cold, warm = (figures(outcome, f"joint temperatures, {state}") for state in ("cold", "warm"))
+    assert np.all(warm > cold + 0.2)
+    assert np.median(figures(outcome, "change of viscous")) < 0
+    assert np.abs(figures(outcome, "change of 35 inertial")) < 0.1
+    assert [place for _, place in session.pictures] == ["Fig. 1", "Fig. 2", "Fig. 3", "Fig. 4"]
+
+
+def test_s3_leaves_an_error_at_rest_only_with_friction(session: QuickRun) -> None:
+    outcome = run_protocol("s3", session)
+    check_files(outcome, session.folder, set(), {"with_friction", "without_friction"})
+    assert row_of(outcome, "numerator").verdict == "agrees"
+    assert np.max(figures(outcome, "error at rest by joint, without")) < 0.1
+    assert np.max(figures(outcome, "error at rest by joint, with friction")) > 0.1
+    assert row_of(outcome, "error at rest by joint, with friction").verdict.startswith("differs")
+
+
+def test_s3_on_a_robot_says_whose_controller_it_was(session: QuickRun) -> None:
+    session.another = None
+    outcome = run_protocol("s3", session)
+    assert any("own controller" in warning for warning in outcome.warnings)
+    assert np.max(figures(outcome, "largest error by joint")) < 10.0
+
+
+def test_s4_on_the_robot_of_the_paper(tmp_path: Path) -> None:
+    robot = load_robot("qin2024")
+    refused: Any = None  # it has no arm to run on
+    session = UndrawnRun(
+        robot,
+        tmp_path,
+        refused,
+        refused,
+        unheard,
+        simulated=True,
+        paper_settings=True,
+        quick=True,
+    )
+    outcome = run_protocol("s4", session)
+    assert figures(outcome, "base parameters") == 48
+    assert figures(outcome, "of these inertial") == 36
+    assert figures(outcome, "largest difference of true and recovered") < 2.0
+    assert figures(outcome, "estimated over applied") == pytest.approx(1.0, abs=0.04)
+    assert np.min(figures(outcome, "torque R2 by joint, self")) > 0.98
+    assert np.min(figures(outcome, "torque R2 by joint, general")) > 0.8
 
 
 def test_s4_identifies_a_payload(session: QuickRun) -> None:
@@ -132,4 +174,4 @@ def test_without_a_mount_the_payload_part_is_skipped(session: QuickRun) -> None:
 
 
 def test_every_protocol_is_run_here() -> None:
-    assert set(PROTOCOLS) == {"s0", "s1", "s2", "s4"}
+    assert set(PROTOCOLS) == {"s0", "s1", "s2", "s3", "s4"}

@@ -162,8 +162,8 @@ def _simulation_rows(
         label = f"link {link}: {kinds}"
         rows += [
             Row(f"{label}, true", [theirs[n][0] for n in own], [true[n] for n in own], place,
-                "theoretical values; our links are chosen to have them", (), judged=_same(
-                    [theirs[n][0] for n in own], [true[n] for n in own], _NOTEWORTHY)),
+                "theoretical values", (), judged=_same([theirs[n][0] for n in own],
+                [true[n] for n in own], _NOTEWORTHY) + ": our links are chosen to have them"),
             Row(f"{label}, recovered", [theirs[n][1] for n in own], [found[n] for n in own], place,
                 how, ("data",), judged=_same([true[n] for n in own], [found[n] for n in own],
                                              _NOTEWORTHY, "the true values")),

@@ -42,7 +42,12 @@ def count_rows(regrouping: Regrouping, published: Mapping[str, Any]) -> list[Row
             regrouping.rank,
             "rank of the regressor at 25 states",
         ),
-        ("identifiable alone", "alone", alone, "base parameters that are one parameter each"),
+        (
+            "identifiable alone",
+            "alone",
+            alone,
+            "base parameters that are one parameter each; ours in DH frames, theirs unknown",
+        ),
         ("identifiable in combinations", "combined", combined, "the others in base parameters"),
         ("not identifiable", "lost", lost, "parameters in no base parameter"),
     )

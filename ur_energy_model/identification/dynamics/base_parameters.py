@@ -113,7 +113,8 @@ class BaseParameterFit:
         if torque_source == "current" and not np.isfinite(self._torque_per_ampere).all():
             raise IdentificationError(
                 f"{robot.name}: the robot file has no torque constants; identify a model first and "
-                "give it with --model, or take the torque with --from target_moment or measured_torque"
+                "give it with --model, or take the torque with --from target_moment or "
+                "measured_torque"
             )
         self.regressor = FullRegressor(
             robot, snapped_to_axis(gravity), friction=torque_source != "target_moment"

@@ -1,0 +1,52 @@
+"""Makes docs/papers.md and its pictures: every protocol on simulated arms.
+
+python -m tools.papers [FOLDER]
+
+An interrupted run in the same FOLDER (default build/papers) continues.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path, PurePosixPath
+
+from ur_energy_model.cli.output import progress
+from ur_energy_model.experiment.papers.markdown import markdown
+from ur_energy_model.experiment.papers.run_papers import run_papers
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "papers.md"
+IMAGES = ROOT / "docs" / "images" / "papers"
+REMARK = (
+    "This page was made by `make papers`, which runs `ur_energy protocol all --simulated` (seed 0)."
+)
+
+
+def main() -> None:
+    """Run the protocols, then write the page and copy its pictures."""
+    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "build" / "papers"
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with progress("papers") as bar:
+        results = run_papers(folder, progress=bar)
+    failed = [error for result in results for error in result.errors]
+    if failed:
+        raise SystemExit("\n".join(failed))
+    shutil.rmtree(IMAGES, ignore_errors=True)
+    IMAGES.mkdir(parents=True)
+    for result in results:
+        for item in result.items:
+            for picture in item.pictures:
+                shutil.copyfile(folder / picture.file, IMAGES / _name(picture.file))
+    page = markdown(results, (REMARK,), lambda file: PurePosixPath("images/papers", _name(file)))
+    PAGE.write_text(page, encoding="utf-8")
+    print(PAGE)
+
+
+def _name(file: PurePosixPath) -> str:
+    """Name of a picture among those of all stages."""
+    return f"{file.parts[0]}_{file.name}"
+
+
+if __name__ == "__main__":
+    main()
