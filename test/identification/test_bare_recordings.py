@@ -61,7 +61,7 @@ def scores(model: EnergyModel) -> tuple[np.ndarray, np.ndarray]:
 
 @pytest.mark.parametrize("name", ARMS)
 def test_without_noise_the_priors_still_count(name: str, tmp_path: Path) -> None:
-    """Exact data once outweighed the priors beyond floating point, and constants were 40 % wrong."""
+    """Exact data once outweighed the priors beyond floating point: constants were 40 % wrong."""
     model = model_of(name, tmp_path, noise=0.0)
     constants = np.array([joint.torque_constant * joint.gear_ratio for joint in model.joints])
     np.testing.assert_allclose(constants[:-1], 10.1, rtol=0.03)
