@@ -40,8 +40,8 @@ def power_of(qd: np.ndarray, current: np.ndarray) -> np.ndarray:
 
 def test_free_coefficients() -> None:
     random = np.random.default_rng(3)
-    time: Array = 0.01 * np.arange(4000)
-    qd: Array = np.sin(time[:, None] * np.array([1.0, 2.0]))
+    time: Array = np.linspace(0.0, 39.99, 4000)
+    qd = np.asarray(np.sin(time[:, None] * np.array([1.0, 2.0])), dtype=float)
     current: Array = random.standard_normal((4000, 2))
     model = FreePowerModel(2)
     power = power_of(qd, current)
