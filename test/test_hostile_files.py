@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from test.model.made_up import with_tensors
 from ur_energy_model.errors import InputError, UrEnergyError
+from ur_energy_model.experiment.papers.contents import papers
 from ur_energy_model.experiment.protocols.published_results import published_results
 from ur_energy_model.model.capsules import read_capsules
 from ur_energy_model.model.file.model_file import load_model, save_model
@@ -71,7 +72,9 @@ def test_every_file_of_the_package_is_read(path: Path) -> None:
         case _, "arm.yaml":
             assert read_constants(path)["bus"]["open_voltage"] > 40
         case _, "published_results.yaml":
-            assert set(published_results(path)) == {"s0", "s1", "s2", "s4"}
+            assert set(published_results(path)) == {"s0", "s1", "s2", "s3", "s4"}
+        case _, "papers.yaml":
+            assert {paper.key for paper in papers(path)} == {"s0", "s1", "s2", "s3", "s4"}
         case _, name:  # parameters of the nodes, which ROS reads
             assert name.removesuffix(".yaml") in {
                 "logger",

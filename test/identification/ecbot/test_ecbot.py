@@ -15,6 +15,7 @@ from ur_energy_model.identification.ecbot.ecbot import Ecbot
 from ur_energy_model.identification.ecbot.errors import EcbotErrors
 from ur_energy_model.identification.ecbot.power_model import FreePowerModel
 from ur_energy_model.model.robots import load_robot
+from ur_energy_model.typing import Array
 
 STANDBY, RESISTANCE, BACK_EMF, DRIVER = 30.0, 0.5, 9.0, 0.25
 BARE = ("actual_q", "actual_qd", "actual_current")
@@ -39,9 +40,9 @@ def power_of(qd: np.ndarray, current: np.ndarray) -> np.ndarray:
 
 def test_free_coefficients() -> None:
     random = np.random.default_rng(3)
-    time = 0.01 * np.arange(4000)
-    qd: np.ndarray = np.sin(time[:, None] * np.array([1.0, 2.0]))
-    current: np.ndarray = random.standard_normal((4000, 2))
+    time: Array = np.linspace(0.0, 39.99, 4000)
+    qd = np.asarray(np.sin(time[:, None] * np.array([1.0, 2.0])), dtype=float)
+    current: Array = random.standard_normal((4000, 2))
     model = FreePowerModel(2)
     power = power_of(qd, current)
     power[::5] = np.nan

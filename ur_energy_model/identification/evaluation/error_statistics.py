@@ -1,6 +1,7 @@
 """Error statistics of n channels, accumulated batch by batch.
 
 Mean, maximum and RMS error and R2 per joint: Clochiatti et al., Robotica 2024, Tables V and VII.
+The paper's mean keeps its sign (`ErrorStatistics.mean`); METRICS have that of absolute errors.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ _FILTER_MEMORY = 6.0
 """Samples over which the narrow filter correlates white noise, at the rate kept after filtering."""
 _WHITE_TIME = 0.75
 """The same in periods of the cut-off, for recordings sampled too slowly for that rate."""
-_FRICTION_FORM = 0.015
+_FRICTION_FORM = 0.005
 """Assumed model error of friction hidden by noise, as a share of the current; matters for wrists,
 whose links load them little."""
 _BLOCK = 1.0

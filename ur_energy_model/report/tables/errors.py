@@ -13,8 +13,14 @@ def error_table(
 ) -> Table | None:
     """Mean, largest and RMS error and R² by joint (S0 Tables V and VII)."""
     what, unit, number, note = {
-        "torque": ("Torque", "N m", "V", ""),
-        "current": ("Current", "A", "VII", "Over samples at which the joint moves."),
+        "torque": ("Torque", "N m", "V", "The mean is that of absolute errors."),
+        "current": (
+            "Current",
+            "A",
+            "VII",
+            "Filtered currents of joints that move; the mean is that of absolute errors. The paper "
+            "takes every sample unfiltered and keeps the sign of the mean: ur_energy protocol s0.",
+        ),
     }[key]
     entries = metrics.get(key)
     if entries is None:
