@@ -34,6 +34,7 @@ def power_chart(report: OptimizationReport) -> LineChart:
         y_label="power [W]",
         panels=panels,
         columns=1,
+        common_y=True,
         group=_GROUP,
     )
 
@@ -106,8 +107,10 @@ def speed_chart(report: OptimizationReport) -> LineChart:
         Panel(
             short_name(name),
             (
-                _line("as recorded", report.before, report.before.qd[:, j], "measured", None),
-                _line("new", report.after, report.after.qd[:, j], "model", j),
+                _line(
+                    "as recorded", report.before, _shown(report.before.qd[:, j]), "measured", None
+                ),
+                _line("new", report.after, _shown(report.after.qd[:, j]), "model", j),
             ),
             joint=j,
         )
@@ -126,3 +129,8 @@ def speed_chart(report: OptimizationReport) -> LineChart:
 
 def _line(label: str, powers: CyclePowers, values: Array, role: Role, joint: int | None) -> Line:
     return Timeline(powers.time, _UNBROKEN).curve(label, values, role=role, joint=joint)
+
+
+def _shown(speed: Array) -> Array:
+    """Joint speeds [k] without what no one can see, so that a joint at rest is a flat line."""
+    return np.asarray(np.round(speed, 3) + 0.0)

@@ -64,18 +64,14 @@ def _verdict(found: OptimizedCycle) -> ModelVerdict:
 
 def _tiles(report: OptimizationReport) -> tuple[Tile, ...]:
     found = report.optimized
+    before, after = (float(powers.total.max()) for powers in (report.before, report.after))
     tiles = [
-        Tile(
-            f"{found.energy:.0f} → {found.new_energy:.0f} J", "per cycle at the supply, predicted"
-        ),
-        Tile(f"{found.saving_percent:.1f} %", "predicted saving"),
+        Tile(f"{found.saving_percent:.1f} %", "saving, predicted"),
+        Tile(f"{found.new_energy:.0f} J", f"per cycle, predicted; now {found.energy:.0f} J"),
+        Tile(f"{found.duration:.2f} s", f"cycle time; now {found.cycle.duration:.2f} s"),
+        Tile(f"{found.cycle.slack:.1f} s", "of waiting that need not stay"),
+        Tile(f"{after:.0f} W", f"peak power; now {before:.0f} W"),
     ]
     if found.measured is not None:
-        tiles.append(Tile(f"{found.measured.saving_percent:.1f} %", "measured saving"))
-    tiles += [
-        Tile(f"{found.cycle.duration:.2f} → {found.duration:.2f} s", "cycle time"),
-        Tile(f"{found.cycle.slack:.1f} s", "waiting that became motion time"),
-    ]
-    before, after = (float(powers.total.max()) for powers in (report.before, report.after))
-    tiles.append(Tile(f"{before:.0f} → {after:.0f} W", "peak power"))
+        tiles.insert(1, Tile(f"{found.measured.saving_percent:.1f} %", "saving, measured"))
     return tuple(tiles)
