@@ -10,6 +10,10 @@ from ur_energy_model.cli.payload_option import add_payload_option, payload_given
 
 if TYPE_CHECKING:
     from ur_energy_model.experiment.design.problem import DesignRequest
+    from ur_energy_model.experiment.limits import SafetyLimits
+    from ur_energy_model.model.capsules import Capsule, Wall
+    from ur_energy_model.model.robots import RobotDescription
+    from ur_energy_model.model.setup import Setup
 
 _SHORTEST, _LONGEST = 0.1, 1000.0
 """Periods of trajectories [s]."""
@@ -107,11 +111,8 @@ def request_of(options: argparse.Namespace, robot: str) -> DesignRequest:
     Raises:
         InputError: a value out of range.
     """
-    import numpy as np
-
     from ur_energy_model.errors import InputError
     from ur_energy_model.experiment.design.problem import DesignRequest
-    from ur_energy_model.model.capsules import Capsule, Wall
     from ur_energy_model.model.robots import load_robot
     from ur_energy_model.model.setup import Setup
 
@@ -131,6 +132,59 @@ def request_of(options: argparse.Namespace, robot: str) -> DesignRequest:
             "--harmonics", "one harmonic cannot start and end at rest", "give 2 or more"
         )
     description = load_robot(robot)
+    walls, tool = _obstacles(options, description)
+    payload = payload_given(options.payload)
+    return DesignRequest(
+        robot=description,
+        setup=Setup() if payload is None else Setup(payload=payload),
+        harmonics=options.harmonics,
+        period=options.period,
+        repetitions=options.repetitions,
+        objective=options.objective,
+        walls=walls,
+        tool=tool,
+        clearance=options.clearance,
+        tool_speed=options.tool_speed,
+        seed=options.seed,
+    )
+
+
+def surroundings_given(
+    options: argparse.Namespace, robot: RobotDescription, setup: Setup
+) -> SafetyLimits:
+    """The safety limits of an arm among the obstacles that the options describe.
+
+    Raises:
+        InputError: a wall without direction, or no tool speed.
+    """
+    from ur_energy_model.errors import InputError
+    from ur_energy_model.experiment.limits import SafetyLimits
+    from ur_energy_model.model.dynamics import ArmDynamics
+    from ur_energy_model.model.geometry import ArmGeometry
+
+    if not options.tool_speed > 0:
+        raise InputError("--tool-speed", "must be positive", "increase it")
+    return SafetyLimits(
+        ArmDynamics(robot, setup),
+        ArmGeometry(robot, *_obstacles(options, robot)),
+        clearance=options.clearance,
+        tool_speed=options.tool_speed,
+    )
+
+
+def _obstacles(
+    options: argparse.Namespace, robot: RobotDescription
+) -> tuple[tuple[Wall, ...], tuple[Capsule, ...]]:
+    """Table and walls, and the tool on the flange.
+
+    Raises:
+        InputError: a wall without direction.
+    """
+    import numpy as np
+
+    from ur_energy_model.errors import InputError
+    from ur_energy_model.model.capsules import Capsule, Wall
+
     walls = [Wall("table", np.array([0.0, 0.0, 1.0]), options.table)]
     for number, (*normal, offset) in enumerate(options.wall, 1):
         length = float(np.linalg.norm(normal))
@@ -141,18 +195,5 @@ def request_of(options: argparse.Namespace, robot: str) -> DesignRequest:
     if options.tool:
         reach, radius = options.tool
         end = np.array([0.0, 0.0, max(reach - radius, 0.0)])
-        tool = (Capsule(description.dof, np.zeros(3), end, radius),)
-    payload = payload_given(options.payload)
-    return DesignRequest(
-        robot=description,
-        setup=Setup() if payload is None else Setup(payload=payload),
-        harmonics=options.harmonics,
-        period=options.period,
-        repetitions=options.repetitions,
-        objective=options.objective,
-        walls=tuple(walls),
-        tool=tool,
-        clearance=options.clearance,
-        tool_speed=options.tool_speed,
-        seed=options.seed,
-    )
+        tool = (Capsule(robot.dof, np.zeros(3), end, radius),)
+    return tuple(walls), tool

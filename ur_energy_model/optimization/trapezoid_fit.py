@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import least_squares, minimize_scalar
 
-from ur_energy_model.optimization.path_kind import ProgrammedPath
+from ur_energy_model.optimization.programmed_path import ProgrammedPath
 from ur_energy_model.trajectory.motions import Motion
 from ur_energy_model.trajectory.profiles import Trapezoid
 from ur_energy_model.typing import Array

@@ -9,7 +9,7 @@ from dataclasses import replace
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.optimization.cycle import Move
 from ur_energy_model.optimization.optimized_cycle import OptimizedCycle, OptimizedMove
-from ur_energy_model.optimization.path_kind import programmed_path
+from ur_energy_model.optimization.programmed_path import programmed_path
 from ur_energy_model.optimization.trapezoid_fit import best_trapezoid, fit_trapezoid
 from ur_energy_model.trajectory.motions import Motion
 from ur_energy_model.typing import Array
