@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from ur_energy_model.model.setup import Payload
 from ur_energy_model.typing import Array
 
 Kind = Literal["moveJ", "moveL", "other"]
@@ -25,6 +26,8 @@ class Move:
             moveJ, m/s and m/s^2 of the tool for moveL; NaN for "other".
         energy, energy_std: whole arm at the supply during the move as recorded, from the model [J].
         peak_power: largest supply power during the move [W].
+        qdd: target accelerations [k, n], rad/s^2; None where they were not recorded.
+        payload: on the flange, as the controller knew it; None stands for the model's.
     """
 
     start: float
@@ -37,6 +40,8 @@ class Move:
     energy: float
     energy_std: float
     peak_power: float
+    qdd: Array | None = None
+    payload: Payload | None = None
 
     @property
     def duration(self) -> float:
@@ -53,12 +58,16 @@ class Dwell:
         duration: as recorded [s].
         q: position [n], rad.
         kept: whether the time must stay (gripper, sensor); else it is slack.
+        energy: whole arm at the supply as recorded, from the model [J].
+        payload: as in `Move`.
     """
 
     start: float
     duration: float
     q: Array
     kept: bool
+    energy: float = 0.0
+    payload: Payload | None = None
 
 
 @dataclass(frozen=True)
@@ -68,15 +77,18 @@ class WorkCycle:
     Attributes:
         source: recording.
         robot: name of the arm.
-        found_by: "program", "digital_output", "int_register" or "repetition".
+        found_by: "program", "digital_output", "int_register", "repetition", or "whole" if the
+            recording holds one cycle only.
         start: of the typical instance in the recording [s].
         duration: of the typical instance [s].
-        moves, dwells: in order of time; together they cover the duration.
+        moves, dwells: in order of time; together they cover the duration. The cycle starts with
+            a move; dwells of no length are left out.
         count: complete cycles in the recording.
         duration_std: scatter of their durations [s]; 0 for a single one.
         measured_energy: mean over the cycles of the measured bus energy [J], None if not recorded.
         measured_energy_std: its scatter between cycles [J].
         temperature: mean joint temperatures [n], degC; None if not recorded.
+        notes: what the recording does not show, one sentence each.
     """
 
     source: str
@@ -91,6 +103,18 @@ class WorkCycle:
     measured_energy: float | None
     measured_energy_std: float
     temperature: Array | None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def rests(self) -> tuple[Dwell, ...]:
+        """The standstill after each move, also where it has no length."""
+        after = {round(dwell.start, 6): dwell for dwell in self.dwells}
+        out = []
+        for move in self.moves:
+            end = move.start + move.duration
+            none = Dwell(end, 0.0, move.q[-1], kept=False, payload=move.payload)
+            out.append(after.get(round(end, 6), none))
+        return tuple(out)
 
     @property
     def slack(self) -> float:

@@ -1,0 +1,169 @@
+"""`ur_energy optimize`: the same work for less energy."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from ur_energy_model.cli import arguments
+from ur_energy_model.cli.output import note, print_json, print_table, progress
+
+if TYPE_CHECKING:
+    from ur_energy_model.optimization.optimized_cycle import OptimizedCycle
+    from ur_energy_model.optimization.options import OptimizationOptions
+
+LONGEST_CYCLE = 3600.0
+"""Longest cycle time that is accepted [s]."""
+
+
+def register(subparsers: arguments.Subparsers) -> None:
+    """Add the subcommand."""
+    parser = arguments.add_command(
+        subparsers,
+        "optimize",
+        run,
+        summary="find the cheapest way to do a recorded cycle in the same time",
+        description="Find the repeated cycle in a recording and the time law of every move that "
+        "takes the least energy at the supply: same paths, same cycle time, same or shorter "
+        "waits. Moves slow down where waiting is left over, and trade time with each other.",
+        examples="ur_energy optimize model.yaml bags/cell\n"
+        "ur_energy optimize model.yaml bags/cell --cycle-time 12 --pareto --json",
+    )
+    arguments.add_model(parser)
+    arguments.add_bag(parser, "recording of the running program")
+    add_options(parser)
+    arguments.add_json(parser)
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """What the new cycle may be."""
+    positive = arguments.number(float, 1e-3, LONGEST_CYCLE)
+    parser.add_argument(
+        "--cycle-time",
+        type=positive,
+        metavar="S",
+        help="duration of the new cycle in seconds (default: that of the recorded one)",
+    )
+    arguments.add_number(
+        parser,
+        "--keep-dwell",
+        0.5,
+        "S",
+        "waits up to this long must stay, in seconds (gripper, sensor); longer ones are slack",
+        (0.0, LONGEST_CYCLE),
+    )
+    parser.add_argument(
+        "--pareto",
+        action="store_true",
+        help="also compute the least energy over the cycle time, up to twice the recorded one",
+    )
+    parser.add_argument(
+        "--jerk",
+        type=arguments.number(float, 1.0, 1e6),
+        metavar="RAD/S^3",
+        help="largest jerk of the joints (default: no limit)",
+    )
+    parser.add_argument(
+        "--tool-speed",
+        type=arguments.number(float, 0.01, 20.0),
+        metavar="M/S",
+        help="largest speed of the tool flange (default: 1.5, or that of the recording)",
+    )
+    parser.add_argument(
+        "--recorded-limits",
+        action="store_true",
+        help="stay within the speeds, accelerations and torques of the recording, instead of "
+        "those of the robot",
+    )
+    parser.add_argument(
+        "--power-off-after",
+        type=positive,
+        metavar="S",
+        help="let the arm switch off in waits longer than this, in seconds",
+    )
+
+
+def options_of(options: argparse.Namespace) -> OptimizationOptions:
+    """The options of the optimization among the parsed arguments."""
+    from ur_energy_model.optimization.options import OptimizationOptions
+
+    return OptimizationOptions(
+        cycle_time=options.cycle_time,
+        keep_dwell=options.keep_dwell,
+        jerk=options.jerk,
+        tool_speed=options.tool_speed,
+        recorded_limits=options.recorded_limits,
+        pareto=options.pareto,
+        power_off_after=options.power_off_after,
+    )
+
+
+def run(options: argparse.Namespace) -> None:
+    """Optimize and print."""
+    from ur_energy_model.model.file.model_file import load_model
+    from ur_energy_model.optimization.optimize import optimize_cycle
+
+    model = load_model(options.model)
+    with progress("optimizing the cycle") as report:
+        result = optimize_cycle(model, options.bag, options_of(options), progress=report)
+    if options.json:
+        print_json(result.as_json())
+    else:
+        print_result(result)
+
+
+def print_result(result: OptimizedCycle) -> None:
+    """Print the cycle, its moves and what the result rests on."""
+    cycle = result.cycle
+    note(
+        f"cycle of {cycle.duration:.2f} s found by {cycle.found_by.replace('_', ' ')}, "
+        f"{cycle.count} recorded: {len(cycle.moves)} moves, {cycle.slack:.2f} s of slack"
+    )
+    print_table(
+        "moves",
+        ["start [s]", "kind", "duration [s]", "new", "energy [J]", "± 95 %", "new", "peak [W]"],
+        [
+            (
+                f"{new.move.start:.2f}",
+                new.move.kind,
+                new.move.duration,
+                new.duration,
+                new.move.energy,
+                1.96 * new.move.energy_std,
+                new.energy,
+                new.move.peak_power,
+            )
+            for new in result.moves
+        ],
+    )
+    low, high = result.saving_interval
+    print_table(
+        f"energy of one cycle, whole arm [J], {result.duration:.2f} s",
+        ["recorded", "speed scaling", "new", "saving %", "95 % interval"],
+        [
+            (
+                f"{result.energy:.1f}",
+                result.scaled_energy,
+                result.new_energy,
+                f"{result.saving_percent:.1f}",
+                f"{low:.1f} to {high:.1f}",
+            )
+        ],
+    )
+    if cycle.measured_energy is not None:
+        note(
+            f"measured at the bus: {cycle.measured_energy:.1f} J per recorded cycle, "
+            f"scatter {cycle.measured_energy_std:.1f} J"
+        )
+    note(
+        f"as fast as the limits allow: {result.time_optimal_duration:.2f} s, "
+        f"{result.time_optimal_energy:.1f} J"
+    )
+    if result.pareto is not None:
+        print_table(
+            "least energy over the cycle time",
+            ["cycle time [s]", "energy [J]"],
+            [(f"{time:.2f}", energy) for time, energy in result.pareto.tolist()],
+        )
+    for sentence in result.notes:
+        note(sentence)

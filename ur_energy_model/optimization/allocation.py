@@ -1,0 +1,129 @@
+"""Durations of all moves of a cycle together: the same marginal energy of time for all.
+
+For a cycle time, the sum of the moves' energies is least where an additional second is worth the
+same in every move (the Lagrange condition). All moves are therefore solved for one price of time,
+and the price is searched for. A price above the power of simply waiting is never worth paying: the
+rest of the time is spent waiting where the arm is held most cheaply.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ur_energy_model.optimization.time_law import EnergyLaws, TimeLaw
+
+FASTEST = 1e5
+"""Most that a second is taken to be worth [W]: moves are then as fast as the limits allow."""
+SLOWEST = 0.5
+"""Least by which time in a move is worth more than waiting [W]; with less, moves would creep."""
+_TOLERANCE = 0.003
+"""Relative error of the moves' total duration; the rest is made up by stretching them evenly."""
+_MOST_TRIALS = 8
+STRETCH = 0.995
+"""Least factor by which laws are shortened evenly; the margins of the limits cover it."""
+
+
+@dataclass(frozen=True)
+class Allocation:
+    """Time laws of all moves of a cycle.
+
+    Attributes:
+        laws: of the moves.
+        waiting: time left over, to be waited [s].
+        price: marginal energy of time [W].
+        gap: how far the energy may be above the optimum [J].
+    """
+
+    laws: tuple[TimeLaw, ...]
+    waiting: float
+    price: float
+    gap: float
+
+
+class Allocator:
+    """Distributes time over moves.
+
+    Args:
+        moves: to be solved.
+        holding: least power of waiting [W].
+        fastest: the moves' time-optimal laws.
+    """
+
+    def __init__(
+        self, moves: Sequence[EnergyLaws], holding: float, fastest: Sequence[TimeLaw]
+    ) -> None:
+        self._moves, self.holding, self._fastest = moves, holding, tuple(fastest)
+        self._known: dict[float, tuple[TimeLaw, ...]] = {}
+
+    def at(self, worth: float) -> tuple[TimeLaw, ...]:
+        """The moves' laws where a second is worth that much more than waiting [W]."""
+        if worth not in self._known:
+            near = min(self._known, key=lambda known: abs(np.log(known / worth)), default=None)
+            starts = (None,) * len(self._moves) if near is None else self._known[near]
+            self._known[worth] = tuple(
+                move.cheapest(self.holding - worth, start)
+                for move, start in zip(self._moves, starts, strict=True)
+            )
+        return self._known[worth]
+
+    def allocate(self, duration: float) -> Allocation:
+        """The laws of least energy for a total duration of moves and waiting [s]."""
+        slow = self.at(SLOWEST)
+        if _total(slow) <= duration:
+            return Allocation(slow, duration - _total(slow), self.holding, 0.0)
+        worth = self._search(duration)
+        found = self.at(worth)
+        if duration < STRETCH * _total(found):  # nearly time-optimal: between the two
+            found = self._between(found, duration)
+        stretch = duration / _total(found)
+        laws = tuple(law.stretched(law.duration * stretch) for law in found)
+        price = self.holding - worth
+        energies = [
+            (move.energy(new.b), move.energy(old.b), old.duration)
+            for move, new, old in zip(self._moves, laws, found, strict=True)
+        ]
+        bound = sum(old - price * time for _, old, time in energies) + price * duration
+        return Allocation(laws, 0.0, price, max(sum(new for new, _, _ in energies) - bound, 0.0))
+
+    def _between(self, slow: Sequence[TimeLaw], duration: float) -> tuple[TimeLaw, ...]:
+        """Laws between slow ones and the fastest, whose squared speeds are mixed evenly."""
+        low, high = 0.0, 1.0
+        for _ in range(40):
+            share = 0.5 * (low + high)
+            mixed = tuple(
+                TimeLaw(law.arm, law.b + share * (best.b - law.b))
+                for law, best in zip(slow, self._fastest, strict=True)
+            )
+            low, high = (share, high) if _total(mixed) > duration else (low, share)
+        return mixed
+
+    def _search(self, duration: float) -> float:
+        """The worth of time at which the moves take a duration [s]."""
+        low, high = np.log(SLOWEST), np.log(FASTEST)
+        target, ends = np.log(duration), [np.log(_total(self.at(SLOWEST)))] * 2
+        for trial in (16.0, 256.0, FASTEST):
+            reached = np.log(_total(self.at(trial)))
+            if reached <= target:
+                high, ends[1] = np.log(trial), reached
+                break
+            low, ends[0] = np.log(trial), reached
+        else:
+            return FASTEST
+        for _ in range(_MOST_TRIALS):
+            share = np.clip((ends[0] - target) / max(ends[0] - ends[1], 1e-12), 0.05, 0.95)
+            middle = low + share * (high - low)
+            reached = np.log(_total(self.at(float(np.exp(middle)))))
+            if abs(reached - target) < _TOLERANCE:
+                break
+            if reached > target:
+                low, ends[0] = middle, reached
+            else:
+                high, ends[1] = middle, reached
+        return float(np.exp(middle))
+
+
+def _total(laws: Sequence[TimeLaw]) -> float:
+    return sum(law.duration for law in laws)

@@ -1,0 +1,163 @@
+"""Minimizes a sum of terms of neighbouring unknowns under linear limits, by an interior point.
+
+The Hessian of a sum over intervals, each of which depends on the unknowns at its two ends, is
+tridiagonal, and so is that of the logarithmic barrier of limits on single intervals (Boyd and
+Vandenberghe, Convex Optimization, 2004, ch. 11). A Newton step costs as much as an evaluation.
+Terms need not be convex: the Hessian of each is made positive semidefinite, which keeps every step
+a descent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import LinAlgError, solveh_banded
+
+from ur_energy_model.typing import Array
+
+Terms = Callable[[Array, Array], Array]
+"""Terms of the intervals [..., N] from the unknowns at their starts and ends [..., N]."""
+
+_DIFFERENCE = 1e-3
+"""Relative step of the numerical derivatives."""
+_FIRST, _LAST, _FACTOR = 1e-3, 1e-8, 0.1
+"""Weights of the barrier relative to the size of the sum, first and last, and their ratio."""
+_MOST_STEPS = 60
+_ENOUGH = 1e-9
+"""Relative decrease at which a barrier problem counts as solved."""
+
+
+@dataclass(frozen=True)
+class IntervalRows:
+    """Limits of intervals: start b_k + end b_(k+1) <= 1, and bounds of the unknowns.
+
+    Attributes:
+        start, end: [rows, N].
+        low, high: of the inner unknowns [N - 1].
+    """
+
+    start: Array
+    end: Array
+    low: Array
+    high: Array
+
+    def slack(self, b: Array) -> Array:
+        """What is left of the limits of the intervals at unknowns [N + 1]: [rows, N]."""
+        return 1.0 - self.start * b[:-1] - self.end * b[1:]
+
+    def inside(self, b: Array) -> bool:
+        """Whether unknowns [N + 1] keep all limits strictly."""
+        inner = b[1:-1]
+        return bool(
+            (inner > self.low).all() and (inner < self.high).all() and (self.slack(b) > 0.0).all()
+        )
+
+
+def minimize(terms: Terms, rows: IntervalRows, start: Array) -> Array:
+    """The unknowns [N + 1] that minimize the sum of the terms; the first and last stay.
+
+    Args:
+        terms: twice differentiable but for kinks.
+        rows: limits.
+        start: strictly within the limits [N + 1].
+    """
+    b = start.copy()
+    size = abs(float(terms(b[:-1], b[1:]).sum())) + 1e-9
+    weight = _FIRST
+    while weight >= _LAST:
+        b = _newton(terms, rows, b, weight * size)
+        weight *= _FACTOR
+    return b
+
+
+def _newton(terms: Terms, rows: IntervalRows, b: Array, weight: float) -> Array:
+    value = _value(terms, rows, b, weight)
+    for _ in range(_MOST_STEPS):
+        gradient, diagonal, beside = _derivatives(terms, rows, b, weight)
+        step = _step(gradient, diagonal, beside)
+        slope = float(gradient @ step)
+        length = 1.0
+        while length > 1e-8:
+            new = b.copy()
+            new[1:-1] += length * step
+            if rows.inside(new):
+                reached = _value(terms, rows, new, weight)
+                if reached <= value + 1e-4 * length * slope:
+                    break
+            length *= 0.5
+        else:
+            return b
+        gain, b, value = value - reached, new, reached
+        if gain <= _ENOUGH * (abs(value) + 1e-9):
+            return b
+    return b
+
+
+def _step(gradient: Array, diagonal: Array, beside: Array) -> Array:
+    """Newton step [N - 1] of a tridiagonal system."""
+    bands = np.zeros((2, len(diagonal)))
+    bands[1] = diagonal
+    bands[0, 1:] = beside
+    shift = 0.0
+    for _ in range(20):
+        try:
+            bands[1] = diagonal * (1.0 + shift) + 1e-300
+            return -solveh_banded(bands, gradient)
+        except LinAlgError:
+            shift = max(10 * shift, 1e-10)
+    return -gradient / np.maximum(diagonal, 1e-12)
+
+
+def _value(terms: Terms, rows: IntervalRows, b: Array, weight: float) -> float:
+    inner = b[1:-1]
+    barrier = (
+        np.log(rows.slack(b)).sum()
+        + np.log(inner - rows.low).sum()
+        + np.log((rows.high - inner) / rows.high).sum()
+    )
+    return float(terms(b[:-1], b[1:]).sum() - weight * barrier)
+
+
+def _derivatives(
+    terms: Terms, rows: IntervalRows, b: Array, weight: float
+) -> tuple[Array, Array, Array]:
+    """Gradient [N - 1], and diagonal [N - 1] and side diagonal [N - 2] of the Hessian."""
+    inner = b[1:-1]
+    by_start, by_end, ss, se, ee = _of_terms(terms, b)
+    one = weight / rows.slack(b)
+    by_start += (one * rows.start).sum(axis=0)
+    by_end += (one * rows.end).sum(axis=0)
+    two = one**2 / weight
+    ss += (two * rows.start**2).sum(axis=0)
+    ee += (two * rows.end**2).sum(axis=0)
+    se += (two * rows.start * rows.end).sum(axis=0)
+    below, above = weight / (inner - rows.low), weight / (rows.high - inner)
+    gradient = by_end[:-1] + by_start[1:] - below + above
+    diagonal = ee[:-1] + ss[1:] + (below**2 + above**2) / weight
+    return gradient, diagonal, se[1:-1]
+
+
+def _of_terms(terms: Terms, b: Array) -> tuple[Array, Array, Array, Array, Array]:
+    """Derivatives of each term by its start and end, and its Hessian made positive semidefinite."""
+    start, end = b[:-1], b[1:]
+    h, k = _DIFFERENCE * start, _DIFFERENCE * end
+    shifts = np.array([(0, 0), (1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (-1, -1)], dtype=float)
+    values = terms(start + shifts[:, :1] * h, end + shifts[:, 1:] * k)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        by_start = (values[1] - values[2]) / (2 * h)
+        by_end = (values[3] - values[4]) / (2 * k)
+        ss = (values[1] + values[2] - 2 * values[0]) / h**2
+        ee = (values[3] + values[4] - 2 * values[0]) / k**2
+        se = (values[5] + values[6] - values[1:5].sum(axis=0) + 2 * values[0]) / (2 * h * k)
+    fixed = [by_start, by_end, ss, ee, se]
+    by_start, by_end, ss, ee, se = (np.where(np.isfinite(part), part, 0.0) for part in fixed)
+    mean, half = 0.5 * (ss + ee), 0.5 * (ss - ee)
+    radius = np.hypot(half, se)
+    low, high = np.maximum(mean - radius, 0.0), np.maximum(mean + radius, 0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        cos, sin = half / radius, se / radius
+    cos, sin = np.where(radius > 0, cos, 1.0), np.where(radius > 0, sin, 0.0)
+    mean, radius = 0.5 * (low + high), 0.5 * (high - low)
+    return by_start, by_end, mean + radius * cos, radius * sin, mean - radius * cos

@@ -1,0 +1,82 @@
+"""Limits that a time law keeps: joint speed, acceleration and torque, tool speed, jerk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ur_energy_model.model.dynamics import ArmDynamics
+from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.typing import Array
+
+SPEED_SHARE = 0.95
+"""Usable part of the joint speeds; the rest is margin for the controller's ripple."""
+ACCELERATION_SHARE = 0.98
+"""Usable part of the joint accelerations."""
+TORQUE_SHARE = 0.9
+"""Usable part of the joint torques, friction and payload included."""
+TOOL_SPEED = 1.5
+"""Speed of the flange [m/s]: the tool speed that the controller's safety settings allow by
+default."""
+
+
+@dataclass(frozen=True)
+class PathLimits:
+    """Limits of a motion.
+
+    Attributes:
+        speed, acceleration, torque: of the joints [n], rad/s, rad/s^2, N m, joint side; the torque
+            includes friction.
+        tool_speed: of the flange [m/s].
+        jerk: of the joints [rad/s^3]; infinite without a limit.
+    """
+
+    speed: Array
+    acceleration: Array
+    torque: Array
+    tool_speed: float = TOOL_SPEED
+    jerk: float = np.inf
+
+    @classmethod
+    def of_robot(cls, robot: RobotDescription) -> PathLimits:
+        """The robot file's limits, with a margin."""
+        return cls(
+            SPEED_SHARE * robot.max_velocity,
+            ACCELERATION_SHARE * robot.max_acceleration,
+            TORQUE_SHARE * robot.max_torque,
+        )
+
+    def at_least(self, others: Iterable[PathLimits]) -> PathLimits:
+        """These limits, raised to what a recording has shown where that goes beyond.
+
+        Args:
+            others: largest values of recorded moves; their jerk does not count.
+        """
+        out = self
+        for other in others:
+            out = replace(
+                out,
+                speed=np.maximum(out.speed, other.speed),
+                acceleration=np.maximum(out.acceleration, other.acceleration),
+                torque=np.maximum(out.torque, other.torque),
+                tool_speed=max(out.tool_speed, other.tool_speed),
+            )
+        return out
+
+
+def reached(q: Array, qd: Array, qdd: Array, torque: Array, dynamics: ArmDynamics) -> PathLimits:
+    """The largest values of a motion.
+
+    Args:
+        q, qd, qdd: [k, n], rad, rad/s, rad/s^2.
+        torque: of the joints, friction included [k, n], N m.
+        dynamics: for the speed of the flange.
+    """
+    return PathLimits(
+        np.abs(qd).max(axis=0),
+        np.abs(qdd).max(axis=0),
+        np.abs(torque).max(axis=0),
+        float(np.linalg.norm(dynamics.flange_speed(q, qd), axis=1).max()),
+    )

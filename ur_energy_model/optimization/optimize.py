@@ -1,0 +1,120 @@
+"""From a recorded cycle to a cheaper one: the same work, the same paths, less energy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from ur_energy_model.errors import IdentificationError, RecordingError
+from ur_energy_model.identification.evaluation.evaluation import identify_session
+from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.optimization.cycle_energy import Stretch, StretchEnergy
+from ur_energy_model.optimization.cycle_problem import CycleProblem
+from ur_energy_model.optimization.moves import find_cycle
+from ur_energy_model.optimization.optimized_cycle import OptimizedCycle, OptimizedMove
+from ur_energy_model.optimization.options import OptimizationOptions
+from ur_energy_model.optimization.pareto import pareto_curve
+from ur_energy_model.optimization.saving_interval import energy_std, saving_interval
+from ur_energy_model.typing import Progress
+
+
+def optimize_cycle(
+    model: EnergyModel,
+    bag: str | Path,
+    options: OptimizationOptions | None = None,
+    *,
+    robot: RobotDescription | None = None,
+    progress: Progress | None = None,
+) -> OptimizedCycle:
+    """The cycle of a recording with the least energy for its work.
+
+    The cycle is found in the recording, and each move keeps its path exactly; only its time law
+    and the waiting between moves change. All energies are those of `predict`, for the whole arm at
+    the supply, with payload and temperatures of the recording.
+
+    Args:
+        model: of the arm that was recorded.
+        bag: recording of the running program.
+        options: the defaults if None.
+        robot: the arm; the model's if None.
+        progress: called with fraction and text.
+
+    Raises:
+        UrEnergyError: no cycle, freedrive, another arm, or a cycle time below the time-optimal.
+    """
+    options = OptimizationOptions() if options is None else options
+    robot = model.description() if robot is None else robot
+    report = progress or (lambda fraction, text=None: None)
+    report(0.0, "reading the recording")
+    if options.session:
+        model = _in_session(model, bag)
+    cycle = find_cycle(model, bag, robot, options.keep_dwell)
+    problem = CycleProblem(model, cycle, options, robot)
+    duration = cycle.duration if options.cycle_time is None else options.cycle_time
+    report(0.2, "finding the fastest cycle")
+    problem.require(duration)
+    report(0.3, "distributing time over the moves")
+    allocation = problem.allocate(duration)
+    new = problem.stretches(allocation)
+    before, after = problem.energies.of(problem.recorded), problem.energies.of(new)
+    scaled = _total(problem.energies.of(problem.scaled(duration), std=False))
+    report(0.6, "drawing energy over cycle time" if options.pareto else "summing up")
+    fastest = problem.fastest()
+    curve = pareto_curve(problem) if options.pareto else None
+    return OptimizedCycle(
+        cycle=problem.cycle,
+        duration=duration,
+        moves=_moves(problem, new, after),
+        dwells=problem.dwells(allocation),
+        energy=_total(before),
+        new_energy=_total(after),
+        saving_interval=saving_interval(before, after),
+        time_optimal_duration=problem.shortest,
+        time_optimal_energy=_total(problem.energies.of(fastest, std=False)),
+        scaled_energy=scaled,
+        bound_gap=allocation.gap,
+        pareto=curve,
+        notes=(*cycle.notes, *problem.notes(allocation)),
+    )
+
+
+def _in_session(model: EnergyModel, bag: str | Path) -> EnergyModel:
+    """The model with standby power and friction of the recording, where it shows them."""
+    try:
+        return model.in_session(identify_session(model, bag))
+    except (RecordingError, IdentificationError):  # it shows no session, or not enough of one
+        return model
+
+
+def _moves(
+    problem: CycleProblem, stretches: Sequence[Stretch], energies: Sequence[StretchEnergy]
+) -> tuple[OptimizedMove, ...]:
+    """The moves among the stretches of the new cycle."""
+    out, start, moves = [], 0.0, iter(problem.cycle.moves)
+    for stretch, energy in zip(stretches, energies, strict=True):
+        plan = stretch.plan
+        if stretch.moving:
+            nan = float("nan")
+            assert plan.qd is not None and plan.qdd is not None
+            out.append(
+                OptimizedMove(
+                    move=next(moves),
+                    start=start,
+                    time=plan.time,
+                    q=plan.q,
+                    qd=plan.qd,
+                    qdd=plan.qdd,
+                    energy=energy.energy,
+                    energy_std=energy_std(energy),
+                    speed=nan,
+                    acceleration=nan,
+                    typed_energy=nan,
+                )
+            )
+        start += plan.duration
+    return tuple(out)
+
+
+def _total(energies: Sequence[StretchEnergy]) -> float:
+    return sum(part.energy for part in energies)
