@@ -19,6 +19,8 @@ _SHORTEST, _LONGEST = 0.1, 1000.0
 """Periods of trajectories [s]."""
 _FARTHEST = 100.0
 """Of obstacles and tools, far beyond any arm [m]."""
+TOOL_SPEED = 1.5
+"""Speed limit of flange and elbow [m/s]."""
 _PLACES = (-_FARTHEST, _FARTHEST)
 
 
@@ -68,9 +70,6 @@ def add_surroundings(group: argparse._ArgumentGroup) -> None:
         group, "--clearance", 0.03, "M", "minimum distance to obstacles [m]", (0, _FARTHEST)
     )
     arguments.add_number(
-        group, "--tool-speed", 1.5, "M/S", "speed limit of flange and elbow [m/s]", (0, 100)
-    )
-    arguments.add_number(
         group, "--table", 0.0, "M", "height of the table above the base [m]", _PLACES
     )
     group.add_argument(
@@ -88,6 +87,18 @@ def add_surroundings(group: argparse._ArgumentGroup) -> None:
         nargs=2,
         metavar=("LENGTH", "RADIUS"),
         help="size of the tool on the flange [m] (default: no tool)",
+    )
+
+
+def add_tool_speed(group: argparse._ArgumentGroup) -> None:
+    """`--tool-speed`."""
+    arguments.add_number(
+        group,
+        "--tool-speed",
+        TOOL_SPEED,
+        "M/S",
+        "speed limit of flange and elbow [m/s]",
+        (0, 100),
     )
 
 
@@ -155,20 +166,17 @@ def surroundings_given(
     """The safety limits of an arm among the obstacles that the options describe.
 
     Raises:
-        InputError: a wall without direction, or no tool speed.
+        InputError: a wall without direction.
     """
-    from ur_energy_model.errors import InputError
     from ur_energy_model.experiment.limits import SafetyLimits
     from ur_energy_model.model.dynamics import ArmDynamics
     from ur_energy_model.model.geometry import ArmGeometry
 
-    if not options.tool_speed > 0:
-        raise InputError("--tool-speed", "must be positive", "increase it")
     return SafetyLimits(
         ArmDynamics(robot, setup),
         ArmGeometry(robot, *_obstacles(options, robot)),
         clearance=options.clearance,
-        tool_speed=options.tool_speed,
+        tool_speed=options.tool_speed or TOOL_SPEED,
     )
 
 

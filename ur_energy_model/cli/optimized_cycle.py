@@ -68,7 +68,6 @@ def check_outputs(options: argparse.Namespace) -> None:
 def deliver(
     optimized: OptimizedCycle,
     model: EnergyModel,
-    robot: RobotDescription,
     options: argparse.Namespace,
 ) -> OptimizedCycle:
     """Run the proof and write files and page as the options ask.
@@ -76,7 +75,6 @@ def deliver(
     Args:
         optimized: with what to type.
         model: of the arm in its session.
-        robot: the arm.
         options: as parsed.
 
     Returns:
@@ -84,6 +82,7 @@ def deliver(
     """
     from ur_energy_model.experiment.energy_cycle.exports import export_cycle
 
+    robot = model.description()
     if options.output is not None:
         for file in export_cycle(optimized, robot, options.output):
             note(f"wrote {file.path}: {file.purpose}")

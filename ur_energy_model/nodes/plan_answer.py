@@ -12,7 +12,7 @@ from ur_energy_model.experiment.energy_cycle.joint_trajectory import trajectory_
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.nodes.conversions import joint_trajectory
-from ur_energy_model.optimization.plan_optimization import optimize_plan
+from ur_energy_model.optimization.plan_optimization import optimize_moves
 from ur_energy_model.trajectory.plan import Plan
 from ur_energy_model.typing import Array
 
@@ -72,7 +72,7 @@ class PlanRequest:
             None if the plan is not from rest to rest, too long, or no timing takes less energy.
         """
         try:
-            motion = optimize_plan(
+            motion = optimize_moves(
                 self.model, self.plan, dynamics=self.dynamics, temperature=self.temperature
             )
             points = trajectory_points(motion)

@@ -53,7 +53,13 @@ def recorded_motion(cycle: WorkCycle) -> TimedMoves:
         InputError: a move does not start where the one before it ended.
     """
     moves = [
-        (move.start, move.time, move.q, move.qd, np.gradient(move.qd, move.time, axis=0))
+        (
+            move.start,
+            move.time,
+            move.q,
+            move.qd,
+            np.gradient(move.qd, move.time, axis=0) if move.qdd is None else move.qdd,
+        )
         for move in cycle.moves
     ]
     return _timed(cycle.source, moves, cycle.duration)

@@ -16,6 +16,8 @@ from ur_energy_model.optimization.optimized_cycle import OptimizedCycle, Optimiz
 from ur_energy_model.optimization.options import OptimizationOptions
 from ur_energy_model.optimization.pareto import pareto_curve
 from ur_energy_model.optimization.saving_interval import energy_std, saving_interval
+from ur_energy_model.optimization.typed_cost import TypedCost
+from ur_energy_model.optimization.typed_moves import with_typed_moves
 from ur_energy_model.typing import Progress
 
 
@@ -48,7 +50,7 @@ def optimize_cycle(
     report = progress or (lambda fraction, text=None: None)
     report(0.0, "reading the recording")
     if options.session:
-        model = _in_session(model, bag)
+        model = in_session_of(model, bag)
     cycle = find_cycle(model, bag, robot, options.keep_dwell)
     problem = CycleProblem(model, cycle, options, robot)
     duration = cycle.duration if options.cycle_time is None else options.cycle_time
@@ -62,7 +64,7 @@ def optimize_cycle(
     report(0.6, "drawing energy over cycle time" if options.pareto else "summing up")
     fastest = problem.fastest()
     curve = pareto_curve(problem) if options.pareto else None
-    return OptimizedCycle(
+    found = OptimizedCycle(
         cycle=problem.cycle,
         duration=duration,
         moves=_moves(problem, new, after),
@@ -77,9 +79,11 @@ def optimize_cycle(
         pareto=curve,
         notes=(*cycle.notes, *problem.notes(allocation)),
     )
+    report(0.9, "choosing what to type")
+    return with_typed_moves(found, robot, TypedCost(problem))
 
 
-def _in_session(model: EnergyModel, bag: str | Path) -> EnergyModel:
+def in_session_of(model: EnergyModel, bag: str | Path) -> EnergyModel:
     """The model with standby power and friction of the recording, where it shows them."""
     try:
         return model.in_session(identify_session(model, bag))

@@ -14,8 +14,8 @@ from ur_energy_model.optimization.trapezoid_fit import best_trapezoid, fit_trape
 from ur_energy_model.trajectory.motions import Motion
 from ur_energy_model.typing import Array
 
-SlotCost = Callable[[Motion, float], float]
-"""Energy of a motion and the rest after it in a slot of a duration [J]; infinite if the motion
+SlotCost = Callable[[Motion, OptimizedMove], float]
+"""Energy of a motion and the rest after it in the slot of a move [J]; infinite if the motion
 exceeds a limit."""
 
 
@@ -67,8 +67,9 @@ def _typed(
 ) -> OptimizedMove:
     recorded = with_recorded_values(move.move, robot, tool)
     path = programmed_path(recorded.q, robot, tool)
-    slot = move.duration
-    best = None if path is None else best_trapezoid(path, slot, lambda each: cost(each, slot))
+    best = None
+    if path is not None:
+        best = best_trapezoid(path, move.duration, lambda motion: cost(motion, move))
     if best is None:
         return replace(
             move, move=recorded, speed=math.nan, acceleration=math.nan, typed_energy=math.nan

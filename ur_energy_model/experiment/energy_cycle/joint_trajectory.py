@@ -72,4 +72,4 @@ def _points(motion: TimedMoves, step: float) -> Plan:
 
 
 def _numbers(values: Array) -> str:
-    return "[" + ", ".join(f"{value + 0.0:.7g}" for value in values) + "]"
+    return "[" + ", ".join(f"{round(float(value), 7) + 0.0:.7f}" for value in values) + "]"
