@@ -22,8 +22,9 @@ Terms = Callable[[Array, Array], Array]
 
 _DIFFERENCE = 1e-3
 """Relative step of the numerical derivatives."""
-_FIRST, _LAST, _FACTOR = 1e-3, 1e-8, 0.1
-"""Weights of the barrier relative to the size of the sum, first and last, and their ratio."""
+_FIRST, _NEAR, _LAST, _FACTOR = 1e-3, 1e-5, 1e-7, 0.1
+"""Weights of the barrier relative to the size of the sum: first, first from a start near the
+minimum, last; and the ratio of consecutive ones."""
 _MOST_STEPS = 60
 _ENOUGH = 1e-9
 """Relative decrease at which a barrier problem counts as solved."""
@@ -45,7 +46,7 @@ class IntervalRows:
 
     def slack(self, b: Array) -> Array:
         """What is left of the limits of the intervals at unknowns [N + 1]: [rows, N]."""
-        return 1.0 - self.start * b[:-1] - self.end * b[1:]
+        return np.asarray(1.0 - self.start * b[:-1] - self.end * b[1:])
 
     def inside(self, b: Array) -> bool:
         """Whether unknowns [N + 1] keep all limits strictly."""
@@ -55,18 +56,19 @@ class IntervalRows:
         )
 
 
-def minimize(terms: Terms, rows: IntervalRows, start: Array) -> Array:
+def minimize(terms: Terms, rows: IntervalRows, start: Array, *, near: bool = False) -> Array:
     """The unknowns [N + 1] that minimize the sum of the terms; the first and last stay.
 
     Args:
         terms: twice differentiable but for kinks.
         rows: limits.
         start: strictly within the limits [N + 1].
+        near: whether the start is the minimum of a similar sum.
     """
     b = start.copy()
     size = abs(float(terms(b[:-1], b[1:]).sum())) + 1e-9
-    weight = _FIRST
-    while weight >= _LAST:
+    weight = _NEAR if near else _FIRST
+    while weight > 0.5 * _LAST:
         b = _newton(terms, rows, b, weight * size)
         weight *= _FACTOR
     return b
@@ -100,14 +102,10 @@ def _step(gradient: Array, diagonal: Array, beside: Array) -> Array:
     bands = np.zeros((2, len(diagonal)))
     bands[1] = diagonal
     bands[0, 1:] = beside
-    shift = 0.0
-    for _ in range(20):
-        try:
-            bands[1] = diagonal * (1.0 + shift) + 1e-300
-            return -solveh_banded(bands, gradient)
-        except LinAlgError:
-            shift = max(10 * shift, 1e-10)
-    return -gradient / np.maximum(diagonal, 1e-12)
+    try:
+        return -np.asarray(solveh_banded(bands, gradient))
+    except LinAlgError:  # semidefinite to rounding: the gradient, scaled, descends too
+        return -gradient / np.maximum(diagonal, 1e-12)
 
 
 def _value(terms: Terms, rows: IntervalRows, b: Array, weight: float) -> float:
