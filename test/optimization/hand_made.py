@@ -45,11 +45,11 @@ def sampled(motion: Motion) -> tuple[Array, Array, Array, Array]:
     return (time, *motion.sample(time))
 
 
-def effort(motion: Motion, slot: float = 0.0) -> float:
-    """A stand-in for energy: the integral of the squared joint speeds."""
+def effort(motion: Motion, move: OptimizedMove | None = None) -> float:
+    """A stand-in for energy: squared joint speeds and accelerations over time."""
     time = np.linspace(0.0, motion.duration, 400)
-    qd = motion.sample(time)[1]
-    return float(np.trapezoid((qd**2).sum(axis=1), time))
+    _, qd, qdd = motion.sample(time)
+    return float(np.trapezoid((qd**2 + 0.05 * qdd**2).sum(axis=1), time))
 
 
 def hand_made_cycle() -> OptimizedCycle:
@@ -75,9 +75,19 @@ def hand_made_cycle() -> OptimizedCycle:
     last = Dwell(new_now, duration - new_now, HOME, kept=False)
     energy = sum(each.energy for each in moves)
     cycle = WorkCycle(
-        "hand", "ur5e", "repetition", 0.0, duration, tuple(moves), tuple(dwells), 3, 0.0, 400.0,
-        1.0, np.full(6, 30.0),
-    )  # fmt: skip
+        source="hand",
+        robot="ur5e",
+        found_by="repetition",
+        start=0.0,
+        duration=duration,
+        moves=tuple(moves),
+        dwells=tuple(dwells),
+        count=3,
+        duration_std=0.0,
+        measured_energy=400.0,
+        measured_energy_std=1.0,
+        temperature=np.full(6, 30.0),
+    )
     optimized = OptimizedCycle(
         cycle=cycle,
         duration=duration,

@@ -13,7 +13,7 @@ from ur_energy_model.trajectory.motions import move
 
 
 def test_a_joint_line_is_a_movej_with_the_travel_of_its_leading_joint() -> None:
-    _, q, _, _ = sampled(move(HOME, HOME + [0.2, -0.5, 0.9, 0.0, 0.1, -0.3], 1.0, 2.0))
+    _, q, _, _ = sampled(move(HOME, HOME + np.array([0.2, -0.5, 0.9, 0.0, 0.1, -0.3]), 1.0, 2.0))
     path = programmed_path(q, ROBOT)
     assert path is not None
     assert (path.kind, path.distance) == ("moveJ", pytest.approx(0.9))
@@ -37,7 +37,7 @@ def test_a_turn_about_the_tool_is_a_movel_in_radians() -> None:
     tool = np.array([0.0, 0.0, 0.2, 0.0, 0.0, 0.0])
     kinematics = ArmKinematics(ROBOT)
     pose = kinematics.forward(HOME, tool)
-    goal = kinematics.forward(HOME + [0.0, 0.0, 0.0, 0.3, 0.0, 0.0], tool)
+    goal = kinematics.forward(HOME + 0.3 * np.eye(6)[3], tool)
     goal[:3] = pose[:3]
     planner = LinePlanner(kinematics, HOME, goal, tool, 0.5, 1.0, ROBOT.max_velocity)
     while (line := planner.advance()) is None:
@@ -50,8 +50,8 @@ def test_a_turn_about_the_tool_is_a_movel_in_radians() -> None:
 
 
 def test_a_path_with_a_corner_is_neither() -> None:
-    corner = HOME + [0.4, 0.0, 0.0, 0.0, 0.0, 0.0]
-    first, second = move(HOME, corner, 1.0, 2.0), move(corner, corner + [0, 0.3, 0, 0, 0, 0], 1, 2)
+    corner = HOME + 0.4 * np.eye(6)[0]
+    first, second = move(HOME, corner, 1.0, 2.0), move(corner, corner + 0.3 * np.eye(6)[1], 1, 2)
     q = np.concatenate([sampled(first)[1], sampled(second)[1]])
     assert programmed_path(q, ROBOT) is None
 

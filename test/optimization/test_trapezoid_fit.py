@@ -43,7 +43,7 @@ def test_a_trapezoid_is_recovered(speed: float, acceleration: float, late: float
 
 
 def test_the_best_trapezoid_fills_its_slot_and_is_never_longer() -> None:
-    """Least squared speed over time: a ramp of a quarter to a third of the time is best."""
+    """Its energy is that of the best one, found by trying many."""
     slot = 2.0
     best = best_trapezoid(joint_path(), slot, effort)
     assert best is not None

@@ -13,7 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ur_energy_model.optimization.time_law import EnergyLaws, TimeLaw
+from ur_energy_model.optimization.jerk import with_jerk_limit
+from ur_energy_model.optimization.least_energy import EnergyLaws
+from ur_energy_model.optimization.time_law import TimeLaw
 
 FASTEST = 1e5
 """Most that a second is taken to be worth [W]: moves are then as fast as the limits allow."""
@@ -50,12 +52,18 @@ class Allocator:
         moves: to be solved.
         holding: least power of waiting [W].
         fastest: the moves' time-optimal laws.
+        jerk: limit of all moves [rad/s^3]; infinite for none.
     """
 
     def __init__(
-        self, moves: Sequence[EnergyLaws], holding: float, fastest: Sequence[TimeLaw]
+        self,
+        moves: Sequence[EnergyLaws],
+        holding: float,
+        fastest: Sequence[TimeLaw],
+        jerk: float = np.inf,
     ) -> None:
         self._moves, self.holding, self._fastest = moves, holding, tuple(fastest)
+        self._jerk = jerk
         self._known: dict[float, tuple[TimeLaw, ...]] = {}
 
     def at(self, worth: float) -> tuple[TimeLaw, ...]:
@@ -64,7 +72,7 @@ class Allocator:
             near = min(self._known, key=lambda known: abs(np.log(known / worth)), default=None)
             starts = (None,) * len(self._moves) if near is None else self._known[near]
             self._known[worth] = tuple(
-                move.cheapest(self.holding - worth, start)
+                with_jerk_limit(move.cheapest(self.holding - worth, start), self._jerk)
                 for move, start in zip(self._moves, starts, strict=True)
             )
         return self._known[worth]
@@ -94,7 +102,7 @@ class Allocator:
         for _ in range(40):
             share = 0.5 * (low + high)
             mixed = tuple(
-                TimeLaw(law.arm, law.b + share * (best.b - law.b))
+                TimeLaw(law.arm, law.b + share * (best.b - law.b), max(law.window, best.window))
                 for law, best in zip(slow, self._fastest, strict=True)
             )
             low, high = (share, high) if _total(mixed) > duration else (low, share)

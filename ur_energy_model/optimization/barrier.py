@@ -22,11 +22,16 @@ Terms = Callable[[Array, Array], Array]
 
 _DIFFERENCE = 1e-3
 """Relative step of the numerical derivatives."""
-_FIRST, _LAST, _FACTOR = 1e-3, 1e-8, 0.1
-"""Weights of the barrier relative to the size of the sum, first and last, and their ratio."""
+_FIRST, _NEAR, _LAST, _FACTOR = 1e-3, 1e-5, 1e-7, 0.1
+"""Weights of the barrier relative to the size of the sum: first, first from a start near the
+minimum, last; and the ratio of consecutive ones."""
 _MOST_STEPS = 60
-_ENOUGH = 1e-9
-"""Relative decrease at which a barrier problem counts as solved."""
+_ENOUGH_BEFORE, _ENOUGH = 1e-5, 1e-8
+"""Relative decrease at which a barrier problem counts as solved: before the last, and the last."""
+_TO_LIMIT = 0.95
+"""Part of the way to the nearest limit that a step may take."""
+_LENGTHS = np.array([1.0, 0.6, 0.3, 0.1, 0.02])
+"""Lengths of a step that are tried at once; together they cost little more than one."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +50,7 @@ class IntervalRows:
 
     def slack(self, b: Array) -> Array:
         """What is left of the limits of the intervals at unknowns [N + 1]: [rows, N]."""
-        return 1.0 - self.start * b[:-1] - self.end * b[1:]
+        return np.asarray(1.0 - self.start * b[:-1] - self.end * b[1:])
 
     def inside(self, b: Array) -> bool:
         """Whether unknowns [N + 1] keep all limits strictly."""
@@ -54,43 +59,50 @@ class IntervalRows:
             (inner > self.low).all() and (inner < self.high).all() and (self.slack(b) > 0.0).all()
         )
 
+    def reach(self, b: Array, step: Array) -> float:
+        """Largest multiple of a step [N + 1] that keeps the limits; infinite without any."""
+        inner, change = b[1:-1], step[1:-1]
+        used = self.start * step[:-1] + self.end * step[1:]
+        shares = [used / self.slack(b), change / (self.high - inner), -change / (inner - self.low)]
+        most = max(float(share.max()) for share in shares)
+        return 1.0 / most if most > 0.0 else np.inf
 
-def minimize(terms: Terms, rows: IntervalRows, start: Array) -> Array:
+
+def minimize(terms: Terms, rows: IntervalRows, start: Array, *, near: bool = False) -> Array:
     """The unknowns [N + 1] that minimize the sum of the terms; the first and last stay.
 
     Args:
         terms: twice differentiable but for kinks.
         rows: limits.
         start: strictly within the limits [N + 1].
+        near: whether the start is the minimum of a similar sum.
     """
     b = start.copy()
     size = abs(float(terms(b[:-1], b[1:]).sum())) + 1e-9
-    weight = _FIRST
-    while weight >= _LAST:
-        b = _newton(terms, rows, b, weight * size)
+    weight = _NEAR if near else _FIRST
+    while weight > 0.5 * _LAST:
+        last = weight < 2 * _LAST
+        b = _newton(terms, rows, b, weight * size, size * (_ENOUGH if last else _ENOUGH_BEFORE))
         weight *= _FACTOR
     return b
 
 
-def _newton(terms: Terms, rows: IntervalRows, b: Array, weight: float) -> Array:
-    value = _value(terms, rows, b, weight)
+def _newton(terms: Terms, rows: IntervalRows, b: Array, weight: float, enough: float) -> Array:
+    value = float(_value(terms, rows, b, weight))
     for _ in range(_MOST_STEPS):
-        gradient, diagonal, beside = _derivatives(terms, rows, b, weight)
-        step = _step(gradient, diagonal, beside)
-        slope = float(gradient @ step)
-        length = 1.0
-        while length > 1e-8:
-            new = b.copy()
-            new[1:-1] += length * step
-            if rows.inside(new):
-                reached = _value(terms, rows, new, weight)
-                if reached <= value + 1e-4 * length * slope:
-                    break
-            length *= 0.5
+        step = np.zeros_like(b)
+        step[1:-1] = _step(*_derivatives(terms, rows, b, weight))
+        longest = min(1.0, _TO_LIMIT * rows.reach(b, step))
+        for lengths in (longest * _LENGTHS, longest * _LENGTHS[-1] ** 2 * _LENGTHS):
+            trials = b + lengths[:, None] * step
+            values = _value(terms, rows, trials, weight)
+            best = int(np.argmin(values))
+            if values[best] < value:
+                break
         else:
             return b
-        gain, b, value = value - reached, new, reached
-        if gain <= _ENOUGH * (abs(value) + 1e-9):
+        gain, b, value = value - float(values[best]), trials[best], float(values[best])
+        if gain <= enough:
             return b
     return b
 
@@ -100,24 +112,23 @@ def _step(gradient: Array, diagonal: Array, beside: Array) -> Array:
     bands = np.zeros((2, len(diagonal)))
     bands[1] = diagonal
     bands[0, 1:] = beside
-    shift = 0.0
-    for _ in range(20):
-        try:
-            bands[1] = diagonal * (1.0 + shift) + 1e-300
-            return -solveh_banded(bands, gradient)
-        except LinAlgError:
-            shift = max(10 * shift, 1e-10)
-    return -gradient / np.maximum(diagonal, 1e-12)
+    try:
+        return -np.asarray(solveh_banded(bands, gradient))
+    except LinAlgError:  # semidefinite to rounding: the gradient, scaled, descends too
+        return -gradient / np.maximum(diagonal, 1e-12)
 
 
-def _value(terms: Terms, rows: IntervalRows, b: Array, weight: float) -> float:
-    inner = b[1:-1]
+def _value(terms: Terms, rows: IntervalRows, b: Array, weight: float) -> Array:
+    """Sum with the barrier [...] at unknowns [..., N + 1]."""
+    inner = b[..., 1:-1]
+    before, after = b[..., :-1], b[..., 1:]
+    slack = 1.0 - rows.start * before[..., None, :] - rows.end * after[..., None, :]
     barrier = (
-        np.log(rows.slack(b)).sum()
-        + np.log(inner - rows.low).sum()
-        + np.log((rows.high - inner) / rows.high).sum()
+        np.log(slack).sum(axis=(-2, -1))
+        + np.log(inner - rows.low).sum(axis=-1)
+        + np.log((rows.high - inner) / rows.high).sum(axis=-1)
     )
-    return float(terms(b[:-1], b[1:]).sum() - weight * barrier)
+    return np.asarray(terms(before, after).sum(axis=-1) - weight * barrier)
 
 
 def _derivatives(

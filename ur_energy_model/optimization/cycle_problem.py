@@ -19,11 +19,13 @@ from ur_energy_model.optimization.cycle_energy import (
     dwelling,
     recorded_stretches,
 )
+from ur_energy_model.optimization.jerk import with_jerk_limit
+from ur_energy_model.optimization.least_energy import EnergyLaws
 from ur_energy_model.optimization.motion_limits import PathLimits, reached
 from ur_energy_model.optimization.options import OptimizationOptions
 from ur_energy_model.optimization.path import JointPath
 from ur_energy_model.optimization.path_dynamics import PathDynamics
-from ur_energy_model.optimization.time_law import EnergyLaws, TimeLaw
+from ur_energy_model.optimization.time_law import TimeLaw
 from ur_energy_model.optimization.time_optimal import fastest_law
 from ur_energy_model.trajectory.plan import Plan
 from ur_energy_model.typing import Array
@@ -76,7 +78,10 @@ class CycleProblem:
     @cached_property
     def fastest_laws(self) -> tuple[TimeLaw, ...]:
         """Of all moves."""
-        return tuple(fastest_law(arm, self.limits, self.cycle.source) for arm in self.arms)
+        return tuple(
+            with_jerk_limit(fastest_law(arm, self.limits, self.cycle.source), self.limits.jerk)
+            for arm in self.arms
+        )
 
     @property
     def shortest(self) -> float:
@@ -102,20 +107,27 @@ class CycleProblem:
     def allocator(self) -> Allocator:
         """Of the time over the moves."""
         laws = [EnergyLaws(arm, self.limits) for arm in self.arms]
-        return Allocator(laws, min(self._holding), self.fastest_laws)
+        return Allocator(laws, min(self._holding), self.fastest_laws, self.limits.jerk)
 
     def allocate(self, duration: float) -> Allocation:
         """The moves' laws of least energy for a cycle time [s]."""
         return self.allocator.allocate(duration - self.kept)
 
-    def stretches(self, allocation: Allocation) -> list[Stretch]:
-        """The new cycle as it would be run."""
-        waits = self._waits(allocation.waiting)
-        return self._cycle_of(allocation.laws, waits)
+    def stretches(self, laws: Sequence[TimeLaw], waiting: float = 0.0) -> list[Stretch]:
+        """A cycle as it would be run, with time to be waited beyond what is kept [s]."""
+        out = []
+        for law, move, rest, wait in zip(
+            laws, self.cycle.moves, self.cycle.rests, self._waits(waiting), strict=True
+        ):
+            time, q, qd, qdd = law.sample(SAMPLE_PERIOD)
+            out.append(Stretch(Plan(time, q, qd, qdd, self.cycle.source), move.payload))
+            if wait > 0.0:
+                out.append(dwelling(rest.q, wait, rest.payload))
+        return out
 
     def fastest(self) -> list[Stretch]:
         """The time-optimal cycle as it would be run."""
-        return self._cycle_of(self.fastest_laws, self._waits(0.0))
+        return self.stretches(self.fastest_laws)
 
     def scaled(self, duration: float) -> list[Stretch]:
         """The recorded cycle slowed (or sped up) by speed scaling to a cycle time [s]."""
@@ -202,14 +214,3 @@ class CycleProblem:
         waits = [rest.duration if rest.kept else 0.0 for rest in self.cycle.rests]
         waits[int(np.argmin(self._holding))] += extra
         return waits
-
-    def _cycle_of(self, laws: Sequence[TimeLaw], waits: Sequence[float]) -> list[Stretch]:
-        out = []
-        for law, move, rest, wait in zip(
-            laws, self.cycle.moves, self.cycle.rests, waits, strict=True
-        ):
-            time, q, qd, qdd = law.sample(SAMPLE_PERIOD)
-            out.append(Stretch(Plan(time, q, qd, qdd, self.cycle.source), move.payload))
-            if wait > 0.0:
-                out.append(dwelling(rest.q, wait, rest.payload))
-        return out

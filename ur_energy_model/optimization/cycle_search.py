@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal
 
 import numpy as np
@@ -64,7 +65,7 @@ def find_cycles(motion: RecordedMotion, moves: list[Stretch]) -> FoundCycles:
     points = np.array([motion.q[move.first] for move in moves])
     ends = np.array([motion.q[move.last] for move in moves])
     for found_by, starts in _signals(motion, moves):
-        groups = [tuple(moves[a:b]) for a, b in zip(starts, starts[1:], strict=False)]
+        groups = [tuple(moves[a:b]) for a, b in pairwise(starts)]
         if _alike(points, starts):
             return FoundCycles(
                 found_by, tuple(groups), tuple(moves[k].first for k in starts[1:]), True
@@ -73,7 +74,7 @@ def find_cycles(motion: RecordedMotion, moves: list[Stretch]) -> FoundCycles:
     if found is not None:
         first, period, count = found
         starts = [first + k * period for k in range(count + 1)]
-        groups = [tuple(moves[a:b]) for a, b in zip(starts, starts[1:], strict=False)]
+        groups = [tuple(moves[a:b]) for a, b in pairwise(starts)]
         return FoundCycles(
             "repetition", tuple(groups), tuple(moves[k].first for k in starts[1:]), True
         )
@@ -116,7 +117,8 @@ def _repetition(points: Array, ends: Array) -> tuple[int, int, int] | None:
     complete if the next one has begun, which shows the length of its last dwell.
 
     Args:
-        points, ends: where each move starts and ends [moves, n], rad.
+        points: where each move starts [moves, n], rad.
+        ends: where it ends [moves, n], rad.
     """
     total = len(points)
     both = np.concatenate([points, ends], axis=1)

@@ -70,7 +70,9 @@ def reached(q: Array, qd: Array, qdd: Array, torque: Array, dynamics: ArmDynamic
     """The largest values of a motion.
 
     Args:
-        q, qd, qdd: [k, n], rad, rad/s, rad/s^2.
+        q: joint positions [k, n], rad.
+        qd: joint velocities [k, n], rad/s.
+        qdd: joint accelerations [k, n], rad/s^2.
         torque: of the joints, friction included [k, n], N m.
         dynamics: for the speed of the flange.
     """

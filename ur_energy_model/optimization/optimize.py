@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+
 from ur_energy_model.errors import IdentificationError, RecordingError
 from ur_energy_model.identification.evaluation.evaluation import identify_session
 from ur_energy_model.model.energy_model import EnergyModel
@@ -47,7 +49,7 @@ def optimize_cycle(
     """
     options = OptimizationOptions() if options is None else options
     robot = model.description() if robot is None else robot
-    report = progress or (lambda fraction, text=None: None)
+    report = _silent if progress is None else progress
     report(0.0, "reading the recording")
     if options.session:
         model = in_session_of(model, bag)
@@ -58,7 +60,7 @@ def optimize_cycle(
     problem.require(duration)
     report(0.3, "distributing time over the moves")
     allocation = problem.allocate(duration)
-    new = problem.stretches(allocation)
+    new = problem.stretches(allocation.laws, allocation.waiting)
     before, after = problem.energies.of(problem.recorded), problem.energies.of(new)
     scaled = _total(problem.energies.of(problem.scaled(duration), std=False))
     report(0.6, "drawing energy over cycle time" if options.pareto else "summing up")
@@ -83,6 +85,10 @@ def optimize_cycle(
     return with_typed_moves(found, robot, TypedCost(problem))
 
 
+def _silent(fraction: float, text: str) -> None:
+    """Report nothing."""
+
+
 def in_session_of(model: EnergyModel, bag: str | Path) -> EnergyModel:
     """The model with standby power and friction of the recording, where it shows them."""
     try:
@@ -100,15 +106,14 @@ def _moves(
         plan = stretch.plan
         if stretch.moving:
             nan = float("nan")
-            assert plan.qd is not None and plan.qdd is not None
             out.append(
                 OptimizedMove(
                     move=next(moves),
                     start=start,
                     time=plan.time,
                     q=plan.q,
-                    qd=plan.qd,
-                    qdd=plan.qdd,
+                    qd=np.asarray(plan.qd),
+                    qdd=np.asarray(plan.qdd),
                     energy=energy.energy,
                     energy_std=energy_std(energy),
                     speed=nan,

@@ -9,10 +9,11 @@ from ur_energy_model.errors import InputError
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.optimization.allocation import Allocator
+from ur_energy_model.optimization.jerk import with_jerk_limit
+from ur_energy_model.optimization.least_energy import EnergyLaws
 from ur_energy_model.optimization.motion_limits import PathLimits, reached
 from ur_energy_model.optimization.path import JointPath
 from ur_energy_model.optimization.path_dynamics import PathDynamics
-from ur_energy_model.optimization.time_law import EnergyLaws
 from ur_energy_model.optimization.time_optimal import fastest_law
 from ur_energy_model.trajectory.plan import Plan
 from ur_energy_model.typing import Array
@@ -61,7 +62,7 @@ def optimize_plan(
         limits = PathLimits.of_robot(dynamics.robot).at_least([shown])
     wanted = plan.duration if duration is None else duration
     arm = PathDynamics(model, dynamics, JointPath.through(time, q, qd), temperature)
-    fastest = fastest_law(arm, limits, plan.source)
+    fastest = with_jerk_limit(fastest_law(arm, limits, plan.source), limits.jerk)
     if wanted < fastest.duration:
         raise InputError(
             plan.source,
@@ -72,9 +73,9 @@ def optimize_plan(
     holding = model.from_link_torque(
         dynamics.gravity_torque(q[-1:]), zero, zero, temperature=temperature, std=False
     )
-    found = Allocator([EnergyLaws(arm, limits)], float(holding.total_power[0]), [fastest]).allocate(
-        wanted
-    )
+    found = Allocator(
+        [EnergyLaws(arm, limits)], float(holding.total_power[0]), [fastest], limits.jerk
+    ).allocate(wanted)
     new = Plan(*found.laws[0].stretched(wanted).sample(PERIOD), source=plan.source)
     if duration is not None and duration != plan.duration:
         return new

@@ -35,7 +35,8 @@ class JointPath:
 
         Args:
             time: of the samples [k], s.
-            q, qd: positions and velocities [k, n], rad, rad/s.
+            q: positions [k, n], rad.
+            qd: velocities [k, n], rad/s.
         """
         if np.median(np.diff(time)) > _FINE:
             fine = np.linspace(time[0], time[-1], int((time[-1] - time[0]) / _FINE) + 2)
@@ -76,4 +77,4 @@ class JointPath:
 def _shares(q: Array) -> Array:
     """Share of the length at samples of a path [k], 0 to 1."""
     way = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(q, axis=0), axis=1))])
-    return way / way[-1]
+    return np.asarray(way / way[-1])

@@ -79,7 +79,8 @@ class PathDynamics:
         """Power that the whole arm demands in each interval [..., N], W.
 
         Args:
-            speed, rate: of s [..., N], 1/s and 1/s^2.
+            speed: of s [..., N], 1/s.
+            rate: of that speed [..., N], 1/s^2.
         """
         v, a = speed[..., None], rate[..., None]
         n = self.slope.shape[1]
@@ -144,4 +145,4 @@ class PathDynamics:
         powers = self.model.from_link_torque(
             load, qd, np.zeros_like(qd), temperature=self.temperature, std=False
         )
-        return np.abs(powers.motor_torque * ratio - load)
+        return np.asarray(np.abs(powers.motor_torque * ratio - load))

@@ -29,7 +29,8 @@ def saving_interval(
     relative one, with a common part and a part of each time law.
 
     Args:
-        before, after: stretches of the recorded and of the new cycle.
+        before: stretches of the recorded cycle.
+        after: stretches of the new cycle.
     """
     energy, new = (sum(part.energy for part in parts) for parts in (before, after))
     motion, new_motion = (abs(sum(part.motion for part in parts)) for parts in (before, after))

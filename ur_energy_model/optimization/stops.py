@@ -10,8 +10,11 @@ from ur_energy_model.energy.arm_state import STANDSTILL_SPEED
 from ur_energy_model.optimization.recorded_motion import RecordedMotion
 from ur_energy_model.typing import Array, Mask
 
-STILL_TARGET = 1e-4
-"""Target speed below which a joint stands still [rad/s]: targets have no noise."""
+STILL_TARGET = 1e-3
+"""Target speed below which a joint stands still [rad/s]; streamed targets tremble by less."""
+NEARLY_STILL = 0.03
+"""Speed with which a recording may begin or end so that its first or last move is complete
+[rad/s]."""
 SHORTEST_MOVE = 0.02
 """Distance below which a motion is none, as a joint that settles [rad]."""
 TURN = 0.05
@@ -40,6 +43,8 @@ def find_moves(motion: RecordedMotion) -> list[Stretch]:
     still_speed = STANDSTILL_SPEED if motion.measured else STILL_TARGET
     moving = np.abs(motion.qd).max(axis=1) > still_speed
     moving[_instant_stops(motion)] = False
+    for end in (0, -1):
+        moving[end] &= np.abs(motion.qd[end]).max() > NEARLY_STILL
     for gap in motion.telemetry.gaps:
         moving[max(gap.index - 1, 0) : gap.index + 1] |= _travelled(motion, gap.index)
     edges = np.flatnonzero(np.diff(moving.astype(int)))

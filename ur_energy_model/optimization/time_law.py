@@ -1,31 +1,14 @@
-"""Time law of one move: the least energy along its path.
-
-Direct transcription on the path (Verscheure et al., Time-optimal path tracking for robots, IEEE
-TAC 2009): unknown are the squared path speeds at the ends of short intervals. The energy of an
-interval is the power that the package's own model gives for it, times its duration, so no cost is
-modelled a second time. Because an interval depends on two neighbouring unknowns only, Newton's
-method with a tridiagonal Hessian solves a move in some ten milliseconds; general solvers (SLSQP,
-IPOPT) take a hundred times as long to reach the same minimum. What is minimized is energy minus
-`price` times duration, the price being the marginal energy of time: along a cycle all moves have
-the same one.
-"""
+"""Time law of a move: how fast it runs along its path."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
-from ur_energy_model.optimization.barrier import IntervalRows, minimize
-from ur_energy_model.optimization.motion_limits import PathLimits
 from ur_energy_model.optimization.path_dynamics import PathDynamics
 from ur_energy_model.typing import Array
-
-SLOWEST = 0.02
-"""Lowest speed of the leading joint in the middle of a move [rad/s]: below, friction is not that of
-steady motion."""
-FLOOR_WIDTH = 1.0
-"""Width over which the supply's lowest power is rounded while searching [W]."""
 
 
 @dataclass(frozen=True)
@@ -35,102 +18,74 @@ class TimeLaw:
     Attributes:
         arm: the arm on the path.
         b: squared path speeds at the ends of the intervals [N + 1], 1/s^2; zero at both ends.
+        window: over which the motion is averaged [s], which bounds its jerk (Biagiotti and
+            Melchiorri, FIR filters for online trajectory planning, 2012): the move takes as much
+            longer, on the same path.
     """
 
     arm: PathDynamics
     b: Array
+    window: float = 0.0
 
-    @property
+    @cached_property
     def steps(self) -> Array:
-        """Durations of the intervals [N], s."""
+        """Durations of the intervals before averaging [N], s."""
         v = np.sqrt(self.b)
-        return 2 * self.arm.steps / (v[1:] + v[:-1])
+        return np.asarray(2 * self.arm.steps / (v[1:] + v[:-1]))
 
     @property
     def duration(self) -> float:
         """From rest to rest [s]."""
-        return float(self.steps.sum())
+        return float(self.steps.sum()) + self.window
 
-    def stretched(self, duration: float) -> TimeLaw:
-        """The same law, evenly slower or faster, for a duration [s]."""
-        return TimeLaw(self.arm, self.b * (self.duration / duration) ** 2)
+    def stretched(self, duration: float, window: float | None = None) -> TimeLaw:
+        """The same law, evenly slower or faster, for a duration [s].
+
+        Args:
+            duration: of the new law [s].
+            window: of the new law [s]; that of this one where None.
+        """
+        window = self.window if window is None else window
+        factor = float(self.steps.sum()) / (duration - window)
+        return replace(self, b=self.b * factor**2, window=window)
 
     def sample(self, period: float) -> tuple[Array, Array, Array, Array]:
         """Time [k], s, and q, qd, qdd [k, n] at even times with the ends, about a period apart."""
         duration = self.duration
         time = np.linspace(0.0, duration, max(int(np.ceil(duration / period)), 2) + 1)
-        nodes = np.concatenate([[0.0], np.cumsum(self.steps)])
-        v = np.sqrt(self.b)
-        k = np.clip(np.searchsorted(nodes, time, side="right") - 1, 0, len(nodes) - 2)
-        since = time - nodes[k]
-        rate = ((v[1:] - v[:-1]) / self.steps)[k]
-        speed = np.maximum(v[k] + rate * since, 0.0)
-        s = np.clip(self.arm.s[k] + (v[k] + 0.5 * rate * since) * since, 0.0, 1.0)
+        s, speed, rate = self._along(time)
         slope, curvature = self.arm.path.slope(s), self.arm.path.curvature(s)
-        q = self.arm.path.position(s)
         qd = slope * speed[:, None]
         qd[0] = qd[-1] = 0.0
         qdd = slope * rate[:, None] + curvature * speed[:, None] ** 2
-        return time, q, qd, qdd
+        return time, self.arm.path.position(s), qd, qdd
 
+    def jerk(self, period: float) -> float:
+        """Largest jerk of a joint between samples a period apart [rad/s^3]."""
+        time, _, _, qdd = self.sample(period)
+        return float(np.abs(np.diff(qdd, axis=0)).max() / (time[1] - time[0]))
 
-class EnergyLaws:
-    """Finds the time laws of least energy of one move.
+    def _along(self, time: Array) -> tuple[Array, Array, Array]:
+        """Path parameter and its two derivatives at times [k]."""
+        if self.window == 0.0:
+            _, s, speed, rate = self._before_averaging(time)
+            return np.clip(s, 0.0, 1.0), speed, rate
+        late, early = (self._before_averaging(t) for t in (time, time - self.window))
+        s, speed, rate = ((a - b) / self.window for a, b in zip(late[:3], early[:3], strict=True))
+        return np.clip(s, 0.0, 1.0), np.maximum(speed, 0.0), rate
 
-    Args:
-        arm: on the path of the move.
-        limits: to keep.
-    """
-
-    def __init__(self, arm: PathDynamics, limits: PathLimits) -> None:
-        self.arm, self.limits = arm, limits
-        found = arm.limit_rows(limits)
-        each = found.along / (2 * arm.steps)
-        shape = 4 * arm.s * (1 - arm.s)
-        high = found.fastest[1:-1]
-        lowest = (SLOWEST / arm.path.length) ** 2 * shape[1:-1] ** 2
-        self.rows = IntervalRows(
-            0.5 * found.across - each,
-            0.5 * found.across + each,
-            np.minimum(lowest, 1e-3 * high),
-            high,
-        )
-        self._start = self._feasible(shape)
-
-    def energy(self, b: Array) -> float:
-        """Energy at the supply of squared path speeds [N + 1], J, as the search sees it."""
-        return float(self._energies(b[:-1], b[1:], 0.0).sum())
-
-    def cheapest(self, price: float, start: TimeLaw | None = None) -> TimeLaw:
-        """The law that minimizes energy minus price times duration.
-
-        Args:
-            price: marginal energy of time [W]; the lower, the faster.
-            start: of the search; a law with a similar price.
-        """
-
-        def terms(before: Array, after: Array) -> Array:
-            return self._energies(before, after, price)
-
-        b = self._start if start is None else start.b
-        if not self.rows.inside(b):
-            b = self._start
-        return TimeLaw(self.arm, minimize(terms, self.rows, b))
-
-    def _energies(self, before: Array, after: Array, price: float) -> Array:
-        """Energy minus price times duration of the intervals [..., N], J."""
-        speed = 0.5 * (np.sqrt(before) + np.sqrt(after))
-        rate = (after - before) / (2 * self.arm.steps)
-        demand = self.arm.demand(speed, rate)
-        floor = self.arm.model.bus.floor
-        above = (demand - floor) / FLOOR_WIDTH
-        supply = floor + FLOOR_WIDTH * np.logaddexp(0.0, above)
-        return np.asarray((supply - price) * self.arm.steps / speed)
-
-    def _feasible(self, shape: Array) -> Array:
-        """A smooth law at half of the largest speed that keeps all limits [N + 1]."""
-        b = shape.copy()
-        b[0] = b[-1] = 0.0
-        used = 1.0 - self.rows.slack(b)
-        most = max(float(used.max()), float((b[1:-1] / self.rows.high).max()))
-        return 0.25 * b / most
+    def _before_averaging(self, time: Array) -> tuple[Array, Array, Array, Array]:
+        """Integral of the path parameter, itself, its speed and its rate at times [k]."""
+        nodes = np.concatenate([[0.0], np.cumsum(self.steps)])
+        inside = np.clip(time, 0.0, nodes[-1])
+        v, s = np.sqrt(self.b), self.arm.s
+        rates = (v[1:] - v[:-1]) / self.steps
+        areas = s[:-1] * self.steps + v[:-1] * self.steps**2 / 2 + rates * self.steps**3 / 6
+        k = np.clip(np.searchsorted(nodes, inside, side="right") - 1, 0, len(nodes) - 2)
+        since, rate = inside - nodes[k], rates[k]
+        area = np.concatenate([[0.0], np.cumsum(areas)])[k]
+        area = area + (s[k] + (v[k] / 2 + rate * since / 6) * since) * since
+        area = area + np.maximum(time - nodes[-1], 0.0)
+        place = s[k] + (v[k] + 0.5 * rate * since) * since
+        speed = np.maximum(v[k] + rate * since, 0.0)
+        return area, place, speed, rate * (inside == time)

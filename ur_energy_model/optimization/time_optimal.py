@@ -7,6 +7,7 @@ IEEE T-RO 2018. It gets the same path, intervals and limits as the search for th
 from __future__ import annotations
 
 import logging
+from typing import Any
 
 import numpy as np
 
@@ -30,7 +31,7 @@ def fastest_law(arm: PathDynamics, limits: PathLimits, source: str = "path") -> 
         from toppra.algorithm import TOPPRA
         from toppra.constraint import DiscretizationType
     logging.getLogger("toppra").setLevel(logging.CRITICAL)
-    constraint = _constraint(arm.limit_rows(limits), len(limits.speed))
+    constraint: Any = _constraint(arm.limit_rows(limits), len(limits.speed))
     constraint.set_discretization_type(DiscretizationType.Collocation)
     path = toppra.SplineInterpolator(arm.s, arm.path.position(arm.s))
     solver = TOPPRA([constraint], path, gridpoints=arm.s, solver_wrapper="seidel")
@@ -60,12 +61,12 @@ def _constraint(rows: LimitRows, dof: int) -> object:
         def compute_constraint_params(self, path: object, gridpoints: Array) -> tuple[object, ...]:
             def at_nodes(values: Array) -> Array:
                 """Rows of the intervals at their starts; the last interval's also at its end."""
-                return np.concatenate([values, values[:, -1:]], axis=1).T
+                return np.asarray(np.concatenate([values, values[:, -1:]], axis=1).T)
 
             along, across, bound = (at_nodes(x) for x in (rows.along, rows.across, rows.bound))
             count = along.shape[1]
             limits = np.stack([np.zeros_like(rows.fastest), rows.fastest], axis=1)
             zero = np.zeros_like(along)
-            return along, across, zero - 0.0, np.eye(count), bound[0], None, limits
+            return along, across, zero, np.eye(count), bound[0], None, limits
 
     return Limits()

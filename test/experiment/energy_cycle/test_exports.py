@@ -21,10 +21,12 @@ from ur_energy_model.experiment.energy_cycle.exports import (
     export_cycle,
 )
 from ur_energy_model.optimization.cycle_motion import new_motion, plan_at
+from ur_energy_model.simulation.arm.modes import ProgramState
 from ur_energy_model.simulation.arm.simulated_arm import SimulatedArm
 from ur_energy_model.simulation.control.control_box import ControlBox
-from ur_energy_model.simulation.control.urscript_program import UrScriptProgram
+from ur_energy_model.simulation.control.simulated_identity import SimulatedIdentity
 from ur_energy_model.simulation.control.urscript_text import calls_of
+from ur_energy_model.simulation.ports.client_interfaces import ScriptSession
 from ur_energy_model.trajectory.motions import Hold
 from ur_energy_model.trajectory.plan import Plan
 from ur_energy_model.trajectory.plan_csv import read_plan
@@ -61,12 +63,12 @@ def test_the_yaml_is_a_joint_trajectory(folder: Path) -> None:
     assert message["joint_names"] == list(ROBOT.joint_names)
     keys = {"positions", "velocities", "accelerations", "time_from_start"}
     assert all(set(point) == keys for point in message["points"])
+    numbers = [value for point in message["points"] for value in point["velocities"]]
+    assert all(isinstance(value, float) for value in numbers)
     stamps = [point["time_from_start"] for point in message["points"]]
-    plan = Plan(
-        np.array([stamp["sec"] + 1e-9 * stamp["nanosec"] for stamp in stamps]),
-        *(np.array([point[key] for point in message["points"]])
-          for key in ("positions", "velocities", "accelerations")),
-    )  # fmt: skip
+    time = np.array([stamp["sec"] + 1e-9 * stamp["nanosec"] for stamp in stamps])
+    names = ("positions", "velocities", "accelerations")
+    plan = Plan(time, *(np.array([p[name] for p in message["points"]], float) for name in names))
     assert plan.duration == pytest.approx(OPTIMIZED.duration, abs=1e-6)
     assert predict_energy(MODEL, plan).total == pytest.approx(ENERGY, rel=5e-3)
 
@@ -81,16 +83,18 @@ def test_the_yaml_fills_the_ros_message(folder: Path) -> None:
 
 def test_the_program_runs_on_the_simulated_controller(folder: Path) -> None:
     """It ends where it starts, in the time of the cycle, along the exported motion."""
-    calls = calls_of((folder / PROGRAM).read_text().rstrip("\n"))
-    assert calls is not None
+    text = (folder / PROGRAM).read_text()
+    assert calls_of(text.rstrip("\n")) is not None
     start = MOTION.sample(np.zeros(1))[0][0]
     arm = SimulatedArm(ROBOT, motion=Hold(start), seed=3)
-    box = ControlBox(arm)
-    program = UrScriptProgram(box, "energy_cycle", calls)
+    box = ControlBox(arm, SimulatedIdentity.for_robot(ROBOT, (5, 11, 1), 0, "hold"))
+    ScriptSession(box).receive(text.encode())
+    box.step()
     targets = []
-    while program.step():
-        arm.tick()
-        targets.append(np.array(arm.outputs["target_q"]))
+    while box.program_state == ProgramState.PLAYING:
+        box.step()
+        targets.append(np.array(box.values["target_q"]))
+        assert len(targets) < 2 * OPTIMIZED.duration * ROBOT.rate
     duration = len(targets) / ROBOT.rate
     assert duration == pytest.approx(OPTIMIZED.duration, abs=0.1)
     np.testing.assert_allclose(targets[-1], start, atol=1e-4)
