@@ -112,25 +112,29 @@ def print_cycle(optimized: OptimizedCycle) -> None:
             ]
         )
     print_table(
-        f"What to type, now → new: {cycle.source}, {len(rows)} moves in {cycle.duration:.2f} s",
+        f"What to type, now → new ({Path(cycle.source).name}: {_found(optimized)})",
         ["move", "time [s]", "speed", "acceleration", "energy [J]"],
         rows,
     )
-    figures: list[list[object]] = [
-        ["as recorded", cycle.duration, optimized.energy, "-"],
-        ["new", optimized.duration, optimized.new_energy, _share(optimized, optimized.new_energy)],
-        [
-            "slowed by speed scaling",
-            optimized.duration,
-            optimized.scaled_energy,
-            _share(optimized, optimized.scaled_energy),
-        ],
-        [
+    compared = (
+        ("as recorded", cycle.duration, optimized.energy),
+        ("new", optimized.duration, optimized.new_energy),
+        ("new, as typed above", optimized.duration, optimized.typed_energy),
+        ("slowed by speed scaling", optimized.duration, optimized.scaled_energy),
+        (
             "as fast as possible",
             optimized.time_optimal_duration,
             optimized.time_optimal_energy,
-            _share(optimized, optimized.time_optimal_energy),
-        ],
+        ),
+    )
+    figures = [
+        [
+            name,
+            f"{time:.2f}",
+            f"{energy:.1f}",
+            f"{100.0 * (energy / optimized.energy - 1.0):+.1f} %",
+        ]
+        for name, time, energy in compared
     ]
     print_table(
         "Energy of one cycle at the supply, predicted",
@@ -142,8 +146,19 @@ def print_cycle(optimized: OptimizedCycle) -> None:
         f"predicted saving: {optimized.saving_percent:.1f} % ({low:.1f} to {high:.1f} % with 95 % "
         "confidence)"
     )
+    if cycle.measured_energy is not None:
+        note(
+            f"measured in the recording: {cycle.measured_energy:.1f} J per cycle, scatter "
+            f"{cycle.measured_energy_std:.1f} J"
+        )
     if optimized.measured is not None:
         _print_measured(optimized.measured)
+    if optimized.pareto is not None:
+        print_table(
+            "Least energy over the cycle time",
+            ["cycle time [s]", "energy [J]"],
+            [(f"{time:.2f}", f"{energy:.1f}") for time, energy in optimized.pareto.tolist()],
+        )
     for text in optimized.notes:
         note(f"- {text}")
 
@@ -163,13 +178,18 @@ def _print_measured(measured: MeasuredSaving) -> None:
     print_table("Measured at the bus", ["figure", "value"], rows)
 
 
+def _found(optimized: OptimizedCycle) -> str:
+    """What was found in the recording."""
+    cycle = optimized.cycle
+    many = "1 cycle" if cycle.count == 1 else f"{cycle.count} cycles"
+    return (
+        f"{many} of {cycle.duration:.2f} s, {len(cycle.moves)} moves, {cycle.slack:.2f} s of slack"
+    )
+
+
 def _energy(typed: float, best: float) -> str:
     """Energy of a move with typed values, or of its set points where there are none."""
     return f"{typed if math.isfinite(typed) else best:.0f}"
-
-
-def _share(optimized: OptimizedCycle, energy: float) -> str:
-    return f"{100.0 * (energy / optimized.energy - 1.0):+.1f} %"
 
 
 def _measured(

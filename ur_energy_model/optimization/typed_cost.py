@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from ur_energy_model.optimization.cycle_energy import Stretch, dwelling
-from ur_energy_model.optimization.cycle_problem import SAMPLE_PERIOD, CycleProblem
+from ur_energy_model.optimization.cycle_problem import CycleProblem
 from ur_energy_model.optimization.motion_limits import PathLimits, reached
 from ur_energy_model.optimization.optimized_cycle import OptimizedMove
 from ur_energy_model.trajectory.motions import Motion
@@ -15,6 +15,8 @@ from ur_energy_model.trajectory.plan import Plan
 
 TOLERANCE = 1.001
 """Factor by which a limit may be exceeded: the recording's own values are among the limits."""
+PERIOD = 0.004
+"""Sample period of the motion [s]."""
 SHORTEST_REST = 1e-3
 """Rest after a move that counts [s]."""
 
@@ -38,7 +40,7 @@ class TypedCost:
             motion: from the start of the move to its end.
             move: whose slot and payload it has.
         """
-        samples = max(2, round(motion.duration / SAMPLE_PERIOD) + 1)
+        samples = max(2, round(motion.duration / PERIOD) + 1)
         time = np.linspace(0.0, motion.duration, samples)
         q, qd, qdd = motion.sample(time)
         payload = move.move.payload

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ur_energy_model.energy.powers.bus_capacitor import BusCapacitor
-from ur_energy_model.model.dynamics import ArmDynamics
+from ur_energy_model.energy.powers.plan_powers import PlanPowers
 from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.model.friction.presliding import FrictionDirection
-from ur_energy_model.optimization.cycle_motion import TimedMoves, new_motion, recorded_motion
-from ur_energy_model.optimization.optimized_cycle import OptimizedCycle
+from ur_energy_model.optimization.cycle import WorkCycle
+from ur_energy_model.optimization.cycle_energy import (
+    CycleEnergies,
+    Stretch,
+    dwelling,
+    recorded_stretches,
+)
+from ur_energy_model.optimization.optimized_cycle import OptimizedCycle, OptimizedMove
 from ur_energy_model.report.tariff import Tariff
+from ur_energy_model.trajectory.plan import Plan
 from ur_energy_model.typing import Array
 
 STEP = 0.01
 """Time between samples of the drawn powers [s]."""
+SCALED_POINTS = 15
+"""Of the curve of speed scaling."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +55,8 @@ class OptimizationReport:
         optimized: with what to type.
         joint_names: names of the joints.
         before, after: powers of the recorded and the new cycle.
+        scaled: cycle times [s] and energies [J] of speed scaling [k, 2]; None without the curve
+            of least energy.
         tariff: cost of energy.
     """
 
@@ -54,61 +64,84 @@ class OptimizationReport:
     joint_names: tuple[str, ...]
     before: CyclePowers
     after: CyclePowers
+    scaled: Array | None
     tariff: Tariff
 
 
 def make_optimization_report(
-    model: EnergyModel,
-    optimized: OptimizedCycle,
-    *,
-    dynamics: ArmDynamics | None = None,
-    tariff: Tariff | None = None,
+    model: EnergyModel, optimized: OptimizedCycle, *, tariff: Tariff | None = None
 ) -> OptimizationReport:
-    """Powers of an optimized cycle over time.
+    """Powers of an optimized cycle over time, and its energy with speed scaling.
 
     Args:
         model: of the arm in its session.
         optimized: with what to type.
-        dynamics: of the arm in its setup; the model's where None.
         tariff: cost of energy.
     """
-    dynamics = model.dynamics() if dynamics is None else dynamics
-    warmth = optimized.cycle.temperature
-    before, after = (
-        cycle_powers(model, motion, dynamics, warmth)
-        for motion in (recorded_motion(optimized.cycle), new_motion(optimized))
+    cycle = optimized.cycle
+    energies = CycleEnergies(model, cycle.temperature)
+    scaled = None
+    if optimized.pareto is not None:
+        scaled = _scaled(energies, cycle, float(optimized.pareto[-1, 0]))
+    return OptimizationReport(
+        optimized,
+        tuple(joint.name for joint in model.joints),
+        cycle_powers(energies, recorded_stretches(cycle)),
+        cycle_powers(energies, new_stretches(optimized)),
+        scaled,
+        tariff or Tariff(),
     )
-    names = tuple(joint.name for joint in model.joints)
-    return OptimizationReport(optimized, names, before, after, tariff or Tariff())
 
 
-def cycle_powers(
-    model: EnergyModel, motion: TimedMoves, dynamics: ArmDynamics, temperature: Array | None
-) -> CyclePowers:
+def new_stretches(optimized: OptimizedCycle) -> list[Stretch]:
+    """Moves and dwells of the new cycle, in order."""
+    parts = [(move.start, Stretch(_plan(move), move.move.payload)) for move in optimized.moves] + [
+        (dwell.start, dwelling(dwell.q, dwell.duration, dwell.payload))
+        for dwell in optimized.dwells
+    ]
+    return [stretch for _, stretch in sorted(parts, key=lambda part: part[0])]
+
+
+def cycle_powers(energies: CycleEnergies, stretches: Sequence[Stretch]) -> CyclePowers:
     """Predicted powers over a cycle.
 
     Args:
-        model: of the arm in its session.
-        motion: one cycle.
-        dynamics: of the arm in its setup.
-        temperature: of the joints [n], degC; None if unknown.
+        energies: of cycles of the arm.
+        stretches: of the cycle, in order.
     """
-    time = np.linspace(0.0, motion.duration, max(2, round(motion.duration / STEP) + 1))
-    q, qd, qdd = motion.sample(time)
-    powers = model.from_link_torque(
-        dynamics.inverse_dynamics(q, qd, qdd),
-        qd,
-        qdd,
-        temperature=temperature,
-        direction=FrictionDirection(model.presliding)(q, qd),
-        std=False,
-    )
-    supply = BusCapacitor(model.bus.capacitor_energy, model.bus.floor)
-    return CyclePowers(
-        time,
-        qd,
-        powers.standby_power,
-        powers.driver_power,
-        powers.electrical_power,
-        supply(np.diff(time, prepend=0.0), powers.demand),
-    )
+    powers = PlanPowers(energies.model, energies.temperature, std=False)
+    start, rows = 0.0, []
+    for stretch in stretches:
+        dynamics = energies.dynamics(stretch.payload)
+        for motion in stretch.plan.motion(STEP):
+            shifted = replace(motion, time=motion.time + start)
+            split, total = powers(shifted, dynamics)
+            rows.append(
+                (
+                    shifted.time,
+                    motion.qd,
+                    split.standby_power,
+                    split.driver_power,
+                    split.electrical_power,
+                    total,
+                )
+            )
+        start += stretch.plan.duration
+    return CyclePowers(*(np.concatenate(column) for column in zip(*rows, strict=True)))
+
+
+def _plan(move: OptimizedMove) -> Plan:
+    return Plan(move.time, move.q, move.qd, move.qdd)
+
+
+def _scaled(energies: CycleEnergies, cycle: WorkCycle, longest: float) -> Array:
+    """Cycle times [s] and energies [J] [k, 2] of the recorded moves slowed down, without slack."""
+    moving = sum(move.duration for move in cycle.moves)
+    kept = sum(rest.duration for rest in cycle.rests if rest.kept)
+    times = np.linspace(moving + kept, max(longest, moving + kept), SCALED_POINTS)
+    out = []
+    for time in times:
+        factor = max((float(time) - kept) / moving, 1.0 + 1e-9)  # 1 would keep the slack
+        parts = energies.of(recorded_stretches(cycle, stretch=factor), std=False)
+        out.append((float(time), sum(part.energy for part in parts)))
+    return np.array(out)

@@ -99,6 +99,7 @@ def energies_table(optimized: OptimizedCycle) -> Table:
         rows.append(row("as recorded, measured", cycle.duration, cycle.measured_energy))
     rows += [
         row("new", optimized.duration, optimized.new_energy),
+        row("new, with typed values", optimized.duration, optimized.typed_energy),
         row("slowed by speed scaling", optimized.duration, optimized.scaled_energy),
         row(
             "as fast as the limits allow",
