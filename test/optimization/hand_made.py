@@ -8,10 +8,12 @@ import numpy as np
 
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.optimization.cycle import Dwell, Move, WorkCycle
+from ur_energy_model.optimization.cycle_motion import recorded_motion
 from ur_energy_model.optimization.optimized_cycle import OptimizedCycle, OptimizedMove
 from ur_energy_model.optimization.typed_moves import with_typed_moves
 from ur_energy_model.simulation.control.kinematics import ArmKinematics
 from ur_energy_model.simulation.control.straight_line import LinePlanner, StraightLine
+from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 from ur_energy_model.trajectory.motions import Motion, move
 from ur_energy_model.trajectory.planner import home_position
 from ur_energy_model.typing import Array
@@ -104,6 +106,28 @@ def hand_made_cycle() -> OptimizedCycle:
         notes=("A note.",),
     )
     return with_typed_moves(optimized, ROBOT, effort)
+
+
+def hand_made_recording(cycles: int) -> Telemetry:
+    """The recorded cycle, repeated: target motion, temperatures and bus power."""
+    motion = recorded_motion(hand_made_cycle().cycle)
+    seconds = cycles * motion.duration + 1.0
+    time = np.arange(round(seconds / TICK)) * TICK
+    q, qd, qdd = motion.sample(np.mod(time, motion.duration))
+    columns = {
+        "target_q": q,
+        "target_qd": qd,
+        "target_qdd": qdd,
+        "actual_q": q,
+        "actual_qd": qd,
+        "joint_temperatures": np.full_like(q, 30.0),
+        "actual_robot_voltage": np.full(len(time), 48.0),
+        "actual_robot_current": 1.0 + (qd**2).sum(axis=1),
+        "robot_mode": np.full(len(time), 7.0),
+        "safety_mode": np.ones(len(time)),
+    }
+    info = RecordingInfo(source="hand", robot="ur5e", rate=1.0 / TICK)
+    return Telemetry(100.0 + time, columns, info)
 
 
 def closed(optimized: OptimizedCycle, offset: float) -> OptimizedCycle:

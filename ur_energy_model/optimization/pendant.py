@@ -31,6 +31,6 @@ def _number(value: float, kind: str) -> str:
     """A value in the pendant's unit with the digits that are typed."""
     if not math.isfinite(value):
         return "–"
-    there = value / pendant_unit(kind)
+    there = float(f"{value / pendant_unit(kind):.{TYPED_DIGITS}g}")
     decimals = max(0, TYPED_DIGITS - 1 - math.floor(math.log10(there)))
     return f"{there:.{decimals}f}"
