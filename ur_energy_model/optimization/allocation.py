@@ -19,13 +19,11 @@ from ur_energy_model.optimization.time_law import TimeLaw
 
 FASTEST = 1e5
 """Most that a second is taken to be worth [W]: moves are then as fast as the limits allow."""
-SLOWEST = 0.5
+SLOWEST = 0.05
 """Least by which time in a move is worth more than waiting [W]; with less, moves would creep."""
 _TOLERANCE = 0.003
 """Relative error of the moves' total duration; the rest is made up by stretching them evenly."""
 _MOST_TRIALS = 8
-STRETCH = 0.995
-"""Least factor by which laws are shortened evenly; the margins of the limits cover it."""
 
 
 @dataclass(frozen=True)
@@ -84,10 +82,7 @@ class Allocator:
             return Allocation(slow, duration - _total(slow), self.holding, 0.0)
         worth = self._search(duration)
         found = self.at(worth)
-        if duration < STRETCH * _total(found):  # nearly time-optimal: between the two
-            found = self._between(found, duration)
-        stretch = duration / _total(found)
-        laws = tuple(law.stretched(law.duration * stretch) for law in found)
+        laws = self._fitted(found, duration)
         price = self.holding - worth
         energies = [
             (move.energy(new.b), move.energy(old.b), old.duration)
@@ -96,17 +91,34 @@ class Allocator:
         bound = sum(old - price * time for _, old, time in energies) + price * duration
         return Allocation(laws, 0.0, price, max(sum(new for new, _, _ in energies) - bound, 0.0))
 
-    def _between(self, slow: Sequence[TimeLaw], duration: float) -> tuple[TimeLaw, ...]:
-        """Laws between slow ones and the fastest, whose squared speeds are mixed evenly."""
-        low, high = 0.0, 1.0
-        for _ in range(40):
-            share = 0.5 * (low + high)
-            mixed = tuple(
-                TimeLaw(law.arm, law.b + share * (best.b - law.b), max(law.window, best.window))
-                for law, best in zip(slow, self._fastest, strict=True)
-            )
-            low, high = (share, high) if _total(mixed) > duration else (low, share)
-        return mixed
+    def _fitted(self, found: tuple[TimeLaw, ...], duration: float) -> tuple[TimeLaw, ...]:
+        """Laws that take exactly a duration [s], from laws that nearly do.
+
+        They are stretched evenly where they nearly do; else mixed with those of the next price on
+        the other side, as where energy over duration is not convex and no price gives a duration
+        in between.
+        """
+        ratio = duration / _total(found)
+        if abs(ratio - 1.0) > 2 * _TOLERANCE:
+            longer = ratio > 1.0
+            known = (*self._known.values(), self._fastest)
+            beyond = [laws for laws in known if (_total(laws) > duration) == longer]
+            if beyond:
+                near = min(beyond, key=lambda laws: abs(_total(laws) - duration))
+                found = self._between(*((near, found) if longer else (found, near)), duration)
+        return tuple(law.stretched(law.duration * duration / _total(found)) for law in found)
+
+    def _between(
+        self, slow: Sequence[TimeLaw], fast: Sequence[TimeLaw], duration: float
+    ) -> tuple[TimeLaw, ...]:
+        """Laws between slow and fast ones: their slowness is mixed, so durations mix evenly."""
+        share = (_total(slow) - duration) / (_total(slow) - _total(fast))
+        out = []
+        for law, other in zip(slow, fast, strict=True):
+            b = law.b.copy()
+            b[1:-1] = ((1 - share) / np.sqrt(b[1:-1]) + share / np.sqrt(other.b[1:-1])) ** -2.0
+            out.append(TimeLaw(law.arm, b, max(law.window, other.window)))
+        return tuple(out)
 
     def _search(self, duration: float) -> float:
         """The worth of time at which the moves take a duration [s]."""

@@ -65,7 +65,7 @@ class IntervalRows:
         used = self.start * step[:-1] + self.end * step[1:]
         shares = [used / self.slack(b), change / (self.high - inner), -change / (inner - self.low)]
         most = max(float(share.max()) for share in shares)
-        return 1.0 / most if most > 0.0 else np.inf
+        return 1.0 / most if most > 0.0 else float("inf")
 
 
 def minimize(terms: Terms, rows: IntervalRows, start: Array, *, near: bool = False) -> Array:
@@ -90,21 +90,56 @@ def minimize(terms: Terms, rows: IntervalRows, start: Array, *, near: bool = Fal
 def _newton(terms: Terms, rows: IntervalRows, b: Array, weight: float, enough: float) -> Array:
     value = float(_value(terms, rows, b, weight))
     for _ in range(_MOST_STEPS):
-        step = np.zeros_like(b)
-        step[1:-1] = _step(*_derivatives(terms, rows, b, weight))
-        longest = min(1.0, _TO_LIMIT * rows.reach(b, step))
-        for lengths in (longest * _LENGTHS, longest * _LENGTHS[-1] ** 2 * _LENGTHS):
-            trials = b + lengths[:, None] * step
+        local = _Local.at(terms, rows, b, weight)
+        for lengths in (_LENGTHS, _LENGTHS[-1] ** 2 * _LENGTHS):
+            trials = np.concatenate(
+                [_straight(local, rows, b, lengths), _slowness(local, b, lengths)]
+            )
             values = _value(terms, rows, trials, weight)
             best = int(np.argmin(values))
             if values[best] < value:
                 break
         else:
             return b
-        gain, b, value = value - float(values[best]), trials[best], float(values[best])
+        gain, value = value - float(values[best]), float(values[best])
+        b = np.asarray(trials[best])
         if gain <= enough:
             return b
     return b
+
+
+def _straight(local: _Local, rows: IntervalRows, b: Array, lengths: Array) -> Array:
+    """Trials [lengths, N + 1] along Newton's step of the unknowns."""
+    step = np.zeros_like(b)
+    ss, se, ee = _semidefinite(local.ss, local.se, local.ee)
+    ss, se, ee = ss + local.barrier_ss, se + local.barrier_se, ee + local.barrier_ee
+    step[1:-1] = _step(local.gradient, ee[:-1] + ss[1:] + local.bounds_second, se[1:-1])
+    return b + min(1.0, _TO_LIMIT * rows.reach(b, step)) * lengths[:, None] * step
+
+
+def _slowness(local: _Local, b: Array, lengths: Array) -> Array:
+    """Trials [lengths, N + 1] along Newton's step of the slowness y = 1 / sqrt(b).
+
+    A term that grows with the time spent in its interval is linear in y, but concave in b.
+    """
+    first, second = -2 * b**1.5, 6 * b**2
+    ss = first[:-1] ** 2 * (local.ss + local.barrier_ss) + second[:-1] * local.by_start
+    ee = first[1:] ** 2 * (local.ee + local.barrier_ee) + second[1:] * local.by_end
+    se = first[:-1] * first[1:] * (local.se + local.barrier_se)
+    ss, se, ee = _semidefinite(ss, se, ee)
+    inner = slice(1, -1)
+    bounds = first[inner] ** 2 * local.bounds_second + second[inner] * local.bounds_first
+    y = 1.0 / np.sqrt(b[inner])
+    step = _step(
+        first[inner] * local.gradient,
+        ee[:-1] + ss[1:] + np.maximum(bounds, 0.0) + 1e-12 * np.abs(bounds),
+        se[inner],
+    )
+    most = float((-step / y).max())
+    longest = min(1.0, _TO_LIMIT / most) if most > 0.0 else 1.0
+    out = np.tile(b, (len(lengths), 1))
+    out[:, inner] = (y + longest * lengths[:, None] * step) ** -2.0
+    return out
 
 
 def _step(gradient: Array, diagonal: Array, beside: Array) -> Array:
@@ -119,51 +154,79 @@ def _step(gradient: Array, diagonal: Array, beside: Array) -> Array:
 
 
 def _value(terms: Terms, rows: IntervalRows, b: Array, weight: float) -> Array:
-    """Sum with the barrier [...] at unknowns [..., N + 1]."""
+    """Sum with the barrier [trials] at unknowns [..., N + 1]; infinite beyond the limits."""
     inner = b[..., 1:-1]
     before, after = b[..., :-1], b[..., 1:]
     slack = 1.0 - rows.start * before[..., None, :] - rows.end * after[..., None, :]
-    barrier = (
-        np.log(slack).sum(axis=(-2, -1))
-        + np.log(inner - rows.low).sum(axis=-1)
-        + np.log((rows.high - inner) / rows.high).sum(axis=-1)
-    )
-    return np.asarray(terms(before, after).sum(axis=-1) - weight * barrier)
+    left = [slack.reshape(*b.shape[:-1], -1), inner - rows.low, (rows.high - inner) / rows.high]
+    outside = np.any([(part <= 0.0).any(axis=-1) for part in left], axis=0)
+    barrier = sum(np.log(np.maximum(part, 1e-300)).sum(axis=-1) for part in left)
+    value = terms(before, after).sum(axis=-1) - weight * barrier
+    return np.asarray(np.where(outside, np.inf, value))
 
 
-def _derivatives(
-    terms: Terms, rows: IntervalRows, b: Array, weight: float
-) -> tuple[Array, Array, Array]:
-    """Gradient [N - 1], and diagonal [N - 1] and side diagonal [N - 2] of the Hessian."""
-    inner = b[1:-1]
-    by_start, by_end, ss, se, ee = _of_terms(terms, b)
-    one = weight / rows.slack(b)
-    by_start += (one * rows.start).sum(axis=0)
-    by_end += (one * rows.end).sum(axis=0)
-    two = one**2 / weight
-    ss += (two * rows.start**2).sum(axis=0)
-    ee += (two * rows.end**2).sum(axis=0)
-    se += (two * rows.start * rows.end).sum(axis=0)
-    below, above = weight / (inner - rows.low), weight / (rows.high - inner)
-    gradient = by_end[:-1] + by_start[1:] - below + above
-    diagonal = ee[:-1] + ss[1:] + (below**2 + above**2) / weight
-    return gradient, diagonal, se[1:-1]
+@dataclass(frozen=True)
+class _Local:
+    """Derivatives of the intervals by their start and end, and of the bounds.
+
+    Attributes:
+        by_start, by_end: of terms and barrier [N].
+        ss, se, ee: second derivatives of the terms [N].
+        barrier_ss, barrier_se, barrier_ee: of the limits' barrier [N].
+        bounds_first, bounds_second: of the bounds' barrier [N - 1].
+    """
+
+    by_start: Array
+    by_end: Array
+    ss: Array
+    se: Array
+    ee: Array
+    barrier_ss: Array
+    barrier_se: Array
+    barrier_ee: Array
+    bounds_first: Array
+    bounds_second: Array
+
+    @property
+    def gradient(self) -> Array:
+        """Of the sum with the barrier, by the inner unknowns [N - 1]."""
+        return np.asarray(self.by_end[:-1] + self.by_start[1:] + self.bounds_first)
+
+    @classmethod
+    def at(cls, terms: Terms, rows: IntervalRows, b: Array, weight: float) -> _Local:
+        """At unknowns [N + 1]; those of the terms numerically."""
+        start, end, inner = b[:-1], b[1:], b[1:-1]
+        h, k = _DIFFERENCE * start, _DIFFERENCE * end
+        shifts = np.array([(0, 0), (1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (-1, -1)], dtype=float)
+        values = terms(start + shifts[:, :1] * h, end + shifts[:, 1:] * k)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found = (
+                (values[1] - values[2]) / (2 * h),
+                (values[3] - values[4]) / (2 * k),
+                (values[1] + values[2] - 2 * values[0]) / h**2,
+                (values[5] + values[6] - values[1:5].sum(axis=0) + 2 * values[0]) / (2 * h * k),
+                (values[3] + values[4] - 2 * values[0]) / k**2,
+            )
+        by_start, by_end, ss, se, ee = (np.where(np.isfinite(x), x, 0.0) for x in found)
+        one = weight / rows.slack(b)
+        two = one**2 / weight
+        below, above = weight / (inner - rows.low), weight / (rows.high - inner)
+        return cls(
+            by_start + (one * rows.start).sum(axis=0),
+            by_end + (one * rows.end).sum(axis=0),
+            ss,
+            se,
+            ee,
+            (two * rows.start**2).sum(axis=0),
+            (two * rows.start * rows.end).sum(axis=0),
+            (two * rows.end**2).sum(axis=0),
+            above - below,
+            (below**2 + above**2) / weight,
+        )
 
 
-def _of_terms(terms: Terms, b: Array) -> tuple[Array, Array, Array, Array, Array]:
-    """Derivatives of each term by its start and end, and its Hessian made positive semidefinite."""
-    start, end = b[:-1], b[1:]
-    h, k = _DIFFERENCE * start, _DIFFERENCE * end
-    shifts = np.array([(0, 0), (1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (-1, -1)], dtype=float)
-    values = terms(start + shifts[:, :1] * h, end + shifts[:, 1:] * k)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        by_start = (values[1] - values[2]) / (2 * h)
-        by_end = (values[3] - values[4]) / (2 * k)
-        ss = (values[1] + values[2] - 2 * values[0]) / h**2
-        ee = (values[3] + values[4] - 2 * values[0]) / k**2
-        se = (values[5] + values[6] - values[1:5].sum(axis=0) + 2 * values[0]) / (2 * h * k)
-    fixed = [by_start, by_end, ss, ee, se]
-    by_start, by_end, ss, ee, se = (np.where(np.isfinite(part), part, 0.0) for part in fixed)
+def _semidefinite(ss: Array, se: Array, ee: Array) -> tuple[Array, Array, Array]:
+    """Symmetric 2 x 2 matrices [N] without their negative eigenvalues."""
     mean, half = 0.5 * (ss + ee), 0.5 * (ss - ee)
     radius = np.hypot(half, se)
     low, high = np.maximum(mean - radius, 0.0), np.maximum(mean + radius, 0.0)
@@ -171,4 +234,4 @@ def _of_terms(terms: Terms, b: Array) -> tuple[Array, Array, Array, Array, Array
         cos, sin = half / radius, se / radius
     cos, sin = np.where(radius > 0, cos, 1.0), np.where(radius > 0, sin, 0.0)
     mean, radius = 0.5 * (low + high), 0.5 * (high - low)
-    return by_start, by_end, mean + radius * cos, radius * sin, mean - radius * cos
+    return mean + radius * cos, radius * sin, mean - radius * cos

@@ -134,18 +134,18 @@ class CycleProblem:
         moving = sum(move.duration for move in self.cycle.moves)
         return recorded_stretches(self.cycle, stretch=(duration - self.kept) / moving)
 
-    def dwells(self, allocation: Allocation) -> tuple[Dwell, ...]:
-        """Standstills of the new cycle."""
-        out, start = [], 0.0
-        waits = self._waits(allocation.waiting)
-        for law, rest, wait in zip(allocation.laws, self.cycle.rests, waits, strict=True):
-            start += law.duration
-            if wait > 0.0:
-                out.append(replace(rest, start=start, duration=wait))
-            start += wait
+    def dwells(self, stretches: Sequence[Stretch]) -> tuple[Dwell, ...]:
+        """Standstills of a cycle as it would be run."""
+        out, start, rests = [], 0.0, iter(self.cycle.rests)
+        for stretch in stretches:
+            if stretch.moving:
+                rest = next(rests)
+            else:
+                out.append(replace(rest, start=start, duration=stretch.plan.duration))
+            start += stretch.plan.duration
         return tuple(out)
 
-    def notes(self, allocation: Allocation) -> list[str]:
+    def notes(self) -> list[str]:
         """What the result rests on, one sentence each."""
         cycle, out = self.cycle, []
         if cycle.slack > 0.0:
@@ -163,6 +163,15 @@ class CycleProblem:
         out.append(f"The new moves keep the recorded path within {1e3 * deviation:.2g} mrad.")
         return out
 
+    def permits(self, stretches: Sequence[Stretch]) -> bool:
+        """Whether a cycle as it was recorded, or scaled, keeps the limits."""
+        powers = self.energies.of(stretches, std=False)
+        return np.isinf(self.limits.jerk) and all(
+            self._reached(stretch, energy.torque).within(self.limits)
+            for stretch, energy in zip(stretches, powers, strict=True)
+            if stretch.moving
+        )
+
     def _limits(self) -> tuple[PathLimits, str]:
         """Limits of the new moves, and where the recording goes beyond the usual ones."""
         usual = PathLimits.of_robot(self.robot)
@@ -179,6 +188,8 @@ class CycleProblem:
         largest = shown[0].at_least(shown)
         if self.options.recorded_limits:
             return replace(largest, jerk=usual.jerk), ""
+        if self.options.tool_speed is not None:
+            largest = replace(largest, tool_speed=0.0)
         beyond = [
             name
             for name in ("speed", "acceleration", "torque")
@@ -186,7 +197,7 @@ class CycleProblem:
         ]
         if largest.tool_speed > usual.tool_speed:
             beyond.append("tool speed")
-        return usual.at_least(shown), ", ".join(beyond)
+        return usual.at_least([largest]), ", ".join(beyond)
 
     def _reached(self, stretch: Stretch, torque: Array) -> PathLimits:
         parts = list(stretch.plan.motion())

@@ -20,6 +20,8 @@ FoundBy = Literal["program", "digital_output", "int_register", "repetition", "wh
 SAME_POINT = 0.02
 """Distance within which two points of rest are the same [rad]: targets repeat exactly, taught
 corrections and measured positions nearly."""
+SIGNAL_DELAY = 0.05
+"""Time by which a signal may come after the start of the motion that it announces [s]."""
 OUTPUTS = 18
 """Digital outputs that are looked at: eight standard, eight configurable, two of the tool."""
 MOST = 0.6
@@ -84,7 +86,8 @@ def find_cycles(motion: RecordedMotion, moves: list[Stretch]) -> FoundCycles:
 
 def _signals(motion: RecordedMotion, moves: list[Stretch]) -> Iterator[tuple[FoundBy, list[int]]]:
     """Each signal with events, and the first move after each of its events."""
-    rests = np.array([move.first for move in moves])
+    late = max(2, round(SIGNAL_DELAY / motion.period))
+    rests = np.array([move.first for move in moves]) + late
     kinds: list[tuple[Trigger, int]] = [
         ("program", 0),
         *(("digital_output", bit) for bit in range(OUTPUTS)),

@@ -17,6 +17,7 @@ ACCELERATION_SHARE = 0.98
 """Usable part of the joint accelerations."""
 TORQUE_SHARE = 0.9
 """Usable part of the joint torques, friction and payload included."""
+ROUNDING = 1.0 + 1e-6
 TOOL_SPEED = 1.5
 """Speed of the flange [m/s]: the tool speed that the controller's safety settings allow by
 default."""
@@ -46,6 +47,13 @@ class PathLimits:
             SPEED_SHARE * robot.max_velocity,
             ACCELERATION_SHARE * robot.max_acceleration,
             TORQUE_SHARE * robot.max_torque,
+        )
+
+    def within(self, others: PathLimits) -> bool:
+        """Whether these values keep other limits, to rounding; jerk does not count."""
+        return all(
+            bool((np.asarray(getattr(self, name)) <= ROUNDING * getattr(others, name)).all())
+            for name in ("speed", "acceleration", "torque", "tool_speed")
         )
 
     def at_least(self, others: Iterable[PathLimits]) -> PathLimits:

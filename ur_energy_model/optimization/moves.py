@@ -119,7 +119,7 @@ def _move(motion: RecordedMotion, stretch: Stretch, start: float, payloads: list
     rows = slice(stretch.first, stretch.last + 1)
     time, qd = motion.time[rows], motion.qd[rows].copy()
     qd[0] = qd[-1] = 0.0
-    slow = motion.qdd is None or motion.period > SLOW_SAMPLES
+    slow = motion.qdd is None or (motion.period > SLOW_SAMPLES and not motion.measured)
     return Move(
         start=float(time[0]) - start,
         time=time - time[0],

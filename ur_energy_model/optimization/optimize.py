@@ -60,9 +60,16 @@ def optimize_cycle(
     problem.require(duration)
     report(0.3, "distributing time over the moves")
     allocation = problem.allocate(duration)
-    new = problem.stretches(allocation.laws, allocation.waiting)
-    before, after = problem.energies.of(problem.recorded), problem.energies.of(new)
-    scaled = _total(problem.energies.of(problem.scaled(duration), std=False))
+    before = problem.energies.of(problem.recorded)
+    scaled = problem.scaled(duration)
+    others = [scaled] if duration != cycle.duration else [scaled, problem.recorded]
+    new, after = _cheapest(
+        problem,
+        [
+            problem.stretches(allocation.laws, allocation.waiting),
+            *(other for other in others if problem.permits(other)),
+        ],
+    )
     report(0.6, "drawing energy over cycle time" if options.pareto else "summing up")
     fastest = problem.fastest()
     curve = pareto_curve(problem) if options.pareto else None
@@ -70,16 +77,16 @@ def optimize_cycle(
         cycle=problem.cycle,
         duration=duration,
         moves=_moves(problem, new, after),
-        dwells=problem.dwells(allocation),
+        dwells=problem.dwells(new),
         energy=_total(before),
         new_energy=_total(after),
         saving_interval=saving_interval(before, after),
         time_optimal_duration=problem.shortest,
         time_optimal_energy=_total(problem.energies.of(fastest, std=False)),
-        scaled_energy=scaled,
+        scaled_energy=_total(problem.energies.of(scaled, std=False)),
         bound_gap=allocation.gap,
         pareto=curve,
-        notes=(*cycle.notes, *problem.notes(allocation)),
+        notes=(*cycle.notes, *problem.notes()),
     )
     report(0.9, "choosing what to type")
     return with_typed_moves(found, robot, TypedCost(problem))
@@ -97,6 +104,14 @@ def in_session_of(model: EnergyModel, bag: str | Path) -> EnergyModel:
         return model
 
 
+def _cheapest(
+    problem: CycleProblem, cycles: Sequence[list[Stretch]]
+) -> tuple[list[Stretch], list[StretchEnergy]]:
+    """The cycle that takes the least energy: the search may round where the supply does not."""
+    found = [(stretches, problem.energies.of(stretches)) for stretches in cycles]
+    return min(found, key=lambda each: _total(each[1]))
+
+
 def _moves(
     problem: CycleProblem, stretches: Sequence[Stretch], energies: Sequence[StretchEnergy]
 ) -> tuple[OptimizedMove, ...]:
@@ -106,14 +121,16 @@ def _moves(
         plan = stretch.plan
         if stretch.moving:
             nan = float("nan")
+            qd = np.gradient(plan.q, plan.time, axis=0) if plan.qd is None else plan.qd
+            qdd = np.gradient(qd, plan.time, axis=0) if plan.qdd is None else plan.qdd
             out.append(
                 OptimizedMove(
                     move=next(moves),
                     start=start,
                     time=plan.time,
                     q=plan.q,
-                    qd=np.asarray(plan.qd),
-                    qdd=np.asarray(plan.qdd),
+                    qd=qd,
+                    qdd=qdd,
                     energy=energy.energy,
                     energy_std=energy_std(energy),
                     speed=nan,

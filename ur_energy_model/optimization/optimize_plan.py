@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from ur_energy_model.energy.prediction import predict_energy
@@ -20,6 +22,8 @@ from ur_energy_model.typing import Array
 
 PERIOD = 0.01
 """Period of the points of the new plan [s]; quintics between them carry the motion."""
+REST = 1e-4
+"""Time between the points at which acceleration ends and a wait begins [s]."""
 LEAST_WAY = 1e-3
 """Length of path below which a plan does not move [rad]."""
 
@@ -69,14 +73,17 @@ def optimize_plan(
             f"takes at least {fastest.duration:.3f} s within the limits, not {wanted:.3f} s",
             "give it more time",
         )
-    zero = np.zeros_like(q[-1:])
+    ends, zero = q[[0, -1]], np.zeros_like(q[[0, -1]])
     holding = model.from_link_torque(
-        dynamics.gravity_torque(q[-1:]), zero, zero, temperature=temperature, std=False
+        dynamics.gravity_torque(ends), zero, zero, temperature=temperature, std=False
+    ).total_power
+    allocator = Allocator([EnergyLaws(arm, limits)], float(holding.min()), [fastest], limits.jerk)
+    found = allocator.allocate(wanted)
+    new = _waiting(
+        Plan(*found.laws[0].sample(PERIOD), source=plan.source),
+        wanted,
+        first=bool(holding[0] < holding[1]),
     )
-    found = Allocator(
-        [EnergyLaws(arm, limits)], float(holding.total_power[0]), [fastest], limits.jerk
-    ).allocate(wanted)
-    new = Plan(*found.laws[0].stretched(wanted).sample(PERIOD), source=plan.source)
     if duration is not None and duration != plan.duration:
         return new
     before, after = (
@@ -84,3 +91,24 @@ def optimize_plan(
         for each in (plan, new)
     )
     return new if after < before else plan
+
+
+def _waiting(plan: Plan, duration: float, *, first: bool) -> Plan:
+    """The plan with a wait at its start or end that fills a duration [s]."""
+    assert plan.qd is not None
+    assert plan.qdd is not None
+    wait = duration - plan.duration
+    if wait < PERIOD:
+        return replace(plan, time=plan.time * (duration / plan.duration))
+    still = np.zeros((2, plan.q.shape[1]))
+    here = np.repeat(plan.q[:1] if first else plan.q[-1:], 2, axis=0)
+    own = (plan.time + wait, plan.q, plan.qd, plan.qdd)
+    if first:
+        added = (np.array([0.0, wait - REST]), here, still, still)
+        parts = zip(added, own, strict=True)
+    else:
+        own = (plan.time, *own[1:])
+        added = (np.array([plan.duration + REST, duration]), here, still, still)
+        parts = zip(own, added, strict=True)
+    time, q, qd, qdd = (np.concatenate(pair) for pair in parts)
+    return Plan(time, q, qd, qdd, plan.source)

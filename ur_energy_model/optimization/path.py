@@ -11,7 +11,7 @@ from ur_energy_model.typing import Array
 
 DEVIATION = 2e-5
 """Deviation of the path from the recorded targets that is aimed at [rad]."""
-_FEWEST, _MOST = 8, 512
+_FEWEST, _MOST = 8, 2048
 _FINE = 0.004
 """Period to which slow recordings are interpolated before the path is drawn through them [s]."""
 
@@ -22,12 +22,16 @@ class JointPath:
     Args:
         s: share of the length at the knots [k], increasing from 0 to 1.
         q: joint positions at the knots [k, n], rad.
+
+    Attributes:
         deviation: largest distance from the positions it was made from [rad].
+        duration: of the motion it was made from [s].
     """
 
-    def __init__(self, s: Array, q: Array, deviation: float = 0.0) -> None:
+    def __init__(self, s: Array, q: Array) -> None:
         self._spline = CubicSpline(s, q)
-        self.deviation = deviation
+        self.deviation = self.duration = 0.0
+        self._recorded: tuple[Array, Array] = (s, s)
 
     @classmethod
     def through(cls, time: Array, q: Array, qd: Array) -> JointPath:
@@ -40,10 +44,10 @@ class JointPath:
         """
         if np.median(np.diff(time)) > _FINE:
             fine = np.linspace(time[0], time[-1], int((time[-1] - time[0]) / _FINE) + 2)
-            q = np.asarray(CubicHermiteSpline(time, q, qd)(fine))
+            q, time = np.asarray(CubicHermiteSpline(time, q, qd)(fine)), fine
         share = _shares(q)
         kept = np.concatenate([[True], np.diff(share) > 1e-12])
-        share, q = share[kept], q[kept]
+        share, q, time = share[kept], q[kept], time[kept]
         knots = _FEWEST
         while True:
             grid = np.linspace(0.0, 1.0, knots + 1)
@@ -51,9 +55,23 @@ class JointPath:
             points[0], points[-1] = q[0], q[-1]
             path = cls(grid, points)
             path.deviation = float(np.abs(path.position(share) - q).max())
+            path.duration = float(time[-1] - time[0])
+            path._recorded = ((time - time[0]) / path.duration, share)
             if path.deviation <= DEVIATION or knots >= min(_MOST, len(q) // 2):
                 return path
             knots *= 2
+
+    def grid(self, intervals: int) -> Array:
+        """Ends of intervals along the path [intervals + 1], denser where a motion is slow.
+
+        Half way between even times of the recorded motion, and a motion that starts and ends
+        smoothly.
+        """
+        even = np.linspace(0.0, 1.0, intervals + 1)
+        recorded = np.interp(even, *self._recorded)
+        grid = 0.5 * (recorded + 0.5 * (1.0 - np.cos(np.pi * even)))
+        grid[0], grid[-1] = 0.0, 1.0
+        return np.asarray(grid)
 
     @cached_property
     def length(self) -> float:

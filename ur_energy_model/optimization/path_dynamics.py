@@ -18,8 +18,11 @@ from ur_energy_model.optimization.motion_limits import PathLimits
 from ur_energy_model.optimization.path import JointPath
 from ur_energy_model.typing import Array
 
-INTERVALS = 60
-"""Intervals of a path; twice as many change the least energy by less than 0.1 %."""
+INTERVALS, MOST_INTERVALS = 60, 1000
+"""Least and largest number of intervals of a path; twice as many change the least energy of a
+straight move by less than 0.1 %."""
+INTERVAL = 0.03
+"""Recorded duration of an interval where a path takes longer than the least number [s]."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +49,7 @@ class PathDynamics:
         dynamics: of the arm with its payload.
         path: of the move.
         temperature: of the joints [n], degC; None if unknown.
-        intervals: N.
+        intervals: N; None chooses it.
 
     Attributes:
         s: ends of the intervals [N + 1], from 0 to 1, denser at the slow ends of a move.
@@ -59,11 +62,13 @@ class PathDynamics:
         dynamics: ArmDynamics,
         path: JointPath,
         temperature: Array | None = None,
-        intervals: int = INTERVALS,
+        intervals: int | None = None,
     ) -> None:
         self.model, self.dynamics, self.path = model, dynamics, path
         self.temperature = temperature
-        self.s = 0.5 * (1.0 - np.cos(np.linspace(0.0, np.pi, intervals + 1)))
+        if intervals is None:
+            intervals = int(np.clip(path.duration / INTERVAL, INTERVALS, MOST_INTERVALS))
+        self.s = path.grid(intervals)
         self.steps = np.diff(self.s)
         middle = 0.5 * (self.s[1:] + self.s[:-1])
         self._q = path.position(middle)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from scipy.interpolate import CubicSpline
 
 from ur_energy_model.energy.live.cycles import TRIGGER_FIELD
 from ur_energy_model.energy.operating_conditions import PAYLOAD
@@ -37,7 +38,7 @@ class RecordedMotion:
     Attributes:
         telemetry: all fields that were read.
         q, qd: [k, n], rad, rad/s: the targets, or smoothed measurements.
-        qdd: target accelerations [k, n], rad/s^2; None where they were not recorded.
+        qdd: accelerations [k, n], rad/s^2; None where the targets' were not recorded.
         measured: whether q and qd are smoothed measurements.
         cut: whether the recording is longer than what was read.
     """
@@ -120,8 +121,10 @@ def _read(path: Path, robot: RobotDescription) -> tuple[Telemetry, bool]:
 def _smoothed(telemetry: Telemetry, cut: bool) -> RecordedMotion:
     """Measured positions, low-passed at the cut-off that planned trajectories have too."""
     telemetry.require("actual_q", purpose="the motion of a cycle")
-    time = telemetry.time
+    time, q = telemetry.time, telemetry["actual_q"]
     step = float(np.median(np.diff(time)))
-    q = low_pass(telemetry["actual_q"], step, CUTOFF, padding=1.5, padtype="even")
-    qd = np.gradient(q, time, axis=0)
-    return RecordedMotion(telemetry, q, qd, None, measured=True, cut=cut)
+    grid = np.linspace(time[0], time[-1], max(round((time[-1] - time[0]) / step), 1) + 1)
+    even = np.stack([np.interp(grid, time, column) for column in q.T], axis=1)
+    smooth = CubicSpline(grid, low_pass(even, step, CUTOFF, padding=1.5, padtype="even"))
+    q, qd, qdd = (np.asarray(smooth(time, order)) for order in range(3))
+    return RecordedMotion(telemetry, q, qd, qdd, measured=True, cut=cut)
