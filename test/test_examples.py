@@ -14,7 +14,7 @@ import pytest
 
 from test.energy.known_arm import known_model
 from test.optimization.hand_made import hand_made_recording
-from test.optimization.light_friction import light_model
+from test.optimization.simulated_cycle import arm_model
 from test.report.conftest import explained_recording
 from ur_energy_model.model.file.model_file import save_model
 from ur_energy_model.telemetry.bag.writer import BagWriter
@@ -93,7 +93,7 @@ def test_documentation_builds_without_a_warning(tmp_path: Path) -> None:
 
 
 def test_cheaper_cycle(tmp_path: Path) -> None:
-    save_model(light_model(), tmp_path / "model.yaml")
+    save_model(arm_model(), tmp_path / "model.yaml")
     telemetry = hand_made_recording(cycles=3)
     with BagWriter(tmp_path / "bag", telemetry.info, tuple(telemetry.columns), name="b") as bag:
         bag.write(telemetry)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from test.optimization.hand_made import ROBOT, hand_made_recording
-from test.optimization.light_friction import light_model
+from test.optimization.simulated_cycle import arm_model
 from ur_energy_model.cli.main import main
 from ur_energy_model.energy.prediction import predict_energy
 from ur_energy_model.experiment.energy_cycle.exports import PREDICTION, PROGRAM
@@ -20,7 +20,7 @@ from ur_energy_model.trajectory.plan_csv import read_plan
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("optimize")
-    save_model(light_model(), folder / "model.yaml")
+    save_model(arm_model(), folder / "model.yaml")
     telemetry = hand_made_recording(3)
     with BagWriter(folder / "cell", telemetry.info, tuple(telemetry.columns), name="cell") as bag:
         bag.write(telemetry)
@@ -40,7 +40,7 @@ def test_files_and_page_agree_with_the_json(
     assert result["new_energy"] <= result["typed_energy"] < result["energy"]
     assert result["measured"] is None
     plan = read_plan(folder / "made" / PREDICTION, ROBOT.joint_names)
-    predicted = predict_energy(light_model(), plan).total
+    predicted = predict_energy(arm_model(), plan).total
     assert predicted == pytest.approx(result["new_energy"], rel=5e-3)
     program = (folder / "made" / PROGRAM).read_text()
     assert program.count("movej(") == 3  # the approach, and two moves

@@ -10,7 +10,7 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 from test.energy.known_arm import ROBOT, motion
 from test.nodes.conftest import Cell
 from test.optimization.hand_made import HOME, sampled
-from test.optimization.light_friction import light_model
+from test.optimization.simulated_cycle import arm_model
 from ur_energy_model.model.file.model_file import save_model
 from ur_energy_model.nodes.conversions import duration_message, plan_of, seconds_of
 from ur_energy_model.nodes.estimator import EstimatorNode
@@ -42,7 +42,7 @@ def test_the_answer_has_the_same_joints_path_and_duration_and_less_energy(
     cell: Cell, tmp_path: Path
 ) -> None:
     model = tmp_path / "model.yaml"
-    save_model(light_model(), model)
+    save_model(arm_model(), model)
     telemetry = motion(20.0)
     with BagWriter(tmp_path / "bag", telemetry.info, tuple(telemetry.columns)) as bag:
         bag.write(telemetry)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from test.optimization.hand_made import HOME, sampled
-from test.optimization.light_friction import light_model
+from test.optimization.simulated_cycle import arm_model
 from ur_energy_model.energy.prediction import predict_energy
 from ur_energy_model.errors import InputError
 from ur_energy_model.experiment.energy_cycle.joint_trajectory import trajectory_points
@@ -14,7 +14,7 @@ from ur_energy_model.optimization.plan_optimization import LONGEST, optimize_mov
 from ur_energy_model.trajectory.motions import move
 from ur_energy_model.trajectory.plan import Plan
 
-MODEL = light_model()
+MODEL = arm_model()
 AWAY = HOME + np.array([0.9, -0.2, 0.3, 0.1, 0.0, 0.8])
 STOP = 0.6
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from test.optimization.hand_made import hand_made_cycle
-from test.optimization.light_friction import light_model
+from test.optimization.simulated_cycle import arm_model
 from test.report.page.browser import Browser, find_browser
 from ur_energy_model.energy.prediction import predict_energy
 from ur_energy_model.optimization.cycle_motion import new_motion, plan_at
@@ -33,13 +33,13 @@ def with_curve(optimized: OptimizedCycle) -> OptimizedCycle:
 @pytest.fixture(scope="module")
 def report() -> OptimizationReport:
     return make_optimization_report(
-        light_model(), with_curve(hand_made_cycle()), tariff=Tariff(0.3, "EUR", 0.4, 0.9)
+        arm_model(), with_curve(hand_made_cycle()), tariff=Tariff(0.3, "EUR", 0.4, 0.9)
     )
 
 
 def test_powers_are_those_that_are_predicted(report: OptimizationReport) -> None:
     plan = plan_at(new_motion(report.optimized), 500.0, "cycle")
-    truth = predict_energy(light_model(), plan)
+    truth = predict_energy(arm_model(), plan)
     after = report.after
     assert after.time[-1] == pytest.approx(report.optimized.duration)
     assert np.trapezoid(after.total, after.time) == pytest.approx(truth.total, rel=5e-3)
@@ -69,7 +69,7 @@ def test_the_headline_is_the_measured_saving_where_there_is_one() -> None:
     optimized = hand_made_cycle()
     for measured, word in ((None, "predicted"), (MEASURED, "measured")):
         found = replace(optimized, measured=measured)
-        page = optimization_page(make_optimization_report(light_model(), found))
+        page = optimization_page(make_optimization_report(arm_model(), found))
         assert page.verdict is not None
         assert word in page.verdict.headline
         assert page.verdict.grade == "good"
