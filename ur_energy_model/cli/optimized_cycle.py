@@ -207,7 +207,8 @@ def _measured(
     cycle, proof = optimized.cycle, Proof.of(optimized, options.cycles)
     carried = [model.setup.payload if m.payload is None else m.payload for m in cycle.moves]
     setup = Setup(model.setup.gravity, max(carried, key=lambda payload: payload.mass))
-    plan = ExecutionPlan(proof.motion(), surroundings_given(options, robot, setup))
+    limits = proof.limits(surroundings_given(options, robot, setup))
+    plan = ExecutionPlan(proof.motion(), limits)
     bag = _free_name(options.output / PROOF)
     run_recorded(plan, options.host, bag, assume_yes=options.yes)
     note(f"recorded {bag}")
