@@ -13,8 +13,8 @@ from ur_energy_model.typing import Array
 
 SPEED_SHARE = 0.95
 """Usable part of the joint speeds; the rest is margin for the controller's ripple."""
-ACCELERATION_SHARE = 0.98
-"""Usable part of the joint accelerations."""
+ACCELERATION_SHARE = 0.95
+"""Usable part of the joint accelerations; interpolation between samples overshoots a little."""
 TORQUE_SHARE = 0.9
 """Usable part of the joint torques, friction and payload included."""
 ROUNDING = 1.0 + 1e-6
