@@ -6,10 +6,10 @@ import argparse
 from typing import TYPE_CHECKING
 
 from ur_energy_model.cli import arguments
-from ur_energy_model.cli.output import note, print_json, print_table, progress
+from ur_energy_model.cli.optimized_cycle import add_outputs, check_outputs, deliver, print_cycle
+from ur_energy_model.cli.output import print_json, progress
 
 if TYPE_CHECKING:
-    from ur_energy_model.optimization.optimized_cycle import OptimizedCycle
     from ur_energy_model.optimization.options import OptimizationOptions
 
 LONGEST_CYCLE = 3600.0
@@ -27,12 +27,16 @@ def register(subparsers: arguments.Subparsers) -> None:
         "takes the least energy at the supply: same paths, same cycle time, same or shorter "
         "waits. Moves slow down where waiting is left over, and trade time with each other.",
         examples="ur_energy optimize model.yaml bags/cell\n"
-        "ur_energy optimize model.yaml bags/cell --cycle-time 12 --pareto --json",
+        "ur_energy optimize model.yaml bags/cell --cycle-time 12 --pareto --json\n"
+        "ur_energy optimize model.yaml bags/cell -o cheaper --report cheaper.html --tariff 0.28\n"
+        "ur_energy optimize model.yaml bags/cell -o cheaper --execute --host 192.168.56.101",
     )
     arguments.add_model(parser)
     arguments.add_bag(parser, "recording of the running program")
     add_options(parser)
+    add_outputs(parser)
     arguments.add_json(parser)
+    parser.set_defaults(parser=parser)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -101,69 +105,14 @@ def options_of(options: argparse.Namespace) -> OptimizationOptions:
 def run(options: argparse.Namespace) -> None:
     """Optimize and print."""
     from ur_energy_model.model.file.model_file import load_model
-    from ur_energy_model.optimization.optimize import optimize_cycle
+    from ur_energy_model.optimization.optimize import in_session_of, optimize_cycle
 
+    check_outputs(options)
     model = load_model(options.model)
     with progress("optimizing the cycle") as report:
         result = optimize_cycle(model, options.bag, options_of(options), progress=report)
+    result = deliver(result, in_session_of(model, options.bag), options)
     if options.json:
         print_json(result.as_json())
     else:
-        print_result(result)
-
-
-def print_result(result: OptimizedCycle) -> None:
-    """Print the cycle, its moves and what the result rests on."""
-    cycle = result.cycle
-    note(
-        f"cycle of {cycle.duration:.2f} s found by {cycle.found_by.replace('_', ' ')}, "
-        f"{cycle.count} recorded: {len(cycle.moves)} moves, {cycle.slack:.2f} s of slack"
-    )
-    print_table(
-        "moves",
-        ["start [s]", "kind", "duration [s]", "new", "energy [J]", "± 95 %", "new", "peak [W]"],
-        [
-            (
-                f"{new.move.start:.2f}",
-                new.move.kind,
-                new.move.duration,
-                new.duration,
-                new.move.energy,
-                1.96 * new.move.energy_std,
-                new.energy,
-                new.move.peak_power,
-            )
-            for new in result.moves
-        ],
-    )
-    low, high = result.saving_interval
-    print_table(
-        f"energy of one cycle, whole arm [J], {result.duration:.2f} s",
-        ["recorded", "speed scaling", "new", "saving %", "95 % interval"],
-        [
-            (
-                f"{result.energy:.1f}",
-                result.scaled_energy,
-                result.new_energy,
-                f"{result.saving_percent:.1f}",
-                f"{low:.1f} to {high:.1f}",
-            )
-        ],
-    )
-    if cycle.measured_energy is not None:
-        note(
-            f"measured at the bus: {cycle.measured_energy:.1f} J per recorded cycle, "
-            f"scatter {cycle.measured_energy_std:.1f} J"
-        )
-    note(
-        f"as fast as the limits allow: {result.time_optimal_duration:.2f} s, "
-        f"{result.time_optimal_energy:.1f} J"
-    )
-    if result.pareto is not None:
-        print_table(
-            "least energy over the cycle time",
-            ["cycle time [s]", "energy [J]"],
-            [(f"{time:.2f}", energy) for time, energy in result.pareto.tolist()],
-        )
-    for sentence in result.notes:
-        note(sentence)
+        print_cycle(result)

@@ -15,11 +15,11 @@ from ur_energy_model.model.setup import Payload, Setup
 from ur_energy_model.optimization.cycle import Dwell, Move, WorkCycle
 from ur_energy_model.optimization.cycle_energy import CycleEnergies, recorded_stretches
 from ur_energy_model.optimization.cycle_search import FoundCycles, find_cycles
-from ur_energy_model.optimization.path_kind import path_kind, trapezoid_of
 from ur_energy_model.optimization.power_off import recorded_switching
 from ur_energy_model.optimization.recorded_motion import LONGEST, RecordedMotion, read_motion
 from ur_energy_model.optimization.saving_interval import energy_std
 from ur_energy_model.optimization.stops import Stretch, find_moves
+from ur_energy_model.optimization.typed_moves import with_recorded_values
 from ur_energy_model.typing import Array
 
 SLOW_SAMPLES = 0.012
@@ -44,25 +44,19 @@ def find_cycle(
     motion = read_motion(path, robot)
     found = find_cycles(motion, find_moves(motion))
     cycle = _typical(motion, found, robot, model.setup, keep_dwell)
-    return with_energies(model, cycle)
+    return with_energies(model, cycle, robot)
 
 
-def with_energies(model: EnergyModel, cycle: WorkCycle) -> WorkCycle:
-    """The cycle with the energies of its moves and dwells by the model."""
+def with_energies(model: EnergyModel, cycle: WorkCycle, robot: RobotDescription) -> WorkCycle:
+    """The cycle with what was typed for its moves, and with its energies by the model."""
     energies = CycleEnergies(model, cycle.temperature)
     found = iter(energies.of(recorded_stretches(cycle)))
     moves, dwells = [], []
     for move, rest in zip(cycle.moves, cycle.rests, strict=True):
         now = next(found)
-        dynamics = energies.dynamics(move.payload)
-        kind = path_kind(dynamics, move.q)
-        speed, acceleration = trapezoid_of(dynamics, kind, move)
         moves.append(
             replace(
-                move,
-                kind=kind,
-                speed=speed,
-                acceleration=acceleration,
+                with_recorded_values(move, robot),
                 energy=now.energy,
                 energy_std=energy_std(now),
                 peak_power=now.peak_power,

@@ -21,6 +21,8 @@ from ur_energy_model.optimization.options import OptimizationOptions
 from ur_energy_model.optimization.pareto import pareto_curve
 from ur_energy_model.optimization.saving_interval import energy_std, saving_interval
 from ur_energy_model.optimization.switched_off import switched_off, with_long_waits
+from ur_energy_model.optimization.typed_cost import TypedCost
+from ur_energy_model.optimization.typed_moves import with_typed_moves
 from ur_energy_model.typing import Progress
 
 
@@ -53,7 +55,7 @@ def optimize_cycle(
     report = _silent if progress is None else progress
     report(0.0, "reading the recording")
     if options.session:
-        model = _in_session(model, bag)
+        model = in_session_of(model, bag)
     cycle = find_cycle(model, bag, robot, options.keep_dwell)
     duration = cycle.duration if options.cycle_time is None else options.cycle_time
     report(0.2, "finding the fastest cycle")
@@ -74,7 +76,7 @@ def optimize_cycle(
     report(0.6, "drawing energy over cycle time" if options.pareto else "summing up")
     fastest = problem.fastest()
     curve = pareto_curve(problem) if options.pareto else None
-    return OptimizedCycle(
+    found = OptimizedCycle(
         cycle=problem.cycle,
         duration=duration,
         moves=_moves(problem, new, after),
@@ -89,13 +91,15 @@ def optimize_cycle(
         pareto=curve,
         notes=(*cycle.notes, *problem.notes(), *remarks),
     )
+    report(0.9, "choosing what to type")
+    return with_typed_moves(found, robot, TypedCost(problem))
 
 
 def _silent(fraction: float, text: str) -> None:
     """Report nothing."""
 
 
-def _in_session(model: EnergyModel, bag: str | Path) -> EnergyModel:
+def in_session_of(model: EnergyModel, bag: str | Path) -> EnergyModel:
     """The model with standby power and friction of the recording, where it shows them."""
     try:
         return model.in_session(identify_session(model, bag))
