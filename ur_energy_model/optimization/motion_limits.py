@@ -49,10 +49,10 @@ class PathLimits:
             TORQUE_SHARE * robot.max_torque,
         )
 
-    def within(self, others: PathLimits) -> bool:
-        """Whether these values keep other limits, to rounding; jerk does not count."""
+    def within(self, others: PathLimits, tolerance: float = ROUNDING) -> bool:
+        """Whether these values keep other limits, times a tolerance; jerk does not count."""
         return all(
-            bool((np.asarray(getattr(self, name)) <= ROUNDING * getattr(others, name)).all())
+            bool((np.asarray(getattr(self, name)) <= tolerance * getattr(others, name)).all())
             for name in ("speed", "acceleration", "torque", "tool_speed")
         )
 
