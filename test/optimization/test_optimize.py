@@ -145,3 +145,28 @@ def test_a_tool_speed_that_the_user_gives_is_kept_even_below_the_recorded_one(ba
 def test_another_arm_is_refused(bag: Path) -> None:
     with pytest.raises(WrongRobotError, match="ur5e"):
         optimize_cycle(replace(arm_model(), robot="ur3e"), bag)
+
+
+def test_switching_off_counts_only_where_the_recording_shows_what_it_takes(bag: Path) -> None:
+    found = optimize_cycle(arm_model(), bag, OptimizationOptions(power_off_after=1.0))
+    assert any("Switching off is left out" in note for note in found.notes)
+
+
+def test_a_long_wait_is_spent_switched_off_where_that_is_known_to_save(tmp_path: Path) -> None:
+    chain = pick_and_place(wait=90.0)
+    telemetry = recorded(chain, 2.1 * chain.duration, 50.0)
+    end = chain.duration - 40.0
+    modes, power = np.full(len(telemetry), 7.0), np.full(len(telemetry), 48.0)
+    since = telemetry.time - 60.0
+    modes[(since > end) & (since < end + 20.0)] = 5.0
+    modes[(since > end + 2.0) & (since < end + 18.0)] = 3.0
+    power[modes == 3.0] = 4.8
+    bus = {
+        "actual_robot_voltage": np.full(len(telemetry), 48.0),
+        "actual_robot_current": power / 48,
+    }
+    bag = bag_of(tmp_path, telemetry, robot_mode=modes, **bus)
+    waiting = optimize_cycle(arm_model(), bag, OptimizationOptions())
+    off = optimize_cycle(arm_model(), bag, OptimizationOptions(power_off_after=10.0))
+    assert off.new_energy < 0.5 * waiting.new_energy
+    assert any("switched off" in note for note in off.notes)

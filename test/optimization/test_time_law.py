@@ -62,7 +62,7 @@ def test_it_takes_less_energy_than_an_even_slowdown_and_keeps_path_and_limits(
     assert predict_energy(model, new).total < slowed
     _, q, qd, qdd = motion_of(new)
     assert (np.abs(qd) <= LIMITS.speed).all()
-    assert (np.abs(qdd) <= 1.02 * LIMITS.acceleration).all()
+    assert (np.abs(qdd) <= ROBOT.max_acceleration).all()
     assert np.linalg.norm(model.dynamics().flange_speed(q, qd), axis=1).max() <= LIMITS.tool_speed
     fine = np.linspace(0.0, plan.duration, 20_000)
     recorded = np.stack([np.interp(fine, plan.time, column) for column in plan.q.T], axis=1)

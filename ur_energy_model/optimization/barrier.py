@@ -84,7 +84,7 @@ def minimize(terms: Terms, rows: IntervalRows, start: Array, *, near: bool = Fal
         last = weight < 2 * _LAST
         b = _newton(terms, rows, b, weight * size, size * (_ENOUGH if last else _ENOUGH_BEFORE))
         weight *= _FACTOR
-    return b
+    return np.asarray(b)
 
 
 def _newton(terms: Terms, rows: IntervalRows, b: Array, weight: float, enough: float) -> Array:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ur_energy_model.model.setup import Payload
+from ur_energy_model.optimization.power_off import Switching
 from ur_energy_model.typing import Array
 
 Kind = Literal["moveJ", "moveL", "other"]
@@ -89,6 +90,7 @@ class WorkCycle:
         measured_energy_std: its scatter between cycles [J].
         temperature: mean joint temperatures [n], degC; None if not recorded.
         notes: what the recording does not show, one sentence each.
+        switching: what switching the arm off and on takes; None where the recording lacks it.
     """
 
     source: str
@@ -104,6 +106,7 @@ class WorkCycle:
     measured_energy_std: float
     temperature: Array | None
     notes: tuple[str, ...] = ()
+    switching: Switching | None = None
 
     @property
     def rests(self) -> tuple[Dwell, ...]:

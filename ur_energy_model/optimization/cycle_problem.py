@@ -46,7 +46,9 @@ class CycleProblem:
     Attributes:
         energies: of cycles of this arm.
         recorded: the cycle as it was run.
-        limits: that the new moves keep.
+        limits: that the new moves keep: the usual ones, where the recording goes beyond them its
+            own, except for the tool speed.
+        recorded_tool_speed: highest of the recording [m/s].
     """
 
     def __init__(
@@ -106,12 +108,21 @@ class CycleProblem:
     @cached_property
     def allocator(self) -> Allocator:
         """Of the time over the moves."""
-        laws = [EnergyLaws(arm, self.limits) for arm in self.arms]
-        return Allocator(laws, min(self._holding), self.fastest_laws, self.limits.jerk)
+        return self._allocator(min(self._holding))
 
-    def allocate(self, duration: float) -> Allocation:
-        """The moves' laws of least energy for a cycle time [s]."""
-        return self.allocator.allocate(duration - self.kept)
+    def allocate(self, duration: float, waiting: float | None = None) -> Allocation:
+        """The moves' laws of least energy for a cycle time [s].
+
+        Args:
+            duration: of the cycle [s].
+            waiting: power of waiting [W]; None takes that of holding the arm.
+        """
+        allocator = self.allocator if waiting is None else self._allocator(waiting)
+        return allocator.allocate(duration - self.kept)
+
+    def _allocator(self, waiting: float) -> Allocator:
+        laws = [EnergyLaws(arm, self.limits) for arm in self.arms]
+        return Allocator(laws, waiting, self.fastest_laws, self.limits.jerk)
 
     def stretches(self, laws: Sequence[TimeLaw], waiting: float = 0.0) -> list[Stretch]:
         """A cycle as it would be run, with time to be waited beyond what is kept [s]."""
@@ -186,17 +197,15 @@ class CycleProblem:
             if stretch.moving
         ]
         largest = shown[0].at_least(shown)
+        self.recorded_tool_speed = largest.tool_speed
         if self.options.recorded_limits:
             return replace(largest, jerk=usual.jerk), ""
-        if self.options.tool_speed is not None:
-            largest = replace(largest, tool_speed=0.0)
+        largest = replace(largest, tool_speed=0.0)
         beyond = [
             name
             for name in ("speed", "acceleration", "torque")
             if (getattr(largest, name) > getattr(usual, name)).any()
         ]
-        if largest.tool_speed > usual.tool_speed:
-            beyond.append("tool speed")
         return usual.at_least([largest]), ", ".join(beyond)
 
     def _reached(self, stretch: Stretch, torque: Array) -> PathLimits:

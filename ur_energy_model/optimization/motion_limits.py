@@ -13,8 +13,8 @@ from ur_energy_model.typing import Array
 
 SPEED_SHARE = 0.95
 """Usable part of the joint speeds; the rest is margin for the controller's ripple."""
-ACCELERATION_SHARE = 0.98
-"""Usable part of the joint accelerations."""
+ACCELERATION_SHARE = 0.95
+"""Usable part of the joint accelerations; interpolation between samples overshoots a little."""
 TORQUE_SHARE = 0.9
 """Usable part of the joint torques, friction and payload included."""
 ROUNDING = 1.0 + 1e-6
@@ -49,10 +49,10 @@ class PathLimits:
             TORQUE_SHARE * robot.max_torque,
         )
 
-    def within(self, others: PathLimits) -> bool:
-        """Whether these values keep other limits, to rounding; jerk does not count."""
+    def within(self, others: PathLimits, tolerance: float = ROUNDING) -> bool:
+        """Whether these values keep other limits, times a tolerance; jerk does not count."""
         return all(
-            bool((np.asarray(getattr(self, name)) <= ROUNDING * getattr(others, name)).all())
+            bool((np.asarray(getattr(self, name)) <= tolerance * getattr(others, name)).all())
             for name in ("speed", "acceleration", "torque", "tool_speed")
         )
 

@@ -15,6 +15,7 @@ from ur_energy_model.model.setup import Payload, Setup
 from ur_energy_model.optimization.cycle import Dwell, Move, WorkCycle
 from ur_energy_model.optimization.cycle_energy import CycleEnergies, recorded_stretches
 from ur_energy_model.optimization.cycle_search import FoundCycles, find_cycles
+from ur_energy_model.optimization.power_off import recorded_switching
 from ur_energy_model.optimization.recorded_motion import LONGEST, RecordedMotion, read_motion
 from ur_energy_model.optimization.saving_interval import energy_std
 from ur_energy_model.optimization.stops import Stretch, find_moves
@@ -112,6 +113,7 @@ def _typical(
         ),
         temperature=None if warmth is None else np.nanmean(warmth, axis=0),
         notes=tuple(_notes(motion, found)),
+        switching=recorded_switching(motion.telemetry),
     )
 
 

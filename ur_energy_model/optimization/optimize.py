@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from ur_energy_model.errors import IdentificationError, RecordingError
 from ur_energy_model.identification.evaluation.evaluation import identify_session
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.optimization.cycle import WorkCycle
 from ur_energy_model.optimization.cycle_energy import Stretch, StretchEnergy
 from ur_energy_model.optimization.cycle_problem import CycleProblem
 from ur_energy_model.optimization.moves import find_cycle
@@ -18,6 +20,7 @@ from ur_energy_model.optimization.optimized_cycle import OptimizedCycle, Optimiz
 from ur_energy_model.optimization.options import OptimizationOptions
 from ur_energy_model.optimization.pareto import pareto_curve
 from ur_energy_model.optimization.saving_interval import energy_std, saving_interval
+from ur_energy_model.optimization.switched_off import switched_off, with_long_waits
 from ur_energy_model.optimization.typed_cost import TypedCost
 from ur_energy_model.optimization.typed_moves import with_typed_moves
 from ur_energy_model.typing import Progress
@@ -54,20 +57,20 @@ def optimize_cycle(
     if options.session:
         model = in_session_of(model, bag)
     cycle = find_cycle(model, bag, robot, options.keep_dwell)
-    problem = CycleProblem(model, cycle, options, robot)
     duration = cycle.duration if options.cycle_time is None else options.cycle_time
     report(0.2, "finding the fastest cycle")
-    problem.require(duration)
+    problem = _feasible_problem(model, cycle, options, robot, duration)
     report(0.3, "distributing time over the moves")
-    allocation = problem.allocate(duration)
     before = problem.energies.of(problem.recorded)
+    allocation = problem.allocate(duration)
     scaled = problem.scaled(duration)
     others = [scaled] if duration != cycle.duration else [scaled, problem.recorded]
-    new, after = _cheapest(
+    new, after, remarks = _cheapest(
         problem,
         [
             problem.stretches(allocation.laws, allocation.waiting),
             *(other for other in others if problem.permits(other)),
+            *with_long_waits(problem, duration),
         ],
     )
     report(0.6, "drawing energy over cycle time" if options.pareto else "summing up")
@@ -86,7 +89,7 @@ def optimize_cycle(
         scaled_energy=_total(problem.energies.of(scaled, std=False)),
         bound_gap=allocation.gap,
         pareto=curve,
-        notes=(*cycle.notes, *problem.notes()),
+        notes=(*cycle.notes, *problem.notes(), *remarks),
     )
     report(0.9, "choosing what to type")
     return with_typed_moves(found, robot, TypedCost(problem))
@@ -104,12 +107,39 @@ def in_session_of(model: EnergyModel, bag: str | Path) -> EnergyModel:
         return model
 
 
+def _feasible_problem(
+    model: EnergyModel,
+    cycle: WorkCycle,
+    options: OptimizationOptions,
+    robot: RobotDescription,
+    duration: float,
+) -> CycleProblem:
+    """The problem, with the recorded tool speed as limit only where the cycle time needs it.
+
+    Raises:
+        InputError: the cycle time [s] is below the time-optimal one.
+    """
+    problem = CycleProblem(model, cycle, options, robot)
+    recorded = problem.recorded_tool_speed
+    free = options.tool_speed is None and recorded > problem.limits.tool_speed
+    if duration < problem.shortest and free:
+        problem = CycleProblem(model, cycle, replace(options, tool_speed=recorded), robot)
+    problem.require(duration)
+    return problem
+
+
 def _cheapest(
     problem: CycleProblem, cycles: Sequence[list[Stretch]]
-) -> tuple[list[Stretch], list[StretchEnergy]]:
-    """The cycle that takes the least energy: the search may round where the supply does not."""
-    found = [(stretches, problem.energies.of(stretches)) for stretches in cycles]
-    return min(found, key=lambda each: _total(each[1]))
+) -> tuple[list[Stretch], list[StretchEnergy], list[str]]:
+    """The cycle that takes the least energy, its energies, and remarks on switching off.
+
+    The recorded cycle is among them: the search may round where the supply does not.
+    """
+    found = [switched_off(problem, cycle, problem.energies.of(cycle)) for cycle in cycles]
+    stretches, (energies, remarks) = min(
+        zip(cycles, found, strict=True), key=lambda each: _total(each[1][0])
+    )
+    return stretches, energies, remarks
 
 
 def _moves(

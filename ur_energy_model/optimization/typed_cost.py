@@ -8,7 +8,7 @@ import numpy as np
 
 from ur_energy_model.optimization.cycle_energy import Stretch, dwelling
 from ur_energy_model.optimization.cycle_problem import CycleProblem
-from ur_energy_model.optimization.motion_limits import PathLimits, reached
+from ur_energy_model.optimization.motion_limits import reached
 from ur_energy_model.optimization.optimized_cycle import OptimizedMove
 from ur_energy_model.trajectory.motions import Motion
 from ur_energy_model.trajectory.plan import Plan
@@ -52,15 +52,6 @@ class TypedCost:
         parts = energies.of(stretches, std=False)
         torque = parts[0].torque
         shown = reached(q, qd, qdd, torque, energies.dynamics(payload))
-        if not _within(shown, self._problem.limits):
+        if not shown.within(self._problem.limits, TOLERANCE):
             return math.inf
         return sum(part.energy for part in parts)
-
-
-def _within(shown: PathLimits, limits: PathLimits) -> bool:
-    """Whether a motion keeps the limits; a trapezoid's jerk is left to the controller."""
-    joints = all(
-        (getattr(shown, name) <= TOLERANCE * getattr(limits, name)).all()
-        for name in ("speed", "acceleration", "torque")
-    )
-    return joints and shown.tool_speed <= TOLERANCE * limits.tool_speed
