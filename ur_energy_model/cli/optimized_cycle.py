@@ -74,7 +74,7 @@ def deliver(
 
     Args:
         optimized: with what to type.
-        model: of the arm in its session.
+        model: of the arm.
         options: as parsed.
 
     Returns:
@@ -226,10 +226,12 @@ def _free_name(path: Path) -> Path:
 
 def _write_page(optimized: OptimizedCycle, model: EnergyModel, options: argparse.Namespace) -> None:
     from ur_energy_model.files import write_text
+    from ur_energy_model.optimization.optimize import in_session_of
     from ur_energy_model.report.optimization import make_optimization_report
     from ur_energy_model.report.page.html import render
     from ur_energy_model.report.page.optimization_layout import optimization_page
 
+    model = in_session_of(model, options.bag)
     report = make_optimization_report(model, optimized, tariff=tariff_given(options))
     write_text(options.report, render(optimization_page(report)))
     note(f"page written to {options.report}; open it in a browser")
