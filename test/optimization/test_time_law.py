@@ -8,6 +8,7 @@ import pytest
 from test.optimization.simulated_cycle import LIFT, PICK, PLACE, ROBOT, arm_model
 from ur_energy_model.energy.prediction import predict_energy
 from ur_energy_model.errors import InputError
+from ur_energy_model.optimization.duration_curve import duration_curve
 from ur_energy_model.optimization.jerk import with_jerk_limit
 from ur_energy_model.optimization.least_energy import EnergyLaws
 from ur_energy_model.optimization.motion_limits import PathLimits
@@ -138,3 +139,14 @@ def test_sampled_speeds_and_accelerations_are_the_derivatives_of_the_positions()
     middle = slice(50, -50)
     rate = np.gradient(qd, time, axis=0)[middle]
     assert np.median(np.abs(rate - qdd[middle])) < 0.02
+
+
+@pytest.mark.parametrize("plan", [straight_plan(), curved_plan()], ids=["straight", "curved"])
+def test_energy_over_duration_falls_to_its_minimum_and_rises_from_there(plan: Plan) -> None:
+    arm = arm_on(plan)
+    curve = duration_curve(EnergyLaws(arm, LIMITS), fastest_law(arm, LIMITS), 35.0)
+    assert (np.diff(curve.energy[curve.falling]) < 0.01).all()
+    assert (np.diff(curve.energy[curve.rising]) > 0.0).all()
+    assert len(curve.duration[curve.rising]) > 1
+    slopes = np.diff(curve.energy) / np.diff(curve.duration)
+    assert slopes.max() < 35.0

@@ -15,6 +15,8 @@ STILL_TARGET = 1e-3
 NEARLY_STILL = 0.03
 """Speed with which a recording may begin or end so that its first or last move is complete
 [rad/s]."""
+SETTLING = 0.1
+"""Time for which a move may begin and end more slowly than that [s]."""
 SHORTEST_MOVE = 0.02
 """Distance below which a motion is none, as a joint that settles [rad]."""
 TURN = 0.05
@@ -56,6 +58,7 @@ def find_moves(motion: RecordedMotion) -> list[Stretch]:
         elif start is not None:
             out.append(Stretch(start, edge + 1))
             start = None
+    out = _to_full_rest(motion, out)
     broken = [gap.index for gap in motion.telemetry.gaps if gap.seconds > 0.1]
     return [
         move
@@ -63,6 +66,25 @@ def find_moves(motion: RecordedMotion) -> list[Stretch]:
         if _reach(motion.q[move.first : move.last + 1]) > SHORTEST_MOVE
         and not any(move.first < index <= move.last for index in broken)
     ]
+
+
+def _to_full_rest(motion: RecordedMotion, moves: list[Stretch]) -> list[Stretch]:
+    """Moves whose slow beginnings and ends are included, so that each starts where one ended."""
+    speed = np.abs(motion.qd).max(axis=1)
+    most = round(SETTLING / motion.period)
+    out: list[Stretch] = []
+    for k, move in enumerate(moves):
+        lowest = max(move.first - most, out[-1].last if out else 0)
+        highest = min(
+            move.last + most, moves[k + 1].first if k + 1 < len(moves) else len(speed) - 1
+        )
+        first, last = move.first, move.last
+        while first > lowest and 0.0 < speed[first] <= speed[first + 1]:
+            first -= 1
+        while last < highest and 0.0 < speed[last] <= speed[last - 1]:
+            last += 1
+        out.append(Stretch(first, last))
+    return out
 
 
 def _travelled(motion: RecordedMotion, index: int) -> bool:
