@@ -22,9 +22,9 @@ from ur_energy_model.simulation.arm.arm_options import ArmOptions
 from ur_energy_model.simulation.arm.simulated_arm import SimulatedArm
 from ur_energy_model.simulation.arm_recording import record_arm
 from ur_energy_model.telemetry.bag.writer import BagWriter
-from ur_energy_model.trajectory.motions import Motion, move
+from ur_energy_model.trajectory.motions import Motion
 from ur_energy_model.trajectory.named_motions import named_motion
-from ur_energy_model.trajectory.planner import Planner
+from ur_energy_model.trajectory.planner import MotionLimits, Planner
 
 ARMS = (("ur5e", 41), ("ur5e", 42), ("ur3e", 43), ("ur10e", 44))
 """Types and seeds of the arms."""
@@ -62,7 +62,8 @@ def saving_of(name: str, seed: int, folder: Path) -> tuple[OptimizedCycle, float
     learned = folder / "identification"
     write(learned, SimulatedArm(robot, motion=named_motion("trajectory_a", robot), seed=seed), 60.0)
     model: EnergyModel = identify([learned], name).model
-    cycle = random_cycle(Planner(robot), seed)
+    limits = MotionLimits.for_robot(robot, SPEED, ACCELERATION)
+    cycle = random_cycle(Planner(robot, limits=limits), seed)
     run(folder / "cell", name, seed, cycle, 3.3 * cycle.duration)
     found = optimize_cycle(model, folder / "cell")
     proof = Proof.of(found, CYCLES)
@@ -75,7 +76,7 @@ def random_cycle(planner: Planner, seed: int) -> TimedMoves:
     """Moves through random points with short waits, then the slack."""
     points = planner.random_points(seed, POINTS)
     moves: list[Motion] = [
-        move(start, end, SPEED, ACCELERATION)
+        planner.move(start, end)
         for start, end in zip(points, np.roll(points, -1, axis=0), strict=True)
     ]
     ends = np.cumsum([each.duration + GRIP for each in moves])

@@ -98,7 +98,7 @@ def options_of(options: argparse.Namespace) -> OptimizationOptions:
         jerk=options.jerk,
         tool_speed=options.tool_speed,
         recorded_limits=options.recorded_limits,
-        pareto=options.pareto,
+        pareto=options.pareto or options.report is not None,
         power_off_after=options.power_off_after,
     )
 
@@ -116,4 +116,4 @@ def run(options: argparse.Namespace) -> None:
     if options.json:
         print_json(result.as_json())
     else:
-        print_cycle(result)
+        print_cycle(result, pareto=options.pareto)

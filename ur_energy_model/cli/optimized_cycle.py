@@ -94,8 +94,13 @@ def deliver(
     return optimized
 
 
-def print_cycle(optimized: OptimizedCycle) -> None:
-    """The result as tables for a person with the pendant in hand."""
+def print_cycle(optimized: OptimizedCycle, *, pareto: bool) -> None:
+    """The result as tables for a person with the pendant in hand.
+
+    Args:
+        optimized: the result.
+        pareto: show the least energy over the cycle time.
+    """
     from ur_energy_model.optimization.pendant import typed_text
 
     cycle = optimized.cycle
@@ -153,7 +158,7 @@ def print_cycle(optimized: OptimizedCycle) -> None:
         )
     if optimized.measured is not None:
         _print_measured(optimized.measured)
-    if optimized.pareto is not None:
+    if pareto and optimized.pareto is not None:
         print_table(
             "Least energy over the cycle time",
             ["cycle time [s]", "energy [J]"],
