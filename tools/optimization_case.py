@@ -65,10 +65,11 @@ def main() -> None:
         proof = Proof.of(found, CYCLES)
         write(folder / "proof", proof.motion(), proof.motion().duration + 1.0)
         found = replace(found, measured=measured_saving(folder / "proof", proof))
-        print_cycle(found)
+        print_cycle(found, pareto=True)
         PAGE.write_text(with_figures(PAGE.read_text("utf-8"), found), "utf-8")
         report = make_optimization_report(in_session_of(model, cell), found)
         for chart in (power_chart(report), cycle_time_chart(report)):
+            assert chart is not None
             print(*save_chart(chart, FOLDER, name=f"optimization_{chart.key}"))
 
 

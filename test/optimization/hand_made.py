@@ -59,8 +59,12 @@ def hand_made_cycle() -> OptimizedCycle:
     above = HOME + np.array([0.8, -0.3, 0.5, 0.2, 0.0, 1.1])
     down = straight_down(above, 0.15)
     below = down.sample(np.array([down.duration]))[0][0]
-    fast = [move(HOME, above, *FAST), down, move(below, HOME, *FAST)]
-    slow = [move(HOME, above, *SLOW), down.with_profile(*SLOW_TOOL), move(below, HOME, *SLOW)]
+    fast: list[Motion] = [move(HOME, above, *FAST), down, move(below, HOME, *FAST)]
+    slow: list[Motion] = [
+        move(HOME, above, *SLOW),
+        down.with_profile(*SLOW_TOOL),
+        move(below, HOME, *SLOW),
+    ]
     moves, new, dwells, now, new_now = [], [], [], 0.0, 0.0
     for before, after in zip(fast, slow, strict=True):
         time, q, qd, _ = sampled(before)
@@ -112,7 +116,7 @@ def hand_made_recording(cycles: int) -> Telemetry:
     """The recorded cycle, repeated: target motion, temperatures and bus power."""
     motion = recorded_motion(hand_made_cycle().cycle)
     seconds = cycles * motion.duration + 1.0
-    time = np.arange(round(seconds / TICK)) * TICK
+    time = np.asarray(np.arange(round(seconds / TICK)) * TICK, dtype=np.float64)
     q, qd, qdd = motion.sample(np.mod(time, motion.duration))
     columns = {
         "target_q": q,

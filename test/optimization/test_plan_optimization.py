@@ -25,7 +25,8 @@ def there_and_back() -> Plan:
     for part in (there, back):
         part[3][[0, -1]] = 0.0
     time = np.concatenate([there[0], back[0] + there[0][-1] + STOP])
-    return Plan(time, *(np.concatenate(pair) for pair in zip(there[1:], back[1:], strict=True)))
+    q, qd, qdd = (np.concatenate(pair) for pair in zip(there[1:], back[1:], strict=True))
+    return Plan(time, q, qd, qdd)
 
 
 def test_less_energy_with_the_same_stops_path_and_duration() -> None:

@@ -98,7 +98,7 @@ def options_of(options: argparse.Namespace) -> OptimizationOptions:
         jerk=options.jerk,
         tool_speed=options.tool_speed,
         recorded_limits=options.recorded_limits,
-        pareto=options.pareto,
+        pareto=options.pareto or options.report is not None,
         power_off_after=options.power_off_after,
     )
 
@@ -106,14 +106,14 @@ def options_of(options: argparse.Namespace) -> OptimizationOptions:
 def run(options: argparse.Namespace) -> None:
     """Optimize and print."""
     from ur_energy_model.model.file.model_file import load_model
-    from ur_energy_model.optimization.optimize import in_session_of, optimize_cycle
+    from ur_energy_model.optimization.optimize import optimize_cycle
 
     check_outputs(options)
     model = load_model(options.model)
     with progress("optimizing the cycle") as report:
         result = optimize_cycle(model, options.bag, options_of(options), progress=report)
-    result = deliver(result, in_session_of(model, options.bag), options)
+    result = deliver(result, model, options)
     if options.json:
         print_json(result.as_json())
     else:
-        print_cycle(result)
+        print_cycle(result, pareto=options.pareto)

@@ -74,7 +74,7 @@ def deliver(
 
     Args:
         optimized: with what to type.
-        model: of the arm in its session.
+        model: of the arm.
         options: as parsed.
 
     Returns:
@@ -94,8 +94,13 @@ def deliver(
     return optimized
 
 
-def print_cycle(optimized: OptimizedCycle) -> None:
-    """The result as tables for a person with the pendant in hand."""
+def print_cycle(optimized: OptimizedCycle, *, pareto: bool) -> None:
+    """The result as tables for a person with the pendant in hand.
+
+    Args:
+        optimized: the result.
+        pareto: show the least energy over the cycle time.
+    """
     from ur_energy_model.optimization.pendant import typed_text
 
     cycle = optimized.cycle
@@ -153,7 +158,7 @@ def print_cycle(optimized: OptimizedCycle) -> None:
         )
     if optimized.measured is not None:
         _print_measured(optimized.measured)
-    if optimized.pareto is not None:
+    if pareto and optimized.pareto is not None:
         print_table(
             "Least energy over the cycle time",
             ["cycle time [s]", "energy [J]"],
@@ -207,7 +212,8 @@ def _measured(
     cycle, proof = optimized.cycle, Proof.of(optimized, options.cycles)
     carried = [model.setup.payload if m.payload is None else m.payload for m in cycle.moves]
     setup = Setup(model.setup.gravity, max(carried, key=lambda payload: payload.mass))
-    plan = ExecutionPlan(proof.motion(), surroundings_given(options, robot, setup))
+    limits = proof.limits(surroundings_given(options, robot, setup))
+    plan = ExecutionPlan(proof.motion(), limits)
     bag = _free_name(options.output / PROOF)
     run_recorded(plan, options.host, bag, assume_yes=options.yes)
     note(f"recorded {bag}")
@@ -225,10 +231,12 @@ def _free_name(path: Path) -> Path:
 
 def _write_page(optimized: OptimizedCycle, model: EnergyModel, options: argparse.Namespace) -> None:
     from ur_energy_model.files import write_text
+    from ur_energy_model.optimization.optimize import in_session_of
     from ur_energy_model.report.optimization import make_optimization_report
     from ur_energy_model.report.page.html import render
     from ur_energy_model.report.page.optimization_layout import optimization_page
 
+    model = in_session_of(model, options.bag)
     report = make_optimization_report(model, optimized, tariff=tariff_given(options))
     write_text(options.report, render(optimization_page(report)))
     note(f"page written to {options.report}; open it in a browser")

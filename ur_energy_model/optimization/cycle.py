@@ -90,6 +90,7 @@ class WorkCycle:
         measured_energy_std: its scatter between cycles [J].
         temperature: mean joint temperatures [n], degC; None if not recorded.
         notes: what the recording does not show, one sentence each.
+        tool: tool centre point in the flange frame [6], m and rad; None if not recorded.
         switching: what switching the arm off and on takes; None where the recording lacks it.
     """
 
@@ -107,6 +108,7 @@ class WorkCycle:
     temperature: Array | None
     notes: tuple[str, ...] = ()
     switching: Switching | None = None
+    tool: Array | None = None
 
     @property
     def rests(self) -> tuple[Dwell, ...]:

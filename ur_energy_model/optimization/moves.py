@@ -17,6 +17,7 @@ from ur_energy_model.optimization.cycle_energy import CycleEnergies, recorded_st
 from ur_energy_model.optimization.cycle_search import FoundCycles, find_cycles
 from ur_energy_model.optimization.power_off import recorded_switching
 from ur_energy_model.optimization.recorded_motion import LONGEST, RecordedMotion, read_motion
+from ur_energy_model.optimization.recorded_tool import recorded_tool
 from ur_energy_model.optimization.saving_interval import energy_std
 from ur_energy_model.optimization.stops import Stretch, find_moves
 from ur_energy_model.optimization.typed_moves import with_recorded_values
@@ -56,7 +57,7 @@ def with_energies(model: EnergyModel, cycle: WorkCycle, robot: RobotDescription)
         now = next(found)
         moves.append(
             replace(
-                with_recorded_values(move, robot),
+                with_recorded_values(move, robot, cycle.tool),
                 energy=now.energy,
                 energy_std=energy_std(now),
                 peak_power=now.peak_power,
@@ -112,6 +113,7 @@ def _typical(
             0.0 if measured is None or len(measured) < 2 else float(measured.std(ddof=1))
         ),
         temperature=None if warmth is None else np.nanmean(warmth, axis=0),
+        tool=recorded_tool(motion.telemetry, robot),
         notes=tuple(_notes(motion, found)),
         switching=recorded_switching(motion.telemetry),
     )

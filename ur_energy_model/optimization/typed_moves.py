@@ -23,7 +23,6 @@ def with_typed_moves(
     optimized: OptimizedCycle,
     robot: RobotDescription,
     cost: SlotCost,
-    tool: Array | None = None,
 ) -> OptimizedCycle:
     """The cycle with what was typed for its moves, and what to type for less energy.
 
@@ -31,8 +30,8 @@ def with_typed_moves(
         optimized: speeds and accelerations are replaced.
         robot: the arm; its nominal kinematics tell moveL from other paths.
         cost: of a motion in a slot.
-        tool: tool centre point in the flange frame [6]; the flange where None.
     """
+    tool = optimized.cycle.tool
     moves = tuple(_typed(move, robot, cost, tool) for move in optimized.moves)
     cycle = replace(optimized.cycle, moves=tuple(move.move for move in moves))
     return replace(optimized, cycle=cycle, moves=moves)

@@ -68,17 +68,26 @@ def test_the_yaml_is_a_joint_trajectory(folder: Path) -> None:
     stamps = [point["time_from_start"] for point in message["points"]]
     time = np.array([stamp["sec"] + 1e-9 * stamp["nanosec"] for stamp in stamps])
     names = ("positions", "velocities", "accelerations")
-    plan = Plan(time, *(np.array([p[name] for p in message["points"]], float) for name in names))
+    q, qd, qdd = (np.array([p[name] for p in message["points"]], dtype=float) for name in names)
+    plan = Plan(time, q, qd, qdd)
     assert plan.duration == pytest.approx(OPTIMIZED.duration, abs=1e-6)
     assert predict_energy(MODEL, plan).total == pytest.approx(ENERGY, rel=5e-3)
 
 
 def test_the_yaml_fills_the_ros_message(folder: Path) -> None:
     messages = pytest.importorskip("trajectory_msgs.msg")
-    runtime = pytest.importorskip("rosidl_runtime_py")
-    message = messages.JointTrajectory()
-    runtime.set_message_fields(message, yaml.safe_load((folder / TRAJECTORY).read_text()))
-    assert len(message.points) > 10
+    plan_of = pytest.importorskip("ur_energy_model.nodes.conversions").plan_of
+    duration = pytest.importorskip("builtin_interfaces.msg").Duration
+    text = (folder / TRAJECTORY).read_text()
+    assert len(text) < 1 << 17  # the longest argument of a Linux command
+    points = [
+        messages.JointTrajectoryPoint(
+            **{**point, "time_from_start": duration(**point["time_from_start"])}
+        )
+        for point in yaml.safe_load(text)["points"]
+    ]
+    message = messages.JointTrajectory(joint_names=list(ROBOT.joint_names), points=points)
+    assert plan_of(message, ROBOT.joint_names, None).duration == pytest.approx(OPTIMIZED.duration)
 
 
 def test_the_program_runs_on_the_simulated_controller(folder: Path) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from test.optimization.hand_made import HOME, closed, hand_made_cycle
+from test.optimization.hand_made import HOME, ROBOT, closed, hand_made_cycle
 from ur_energy_model.errors import InputError, RecordingError
 from ur_energy_model.experiment.energy_cycle.proof import (
     CycleEnergies,
@@ -15,6 +15,9 @@ from ur_energy_model.experiment.energy_cycle.proof import (
     cycle_energies,
     saving_of,
 )
+from ur_energy_model.experiment.limits import SafetyLimits, check
+from ur_energy_model.model.dynamics import ArmDynamics
+from ur_energy_model.model.geometry import ArmGeometry
 from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.typing import Array
 
@@ -114,3 +117,22 @@ def test_another_motion_and_missing_fields_are_refused() -> None:
 def test_a_cycle_that_does_not_close_cannot_be_repeated() -> None:
     with pytest.raises(InputError, match="does not end where it starts"):
         Proof.of(closed(OPTIMIZED, 0.1), 2)
+
+
+def test_limits_rise_to_what_the_recorded_cycle_reaches_and_no_further() -> None:
+    """A cycle that was run at more than the robot file's acceleration may be run again."""
+    usual = SafetyLimits(ArmDynamics(ROBOT), ArmGeometry(ROBOT), tool_speed=0.3)
+    proof = Proof.of(OPTIMIZED, 1)
+    slow_robot = replace(ROBOT, max_acceleration=np.full(6, 2.0))
+    strict = replace(usual, dynamics=ArmDynamics(slow_robot))
+    verdict = check(proof.motion(), strict)
+    assert any("acceleration" in problem for problem in verdict.problems)
+    raised = proof.limits(strict)
+    assert check(proof.motion(), raised).passed
+    np.testing.assert_allclose(
+        raised.dynamics.robot.max_acceleration[[0, 5]], [2.2, 3.06], rtol=0.05
+    )
+    assert raised.dynamics.robot.max_acceleration[4] == 2.0
+    np.testing.assert_array_equal(raised.dynamics.robot.max_velocity, ROBOT.max_velocity)
+    assert 0.3 < raised.tool_speed < 1.5
+    assert raised.clearance == usual.clearance

@@ -50,7 +50,9 @@ def test_speed_scaling_starts_at_full_speed_without_slack(report: OptimizationRe
     moving = sum(move.duration for move in report.optimized.cycle.moves)
     assert report.scaled[0, 0] == pytest.approx(moving)
     assert report.scaled[-1, 0] == pytest.approx(2.0 * report.optimized.duration)
-    labels = [line.label for line in cycle_time_chart(report).panels[0].lines]
+    chart = cycle_time_chart(report)
+    assert chart is not None
+    labels = [line.label for line in chart.panels[0].lines]
     assert labels[:2] == ["least energy", "speed scaling"]
 
 

@@ -54,7 +54,7 @@ def urscript_of(optimized: OptimizedCycle, motion: TimedMoves, robot: RobotDescr
         lines += _wait(move.start - now)
         now = move.start
         lines.append(f"  # move {number}: {move.energy:.1f} J in {move.duration:.2f} s")
-        typed = typed_motion(move, robot)
+        typed = typed_motion(move, robot, optimized.cycle.tool)
         if typed is not None:
             lines.append(
                 f"  {move.move.kind.lower()}({_vector(move.q[-1])}, "

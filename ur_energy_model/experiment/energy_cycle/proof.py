@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 from scipy.stats import t as student
 
 from ur_energy_model.errors import InputError, RecordingError
-from ur_energy_model.experiment.periodic_motion import RepeatedMotion
+from ur_energy_model.experiment.limits import CHECK_RATE, SafetyLimits
+from ur_energy_model.experiment.periodic_motion import RepeatedMotion, sample_period
+from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.optimization.cycle_motion import (
     CLOSED,
     TimedMoves,
@@ -26,8 +28,10 @@ FIELDS = ("target_q", "actual_robot_voltage", "actual_robot_current", "joint_tem
 """RTDE fields that the saving is computed from."""
 TEMPLATE_STEP = 0.02
 """Step of the comparison of recorded and planned motion [s]."""
-SHIFTS = np.arange(-0.1, 0.5, 1e-3)
+SHIFTS = np.arange(-0.1, 0.5, 0.01)
 """Delays that a cycle may have beyond that of the one before it [s]."""
+FINER = np.arange(-0.01, 0.0101, 1e-3)
+"""Delays about the best of them [s]."""
 DEPARTURE = 2e-3
 """Distance from the start at which the motion counts as begun [rad]."""
 LARGEST_MISFIT = 0.02
@@ -35,6 +39,8 @@ LARGEST_MISFIT = 0.02
 FULL = 0.98
 """Share of a cycle's samples that its energy needs."""
 CONFIDENCE = 0.95
+MARGIN = 1.02
+"""Factor on the largest values of the recorded cycle, for the interpolation between samples."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +92,29 @@ class Proof:
         """The whole run, which ends exactly where it starts."""
         part = self._in_turns(self.pattern)
         return RepeatedMotion(self.robot, part, len(self.order) // len(self.pattern))
+
+    def limits(self, usual: SafetyLimits) -> SafetyLimits:
+        """The usual limits, raised to what the recorded cycle reaches: the arm has shown that.
+
+        Joint velocity, acceleration, torque and tool speed are raised; positions and clearance
+        are not.
+        """
+        _, q, qd, qdd = sample_period(RepeatedMotion(self.robot, self.before), CHECK_RATE)
+        robot = usual.dynamics.robot
+        shown = {
+            "max_velocity": qd,
+            "max_acceleration": qdd,
+            "max_torque": usual.torque(q, qd, qdd),
+        }
+        raised = {
+            name: np.maximum(getattr(robot, name), MARGIN * np.abs(values).max(axis=0))
+            for name, values in shown.items()
+        }
+        return replace(
+            usual,
+            dynamics=ArmDynamics(replace(robot, **raised), usual.dynamics.setup),
+            tool_speed=max(usual.tool_speed, MARGIN * float(usual.speeds(q, qd).max())),
+        )
 
     def _in_turns(self, order: Sequence[bool]) -> TimedMoves:
         cycles = [self.after if new else self.before for new in order]
@@ -189,13 +218,16 @@ def _starts(time: Array, q: Array, proof: Proof, source: str) -> list[float]:
         cycle = proof.after if new else proof.before
         grid = np.arange(0.0, cycle.duration, TEMPLATE_STEP)
         planned = cycle.sample(grid)[0]
-        misfit = [_misfit(time, q, expected + shift + grid, planned) for shift in SHIFTS]
-        best = int(np.argmin(misfit))
-        if misfit[best] > LARGEST_MISFIT:
+        shift, misfit = 0.0, np.inf
+        for shifts in (SHIFTS, FINER):
+            tried = shift + shifts
+            each = [_misfit(time, q, expected + by + grid, planned) for by in tried]
+            shift, misfit = float(tried[np.argmin(each)]), min(each)
+        if misfit > LARGEST_MISFIT:
             raise RecordingError(
                 source, f"does not hold cycle {len(starts) + 1} of the run", "run it again"
             )
-        starts.append(float(expected + SHIFTS[best]))
+        starts.append(expected + shift)
         expected = starts[-1] + cycle.duration
     return starts
 

@@ -16,7 +16,9 @@ _GROUP = "cycle"
 
 def optimization_charts(report: OptimizationReport) -> list[Chart]:
     """All charts in the order of the page."""
-    return [power_chart(report), cycle_time_chart(report), moves_chart(report), speed_chart(report)]
+    curve = cycle_time_chart(report)
+    first = [power_chart(report)] if curve is None else [power_chart(report), curve]
+    return [*first, moves_chart(report), speed_chart(report)]
 
 
 def power_chart(report: OptimizationReport) -> LineChart:
@@ -49,16 +51,18 @@ def _stacked(report: OptimizationReport, powers: CyclePowers, title: str, energy
     return Panel(title, tuple(lines), note=f"{energy:.0f} J, peak {peak:.0f} W")
 
 
-def cycle_time_chart(report: OptimizationReport) -> LineChart:
-    """Energy of a cycle over its duration: the optimum, and where the cycle is now."""
+def cycle_time_chart(report: OptimizationReport) -> LineChart | None:
+    """Energy of a cycle over its duration: the optimum, speed scaling, and where the cycle is.
+
+    None if the curve of least energy was not computed.
+    """
     found = report.optimized
-    lines: list[Line] = []
-    if found.pareto is not None:
-        lines.append(Line("least energy", found.pareto[:, 0], found.pareto[:, 1]))
-    if report.scaled is not None:
-        lines.append(Line("speed scaling", report.scaled[:, 0], report.scaled[:, 1], "measured"))
-    else:
-        lines.append(_point("speed scaling", found.duration, found.scaled_energy, "measured"))
+    if found.pareto is None or report.scaled is None:
+        return None
+    lines = [
+        Line("least energy", found.pareto[:, 0], found.pareto[:, 1]),
+        Line("speed scaling", report.scaled[:, 0], report.scaled[:, 1], "measured"),
+    ]
     lines += [
         _point("as recorded", found.cycle.duration, found.energy, "truth"),
         _point(

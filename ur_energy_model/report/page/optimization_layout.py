@@ -20,12 +20,12 @@ def optimization_page(report: OptimizationReport) -> Page:
     """The page of an optimized cycle."""
     found = report.optimized
     cycle = found.cycle
-    measured = measured_table(found.measured)
+    measured, curve = measured_table(found.measured), charts.cycle_time_chart(report)
     energy = (
         Item(energies_table(found)),
         *([Item(measured)] if measured is not None else []),
         Item(charts.power_chart(report)),
-        Item(charts.cycle_time_chart(report)),
+        *([] if curve is None else [Item(curve)]),
         Item(saving_table(found, report.tariff)),
     )
     moves = (
