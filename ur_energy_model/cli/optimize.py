@@ -71,7 +71,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--tool-speed",
         type=arguments.number(float, 0.01, 20.0),
         metavar="M/S",
-        help="largest speed of the tool flange (default: 1.5; that of the "
+        help="largest speed of tool flange and elbow (default: 1.5; that of the "
         "recording where the cycle time needs it)",
     )
     parser.add_argument(

@@ -21,7 +21,7 @@ from ur_energy_model.optimization.cycle_energy import (
 )
 from ur_energy_model.optimization.jerk import with_jerk_limit
 from ur_energy_model.optimization.least_energy import EnergyLaws
-from ur_energy_model.optimization.motion_limits import PathLimits, reached
+from ur_energy_model.optimization.motion_limits import TOOL_SPEED_SHARE, PathLimits, reached
 from ur_energy_model.optimization.options import OptimizationOptions
 from ur_energy_model.optimization.path import JointPath
 from ur_energy_model.optimization.path_dynamics import PathDynamics
@@ -48,7 +48,7 @@ class CycleProblem:
         recorded: the cycle as it was run.
         limits: that the new moves keep: the usual ones, where the recording goes beyond them its
             own, except for the tool speed.
-        recorded_tool_speed: highest of the recording [m/s].
+        recorded_tool_speed: highest of flange and elbow in the recording [m/s].
     """
 
     def __init__(
@@ -187,7 +187,7 @@ class CycleProblem:
         """Limits of the new moves, and where the recording goes beyond the usual ones."""
         usual = PathLimits.of_robot(self.robot)
         if self.options.tool_speed is not None:
-            usual = replace(usual, tool_speed=self.options.tool_speed)
+            usual = replace(usual, tool_speed=TOOL_SPEED_SHARE * self.options.tool_speed)
         if self.options.jerk is not None:
             usual = replace(usual, jerk=self.options.jerk)
         powers = self.energies.of(self.recorded, std=False)

@@ -50,6 +50,11 @@ class EnergyLaws:
         )
         self._start = self._feasible(shape)
 
+    @property
+    def possible(self) -> bool:
+        """Whether the search has a law to start from that keeps all limits."""
+        return self.rows.inside(self._start)
+
     def energy(self, b: Array) -> float:
         """Energy at the supply of squared path speeds [N + 1], J, as the search sees it."""
         return float(self._energies(b[:-1], b[1:], 0.0).sum())

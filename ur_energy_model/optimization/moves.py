@@ -93,7 +93,7 @@ def _typical(
                     float(motion.time[stretch.last]) - start,
                     duration,
                     motion.q[stretch.last].copy(),
-                    kept=duration <= keep_dwell,
+                    kept=duration <= keep_dwell + motion.period,
                     payload=payloads[max(until - 1, stretch.last)],
                 )
             )

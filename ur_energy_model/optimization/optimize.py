@@ -15,6 +15,7 @@ from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.optimization.cycle import WorkCycle
 from ur_energy_model.optimization.cycle_energy import Stretch, StretchEnergy
 from ur_energy_model.optimization.cycle_problem import CycleProblem
+from ur_energy_model.optimization.motion_limits import TOOL_SPEED_SHARE
 from ur_energy_model.optimization.moves import find_cycle
 from ur_energy_model.optimization.optimized_cycle import OptimizedCycle, OptimizedMove
 from ur_energy_model.optimization.options import OptimizationOptions
@@ -123,7 +124,9 @@ def _feasible_problem(
     recorded = problem.recorded_tool_speed
     free = options.tool_speed is None and recorded > problem.limits.tool_speed
     if duration < problem.shortest and free:
-        problem = CycleProblem(model, cycle, replace(options, tool_speed=recorded), robot)
+        problem = CycleProblem(
+            model, cycle, replace(options, tool_speed=1.001 * recorded / TOOL_SPEED_SHARE), robot
+        )
     problem.require(duration)
     return problem
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.optimization.motion_limits import PathLimits
+from ur_energy_model.optimization.motion_limits import PathLimits, point_speed
 from ur_energy_model.optimization.path import JointPath
 from ur_energy_model.typing import Array
 
@@ -102,9 +102,7 @@ class PathDynamics:
         torque limits linear and slightly strict.
         """
         nodes = self.path.slope(self.s)
-        reach = np.linalg.norm(
-            self.dynamics.flange_speed(self.path.position(self.s), nodes), axis=1
-        )
+        reach = point_speed(self.dynamics, self.path.position(self.s), nodes)
         tiny = 1e-12
         fastest = np.minimum(
             (limits.speed / np.maximum(np.abs(nodes), tiny)).min(axis=1),
