@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 
 from test.energy.known_arm import known_model
+from test.optimization.hand_made import hand_made_recording
+from test.optimization.simulated_cycle import arm_model
 from test.report.conftest import explained_recording
 from ur_energy_model.model.file.model_file import save_model
 from ur_energy_model.telemetry.bag.writer import BagWriter
@@ -88,3 +90,21 @@ def test_documentation_builds_without_a_warning(tmp_path: Path) -> None:
         env={**os.environ, "TERM": "dumb"},
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_cheaper_cycle(tmp_path: Path) -> None:
+    save_model(arm_model(), tmp_path / "model.yaml")
+    telemetry = hand_made_recording(cycles=3)
+    with BagWriter(tmp_path / "bag", telemetry.info, tuple(telemetry.columns), name="b") as bag:
+        bag.write(telemetry)
+    done = subprocess.run(
+        [sys.executable, ROOT / "examples" / "cheaper_cycle.py", "model.yaml", "bag"],
+        cwd=tmp_path,
+        check=True,
+        timeout=120,
+        capture_output=True,
+        text=True,
+    )
+    lines = done.stdout.splitlines()
+    assert "% less" in lines[0]
+    assert [line.split(":")[0] for line in lines[1:]] == ["move 1", "move 3"]

@@ -62,7 +62,7 @@ def cell(
             observer.subscribe(topic, kind)
         observer.subscribe("/joint_states", "sensor_msgs/JointState")
         observer.subscribe("/robot_description", "std_msgs/String", latched=True)
-        at_events = {"/energy/cycle", "/energy/prediction"}
+        at_events = {"/energy/cycle", "/energy/prediction", "/energy/optimized_trajectory"}
         awaited = {*live_topics(JOINTS), "/joint_states"} - at_events
         observer.wait(lambda: awaited <= set(observer.latest), "all topics")
         yield made

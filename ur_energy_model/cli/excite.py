@@ -11,6 +11,7 @@ from ur_energy_model.cli.excite_options import (
     add_design_options,
     add_execution_options,
     add_surroundings,
+    add_tool_speed,
     request_of,
 )
 from ur_energy_model.cli.output import note, print_json, print_table, progress
@@ -63,7 +64,9 @@ def register(subparsers: arguments.Subparsers) -> None:
         "-o", "--output", type=Path, metavar="PATH", help="trajectory, bag or export to write"
     )
     add_design_options(parser.add_argument_group("design"))
-    add_surroundings(parser.add_argument_group("surroundings"))
+    surroundings = parser.add_argument_group("surroundings")
+    add_surroundings(surroundings)
+    add_tool_speed(surroundings)
     add_execution_options(parser.add_argument_group("execution"))
     arguments.add_json(parser)
     parser.set_defaults(parser=parser)

@@ -10,11 +10,17 @@ from ur_energy_model.cli.payload_option import add_payload_option, payload_given
 
 if TYPE_CHECKING:
     from ur_energy_model.experiment.design.problem import DesignRequest
+    from ur_energy_model.experiment.limits import SafetyLimits
+    from ur_energy_model.model.capsules import Capsule, Wall
+    from ur_energy_model.model.robots import RobotDescription
+    from ur_energy_model.model.setup import Setup
 
 _SHORTEST, _LONGEST = 0.1, 1000.0
 """Periods of trajectories [s]."""
 _FARTHEST = 100.0
 """Of obstacles and tools, far beyond any arm [m]."""
+TOOL_SPEED = 1.5
+"""Speed limit of flange and elbow [m/s]."""
 _PLACES = (-_FARTHEST, _FARTHEST)
 
 
@@ -64,9 +70,6 @@ def add_surroundings(group: argparse._ArgumentGroup) -> None:
         group, "--clearance", 0.03, "M", "minimum distance to obstacles [m]", (0, _FARTHEST)
     )
     arguments.add_number(
-        group, "--tool-speed", 1.5, "M/S", "speed limit of flange and elbow [m/s]", (0, 100)
-    )
-    arguments.add_number(
         group, "--table", 0.0, "M", "height of the table above the base [m]", _PLACES
     )
     group.add_argument(
@@ -84,6 +87,18 @@ def add_surroundings(group: argparse._ArgumentGroup) -> None:
         nargs=2,
         metavar=("LENGTH", "RADIUS"),
         help="size of the tool on the flange [m] (default: no tool)",
+    )
+
+
+def add_tool_speed(group: argparse._ArgumentGroup) -> None:
+    """`--tool-speed`."""
+    arguments.add_number(
+        group,
+        "--tool-speed",
+        TOOL_SPEED,
+        "M/S",
+        "speed limit of flange and elbow [m/s]",
+        (0, 100),
     )
 
 
@@ -107,11 +122,8 @@ def request_of(options: argparse.Namespace, robot: str) -> DesignRequest:
     Raises:
         InputError: a value out of range.
     """
-    import numpy as np
-
     from ur_energy_model.errors import InputError
     from ur_energy_model.experiment.design.problem import DesignRequest
-    from ur_energy_model.model.capsules import Capsule, Wall
     from ur_energy_model.model.robots import load_robot
     from ur_energy_model.model.setup import Setup
 
@@ -131,6 +143,56 @@ def request_of(options: argparse.Namespace, robot: str) -> DesignRequest:
             "--harmonics", "one harmonic cannot start and end at rest", "give 2 or more"
         )
     description = load_robot(robot)
+    walls, tool = _obstacles(options, description)
+    payload = payload_given(options.payload)
+    return DesignRequest(
+        robot=description,
+        setup=Setup() if payload is None else Setup(payload=payload),
+        harmonics=options.harmonics,
+        period=options.period,
+        repetitions=options.repetitions,
+        objective=options.objective,
+        walls=walls,
+        tool=tool,
+        clearance=options.clearance,
+        tool_speed=options.tool_speed,
+        seed=options.seed,
+    )
+
+
+def surroundings_given(
+    options: argparse.Namespace, robot: RobotDescription, setup: Setup
+) -> SafetyLimits:
+    """The safety limits of an arm among the obstacles that the options describe.
+
+    Raises:
+        InputError: a wall without direction.
+    """
+    from ur_energy_model.experiment.limits import SafetyLimits
+    from ur_energy_model.model.dynamics import ArmDynamics
+    from ur_energy_model.model.geometry import ArmGeometry
+
+    return SafetyLimits(
+        ArmDynamics(robot, setup),
+        ArmGeometry(robot, *_obstacles(options, robot)),
+        clearance=options.clearance,
+        tool_speed=options.tool_speed or TOOL_SPEED,
+    )
+
+
+def _obstacles(
+    options: argparse.Namespace, robot: RobotDescription
+) -> tuple[tuple[Wall, ...], tuple[Capsule, ...]]:
+    """Table and walls, and the tool on the flange.
+
+    Raises:
+        InputError: a wall without direction.
+    """
+    import numpy as np
+
+    from ur_energy_model.errors import InputError
+    from ur_energy_model.model.capsules import Capsule, Wall
+
     walls = [Wall("table", np.array([0.0, 0.0, 1.0]), options.table)]
     for number, (*normal, offset) in enumerate(options.wall, 1):
         length = float(np.linalg.norm(normal))
@@ -141,18 +203,5 @@ def request_of(options: argparse.Namespace, robot: str) -> DesignRequest:
     if options.tool:
         reach, radius = options.tool
         end = np.array([0.0, 0.0, max(reach - radius, 0.0)])
-        tool = (Capsule(description.dof, np.zeros(3), end, radius),)
-    payload = payload_given(options.payload)
-    return DesignRequest(
-        robot=description,
-        setup=Setup() if payload is None else Setup(payload=payload),
-        harmonics=options.harmonics,
-        period=options.period,
-        repetitions=options.repetitions,
-        objective=options.objective,
-        walls=tuple(walls),
-        tool=tool,
-        clearance=options.clearance,
-        tool_speed=options.tool_speed,
-        seed=options.seed,
-    )
+        tool = (Capsule(robot.dof, np.zeros(3), end, radius),)
+    return tuple(walls), tool

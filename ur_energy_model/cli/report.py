@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ur_energy_model.cli import arguments
 from ur_energy_model.cli.output import note, print_json, print_line, progress
 from ur_energy_model.cli.payload_option import add_payload_option, model_with_payload, payload_given
+from ur_energy_model.cli.tariff_options import add_tariff_options, tariff_given
 
 if TYPE_CHECKING:
     from ur_energy_model.report.report import Report
@@ -46,28 +47,7 @@ def register(subparsers: arguments.Subparsers) -> None:
     )
     add_payload_option(parser, "the model's")
     energy = parser.add_argument_group("energy of a shift")
-    energy.add_argument(
-        "--tariff",
-        type=arguments.number(float, -1e6, 1e6),
-        metavar="PRICE",
-        help="price per kWh (default: no cost)",
-    )
-    energy.add_argument(
-        "--currency", default="EUR", metavar="NAME", help="of the price (default: %(default)s)"
-    )
-    energy.add_argument(
-        "--co2",
-        type=arguments.number(float, 0, 1e6),
-        metavar="KG",
-        help="kg of CO2 per kWh (default: no emission)",
-    )
-    arguments.add_number(
-        energy,
-        "--supply-efficiency",
-        1.0,
-        "SHARE",
-        "share of the wall power that reaches the robot bus",
-    )
+    add_tariff_options(energy)
     arguments.add_choice(
         energy,
         "--cycle",
@@ -87,10 +67,9 @@ def run(options: argparse.Namespace) -> None:
     from ur_energy_model.report.page.html import render
     from ur_energy_model.report.page.layout import report_page
     from ur_energy_model.report.report import make_report
-    from ur_energy_model.report.tariff import Tariff
 
     check_target(options.output)
-    tariff = Tariff(options.tariff, options.currency, options.co2, options.supply_efficiency)
+    tariff = tariff_given(options)
     model = model_with_payload(options)
     figures: list[Path] = []
     with progress("report") as show:

@@ -9,14 +9,13 @@ import numpy as np
 
 from ur_energy_model.energy.joint_energies import JointEnergies
 from ur_energy_model.energy.meter import EnergyMeter
-from ur_energy_model.energy.powers.bus_capacitor import BusCapacitor
+from ur_energy_model.energy.powers.plan_powers import PlanPowers
 from ur_energy_model.energy.rated_limits import rated_limits
 from ur_energy_model.errors import InputError
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.model.friction.presliding import FrictionDirection
 from ur_energy_model.model.robots import RobotDescription
-from ur_energy_model.trajectory.plan import Plan
+from ur_energy_model.trajectory.plan import Motion, Plan
 from ur_energy_model.typing import Array
 
 
@@ -76,22 +75,14 @@ def predict_energy(
         raise InputError(plan.source, "the robot's speed scaling is zero", "raise the speed slider")
     robot = model.description() if dynamics is None else dynamics.robot
     dynamics = model.dynamics() if dynamics is None else dynamics
-    direction = FrictionDirection(model.presliding)
-    supply = BusCapacitor(model.bus.capacitor_energy, model.bus.floor)
+    powers_of = PlanPowers(model, temperature)
     meter: EnergyMeter | None = None
     n, errors, peak, last = model.dof, 0, -np.inf, 0.0
     for motion in plan.motion():
         _check_limits(plan.source, robot, motion.q, motion.qd, motion.qdd)
         time, qd = motion.time / speed_scaling, motion.qd * speed_scaling
-        qdd = motion.qdd * speed_scaling**2
-        split = model.from_link_torque(
-            dynamics.inverse_dynamics(motion.q, qd, qdd),
-            qd,
-            qdd,
-            temperature=temperature,
-            direction=direction(motion.q, qd),
-        )
-        total = supply(np.diff(time, prepend=last), split.demand)
+        scaled = Motion(time, motion.q, qd, motion.qdd * speed_scaling**2)
+        split, total = powers_of(scaled, dynamics)
         powers = np.column_stack(
             [
                 split.mechanical_power,

@@ -140,9 +140,21 @@ def cycle_status(cycle: Cycle, channels: Channels) -> Status:
 
 
 def prediction_statuses(
-    plan: PlanEnergy, joints: tuple[str, ...], measured: MeterReading | None, channels: Channels
+    plan: PlanEnergy,
+    joints: tuple[str, ...],
+    measured: MeterReading | None,
+    channels: Channels,
+    optimized: PlanEnergy | None = None,
 ) -> list[Status]:
-    """Predicted energy per joint and in total, and the measured energy after the motion."""
+    """Predicted energy per joint and in total, and the measured energy after the motion.
+
+    Args:
+        plan: as planned.
+        joints: names, prefix included.
+        measured: None before the motion.
+        channels: of the measurement.
+        optimized: the same path and duration for less energy; None if there is no such plan yet.
+    """
     out = []
     for i, joint in enumerate(joints):
         values: dict[str, object] = {
@@ -161,6 +173,11 @@ def prediction_statuses(
         "duration_s": plan.duration,
         "peak_power_W": plan.peak_power,
     }
+    if optimized is not None:
+        total["optimized_energy_J"] = optimized.total
+        total["optimized_energy_std_J"] = optimized.total_std
+        total["optimized_peak_power_W"] = optimized.peak_power
+        total["optimized_saving_percent"] = 100.0 * (1.0 - optimized.total / plan.total)
     if measured is not None:
         total["measured_energy_J"] = measured.net[channels.arm["total"]]
         total["measured_bus_energy_J"] = measured.net[channels.arm["bus"]]

@@ -9,6 +9,7 @@ import numpy as np
 from ur_energy_model.errors import InputError
 from ur_energy_model.files import write_text
 from ur_energy_model.trajectory.fourier import FourierTrajectory
+from ur_energy_model.trajectory.plan_csv import csv_text
 
 LOOKAHEAD_TIME = 0.03
 """servoj look-ahead [s] (Raviola et al. 2021)."""
@@ -18,7 +19,6 @@ APPROACH_SPEED = 0.4
 """Joint speed of the move to the start [rad/s]."""
 APPROACH_ACCELERATION = 0.5
 """Joint acceleration of the move to the start [rad/s^2]."""
-_MOTIONS = ("q", "qd", "qdd")
 
 
 def export_trajectory(path: str | Path, trajectory: FourierTrajectory, rate: float) -> None:
@@ -49,12 +49,7 @@ def csv_table(trajectory: FourierTrajectory, rate: float) -> str:
     """CSV table for `ur_energy predict`: time, q_0 ... qdd_5, SI units."""
     samples = round(trajectory.duration * rate) + 1
     time = np.linspace(0.0, trajectory.duration, samples)
-    motions = trajectory.sample(time)
-    names = [f"{name}_{joint}" for name in _MOTIONS for joint in range(trajectory.dof)]
-    rows = np.hstack([time[:, None], *motions])
-    lines = [",".join(["time", *names])]
-    lines += [",".join(f"{value:.9g}" for value in row) for row in rows]
-    return "\n".join(lines) + "\n"
+    return csv_text(time, *trajectory.sample(time))
 
 
 def urscript(trajectory: FourierTrajectory) -> str:

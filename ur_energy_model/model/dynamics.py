@@ -158,9 +158,8 @@ class ArmDynamics:
         flange = self._link_frames[-1]
         for i in range(len(q)):
             pin.forwardKinematics(self.model, self.data, q[i], qd[i])
-            rotation = self.data.oMi[self.dof].rotation
-            motion = self.data.v[self.dof]
-            out[i] = rotation @ (motion.linear + np.cross(motion.angular, flange.translation))
+            pose = self.data.oMi[self.dof] * flange
+            out[i] = pose.rotation @ flange.actInv(self.data.v[self.dof]).linear
         return out
 
     def _rnea(self, model: pin.Model, q: Array, qd: Array, qdd: Array) -> Array:

@@ -8,7 +8,7 @@ import numpy as np
 from builtin_interfaces.msg import Duration, Time
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Header
-from trajectory_msgs.msg import JointTrajectory
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from ur_energy_model.errors import InputError
 from ur_energy_model.trajectory.plan import Plan
@@ -89,3 +89,32 @@ def plan_of(message: JointTrajectory, names: Sequence[str], start: Array | None)
         qd = None if qd is None else np.concatenate([rest, qd])
         qdd = None if qdd is None else np.concatenate([rest, qdd])
     return Plan(time, q, qd, None if qd is None else qdd)
+
+
+def joint_trajectory(plan: Plan, names: Sequence[str], request: JointTrajectory) -> JointTrajectory:
+    """A plan as the answer to a request: its header, and the arm's joints in its order.
+
+    Args:
+        plan: with velocities and accelerations, joints in the order of `names`.
+        names: joint names of the arm, prefix included.
+        request: the message that asked for it.
+    """
+    shown = [name for name in request.joint_names if name in names]
+    order = [list(names).index(name) for name in shown]
+    out = JointTrajectory(header=request.header, joint_names=shown)
+    for k, time in enumerate(plan.time - plan.time[0]):
+        point = JointTrajectoryPoint(
+            positions=plan.q[k, order].tolist(), time_from_start=duration_message(float(time))
+        )
+        if plan.qd is not None:
+            point.velocities = plan.qd[k, order].tolist()
+        if plan.qdd is not None:
+            point.accelerations = plan.qdd[k, order].tolist()
+        out.points.append(point)
+    return out
+
+
+def duration_message(seconds: float) -> Duration:
+    """A duration from seconds."""
+    whole, rest = divmod(round(seconds * 1e9), 10**9)
+    return Duration(sec=whole, nanosec=rest)

@@ -10,13 +10,13 @@ from diagnostic_msgs.msg import DiagnosticArray
 from rclpy.lifecycle import LifecyclePublisher
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64
+from trajectory_msgs.msg import JointTrajectory
 from visualization_msgs.msg import MarkerArray
 
 from ur_energy_model.energy.channels import Channels
 from ur_energy_model.energy.live.cycles import Cycle
 from ur_energy_model.energy.live.snapshot import Snapshot
 from ur_energy_model.energy.meter import MeterReading
-from ur_energy_model.energy.prediction import PlanEnergy
 from ur_energy_model.energy_topics.numbers import number_topics, other_numbers, total_numbers
 from ur_energy_model.energy_topics.stamped import stamped_names, stamped_values
 from ur_energy_model.energy_topics.statuses import (
@@ -28,6 +28,7 @@ from ur_energy_model.nodes import topics_and_services as topics
 from ur_energy_model.nodes.conversions import joint_state
 from ur_energy_model.nodes.diagnostics import diagnostic_array, ros_statuses
 from ur_energy_model.nodes.dynamic_joint_states import DynamicJointStates
+from ur_energy_model.nodes.plan_answer import PlanAnswer
 from ur_energy_model.nodes.power_markers import PowerMarkers
 from ur_energy_model.nodes.subscribers import has_subscribers
 from ur_energy_model.telemetry.decimation import Decimator
@@ -59,6 +60,7 @@ class EnergyPublishers:
         self._summary = add_publisher(DiagnosticArray, topics.ENERGY_SUMMARY)
         self._cycle = add_publisher(DiagnosticArray, topics.ENERGY_CYCLE)
         self._prediction = add_publisher(DiagnosticArray, topics.ENERGY_PREDICTION)
+        self._optimized = add_publisher(JointTrajectory, topics.OPTIMIZED_TRAJECTORY)
         self._markers = add_publisher(MarkerArray, topics.ENERGY_MARKERS)
         self._dynamic = DynamicJointStates()
         self._all_joints: LifecyclePublisher | None = None
@@ -113,11 +115,17 @@ class EnergyPublishers:
         self._cycle.publish(diagnostic_array(stamp, statuses))
 
     def publish_prediction(
-        self, plan: PlanEnergy, stamp: Time, measured: MeterReading | None, channels: Channels
+        self, answer: PlanAnswer, stamp: Time, measured: MeterReading | None, channels: Channels
     ) -> None:
         """Publish energy/prediction; `measured` is None before the motion."""
-        statuses = ros_statuses(prediction_statuses(plan, self._joints, measured, channels))
-        self._prediction.publish(diagnostic_array(stamp, statuses))
+        statuses = prediction_statuses(
+            answer.energy, self._joints, measured, channels, answer.optimized_energy
+        )
+        self._prediction.publish(diagnostic_array(stamp, ros_statuses(statuses)))
+
+    def publish_optimized(self, trajectory: JointTrajectory) -> None:
+        """Publish energy/optimized_trajectory."""
+        self._optimized.publish(trajectory)
 
     def _publish_numbers(self, values: Mapping[str, float]) -> None:
         for name, value in values.items():

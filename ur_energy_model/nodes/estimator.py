@@ -18,7 +18,6 @@ from trajectory_msgs.msg import JointTrajectory
 from ur_energy_model.energy.live.cycles import Cycle
 from ur_energy_model.energy.live.estimator import LiveEstimator
 from ur_energy_model.energy.live.source_reader import SourceReader
-from ur_energy_model.energy.prediction import PlanEnergy
 from ur_energy_model.energy_topics.statuses import interval_energies
 from ur_energy_model.errors import UrEnergyError
 from ur_energy_model.model.urdf_export import urdf
@@ -31,6 +30,7 @@ from ur_energy_model.nodes.estimator_sources import joint_states_source, source_
 from ur_energy_model.nodes.joint_states_source import DEPTH
 from ur_energy_model.nodes.managed_node import ManagedNode
 from ur_energy_model.nodes.node_process import run_nodes
+from ur_energy_model.nodes.plan_answer import PlanAnswer
 from ur_energy_model.nodes.plan_predictions import PlanPredictions
 from ur_energy_model.nodes.terminal.estimator_lines import EstimatorLines
 from ur_energy_model.nodes.terminal.line import Level, Line
@@ -260,8 +260,10 @@ class EstimatorNode(ManagedNode):
     def _on_useless_plan(self, error: UrEnergyError) -> None:
         self.say(self._lines.useless_plan(self.explain(error)))
 
-    def _on_prediction(self, plan: PlanEnergy) -> None:
-        self._energy.publish_prediction(plan, self._now(), None, self._estimator.channels)
+    def _on_prediction(self, answer: PlanAnswer) -> None:
+        self._energy.publish_prediction(answer, self._now(), None, self._estimator.channels)
+        if answer.optimized is not None:
+            self._energy.publish_optimized(answer.optimized)
 
     def _now(self) -> Time:
         """Stamp of the newest sample, or time of the node's clock if samples have no stamp."""

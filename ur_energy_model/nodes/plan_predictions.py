@@ -1,4 +1,4 @@
-"""Energy predictions of planned trajectories, and the measured energy of their motions."""
+"""Answers to planned trajectories: energy, the same for less, and the measured energy."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from ur_energy_model.energy.live.estimator import LiveEstimator
 from ur_energy_model.energy.live.plan_follower import PlanFollower
 from ur_energy_model.energy.live.snapshot import Snapshot
 from ur_energy_model.energy.meter import MeterReading
-from ur_energy_model.energy.prediction import PlanEnergy, predict_energy
 from ur_energy_model.errors import InputError, UrEnergyError
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.nodes.conversions import plan_of
+from ur_energy_model.nodes.plan_answer import PlanAnswer, PlanRequest
 
 LARGEST_MESSAGE = 8 << 20
 """Largest plan as a serialized message [bytes], some 40,000 points with all derivatives."""
 
 
 class PlanPredictions:
-    """Predicts the energy of plans in a thread, and measures the energy of their motions.
+    """Predicts and lowers the energy of plans in a thread, and measures that of their motions.
 
-    One plan is predicted at a time, which takes seconds for a plan of an hour. A plan that waits
-    is replaced by a newer one.
+    One plan is answered at a time, which takes seconds for a plan of an hour: first with its
+    energy, then with the same motion for less. A plan that waits is replaced by a newer one.
 
     Args:
         robot: description of the arm.
         joints: joint names of the arm, prefix included.
         lock: guards the estimator against the thread that reads the samples.
-        on_plan: called in the thread with each prediction.
+        on_plan: called in the thread with each prediction, and again once it is optimized.
         on_problem: called with the error of a plan that cannot be used.
     """
 
@@ -41,7 +41,7 @@ class PlanPredictions:
         joints: tuple[str, ...],
         lock: threading.Lock,
         *,
-        on_plan: Callable[[PlanEnergy], None],
+        on_plan: Callable[[PlanAnswer], None],
         on_problem: Callable[[UrEnergyError], None],
     ) -> None:
         self._robot, self._joints, self._lock = robot, joints, lock
@@ -51,6 +51,7 @@ class PlanPredictions:
         self._waiting: tuple[bytes, LiveEstimator] | None = None
         self._thread: threading.Thread | None = None
         self._stopped = False
+        self._latest: PlanAnswer | None = None
 
     def submit(self, message: bytes, estimator: LiveEstimator) -> None:
         """Predict a plan, a serialized JointTrajectory that begins where the arm is now."""
@@ -71,10 +72,17 @@ class PlanPredictions:
         with self._state:
             self._stopped, self._waiting = True, None
 
-    def finished(self, snapshot: Snapshot) -> tuple[PlanEnergy, MeterReading] | None:
+    def finished(self, snapshot: Snapshot) -> tuple[PlanAnswer, MeterReading] | None:
         """The plan and its measured energy when its motion has ended, else None."""
         with self._lock:
-            return self._follower.update(snapshot)
+            done = self._follower.update(snapshot)
+        if done is None:
+            return None
+        energy, measured = done
+        latest = self._latest
+        if latest is None or latest.energy is not energy:
+            latest = PlanAnswer(energy)
+        return latest, measured
 
     def _run(self) -> None:
         while True:
@@ -84,21 +92,33 @@ class PlanPredictions:
                     return
                 (message, estimator), self._waiting = self._waiting, None
             try:
-                plan = self._predict(message, estimator)
+                request = self._read(message, estimator)
+                answer = PlanAnswer(request.energy())
             except UrEnergyError as error:
                 with self._state:
                     if not self._stopped:
                         self._on_problem(error)
                 continue
-            with self._state:
-                if self._stopped:
-                    return
-                with self._lock:
-                    self._follower.expect(plan)
-                self._on_plan(plan)
+            if not self._answer(answer, first=True):
+                return
+            better = request.optimized(answer.energy)
+            if better is not None and not self._answer(better, first=False):
+                return
 
-    def _predict(self, message: bytes, estimator: LiveEstimator) -> PlanEnergy:
-        """Energy of a plan.
+    def _answer(self, answer: PlanAnswer, *, first: bool) -> bool:
+        """Hand an answer over; returns whether more are wanted."""
+        with self._state:
+            if self._stopped:
+                return False
+            if first:
+                with self._lock:
+                    self._follower.expect(answer.energy)
+            self._latest = answer
+            self._on_plan(answer)
+        return True
+
+    def _read(self, message: bytes, estimator: LiveEstimator) -> PlanRequest:
+        """The plan of a message, and the arm as it is now.
 
         Raises:
             UrEnergyError: the plan cannot be used.
@@ -113,9 +133,11 @@ class PlanPredictions:
             now, model = calculator.conditions, calculator.model_in_session()
             dynamics = model.dynamics(robot=self._robot, setup=now.setup)
         start = None if snapshot is None else snapshot.q
-        return predict_energy(
-            model,
-            plan_of(trajectory, self._joints, start),
+        return PlanRequest(
+            plan=plan_of(trajectory, self._joints, start),
+            joints=self._joints,
+            trajectory=trajectory,
+            model=model,
             dynamics=dynamics,
             temperature=now.temperature,
             speed_scaling=now.speed_scaling,

@@ -136,7 +136,8 @@ ENERGY_PREDICTION = Topic(
     "energy/prediction",
     _ARRAY,
     "after a plan, and after its motion",
-    "predicted energy of the plan, and then its measured energy",
+    "predicted energy of the plan, with that of `energy/optimized_trajectory` as soon as it is "
+    "known, and then its measured energy",
     latched=True,
 )
 ENERGY_MARKERS = Topic(
@@ -149,8 +150,16 @@ PLANNED_TRAJECTORY = Topic(
     "energy/planned_trajectory",
     "trajectory_msgs/JointTrajectory",
     "",
-    "plan whose energy is to be predicted",
+    "plan whose energy is to be predicted, and to be lowered in the same time",
     subscribed=True,
+)
+OPTIMIZED_TRAJECTORY = Topic(
+    "energy/optimized_trajectory",
+    "trajectory_msgs/JointTrajectory",
+    "after a plan",
+    "the plan with the same path, duration and joints for less energy; nothing if no timing with "
+    "less energy is found",
+    latched=True,
 )
 DRIVER_JOINT_STATES = replace(
     JOINT_STATES, rate="", description="samples (source: joint_states)", subscribed=True
@@ -177,8 +186,8 @@ TOPICS: dict[str, tuple[Topic, ...]] = {
     "estimator": (
         JOINT_POWER, JOINT_ENERGY, TOTAL_POWER, TOTAL_ENERGY, BUS_POWER, BUS_ENERGY, STANDBY_POWER,
         RESIDUAL_POWER, ENERGY_STAMPED, ENERGY_JOINTS, ENERGY_SUMMARY, ENERGY_CYCLE,
-        ENERGY_PREDICTION, ENERGY_MARKERS, PLANNED_TRAJECTORY, DRIVER_JOINT_STATES,
-        ROBOT_DESCRIPTION, CLOCK, DIAGNOSTICS,
+        ENERGY_PREDICTION, ENERGY_MARKERS, PLANNED_TRAJECTORY, OPTIMIZED_TRAJECTORY,
+        DRIVER_JOINT_STATES,        ROBOT_DESCRIPTION, CLOCK, DIAGNOSTICS,
     ),
     "simulated_robot": (DIAGNOSTICS,),
 }  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -101,6 +102,12 @@ class OptimizedCycle:
         """Predicted saving, percent of the recorded cycle's energy."""
         return 100.0 * (1.0 - self.new_energy / self.energy)
 
+    @property
+    def typed_energy(self) -> float:
+        """Energy of the new cycle with typed values; moves that cannot be typed as new [J]."""
+        more = [m.typed_energy - m.energy for m in self.moves if math.isfinite(m.typed_energy)]
+        return self.new_energy + sum(more)
+
     def as_json(self) -> dict[str, Any]:
         """`ur_energy optimize --json`."""
         cycle = self.cycle
@@ -117,6 +124,7 @@ class OptimizedCycle:
             "duration": self.duration,
             "energy": self.energy,
             "new_energy": self.new_energy,
+            "typed_energy": self.typed_energy,
             "saving_percent": self.saving_percent,
             "saving_percent_interval": list(self.saving_interval),
             "time_optimal_duration": self.time_optimal_duration,

@@ -9,7 +9,9 @@ SAFETY_MODES: dict[int, str] = {
     13: "three-position enabling stop",
 }  # fmt: skip
 
-BRAKES_RELEASED = (6, 7)
+BACKDRIVE = 6
+"""robot_mode in which the arm is moved by hand (freedrive)."""
+BRAKES_RELEASED = (BACKDRIVE, 7)
 """robot_mode with brakes released: backdrive (freedrive) and running."""
 POWER_OFF = 3
 """Highest robot_mode in which the joints have no power."""

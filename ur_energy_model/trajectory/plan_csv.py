@@ -1,4 +1,4 @@
-"""Reads planned trajectories from CSV files."""
+"""Reads and writes planned trajectories as CSV."""
 
 from __future__ import annotations
 
@@ -14,6 +14,25 @@ from ur_energy_model.trajectory.plan import Plan, check_points
 from ur_energy_model.typing import Array
 
 _TIME_NAMES = ("time", "t", "timestamp", "time_from_start")
+_MOTIONS = ("q", "qd", "qdd")
+
+
+def csv_text(time: Array, *motions: Array) -> str:
+    """CSV that `read_plan` reads: time, q_0 ... and as many of qd_0 ..., qdd_0 ... as given.
+
+    Args:
+        time: [k], s.
+        motions: positions [k, n], rad; then velocities and accelerations [k, n].
+    """
+    names = [
+        f"{name}_{joint}"
+        for name, values in zip(_MOTIONS, motions, strict=False)
+        for joint in range(values.shape[1])
+    ]
+    lines = [",".join(["time", *names])]
+    rows = np.hstack([time[:, None], *motions])
+    lines += [",".join(f"{value:.9g}" for value in row) for row in rows]
+    return "\n".join(lines) + "\n"
 
 
 def read_plan(path: str | Path, joint_names: Sequence[str]) -> Plan:

@@ -80,6 +80,9 @@ function areaPath(line, upperAt, lowerAt, px, py, low, high) {
   return out.join("");
 }
 
+// Clouds of at most this many points are drawn as marks.
+const FEW = 3;
+
 function dotsPath(line, px, py) {
   const parts = [];
   for (let i = 0; i < line.x.length; i++) {
@@ -109,12 +112,12 @@ function visibleRange(lines, low, high, logY) {
 }
 
 // One pair of axes. Returns scales and position of the plot, for interaction.
-function drawPanel(parent, chart, panel, lines, width, range) {
+function drawPanel(parent, chart, panel, lines, width, range, beside) {
   const wide = width > 520;
   const height = Math.round(chart.equal ? width * 0.85 : wide ? Math.min(270, width * 0.36) : 165);
   const left = 46, right = width - 8, top = 8, bottom = height - 30;
   let [x0, x1] = range;
-  let [y0, y1] = visibleRange(lines, x0, x1, chart.log_y);
+  let [y0, y1] = visibleRange(chart.common_y ? beside : lines, x0, x1, chart.log_y);
   if (chart.equal) {
     [y0, y1] = extent(lines.map((line) => line.y));
     const scale = 1.1 * Math.max((x1 - x0) / (right - left), (y1 - y0) / (bottom - top), 1e-9);
@@ -145,7 +148,8 @@ function drawPanel(parent, chart, panel, lines, width, range) {
   for (const line of lines) {
     const colour = colourClass(line);
     if (line.points) {
-      svg("path", { class: `dots ${line.role} ${colour}`, d: dotsPath(line, px, py) }, marks);
+      const size = line.x.length <= FEW ? "few" : "";
+      svg("path", { class: `dots ${line.role} ${size} ${colour}`, d: dotsPath(line, px, py) }, marks);
     } else if (chart.equal) {
       let d = "", pen = "M";
       for (let i = 0; i < line.x.length; i++) {
@@ -171,11 +175,12 @@ function drawPanel(parent, chart, panel, lines, width, range) {
 }
 
 function legend(parent, entries) {
-  for (const { label, role, joint, points, bar, base, mixed } of entries) {
+  for (const { label, role, joint, points, x, bar, base, mixed } of entries) {
     const item = html("span", "", "", parent);
     const mark = svg("svg", { viewBox: "0 0 24 12", "aria-hidden": "true" }, item);
     const colour = mixed && role === "model" ? "c-ink" : colourClass({ role, joint });
     if (bar || base) svg("rect", { class: `${base ? "area" : "bar"} ${role} ${colour}`, x: 4, y: 1, width: 16, height: 10 }, mark);
+    else if (points && x && x.length <= FEW) svg("path", { class: `dots ${role} few ${colour}`, d: "M12 6h0" }, mark);
     else if (points) svg("path", { class: `dots ${role} ${colour}`, d: "M6 6h0M12 6h0M18 6h0" }, mark);
     else svg("path", { class: `curve ${role} ${colour}`, d: "M2 6H22" }, mark);
     html("span", "", label, item);

@@ -88,7 +88,7 @@ function drawLines(entry, plot, width) {
     const note = caption(cell, panel.y_label || !panel.title ? label : `${panel.title} ${unitOf(label)}`, panel.note);
     const full = fullRange(chart, chart.equal || !chart.group ? lines : chart.panels.flatMap((p) => p.lines));
     const range = chart.equal ? full : state.zoom[groupKey(chart)] || (chart.group ? full : extent(lines.map((line) => line.x)));
-    const axes = drawPanel(cell, chart, panel, lines, size, range);
+    const axes = drawPanel(cell, chart, panel, lines, size, range, panels.flatMap((other) => other.lines));
     const item = { chart, panel, lines, note, axes, full };
     entry.cells.push(item);
     if (chart.group) interact(item);

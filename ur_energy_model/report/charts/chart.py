@@ -86,6 +86,7 @@ class LineChart(Chart):
         columns: panels side by side on a wide page.
         equal: one scale for x and y (paths in space).
         log_y: logarithmic y axis.
+        common_y: one y range for all panels.
         group: charts of one group zoom together; "" for a chart that does not zoom.
         focus: part of the x axis that the page shows first, and in detail; None for all of it.
     """
@@ -96,6 +97,7 @@ class LineChart(Chart):
     columns: int = 3
     equal: bool = False
     log_y: bool = False
+    common_y: bool = False
     group: str = ""
     focus: tuple[float, float] | None = None
 

@@ -5,32 +5,56 @@ Figure numbers in captions: S0 is Clochiatti et al., Robotica 2024.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from ur_energy_model.report.analysis import Analysis
-from ur_energy_model.report.charts.chart import BarChart, Bars, LineChart, Panel, Role
+from ur_energy_model.report.charts.chart import BarChart, Bars, Line, LineChart, Panel, Role
 from ur_energy_model.report.charts.curves import S0, Timeline, chart_over_time, short_name
 from ur_energy_model.typing import Array
+
+
+def stacked_lines(
+    timeline: Timeline,
+    standby: Array,
+    driver: Array,
+    electrical: Array,
+    joint_names: Sequence[str],
+) -> list[Line]:
+    """Areas of standby, drivers and joints upon each other.
+
+    Args:
+        timeline: of the samples [n].
+        standby: of the whole arm [n], W.
+        driver: of the whole arm [n], W.
+        electrical: of the joints [n, joints], W; what they feed back is left out.
+        joint_names: of the joints.
+    """
+    layers: list[tuple[str, Array, Role, int | None]] = [
+        ("standby", standby, "aside", None),
+        ("drivers", driver, "model", None),
+    ]
+    layers += [
+        (short_name(joint), np.maximum(electrical[:, j], 0.0), "model", j)
+        for j, joint in enumerate(joint_names)
+    ]
+    lines = []
+    base = np.zeros(len(timeline.time))
+    for label, values, role, joint in layers:
+        top = base + values
+        lines.append(timeline.curve(label, top, role=role, joint=joint, base=base))
+        base = top
+    return lines
 
 
 def stack_chart(analysis: Analysis) -> LineChart:
     """Power of standby, drivers and joints over time, stacked."""
     powers = analysis.powers
     timeline = Timeline(powers.time, powers.breaks)
-    layers: list[tuple[str, Array, Role, int | None]] = [
-        ("standby", powers.standby, "aside", None),
-        ("drivers", powers.driver, "model", None),
-    ]
-    layers += [
-        (short_name(joint), np.maximum(powers.electrical[:, j], 0.0), "model", j)
-        for j, joint in enumerate(analysis.joint_names)
-    ]
-    lines = []
-    base = np.zeros(len(powers.time))
-    for label, values, role, joint in layers:
-        top = base + values
-        lines.append(timeline.curve(label, top, role=role, joint=joint, base=base))
-        base = top
+    lines = stacked_lines(
+        timeline, powers.standby, powers.driver, powers.electrical, analysis.joint_names
+    )
     if powers.bus is not None:
         lines.append(timeline.curve("measured", powers.bus, role="truth"))
     return chart_over_time(

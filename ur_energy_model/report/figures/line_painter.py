@@ -17,6 +17,8 @@ from ur_energy_model.report.charts.decimation import decimate
 from ur_energy_model.report.figures.sheet import sheet
 from ur_energy_model.report.palette import Theme
 
+FEW = 3
+"""Clouds of at most this many points are drawn as marks."""
 BUCKETS = 1200
 """Buckets of samples per curve: more than a figure has pixels."""
 
@@ -29,7 +31,13 @@ def line_figure(chart: LineChart, theme: Theme) -> Figure:
     if chart.equal:
         height = 3.2
     figure, places = sheet(
-        chart, rows, columns, height, handles=_handles(chart.panels, theme), sharex=not chart.equal
+        chart,
+        rows,
+        columns,
+        height,
+        handles=_handles(chart.panels, theme),
+        sharex=not chart.equal,
+        sharey=chart.common_y,
     )
     for panel, axes in zip(chart.panels, places, strict=False):
         _panel(axes, panel, chart, theme)
@@ -49,13 +57,14 @@ def _panel(axes: Axes, panel: Panel, chart: LineChart, theme: Theme) -> None:
     for line in panel.lines:
         colour, options = _stroke(line, theme)
         if line.points:
+            few = len(line.x) <= FEW
             axes.plot(
                 line.x,
                 line.y,
                 ".",
-                markersize=2.2,
+                markersize=14.0 if few else 2.2,
                 color=colour,
-                alpha=0.45 if line.role == "measured" else 0.9,
+                alpha=0.45 if line.role == "measured" and not few else 0.9,
                 markeredgewidth=0,
                 rasterized=True,
             )
@@ -116,6 +125,8 @@ def _handles(panels: Sequence[Panel], theme: Theme) -> list[Any]:
         if line.base is not None:
             handles.append(Patch(facecolor=shown, alpha=_fill_alpha(line), label=name))
             continue
-        look = {"marker": ".", "linestyle": ""} if line.points else options
+        look = options
+        if line.points:
+            look = {"marker": ".", "linestyle": "", "markersize": 12 if len(line.x) <= FEW else 6}
         handles.append(Line2D([], [], label=name, color=shown, **look))
     return handles

@@ -46,7 +46,7 @@ def report_page(report: Report) -> Page:
     kinds = {True: "held out", False: "fitted", None: "unknown"}
     shown = ", ".join(f"{bag.label} ({kinds[bag.analysis.held_out]})" for bag in bags)
     return Page(
-        title=f"Energy of a {_arm_name(model.robot_name)}",
+        title=f"Energy of a {arm_name(model.robot_name)}",
         subtitle=(f"Serial number {serial}. " if serial else "") + f"Recordings: {shown}.",
         verdict=report.verdict,
         tiles=_tiles(report),
@@ -175,7 +175,7 @@ def _tiles(report: Report) -> tuple[Tile, ...]:
     return tuple(tiles)
 
 
-def _arm_name(robot: str) -> str:
+def arm_name(robot: str) -> str:
     """A robot's name for headings: "ur5e" becomes "UR5e"."""
     return "UR" + robot[2:] if robot.startswith("ur") else robot.capitalize()
 

@@ -33,11 +33,16 @@ class StraightLine:
     def __init__(
         self, path: Array, length: float, speed: float, acceleration: float, max_speed: Array
     ) -> None:
+        self._points, self._max_speed = path, max_speed
         self._path = CubicSpline(np.linspace(0.0, 1.0, len(path)), path)
         slope = np.abs(self._path(np.linspace(0.0, 1.0, 4 * len(path)), 1)).max(axis=0) / length
         fastest = float((max_speed / np.maximum(slope, 1e-9)).min())
         self._length = length
         self._profile = Trapezoid(length, min(speed, fastest), acceleration)
+
+    def with_profile(self, speed: float, acceleration: float) -> StraightLine:
+        """The same line with another speed and acceleration."""
+        return StraightLine(self._points, self._length, speed, acceleration, self._max_speed)
 
     @property
     def duration(self) -> float:

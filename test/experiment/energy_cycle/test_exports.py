@@ -1,0 +1,116 @@
+"""Every exported file of a cycle is read back as its user reads it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+from test.energy.known_arm import known_model
+from test.optimization.hand_made import ROBOT, TICK, hand_made_cycle
+from ur_energy_model.energy.prediction import predict_energy
+from ur_energy_model.experiment.energy_cycle.exports import (
+    PREDICTION,
+    PROGRAM,
+    RESULT,
+    SET_POINTS,
+    TRAJECTORY,
+    export_cycle,
+)
+from ur_energy_model.optimization.cycle_motion import new_motion, plan_at
+from ur_energy_model.simulation.arm.modes import ProgramState
+from ur_energy_model.simulation.arm.simulated_arm import SimulatedArm
+from ur_energy_model.simulation.control.control_box import ControlBox
+from ur_energy_model.simulation.control.simulated_identity import SimulatedIdentity
+from ur_energy_model.simulation.control.urscript_text import calls_of
+from ur_energy_model.simulation.ports.client_interfaces import ScriptSession
+from ur_energy_model.trajectory.motions import Hold
+from ur_energy_model.trajectory.plan import Plan
+from ur_energy_model.trajectory.plan_csv import read_plan
+
+OPTIMIZED = hand_made_cycle()
+MOTION = new_motion(OPTIMIZED)
+MODEL = known_model()
+ENERGY = predict_energy(MODEL, plan_at(MOTION, ROBOT.rate, "truth")).total
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("exports") / "made"
+    files = export_cycle(OPTIMIZED, ROBOT, folder)
+    assert all(file.path.is_file() and file.purpose for file in files)
+    return folder
+
+
+def test_the_csv_predicts_the_energy_of_the_cycle(folder: Path) -> None:
+    plan = read_plan(folder / PREDICTION, ROBOT.joint_names)
+    assert predict_energy(MODEL, plan).total == pytest.approx(ENERGY, rel=1e-4)
+
+
+def test_set_points_come_at_the_rate_of_the_controller(folder: Path) -> None:
+    plan = read_plan(folder / SET_POINTS, ROBOT.joint_names)
+    np.testing.assert_allclose(np.diff(plan.time)[:-1], TICK, atol=1e-9)
+    np.testing.assert_allclose(plan.q, MOTION.sample(plan.time)[0], atol=1e-7)
+    assert predict_energy(MODEL, plan).total == pytest.approx(ENERGY, rel=5e-3)
+
+
+def test_the_yaml_is_a_joint_trajectory(folder: Path) -> None:
+    message = yaml.safe_load((folder / TRAJECTORY).read_text())
+    assert set(message) == {"joint_names", "points"}
+    assert message["joint_names"] == list(ROBOT.joint_names)
+    keys = {"positions", "velocities", "accelerations", "time_from_start"}
+    assert all(set(point) == keys for point in message["points"])
+    numbers = [value for point in message["points"] for value in point["velocities"]]
+    assert all(isinstance(value, float) for value in numbers)
+    stamps = [point["time_from_start"] for point in message["points"]]
+    time = np.array([stamp["sec"] + 1e-9 * stamp["nanosec"] for stamp in stamps])
+    names = ("positions", "velocities", "accelerations")
+    q, qd, qdd = (np.array([p[name] for p in message["points"]], dtype=float) for name in names)
+    plan = Plan(time, q, qd, qdd)
+    assert plan.duration == pytest.approx(OPTIMIZED.duration, abs=1e-6)
+    assert predict_energy(MODEL, plan).total == pytest.approx(ENERGY, rel=5e-3)
+
+
+def test_the_yaml_fills_the_ros_message(folder: Path) -> None:
+    messages = pytest.importorskip("trajectory_msgs.msg")
+    plan_of = pytest.importorskip("ur_energy_model.nodes.conversions").plan_of
+    duration = pytest.importorskip("builtin_interfaces.msg").Duration
+    text = (folder / TRAJECTORY).read_text()
+    assert len(text) < 1 << 17  # the longest argument of a Linux command
+    points = [
+        messages.JointTrajectoryPoint(
+            **{**point, "time_from_start": duration(**point["time_from_start"])}
+        )
+        for point in yaml.safe_load(text)["points"]
+    ]
+    message = messages.JointTrajectory(joint_names=list(ROBOT.joint_names), points=points)
+    assert plan_of(message, ROBOT.joint_names, None).duration == pytest.approx(OPTIMIZED.duration)
+
+
+def test_the_program_runs_on_the_simulated_controller(folder: Path) -> None:
+    """It ends where it starts, in the time of the cycle, along the exported motion."""
+    text = (folder / PROGRAM).read_text()
+    assert calls_of(text.rstrip("\n")) is not None
+    start = MOTION.sample(np.zeros(1))[0][0]
+    arm = SimulatedArm(ROBOT, motion=Hold(start), seed=3)
+    box = ControlBox(arm, SimulatedIdentity.for_robot(ROBOT, (5, 11, 1), 0, "hold"))
+    ScriptSession(box).receive(text.encode())
+    box.step()
+    targets = []
+    while box.program_state == ProgramState.PLAYING:
+        box.step()
+        targets.append(np.array(box.values["target_q"]))
+        assert len(targets) < 2 * OPTIMIZED.duration * ROBOT.rate
+    duration = len(targets) / ROBOT.rate
+    assert duration == pytest.approx(OPTIMIZED.duration, abs=0.1)
+    np.testing.assert_allclose(targets[-1], start, atol=1e-4)
+    for move in OPTIMIZED.moves:
+        nearest = min(np.abs(target - move.q[-1]).max() for target in targets)
+        assert nearest < 1e-3
+
+
+def test_all_figures_are_json(folder: Path) -> None:
+    assert json.loads((folder / RESULT).read_text())["energy"] == OPTIMIZED.energy

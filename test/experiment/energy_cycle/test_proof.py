@@ -1,0 +1,138 @@
+"""The saving is found in a recording of both cycles in turns, with its interval."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from test.optimization.hand_made import HOME, ROBOT, closed, hand_made_cycle
+from ur_energy_model.errors import InputError, RecordingError
+from ur_energy_model.experiment.energy_cycle.proof import (
+    CycleEnergies,
+    Proof,
+    cycle_energies,
+    saving_of,
+)
+from ur_energy_model.experiment.limits import SafetyLimits, check
+from ur_energy_model.model.dynamics import ArmDynamics
+from ur_energy_model.model.geometry import ArmGeometry
+from ur_energy_model.telemetry.samples import Telemetry
+from ur_energy_model.typing import Array
+
+OPTIMIZED = hand_made_cycle()
+REST = 0.537
+BASE = 60.0
+
+
+def recording(proof: Proof, *, drift: float = 0.0, delays: tuple[float, ...] = ()) -> Telemetry:
+    """The run after a rest; power rises with speed and over time, delays come within cycles [s]."""
+    motion = proof.motion()
+    time = np.arange(0.0, motion.duration + sum(delays) + 2 * REST, 0.002)
+    path = time - REST
+    for number, delay in enumerate(delays, 1):
+        begin = number * motion.duration / (len(delays) + 1)
+        path = np.where(path > begin, np.maximum(path - delay, begin), path)
+    path = np.clip(path, 0.0, motion.duration)
+    q, qd, _ = motion.sample(path)
+    power = (BASE + 20.0 * (qd**2).sum(axis=1)) * (1.0 + drift * time)
+    return Telemetry(
+        time + 1000.0,
+        {
+            "target_q": q,
+            "actual_robot_voltage": np.full(len(time), 48.0),
+            "actual_robot_current": power / 48.0,
+            "joint_temperatures": np.repeat(30.0 + time[:, None], 6, axis=1),
+        },
+    )
+
+
+def expected(proof: Proof, *, new: bool) -> float:
+    cycle = proof.after if new else proof.before
+    time = np.arange(0.0, cycle.duration, 0.001)
+    return float(np.mean(BASE + 20.0 * (cycle.sample(time)[1] ** 2).sum(axis=1)) * cycle.duration)
+
+
+@pytest.mark.parametrize("cycles", [1, 2, 3])
+def test_every_cycle_is_found_with_its_energy(cycles: int) -> None:
+    proof = Proof.of(OPTIMIZED, cycles)
+    found = cycle_energies(recording(proof), proof)
+    truth = [expected(proof, new=new) for new in proof.order]
+    np.testing.assert_allclose(found.energy, truth, rtol=2e-3)
+    assert list(found.new) == list(proof.order)
+    assert sum(proof.order) == cycles
+
+
+def test_delays_of_the_stream_move_the_cycles_that_follow() -> None:
+    proof = Proof.of(OPTIMIZED, 2)
+    found = cycle_energies(recording(proof, delays=(0.08, 0.05)), proof)
+    truth = [expected(proof, new=new) for new in proof.order]
+    np.testing.assert_allclose(found.energy, truth, rtol=0.02)
+
+
+def test_a_steady_drift_cancels() -> None:
+    """Warming joints change the power by several percent over the run."""
+    proof = Proof.of(OPTIMIZED, 4)
+    truth = 100.0 * (1.0 - expected(proof, new=True) / expected(proof, new=False))
+    saving = saving_of(cycle_energies(recording(proof, drift=-1e-3), proof), "run")
+    assert saving.saving_percent == pytest.approx(truth, abs=0.2)
+    assert saving.interval[0] < truth < saving.interval[1]
+    assert saving.cycles == 4
+    assert saving.temperature is not None
+    assert saving.temperature.shape == (2, 6)
+
+
+def test_the_interval_covers_the_truth_as_often_as_it_says() -> None:
+    """Noise of 1 % per cycle on a saving of 10 %."""
+    random = np.random.default_rng(11)
+    order = np.array([False, True, True, False] * 2)
+    inside = 0
+    for _ in range(300):
+        energy = np.where(order, 90.0, 100.0) * (1.0 + 0.01 * random.standard_normal(8))
+        low, high = saving_of(CycleEnergies(energy, order, None), "run").interval
+        inside += low < 10.0 < high
+    assert 0.90 < inside / 300 < 0.985
+
+
+def test_incomplete_cycles_do_not_count() -> None:
+    energy = np.array([100.0, 90.0, np.nan, 100.0])
+    saving = saving_of(CycleEnergies(energy, np.array([0, 1, 1, 0]), None), "run")
+    assert (saving.cycles, saving.saving_percent) == (1, pytest.approx(10.0))
+    with pytest.raises(RecordingError, match="pair"):
+        saving_of(CycleEnergies(np.full(2, np.nan), np.array([0, 1]), None), "run")
+
+
+def test_another_motion_and_missing_fields_are_refused() -> None:
+    proof = Proof.of(OPTIMIZED, 1)
+    whole = recording(proof)
+    still: dict[str, Array] = {**whole.columns, "target_q": np.tile(HOME, (len(whole), 1))}
+    with pytest.raises(RecordingError, match="does not hold cycle 1"):
+        cycle_energies(replace(whole, columns=still), proof)
+    without = {name: whole[name] for name in ("target_q",)}
+    with pytest.raises(RecordingError, match="voltage"):
+        cycle_energies(replace(whole, columns=without), proof)
+
+
+def test_a_cycle_that_does_not_close_cannot_be_repeated() -> None:
+    with pytest.raises(InputError, match="does not end where it starts"):
+        Proof.of(closed(OPTIMIZED, 0.1), 2)
+
+
+def test_limits_rise_to_what_the_recorded_cycle_reaches_and_no_further() -> None:
+    """A cycle that was run at more than the robot file's acceleration may be run again."""
+    usual = SafetyLimits(ArmDynamics(ROBOT), ArmGeometry(ROBOT), tool_speed=0.3)
+    proof = Proof.of(OPTIMIZED, 1)
+    slow_robot = replace(ROBOT, max_acceleration=np.full(6, 2.0))
+    strict = replace(usual, dynamics=ArmDynamics(slow_robot))
+    verdict = check(proof.motion(), strict)
+    assert any("acceleration" in problem for problem in verdict.problems)
+    raised = proof.limits(strict)
+    assert check(proof.motion(), raised).passed
+    np.testing.assert_allclose(
+        raised.dynamics.robot.max_acceleration[[0, 5]], [2.2, 3.06], rtol=0.05
+    )
+    assert raised.dynamics.robot.max_acceleration[4] == 2.0
+    np.testing.assert_array_equal(raised.dynamics.robot.max_velocity, ROBOT.max_velocity)
+    assert 0.3 < raised.tool_speed < 1.5
+    assert raised.clearance == usual.clearance

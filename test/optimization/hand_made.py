@@ -1,0 +1,142 @@
+"""A cycle made by hand: a moveJ there, a moveL down, a moveJ back; each slower in the new cycle."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from ur_energy_model.model.robots import load_robot
+from ur_energy_model.optimization.cycle import Dwell, Move, WorkCycle
+from ur_energy_model.optimization.cycle_motion import recorded_motion
+from ur_energy_model.optimization.optimized_cycle import OptimizedCycle, OptimizedMove
+from ur_energy_model.optimization.typed_moves import with_typed_moves
+from ur_energy_model.simulation.control.kinematics import ArmKinematics
+from ur_energy_model.simulation.control.straight_line import LinePlanner, StraightLine
+from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
+from ur_energy_model.trajectory.motions import Motion, move
+from ur_energy_model.trajectory.planner import home_position
+from ur_energy_model.typing import Array
+
+ROBOT = load_robot("ur5e")
+FAST, SLOW = (1.5, 3.0), (0.6, 1.5)
+"""Speed and acceleration of the moveJs, recorded and new [rad/s, rad/s^2]."""
+FAST_TOOL, SLOW_TOOL = (0.25, 1.2), (0.08, 0.5)
+"""The same of the moveL [m/s, m/s^2]."""
+WAIT = 1.5
+TICK = 0.002
+HOME = home_position(ROBOT)
+NO_TOOL = np.zeros(6)
+
+
+def straight_down(start: Array, way: float) -> StraightLine:
+    """A moveL of the flange downwards [m]."""
+    kinematics = ArmKinematics(ROBOT)
+    pose = kinematics.forward(start, NO_TOOL).copy()
+    pose[2] -= way
+    planner = LinePlanner(kinematics, start, pose, NO_TOOL, *FAST_TOOL, ROBOT.max_velocity)
+    while (line := planner.advance()) is None:
+        pass
+    return line
+
+
+def sampled(motion: Motion) -> tuple[Array, Array, Array, Array]:
+    """Time, q, qd and qdd of a motion at the controller's cycles and its end."""
+    time = np.arange(0.0, motion.duration, TICK)
+    time = np.append(time[motion.duration - time > 1e-6], motion.duration)
+    return (time, *motion.sample(time))
+
+
+def effort(motion: Motion, move: OptimizedMove | None = None) -> float:
+    """A stand-in for energy: squared joint speeds and accelerations over time."""
+    time = np.linspace(0.0, motion.duration, 400)
+    _, qd, qdd = motion.sample(time)
+    return float(np.trapezoid((qd**2 + 0.05 * qdd**2).sum(axis=1), time))
+
+
+def hand_made_cycle() -> OptimizedCycle:
+    """The cycle with typed values; recorded moves are followed by waits."""
+    above = HOME + np.array([0.8, -0.3, 0.5, 0.2, 0.0, 1.1])
+    down = straight_down(above, 0.15)
+    below = down.sample(np.array([down.duration]))[0][0]
+    fast: list[Motion] = [move(HOME, above, *FAST), down, move(below, HOME, *FAST)]
+    slow: list[Motion] = [
+        move(HOME, above, *SLOW),
+        down.with_profile(*SLOW_TOOL),
+        move(below, HOME, *SLOW),
+    ]
+    moves, new, dwells, now, new_now = [], [], [], 0.0, 0.0
+    for before, after in zip(fast, slow, strict=True):
+        time, q, qd, _ = sampled(before)
+        nan = float("nan")
+        recorded = Move(now, time, q, qd, "other", nan, nan, effort(before), 1.0, 200.0)
+        now += before.duration + WAIT
+        moves.append(recorded)
+        dwells.append(Dwell(now - WAIT, WAIT, q[-1], kept=False))
+        new.append(
+            OptimizedMove(recorded, new_now, *sampled(after), effort(after), 1.0, nan, nan, nan)
+        )
+        new_now += after.duration
+    duration = max(now, new_now)
+    last = Dwell(new_now, duration - new_now, HOME, kept=False)
+    energy = sum(each.energy for each in moves)
+    cycle = WorkCycle(
+        source="hand",
+        robot="ur5e",
+        found_by="repetition",
+        start=0.0,
+        duration=duration,
+        moves=tuple(moves),
+        dwells=tuple(dwells),
+        count=3,
+        duration_std=0.0,
+        measured_energy=400.0,
+        measured_energy_std=1.0,
+        temperature=np.full(6, 30.0),
+    )
+    optimized = OptimizedCycle(
+        cycle=cycle,
+        duration=duration,
+        moves=tuple(new),
+        dwells=(last,),
+        energy=energy,
+        new_energy=sum(each.energy for each in new),
+        saving_interval=(10.0, 20.0),
+        time_optimal_duration=3.0,
+        time_optimal_energy=1.1 * energy,
+        scaled_energy=0.95 * energy,
+        bound_gap=0.0,
+        pareto=None,
+        notes=("A note.",),
+    )
+    return with_typed_moves(optimized, ROBOT, effort)
+
+
+def hand_made_recording(cycles: int) -> Telemetry:
+    """The recorded cycle, repeated: target motion, temperatures and bus power."""
+    motion = recorded_motion(hand_made_cycle().cycle)
+    seconds = cycles * motion.duration + 1.0
+    time = np.asarray(np.arange(round(seconds / TICK)) * TICK, dtype=np.float64)
+    q, qd, qdd = motion.sample(np.mod(time, motion.duration))
+    columns = {
+        "target_q": q,
+        "target_qd": qd,
+        "target_qdd": qdd,
+        "actual_q": q,
+        "actual_qd": qd,
+        "joint_temperatures": np.full_like(q, 30.0),
+        "actual_robot_voltage": np.full(len(time), 48.0),
+        "actual_robot_current": 1.0 + (qd**2).sum(axis=1),
+        "robot_mode": np.full(len(time), 7.0),
+        "safety_mode": np.ones(len(time)),
+    }
+    info = RecordingInfo(source="hand", robot="ur5e", rate=1.0 / TICK)
+    return Telemetry(100.0 + time, columns, info)
+
+
+def closed(optimized: OptimizedCycle, offset: float) -> OptimizedCycle:
+    """The cycle whose last move ends at a distance from the start [rad]."""
+    last = optimized.moves[-1]
+    share = np.linspace(0.0, offset, len(last.q))[:, None]
+    moved = replace(last, q=last.q + share)
+    return replace(optimized, moves=(*optimized.moves[:-1], moved))

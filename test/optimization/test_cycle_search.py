@@ -1,0 +1,109 @@
+"""The cycle of a recording: its moves, its repetition, its signals."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from test.optimization.simulated_cycle import ROBOT, bag_of, pick_and_place, recorded
+from ur_energy_model.errors import RecordingError
+from ur_energy_model.optimization.cycle_search import FoundCycles, find_cycles
+from ur_energy_model.optimization.recorded_motion import RecordedMotion, read_motion
+from ur_energy_model.optimization.stops import find_moves
+from ur_energy_model.telemetry.samples import Telemetry
+
+
+def found(
+    folder: Path, telemetry: Telemetry, **columns: np.ndarray
+) -> tuple[RecordedMotion, FoundCycles]:
+    motion = read_motion(bag_of(folder, telemetry, **columns), ROBOT)
+    return motion, find_cycles(motion, find_moves(motion))
+
+
+@pytest.mark.parametrize("rate", [10.0, 50.0, 125.0, 500.0])
+def test_repetition_is_found_at_any_rate_of_samples(tmp_path: Path, rate: float) -> None:
+    chain = pick_and_place(1.2, 1.5)
+    motion, cycles = found(tmp_path, recorded(chain, 2.6 * chain.duration, rate))
+    assert cycles.found_by == "repetition"
+    assert [len(moves) for moves in cycles.moves] == [6, 6]
+    starts = [motion.time[moves[0].first] for moves in cycles.moves]
+    assert np.diff(starts) == pytest.approx(chain.duration, abs=2.0 / rate)
+
+
+def test_a_partial_cycle_at_the_beginning_is_left_out(tmp_path: Path) -> None:
+    chain = pick_and_place()
+    begin = 0.5 * chain.segments[0].duration
+    motion, cycles = found(tmp_path, recorded(chain, 3.2 * chain.duration, lead=0.0, begin=begin))
+    assert len(cycles.moves) == 3
+    assert len(cycles.moves[0]) == 6
+    assert np.abs(motion.qd[cycles.moves[0][0].first]).max() < 1e-3
+
+
+def test_approach_and_retreat_do_not_hide_the_cycle(tmp_path: Path) -> None:
+    chain = pick_and_place()
+    middle = recorded(chain, 3.1 * chain.duration)
+    away = middle["target_q"][0] + np.linspace(0.5, 0.0, 500)[:, None]
+    speed = np.full((500, 6), -0.5)
+    speed[[0, -1]] = 0.0
+    columns = {
+        name: np.concatenate([first, middle[name]])
+        for name, first in (("target_q", away), ("target_qd", speed), ("target_qdd", 0.3 * speed))
+    }
+    time = 60.0 + np.arange(len(columns["target_q"])) / 500
+    columns["target_qdd"][5] = 0.1
+    _, cycles = found(tmp_path, Telemetry(time, columns, middle.info))
+    assert [len(moves) for moves in cycles.moves] == [6, 6]
+
+
+def test_a_single_cycle_is_the_whole_motion(tmp_path: Path) -> None:
+    chain = pick_and_place()
+    _, cycles = found(tmp_path, recorded(chain, chain.duration + 0.2))
+    assert cycles.found_by == "whole"
+    assert cycles.closed
+    assert len(cycles.moves[0]) == 6
+
+
+def test_a_register_that_counts_cycles_shows_them(tmp_path: Path) -> None:
+    chain = pick_and_place()
+    telemetry = recorded(chain, 3.3 * chain.duration)
+    count = np.floor((telemetry.time - 60.0 - 0.4 + 1e-6) / chain.duration)
+    _, cycles = found(tmp_path, telemetry, output_int_register_0=np.maximum(count, -1.0))
+    assert cycles.found_by == "int_register"
+    assert len(cycles.moves[0]) == 6
+
+
+def test_an_output_that_toggles_within_the_cycle_does_not_cut_it(tmp_path: Path) -> None:
+    chain = pick_and_place()
+    telemetry = recorded(chain, 3.3 * chain.duration)
+    bits = np.floor(telemetry.time * 1.7) % 2
+    _, cycles = found(tmp_path, telemetry, actual_digital_output_bits=bits)
+    assert cycles.found_by == "repetition"
+    assert len(cycles.moves[0]) == 6
+
+
+def test_standstill_has_no_cycle_and_the_user_hears_what_to_record(tmp_path: Path) -> None:
+    telemetry = recorded(pick_and_place(), 0.3)
+    with pytest.raises(RecordingError, match=r"no cycle found.*record at least two whole cycles"):
+        found(tmp_path, telemetry)
+
+
+def test_freedrive_is_refused(tmp_path: Path) -> None:
+    chain = pick_and_place()
+    telemetry = recorded(chain, 2.2 * chain.duration)
+    mode = np.full(len(telemetry), 7.0)
+    mode[1000:1200] = 6.0
+    with pytest.raises(RecordingError, match="freedrive"):
+        found(tmp_path, telemetry, robot_mode=mode)
+
+
+def test_without_targets_the_measured_motion_is_used(tmp_path: Path) -> None:
+    chain = pick_and_place()
+    telemetry = recorded(chain, 2.5 * chain.duration, 125.0)
+    noise = 2e-5 * np.random.default_rng(1).standard_normal(telemetry["actual_q"].shape)
+    measured = {"actual_q": telemetry["actual_q"] + noise, "actual_qd": telemetry["actual_qd"]}
+    motion, cycles = found(tmp_path, Telemetry(telemetry.time, measured, telemetry.info))
+    assert motion.measured
+    assert sum(move.last - move.first for move in cycles.moves[0]) / 125.0 < chain.duration
+    assert cycles.found_by == "repetition"

@@ -1,0 +1,172 @@
+"""From a recording to a cheaper cycle."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from test.optimization.simulated_cycle import ROBOT, arm_model, bag_of, pick_and_place, recorded
+from ur_energy_model.energy.prediction import predict_energy
+from ur_energy_model.errors import InputError, WrongRobotError
+from ur_energy_model.optimization.optimize import optimize_cycle
+from ur_energy_model.optimization.optimized_cycle import OptimizedCycle
+from ur_energy_model.optimization.options import OptimizationOptions
+from ur_energy_model.trajectory.plan import Plan
+
+KEYS = {
+    "start", "duration", "new_duration", "energy", "new_energy", "kind", "speed", "acceleration",
+    "new_speed", "new_acceleration",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def bag(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    chain = pick_and_place()
+    return bag_of(tmp_path_factory.mktemp("cycle"), recorded(chain, 2.4 * chain.duration))
+
+
+@pytest.fixture(scope="module")
+def result(bag: Path) -> OptimizedCycle:
+    return optimize_cycle(arm_model(), bag, OptimizationOptions(pareto=True))
+
+
+def test_the_same_work_in_the_same_time_takes_less_than_recorded_and_than_speed_scaling(
+    result: OptimizedCycle,
+) -> None:
+    assert result.duration == pytest.approx(pick_and_place().duration, abs=0.01)
+    assert result.new_energy < result.scaled_energy < result.energy
+    low, high = result.saving_interval
+    assert low < result.saving_percent < high
+    assert result.bound_gap < 0.01 * result.new_energy
+
+
+def test_moves_and_dwells_fill_the_new_cycle_and_short_dwells_are_kept(
+    result: OptimizedCycle,
+) -> None:
+    moving = sum(move.duration for move in result.moves)
+    waiting = sum(dwell.duration for dwell in result.dwells)
+    assert moving + waiting == pytest.approx(result.duration, abs=1e-6)
+    kept = [dwell for dwell in result.dwells if dwell.kept]
+    assert [dwell.duration for dwell in kept] == pytest.approx([0.3, 0.3], abs=0.005)
+    assert result.cycle.slack == pytest.approx(3.0, abs=0.005)
+
+
+def test_every_move_starts_and_ends_where_it_did(result: OptimizedCycle) -> None:
+    for new in result.moves:
+        assert new.q[[0, -1]] == pytest.approx(new.move.q[[0, -1]], abs=1e-4)
+        assert np.abs(new.qd[[0, -1]]).max() == 0.0
+
+
+def test_no_limit_of_the_arm_is_exceeded(result: OptimizedCycle) -> None:
+    dynamics = arm_model().dynamics()
+    for new in result.moves:
+        assert (np.abs(new.qd) <= ROBOT.max_velocity).all()
+        assert (np.abs(new.qdd) <= ROBOT.max_acceleration).all()
+        torque = dynamics.inverse_dynamics(new.q, new.qd, new.qdd)
+        assert (np.abs(torque + ROBOT.reflected_inertia * new.qdd) <= ROBOT.max_torque).all()
+        assert np.linalg.norm(dynamics.flange_speed(new.q, new.qd), axis=1).max() <= 1.5
+
+
+def test_energies_are_those_of_predict(result: OptimizedCycle) -> None:
+    model = arm_model(capacitor=0.0)
+    for new in result.moves:
+        plan = Plan(new.time, new.q, new.qd, new.qdd)
+        alone = predict_energy(model, plan, temperature=result.cycle.temperature).total
+        assert new.energy == pytest.approx(alone, rel=0.05)
+
+
+def test_the_curve_contains_the_result(result: OptimizedCycle) -> None:
+    assert result.pareto is not None
+    times, energies = result.pareto.T
+    assert times[0] == pytest.approx(result.time_optimal_duration)
+    assert times[-1] == pytest.approx(2 * result.cycle.duration)
+    assert np.interp(result.duration, times, energies) == pytest.approx(result.new_energy, rel=0.01)
+
+
+def test_json_has_the_keys_that_were_promised(result: OptimizedCycle) -> None:
+    found = result.as_json()
+    assert {"duration", "moves", "dwells", "slack"} <= set(found["cycle"])
+    assert set(found["moves"][0]) >= KEYS
+    assert {
+        "energy", "new_energy", "saving_percent", "saving_percent_interval",
+        "time_optimal_energy", "scaled_energy", "pareto", "measured",
+    } <= set(found)  # fmt: skip
+
+
+def test_it_is_deterministic(bag: Path, result: OptimizedCycle) -> None:
+    again = optimize_cycle(arm_model(), bag)
+    assert again.new_energy == result.new_energy
+
+
+def test_a_cycle_time_below_the_fastest_is_refused_with_the_fastest(
+    bag: Path, result: OptimizedCycle
+) -> None:
+    fastest = f"{result.time_optimal_duration:.2f} s"
+    with pytest.raises(InputError, match=f"below the time-optimal one of {fastest}"):
+        optimize_cycle(arm_model(), bag, OptimizationOptions(cycle_time=1.0))
+
+
+@pytest.mark.parametrize("factor", [1.002, 1.3])
+def test_a_cycle_time_just_above_the_fastest_is_met(
+    bag: Path, result: OptimizedCycle, factor: float
+) -> None:
+    wanted = factor * result.time_optimal_duration
+    found = optimize_cycle(arm_model(), bag, OptimizationOptions(cycle_time=wanted))
+    moving = sum(move.duration for move in found.moves)
+    assert moving + sum(dwell.duration for dwell in found.dwells) == pytest.approx(wanted)
+    for new in found.moves:
+        assert (np.abs(new.qdd) <= ROBOT.max_acceleration).all()
+
+
+def test_without_slack_nothing_gets_dearer(bag: Path) -> None:
+    found = optimize_cycle(arm_model(), bag, OptimizationOptions(keep_dwell=10.0))
+    assert found.cycle.slack == 0.0
+    assert found.new_energy <= found.energy
+    assert found.new_energy <= found.scaled_energy
+
+
+def test_the_limits_of_the_recording_can_be_kept(bag: Path) -> None:
+    options = OptimizationOptions(recorded_limits=True)
+    found = optimize_cycle(arm_model(), bag, options)
+    recorded_most = max(np.abs(move.qd).max() for move in found.cycle.moves)
+    assert max(np.abs(move.qd).max() for move in found.moves) <= recorded_most
+
+
+def test_a_tool_speed_that_the_user_gives_is_kept_even_below_the_recorded_one(bag: Path) -> None:
+    found = optimize_cycle(arm_model(), bag, OptimizationOptions(tool_speed=0.6, cycle_time=12.0))
+    dynamics = arm_model().dynamics()
+    speeds = [np.linalg.norm(dynamics.flange_speed(m.q, m.qd), axis=1).max() for m in found.moves]
+    assert max(speeds) <= 0.6
+
+
+def test_another_arm_is_refused(bag: Path) -> None:
+    with pytest.raises(WrongRobotError, match="ur5e"):
+        optimize_cycle(replace(arm_model(), robot="ur3e"), bag)
+
+
+def test_switching_off_counts_only_where_the_recording_shows_what_it_takes(bag: Path) -> None:
+    found = optimize_cycle(arm_model(), bag, OptimizationOptions(power_off_after=1.0))
+    assert any("Switching off is left out" in note for note in found.notes)
+
+
+def test_a_long_wait_is_spent_switched_off_where_that_is_known_to_save(tmp_path: Path) -> None:
+    chain = pick_and_place(wait=90.0)
+    telemetry = recorded(chain, 2.1 * chain.duration, 50.0)
+    end = chain.duration - 40.0
+    modes, power = np.full(len(telemetry), 7.0), np.full(len(telemetry), 48.0)
+    since = telemetry.time - 60.0
+    modes[(since > end) & (since < end + 20.0)] = 5.0
+    modes[(since > end + 2.0) & (since < end + 18.0)] = 3.0
+    power[modes == 3.0] = 4.8
+    bus = {
+        "actual_robot_voltage": np.full(len(telemetry), 48.0),
+        "actual_robot_current": power / 48,
+    }
+    bag = bag_of(tmp_path, telemetry, robot_mode=modes, **bus)
+    waiting = optimize_cycle(arm_model(), bag, OptimizationOptions())
+    off = optimize_cycle(arm_model(), bag, OptimizationOptions(power_off_after=10.0))
+    assert off.new_energy < 0.5 * waiting.new_energy
+    assert any("switched off" in note for note in off.notes)

@@ -1,0 +1,157 @@
+"""Makes the worked case of docs/optimization.md: a pick-and-place cycle of a simulated UR5e.
+
+    python -m tools.optimization_case
+
+Records the cycle and a motion for identification, optimizes the cycle, runs both cycles in turns on
+the same arm, writes the figures into the page and draws the pictures.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from tools.documentation_images import FOLDER, SEED, record
+from ur_energy_model.cli.optimized_cycle import print_cycle
+from ur_energy_model.experiment.energy_cycle.proof import Proof, measured_saving
+from ur_energy_model.identification.pipeline import identify
+from ur_energy_model.model.robots import load_robot
+from ur_energy_model.optimization.cycle_motion import TimedMoves
+from ur_energy_model.optimization.optimize import in_session_of, optimize_cycle
+from ur_energy_model.optimization.optimized_cycle import OptimizedCycle
+from ur_energy_model.optimization.options import OptimizationOptions
+from ur_energy_model.optimization.pendant import typed_text
+from ur_energy_model.report.charts.optimization import cycle_time_chart, power_chart
+from ur_energy_model.report.figures.figures import save_chart
+from ur_energy_model.report.optimization import make_optimization_report
+from ur_energy_model.simulation.arm.simulated_arm import SimulatedArm
+from ur_energy_model.simulation.arm_recording import record_arm
+from ur_energy_model.simulation.control.kinematics import ArmKinematics
+from ur_energy_model.simulation.control.straight_line import LinePlanner, StraightLine
+from ur_energy_model.telemetry.bag.writer import BagWriter
+from ur_energy_model.trajectory.motions import Motion, move
+from ur_energy_model.trajectory.planner import home_position
+from ur_energy_model.typing import Array
+
+ROBOT = load_robot("ur5e")
+JOINT_SPEED, JOINT_ACCELERATION = np.radians(150.0), np.radians(320.0)
+"""Of the moveJs [rad/s, rad/s^2]."""
+TOOL_SPEED, TOOL_ACCELERATION = 0.5, 2.0
+"""Of the moveLs [m/s, m/s^2]."""
+GRIP = 0.4
+"""Wait of the gripper [s]."""
+SLACK = 0.4
+"""Share of the cycle in which the arm only waits."""
+DEPTH = 0.15
+"""Way down to part and place [m]."""
+CYCLES = 6
+PAGE = FOLDER.parent / "optimization.md"
+BEGIN, END = "<!-- case -->\n", "<!-- end of case -->\n"
+"""Around the figures in the page."""
+
+
+def main() -> None:
+    """Make figures and pictures."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        model = identify([record("trajectory_a", 60.0, folder)], "ur5e").model
+        cell = folder / "cell"
+        program = pick_and_place()
+        write(cell, program, 4.2 * program.duration)
+        found = optimize_cycle(model, cell, OptimizationOptions(pareto=True))
+        proof = Proof.of(found, CYCLES)
+        write(folder / "proof", proof.motion(), proof.motion().duration + 1.0)
+        found = replace(found, measured=measured_saving(folder / "proof", proof))
+        print_cycle(found, pareto=True)
+        PAGE.write_text(with_figures(PAGE.read_text("utf-8"), found), "utf-8")
+        report = make_optimization_report(in_session_of(model, cell), found)
+        for chart in (power_chart(report), cycle_time_chart(report)):
+            assert chart is not None
+            print(*save_chart(chart, FOLDER, name=f"optimization_{chart.key}"))
+
+
+def with_figures(page: str, found: OptimizedCycle) -> str:
+    """The page with the figures of the case."""
+    lines = ["| move | time [s] | speed | acceleration | energy [J] |", "|---|---|---|---|---|"]
+    for number, each in enumerate(found.moves, 1):
+        speed, acceleration = typed_text(each)
+        lines.append(
+            f"| {number} {each.move.kind} | {each.move.duration:.2f} → {each.duration:.2f} "
+            f"| {speed} | {acceleration} | {each.move.energy:.0f} → {each.typed_energy:.0f} |"
+        )
+    duration = f"{found.duration:.2f} s"
+    lines += ["", f"| cycle of {duration} | energy [J] | saving |", "|---|---|---|"]
+    compared = {
+        "as recorded": found.energy,
+        "new": found.new_energy,
+        "new, as typed above": found.typed_energy,
+        "slowed by speed scaling": found.scaled_energy,
+        f"as fast as possible ({found.time_optimal_duration:.2f} s)": found.time_optimal_energy,
+    }
+    for name, energy in compared.items():
+        lines.append(f"| {name} | {energy:.1f} | {100 * (1 - energy / found.energy):.1f} % |")
+    low, high = found.saving_interval
+    measured = found.measured
+    assert measured is not None
+    lines += [
+        "",
+        f"Predicted saving: {found.saving_percent:.1f} % ({low:.1f} to {high:.1f} %).",
+        f"Measured over {measured.cycles} cycles of each kind: {measured.saving_percent:.1f} %",
+        "({:.2f} to {:.2f} %), from {:.1f} J to {:.1f} J.".format(
+            *measured.interval, measured.energy, measured.new_energy
+        ),
+        "",
+    ]
+    before, rest = page.split(BEGIN)
+    return before + BEGIN + "\n" + "\n".join(lines) + "\n" + END + rest.split(END)[1]
+
+
+def pick_and_place() -> TimedMoves:
+    """Home, down to a part and up, over to its place, down and up, home, and waiting."""
+    home = home_position(ROBOT)
+    part = home + np.array([1.1, -0.3, 0.4, -0.1, 0.0, 0.8])
+    place = home + np.array([-0.9, -0.2, 0.3, -0.1, 0.0, -0.6])
+    parts: list[tuple[Motion, float]] = [(_joint_move(home, part), 0.0)]
+    for point, after in ((part, place), (place, home)):
+        down = _straight(point, -DEPTH)
+        bottom = _end(down)
+        up = _straight(bottom, DEPTH)
+        parts += [(down, GRIP), (up, 0.0), (_joint_move(_end(up), after), 0.0)]
+    ends = np.cumsum([motion.duration + wait for motion, wait in parts])
+    starts = (0.0, *(float(end) for end in ends[:-1]))
+    return TimedMoves(starts, tuple(m for m, _ in parts), float(ends[-1]) / (1.0 - SLACK))
+
+
+def write(path: Path, motion: Motion, seconds: float) -> None:
+    """Record the arm of the case along a motion."""
+    telemetry = record_arm(SimulatedArm(ROBOT, motion=motion, seed=SEED), seconds)
+    with BagWriter(path, telemetry.info, tuple(telemetry.columns), name=path.name) as bag:
+        bag.write(telemetry)
+
+
+def _joint_move(start: Array, end: Array) -> Motion:
+    return move(start, end, JOINT_SPEED, JOINT_ACCELERATION)
+
+
+def _straight(start: Array, way: float) -> StraightLine:
+    """A moveL straight up, or down where the way is negative [m]."""
+    kinematics, tool = ArmKinematics(ROBOT), np.zeros(6)
+    goal = kinematics.forward(start, tool).copy()
+    goal[2] += way
+    planner = LinePlanner(
+        kinematics, start, goal, tool, TOOL_SPEED, TOOL_ACCELERATION, ROBOT.max_velocity
+    )
+    while (line := planner.advance()) is None:
+        pass
+    return line
+
+
+def _end(motion: Motion) -> Array:
+    return np.asarray(motion.sample(np.array([motion.duration]))[0][0])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,242 @@
+"""What `ur_energy optimize` does with its result: tables, files, proof on the arm, page."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ur_energy_model.cli import arguments
+from ur_energy_model.cli.excite_options import add_surroundings, surroundings_given
+from ur_energy_model.cli.output import note, print_table
+from ur_energy_model.cli.tariff_options import add_tariff_options, tariff_given
+
+if TYPE_CHECKING:
+    from ur_energy_model.model.energy_model import EnergyModel
+    from ur_energy_model.model.robots import RobotDescription
+    from ur_energy_model.optimization.optimized_cycle import MeasuredSaving, OptimizedCycle
+
+CYCLES = 6
+"""Cycles of each kind that --execute runs."""
+PROOF = "proof"
+"""Recording of the run, in the folder of -o."""
+
+
+def add_outputs(parser: argparse.ArgumentParser) -> None:
+    """Options of files, page and proof."""
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        metavar="FOLDER",
+        help="write a URScript program, servoJ set points, a ROS trajectory, a CSV for `predict` "
+        "and the figures to this folder",
+    )
+    parser.add_argument(
+        "--report", type=Path, metavar="FILE.html", help="write a page that opens offline"
+    )
+    add_tariff_options(parser.add_argument_group("cost, for --report"))
+    proof = parser.add_argument_group("proof on the arm")
+    proof.add_argument(
+        "--execute",
+        action="store_true",
+        help="run the recorded and the new cycle in turns, and measure the saving at the bus; "
+        "the recording goes to the folder of -o",
+    )
+    arguments.add_controller(proof, required=False)
+    arguments.add_number(
+        proof, "--cycles", CYCLES, "N", "cycles of each kind; even numbers cancel drift", (1, 1000)
+    )
+    arguments.add_yes(proof)
+    add_surroundings(parser.add_argument_group("surroundings, for --execute"))
+
+
+def check_outputs(options: argparse.Namespace) -> None:
+    """Refuse options that do not fit together, before any computation."""
+    from ur_energy_model.files import check_target
+
+    if options.execute and (options.host is None or options.output is None):
+        options.parser.error("--execute needs --host ADDRESS and -o FOLDER")
+    if options.host is not None and not options.execute:
+        options.parser.error("--host is for --execute")
+    if options.report is not None:
+        check_target(options.report)
+
+
+def deliver(
+    optimized: OptimizedCycle,
+    model: EnergyModel,
+    options: argparse.Namespace,
+) -> OptimizedCycle:
+    """Run the proof and write files and page as the options ask.
+
+    Args:
+        optimized: with what to type.
+        model: of the arm.
+        options: as parsed.
+
+    Returns:
+        The cycle with the measured saving, if it was measured.
+    """
+    from ur_energy_model.experiment.energy_cycle.exports import export_cycle
+
+    robot = model.description()
+    if options.output is not None:
+        for file in export_cycle(optimized, robot, options.output):
+            note(f"wrote {file.path}: {file.purpose}")
+    if options.execute:
+        optimized = replace(optimized, measured=_measured(optimized, model, robot, options))
+        export_cycle(optimized, robot, options.output)  # with the measured saving
+    if options.report is not None:
+        _write_page(optimized, model, options)
+    return optimized
+
+
+def print_cycle(optimized: OptimizedCycle, *, pareto: bool) -> None:
+    """The result as tables for a person with the pendant in hand.
+
+    Args:
+        optimized: the result.
+        pareto: show the least energy over the cycle time.
+    """
+    from ur_energy_model.optimization.pendant import typed_text
+
+    cycle = optimized.cycle
+    rows = []
+    for number, move in enumerate(optimized.moves, 1):
+        speed, acceleration = typed_text(move)
+        rows.append(
+            [
+                f"{number} {move.move.kind}",
+                f"{move.move.duration:.2f} → {move.duration:.2f}",
+                speed,
+                acceleration,
+                f"{move.move.energy:.0f} → {_energy(move.typed_energy, move.energy)}",
+            ]
+        )
+    print_table(
+        f"What to type, now → new ({Path(cycle.source).name}: {_found(optimized)})",
+        ["move", "time [s]", "speed", "acceleration", "energy [J]"],
+        rows,
+    )
+    compared = (
+        ("as recorded", cycle.duration, optimized.energy),
+        ("new", optimized.duration, optimized.new_energy),
+        ("new, as typed above", optimized.duration, optimized.typed_energy),
+        ("slowed by speed scaling", optimized.duration, optimized.scaled_energy),
+        (
+            "as fast as possible",
+            optimized.time_optimal_duration,
+            optimized.time_optimal_energy,
+        ),
+    )
+    figures = [
+        [
+            name,
+            f"{time:.2f}",
+            f"{energy:.1f}",
+            f"{100.0 * (energy / optimized.energy - 1.0):+.1f} %",
+        ]
+        for name, time, energy in compared
+    ]
+    print_table(
+        "Energy of one cycle at the supply, predicted",
+        ["", "cycle [s]", "energy [J]", "difference"],
+        figures,
+    )
+    low, high = optimized.saving_interval
+    note(
+        f"predicted saving: {optimized.saving_percent:.1f} % ({low:.1f} to {high:.1f} % with 95 % "
+        "confidence)"
+    )
+    if cycle.measured_energy is not None:
+        note(
+            f"measured in the recording: {cycle.measured_energy:.1f} J per cycle, scatter "
+            f"{cycle.measured_energy_std:.1f} J"
+        )
+    if optimized.measured is not None:
+        _print_measured(optimized.measured)
+    if pareto and optimized.pareto is not None:
+        print_table(
+            "Least energy over the cycle time",
+            ["cycle time [s]", "energy [J]"],
+            [(f"{time:.2f}", f"{energy:.1f}") for time, energy in optimized.pareto.tolist()],
+        )
+    for text in optimized.notes:
+        note(f"- {text}")
+
+
+def _print_measured(measured: MeasuredSaving) -> None:
+    rows: list[list[object]] = [
+        ["energy of a cycle as recorded, J", measured.energy],
+        ["energy of a new cycle, J", measured.new_energy],
+        ["saving, %", measured.saving_percent],
+        ["its 95 % interval, %", "{:.2f} to {:.2f}".format(*measured.interval)],
+        ["cycles of each kind", measured.cycles],
+    ]
+    if measured.temperature is not None:
+        for name, values in zip(("recorded", "new"), measured.temperature, strict=True):
+            text = " ".join(f"{value:.1f}" for value in values)
+            rows.append([f"joint temperatures, {name} cycles, degC", text])
+    print_table("Measured at the bus", ["figure", "value"], rows)
+
+
+def _found(optimized: OptimizedCycle) -> str:
+    """What was found in the recording."""
+    cycle = optimized.cycle
+    many = "1 cycle" if cycle.count == 1 else f"{cycle.count} cycles"
+    return (
+        f"{many} of {cycle.duration:.2f} s, {len(cycle.moves)} moves, {cycle.slack:.2f} s of slack"
+    )
+
+
+def _energy(typed: float, best: float) -> str:
+    """Energy of a move with typed values, or of its set points where there are none."""
+    return f"{typed if math.isfinite(typed) else best:.0f}"
+
+
+def _measured(
+    optimized: OptimizedCycle,
+    model: EnergyModel,
+    robot: RobotDescription,
+    options: argparse.Namespace,
+) -> MeasuredSaving:
+    """Run the recorded and the new cycle in turns and measure the saving."""
+    from ur_energy_model.cli.run_trajectory import run_recorded
+    from ur_energy_model.experiment.energy_cycle.proof import Proof, measured_saving
+    from ur_energy_model.experiment.execution.execution_plan import ExecutionPlan
+    from ur_energy_model.model.setup import Setup
+
+    cycle, proof = optimized.cycle, Proof.of(optimized, options.cycles)
+    carried = [model.setup.payload if m.payload is None else m.payload for m in cycle.moves]
+    setup = Setup(model.setup.gravity, max(carried, key=lambda payload: payload.mass))
+    limits = proof.limits(surroundings_given(options, robot, setup))
+    plan = ExecutionPlan(proof.motion(), limits)
+    bag = _free_name(options.output / PROOF)
+    run_recorded(plan, options.host, bag, assume_yes=options.yes)
+    note(f"recorded {bag}")
+    return measured_saving(bag, proof)
+
+
+def _free_name(path: Path) -> Path:
+    """The path, with a number behind it if it exists."""
+    number, free = 2, path
+    while free.exists():
+        free = path.with_name(f"{path.name}_{number}")
+        number += 1
+    return free
+
+
+def _write_page(optimized: OptimizedCycle, model: EnergyModel, options: argparse.Namespace) -> None:
+    from ur_energy_model.files import write_text
+    from ur_energy_model.optimization.optimize import in_session_of
+    from ur_energy_model.report.optimization import make_optimization_report
+    from ur_energy_model.report.page.html import render
+    from ur_energy_model.report.page.optimization_layout import optimization_page
+
+    model = in_session_of(model, options.bag)
+    report = make_optimization_report(model, optimized, tariff=tariff_given(options))
+    write_text(options.report, render(optimization_page(report)))
+    note(f"page written to {options.report}; open it in a browser")

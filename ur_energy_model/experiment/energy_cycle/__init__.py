@@ -1,0 +1,1 @@
+"""An optimized cycle leaves the computer: files for programs, and the proof on the arm."""
