@@ -33,12 +33,12 @@ def connection(
     return RtdeSource(robot_ip, robot=robot, fields=fields, batch_seconds=batch_seconds(value))
 
 
-def source_of(value: Callable[[str], Any], robot: str) -> TelemetrySource:
+def source_of(value: Callable[[str], Any], robot: str | None) -> TelemetrySource:
     """The bag or the controller that the parameters name.
 
     Args:
         value: returns the value of a parameter by its name.
-        robot: name of the robot that is expected.
+        robot: name of the robot that is expected; None for the one that the controller names.
     """
     if value("source") == "bag":
         return BagSource(value("bag"), real_time=True, batch_seconds=batch_seconds(value))
