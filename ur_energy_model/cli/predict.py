@@ -6,8 +6,9 @@ import argparse
 from pathlib import Path
 
 from ur_energy_model.cli import arguments
+from ur_energy_model.cli.model_option import add_optional_model, chosen_model
 from ur_energy_model.cli.output import note, print_json, print_table
-from ur_energy_model.cli.payload_option import add_payload_option, model_with_payload
+from ur_energy_model.cli.payload_option import add_payload_option, with_given_payload
 
 
 def register(subparsers: arguments.Subparsers) -> None:
@@ -21,9 +22,10 @@ def register(subparsers: arguments.Subparsers) -> None:
         "file has a header line with the columns time [s], q_0 ... [rad] and, where known, "
         "qd_0 ... and qdd_0 ... Measured positions (actual_q_0 ...) are smoothed first, with a "
         "warning.",
-        examples="ur_energy predict model.yaml trajectory.csv",
+        examples="ur_energy predict model.yaml trajectory.csv\n"
+        "ur_energy predict trajectory.csv --robot ur5e",
     )
-    arguments.add_model(parser)
+    add_optional_model(parser)
     parser.add_argument(
         "trajectory", type=Path, metavar="TRAJECTORY.csv", help="planned motion of the joints"
     )
@@ -47,7 +49,9 @@ def run(options: argparse.Namespace) -> None:
     from ur_energy_model.trajectory.plan_csv import read_plan
     from ur_energy_model.trajectory.smoothing import smooth_plan
 
-    model = model_with_payload(options)
+    recordings = [] if options.session is None else [options.session]
+    chosen = chosen_model(options.model, options.robot, recordings)
+    model = with_given_payload(chosen.model, options.payload)
     if options.session is not None:
         from ur_energy_model.identification.evaluation.evaluation import identify_session
 
@@ -60,7 +64,12 @@ def run(options: argparse.Namespace) -> None:
     if options.json:
         warnings = [] if warning is None else [warning]
         print_json(
-            {**energy.as_json(), "session": session_json(model.session), "warnings": warnings}
+            {
+                "model": chosen.entry,
+                **energy.as_json(),
+                "session": session_json(model.session),
+                "warnings": warnings,
+            }
         )
         return
     columns = (
@@ -75,6 +84,7 @@ def run(options: argparse.Namespace) -> None:
         ["joint", "mechanical", "electrical", "± 95 %", "efficiency"],
         list(zip(*columns, strict=True)),
     )
+    note(f"model: {chosen.words}")
     note(
         f"at the supply: {energy.total:.1f} ± {CONFIDENCE * energy.total_std:.1f} J, "
         f"peak {energy.peak_power:.1f} W"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ur_energy_model.energy.meter import efficiency
+from ur_energy_model.energy.meter import efficiency, interval
 from ur_energy_model.typing import Array
 
 
@@ -31,7 +31,7 @@ class JointEnergies:
         return efficiency(self.mechanical, self.electrical)
 
     def energy_json(
-        self, joints: Mapping[str, Array], total: Mapping[str, float]
+        self, joints: Mapping[str, Array], total: Mapping[str, float | Array]
     ) -> dict[str, Any]:
         """The entries `joints` and `total` of `ur_energy estimate --json` and `predict --json`.
 
@@ -43,6 +43,7 @@ class JointEnergies:
             "mechanical_energy": self.mechanical,
             "electrical_energy": self.electrical,
             "electrical_energy_std": self.electrical_std,
+            "electrical_energy_interval": interval(self.electrical, self.electrical_std),
             "efficiency": self.efficiency,
             **joints,
         }

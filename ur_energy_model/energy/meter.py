@@ -180,6 +180,12 @@ def integrate(time: Array, power: Array, *, gap_limit: float = DEFAULT_GAP_LIMIT
     return meter.reading
 
 
+def interval(value: Array | float, std: Array | float) -> Array:
+    """Ends of the 95 % interval of values [...] with standard deviations [...]: [..., 2]."""
+    half = CONFIDENCE * np.asarray(std)
+    return np.stack([value - half, value + half], axis=-1)
+
+
 def efficiency(mechanical: Array, electrical: Array) -> Array:
     """Mechanical over electrical energy [n], NaN where no electrical energy was taken."""
     ratio = np.full(np.shape(electrical), np.nan)
