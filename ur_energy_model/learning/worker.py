@@ -33,7 +33,7 @@ CPU_RESERVE = 4.0
 """Computing time that may be used in advance [s], for the first models."""
 STATE_PERIOD = 30.0
 """Longest time between two states sent to the parent [s]: what a kill can lose."""
-PROGRESS_PERIOD = 1.0
+PROGRESS_PERIOD = 0.5
 """Shortest time between two reports of progress [s]."""
 NICENESS = 15
 _LOOK = 1.0
@@ -74,6 +74,7 @@ class Worker:
                     self._begin(order)
                 else:
                     self._learn(order)
+            self._step()
             self._send_due()
 
     def _begin(self, order: BeginLearning) -> None:
@@ -102,10 +103,15 @@ class Worker:
             return
         self._learner.update(batch)
         self._changed = True
-        if self._budget.left > 0.0:
-            attempt = self._learner.step()
-            if attempt is not None:
-                self._attempts.append(attempt)
+
+    def _step(self) -> None:
+        """Refit what is due, as far as the budget allows."""
+        if self._learner is None or self._budget.left <= 0.0:
+            return
+        attempt = self._learner.step()
+        if attempt is not None:
+            self._attempts.append(attempt)
+            self._changed = True
 
     def _send_due(self) -> None:
         now = time.monotonic()

@@ -7,7 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from ur_energy_model.errors import ModelFileError
 from ur_energy_model.learning.background import BackgroundLearning, LearningNews
+from ur_energy_model.learning.kept_models import replace_model
 from ur_energy_model.learning.state_store import StateStore
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.nodes.terminal.learning_lines import LearningLines
@@ -121,4 +123,13 @@ class ModelLearning:
         return lines
 
     def _write(self, model: EnergyModel) -> None:
-        raise NotImplementedError
+        """Write a learned model to the model file."""
+        assert self._model.path is not None  # see check_parameters
+        try:
+            written = replace_model(model, self._model.path)
+        except ModelFileError as error:
+            self._write_problem = str(error)
+            return
+        self._write_problem = None
+        self._model.note_written()
+        self._background.note_written(written)
