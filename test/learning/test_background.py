@@ -28,7 +28,7 @@ MODEL = known_model()
 def batch(order: float = 0.0, *, serial: str | None = "A1", samples: int = 10) -> Telemetry:
     info = RecordingInfo(robot="ur5e", serial=serial)
     columns = {"payload": np.full(samples, order), "actual_qd": np.zeros((samples, 6))}
-    return Telemetry(np.arange(samples) * 0.002, columns, info)
+    return Telemetry(0.002 * np.arange(samples, dtype=float), columns, info)
 
 
 Make = Callable[..., BackgroundLearning]
@@ -179,9 +179,10 @@ def test_another_model_file_begins_anew(make: Make, tmp_path: Path) -> None:
     learning.stop()
     first = make(StateStore(base))  # with the model before
     first.offer(batch())
-    news = LearningNews()
-    wait(first, lambda: first.learned_minutes > 0 or first.offer(batch()), news)
+    news = wait(first, lambda: first.pid is not None)
     assert "continues another model" in news.troubles[0]
+    first.offer(batch())
+    wait(first, lambda: first.learned_minutes > 0)
     assert first.version == 0
 
 
