@@ -1,8 +1,8 @@
-"""Writes a learned model in place of another one, which is kept beside it."""
+"""Learned models on disk: written whole or not at all, the previous ones kept beside them."""
 
 from __future__ import annotations
 
-import os
+import hashlib
 import shutil
 from pathlib import Path
 
@@ -10,62 +10,80 @@ from ur_energy_model.errors import ModelFileError
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.file.model_file import load_model, save_model
 
-MOST_KEPT = 50
-"""Largest number of earlier models; of more, the first one and the newest ones are kept."""
+ORIGIN = "learned"
+"""`origin` in the provenance of a learned model."""
+KEPT = 5
+"""Previous learned models that are kept: model.1.yaml is the latest of them."""
+FIRST = "original"
+"""A model that was not learned is kept as model.original.yaml, however often it is replaced."""
 
 
-def replace_model(model: EnergyModel, path: Path) -> EnergyModel:
-    """Write a model file, whole or not at all; the one before is kept in `earlier_models`.
+def save_learned(model: EnergyModel, path: str | Path) -> None:
+    """Write a model whole or not at all; the model of the file so far is kept beside it.
 
-    Returns:
-        The model as the file contains it, with rounded numbers.
+    At any time `path` is either the old or the new model.
+
+    Args:
+        model: to write.
+        path: of the model file; its folder is created if necessary.
 
     Raises:
-        ModelFileError: the path cannot be written, the file is of another arm (by serial number),
-            or the model has impossible values.
+        ModelFileError: the path cannot be written, or the model has impossible values.
     """
-    if path.exists():
-        _check_arm(model, path)
-        _keep(path)
-    save_model(model, path)
-    return load_model(path)
-
-
-def earlier_models(path: Path) -> list[Path]:
-    """The models that a file had before, oldest first."""
-    return sorted(_folder(path).glob(f"*{path.suffix}"))
-
-
-def _folder(path: Path) -> Path:
-    return path.with_name(f"{path.name}.earlier")
-
-
-def _check_arm(model: EnergyModel, path: Path) -> None:
-    before, now = (each.provenance.get("serial") for each in (load_model(path), model))
-    if before is not None and now is not None and str(before) != str(now):
+    path = Path(path)
+    try:
+        if path.is_file():
+            _keep(path)
+    except OSError as error:
         raise ModelFileError(
-            path,
-            f"is the model of arm {before}; that of arm {now} is not written over it",
-            "give each arm a model file of its own",
-        )
+            path, f"its copy cannot be written ({error.strerror})", "choose another place"
+        ) from error
+    save_model(model, path)
+
+
+def kept_path(path: str | Path, which: int | str) -> Path:
+    """Where an earlier model of a file is kept: `which` is 1 for the latest, or FIRST."""
+    path = Path(path)
+    return path.with_name(f"{path.stem}.{which}{path.suffix}")
+
+
+def is_learned(model: EnergyModel) -> bool:
+    """Whether a model was learned."""
+    return model.provenance.get("origin") == ORIGIN
+
+
+def file_digest(path: str | Path) -> str | None:
+    """SHA-256 of a model file; None if there is none."""
+    try:
+        return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+    except OSError:
+        return None
 
 
 def _keep(path: Path) -> None:
-    """Copy the present file into the folder of the earlier ones, and remove those too many."""
-    folder, earlier = _folder(path), earlier_models(path)
-    number = 1 + max((int(each.stem) for each in earlier if each.stem.isdecimal()), default=0)
+    """Copy the present file to its place among the kept ones."""
+    first = kept_path(path, FIRST)
+    if not first.exists() and not _was_learned(path):
+        _copy(path, first)
+        return
+    if file_digest(path) in {file_digest(first), file_digest(kept_path(path, 1))}:
+        return
+    for number in range(KEPT - 1, 0, -1):
+        older = kept_path(path, number)
+        if older.exists():
+            older.replace(kept_path(path, number + 1))
+    _copy(path, kept_path(path, 1))
+
+
+def _copy(path: Path, to: Path) -> None:
+    """A copy that is complete as soon as it has its name."""
+    unfinished = to.with_name(f".{to.name}.new")
+    shutil.copyfile(path, unfinished)
+    unfinished.replace(to)
+
+
+def _was_learned(path: Path) -> bool:
     try:
-        folder.mkdir(exist_ok=True)
-        target = folder / f"{number:06d}{path.suffix}"
-        try:
-            os.link(path, target)  # at once; the file at `path` is replaced, not changed
-        except OSError:
-            shutil.copy2(path, target)
-        for each in earlier[1 : len(earlier) + 2 - MOST_KEPT]:
-            each.unlink(missing_ok=True)
-    except OSError as error:
-        raise ModelFileError(
-            path,
-            f"the model before cannot be kept in {folder} ({error.strerror})",
-            "make the folder writable",
-        ) from error
+        return is_learned(load_model(path))
+    except ModelFileError:
+        return False

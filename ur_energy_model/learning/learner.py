@@ -66,6 +66,7 @@ class Learner:
         self._trial: Trial | None = None
         self._fitted_until = 0.0
         self._last_time: float | None = None
+        self._end_of_session = False
 
     @property
     def learned_minutes(self) -> float:
@@ -90,6 +91,21 @@ class Learner:
         while self._queue and not self._attempts:
             self._learn(self._queue.popleft())
         return self._attempts.popleft() if self._attempts else None
+
+    def attempts(self) -> list[Attempt]:
+        """All attempts that are due, see `step`."""
+        return list(iter(self.step, None))
+
+    def finish(self) -> None:
+        """Learn from the samples of the window that is not complete, at the end of a recording.
+
+        A candidate on trial is judged; the samples that follow begin another session.
+        """
+        self._queue.extend(self._windows.finish())
+        while self._queue:
+            self._learn(self._queue.popleft())
+        self._judge()
+        self._end_of_session = True
 
     def needs(self) -> tuple[Need, ...]:
         """What ordinary work has not shown yet, the most important first."""
@@ -136,8 +152,11 @@ class Learner:
 
     def _begin_session(self, time: float) -> None:
         last = self._last_time
-        if last is not None and (time < last or time - last > SESSION_GAP):
+        if last is None:
+            return
+        if self._end_of_session or time < last or time - last > SESSION_GAP:
             self.information.start_session()
+        self._end_of_session = False
 
     def _worked(self, window: Telemetry) -> float:
         """Time of a window with brakes released in which the arm moves at all [s]."""

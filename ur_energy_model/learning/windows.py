@@ -39,6 +39,12 @@ class Windows:
             self.pending.append(batch.cut(part))
         return done
 
+    def finish(self) -> list[Telemetry]:
+        """The window that is not complete, if there is one."""
+        done = [_joined(self.pending)] if self.pending else []
+        self.pending = []
+        return done
+
 
 def _joined(parts: list[Telemetry]) -> Telemetry:
     """Batches as one, with the gaps of the clock."""
