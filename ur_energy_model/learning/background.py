@@ -123,6 +123,11 @@ class BackgroundLearning:
         return None if self._store is None else self._store.problem
 
     @property
+    def serial(self) -> str | None:
+        """Serial number of the arm that is learned about, None where unknown."""
+        return self._run.serial
+
+    @property
     def pid(self) -> int | None:
         """Number of the process, None while there is none."""
         return None if self._process is None else self._process.pid

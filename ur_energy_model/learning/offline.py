@@ -8,7 +8,8 @@ from pathlib import Path
 
 from ur_energy_model.energy.recording_checks import check_robot, check_width
 from ur_energy_model.errors import RecordingError
-from ur_energy_model.identification.recording_reader import FIELDS, REQUIRED
+from ur_energy_model.identification.fields import FIELDS
+from ur_energy_model.identification.recording_reader import REQUIRED
 from ur_energy_model.learning.history import Attempt, Change
 from ur_energy_model.learning.learner import Learner
 from ur_energy_model.telemetry.bag.reader import iterate_bag

@@ -9,9 +9,10 @@ from typing import Any
 
 from ur_energy_model.errors import ModelFileError
 from ur_energy_model.learning.background import BackgroundLearning, LearningNews
-from ur_energy_model.learning.kept_models import replace_model
+from ur_energy_model.learning.kept_models import save_learned
 from ur_energy_model.learning.state_store import StateStore
 from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.file.model_file import load_model
 from ur_energy_model.nodes.terminal.learning_lines import LearningLines
 from ur_energy_model.nodes.terminal.line import Line
 from ur_energy_model.nodes.watched_model import WatchedModel
@@ -124,9 +125,15 @@ class ModelLearning:
 
     def _write(self, model: EnergyModel) -> None:
         """Write a learned model to the model file."""
-        assert self._model.path is not None  # see check_parameters
+        path = self._model.path
+        assert path is not None  # see check_parameters
+        owner, serial = self._model.first.provenance.get("serial"), self._background.serial
+        if None not in (owner, serial) and str(owner) != serial:
+            self._write_problem = f"{path} is the model of arm {owner}, and this is arm {serial}"
+            return
         try:
-            written = replace_model(model, self._model.path)
+            save_learned(model, path)
+            written = load_model(path)
         except ModelFileError as error:
             self._write_problem = str(error)
             return
