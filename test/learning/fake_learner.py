@@ -13,8 +13,8 @@ from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.telemetry.samples import Telemetry
 
-ORDER = "payload"
-"""Column whose last value says what to do."""
+ORDER = "output_int_register_0"
+"""Column whose largest value says what to do."""
 RAISE, DIE, COMPUTE, LEARN, NOTICE = 101.0, 102.0, 103.0, 104.0, 105.0
 
 
@@ -38,7 +38,7 @@ class FakeLearner:
 
     def update(self, batch: Telemetry) -> None:
         self.samples += len(batch)
-        order = float(batch.columns[ORDER][-1])
+        order = float(batch.columns[ORDER].max())  # batches were joined
         if order == RAISE:
             raise ArithmeticError("the samples said so")
         if order == DIE:

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from test.energy.known_arm import ROBOT, known_model
-from test.learning.fake_learner import COMPUTE, DIE, FIRST_STANDBY, LEARN, NOTICE, RAISE
+from test.learning.fake_learner import COMPUTE, DIE, FIRST_STANDBY, LEARN, NOTICE, ORDER, RAISE
 from ur_energy_model.learning.background import BackgroundLearning, LearningNews
 from ur_energy_model.learning.state_store import StateStore
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
@@ -27,7 +27,7 @@ MODEL = known_model()
 
 def batch(order: float = 0.0, *, serial: str | None = "A1", samples: int = 10) -> Telemetry:
     info = RecordingInfo(robot="ur5e", serial=serial)
-    columns = {"payload": np.full(samples, order), "actual_qd": np.zeros((samples, 6))}
+    columns = {ORDER: np.full(samples, order), "actual_qd": np.zeros((samples, 6))}
     return Telemetry(0.002 * np.arange(samples, dtype=float), columns, info)
 
 

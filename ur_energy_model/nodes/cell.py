@@ -21,7 +21,7 @@ from ur_energy_model.telemetry.shared_source import SharedSource
 def nodes(**options: Any) -> list[ManagedNode]:
     """Logger and estimator; address and fields of the connection are the logger's.
 
-    The robot is the one in the logger's robot_model, else that of the estimator's model, else the one
+    The robot is that of the logger's robot_model, else of the estimator's model, else the one
     that the controller names.
 
     Args:

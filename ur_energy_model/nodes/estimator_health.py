@@ -132,7 +132,8 @@ class EstimatorHealth:
         if snapshot is None or not snapshot.bus_measured:
             text = "not compared: no bus power"
         elif snapshot.drifting:
-            level, text = WARN, "drifts away from the bus power; identify the arm again"
+            remedy = "identify the arm again" if arm.learning is None else "learning follows"
+            level, text = WARN, f"drifts away from the bus power; {remedy}"
         elif calculator.standby.at_limit:
             level, text = WARN, "standby power is beyond the limit of the model's"
         if arm.learning is not None and arm.learning.warning is not None:

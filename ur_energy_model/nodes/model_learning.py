@@ -98,13 +98,18 @@ class ModelLearning:
             "model_version": learning.version,
             "learned_minutes": learning.learned_minutes,
             "next_needed": learning.needs[0].words if learning.needs else "nothing",
-            "learned_because": self._reason or "nothing learned yet",
+            "learned_because": self._because(),
             "last_change": self._change or "none",
             "learning_cpu_percent": 100.0 * learning.cpu_share,
             "learning_left_out": learning.left_out,
             "learning_restarts": learning.failures,
             "learning_problem": learning.problem or self._write_problem or "none",
         }
+
+    def _because(self) -> str:
+        if self._background.version == 0:
+            return "nothing learned yet"
+        return self._reason or "learned before the last start"
 
     def _told(self, news: LearningNews) -> list[Line]:
         lines: list[Line] = []
