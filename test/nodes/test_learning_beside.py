@@ -136,6 +136,7 @@ def test_a_process_that_dies_is_started_again_and_energies_go_on(
     learning.arm.say(DIE)
     learning.wait("the restart", lambda status: status["learning_restarts"] == "1")
     cell.observer.wait_for_messages(ENERGY, 10)
+    learning.wait("the end of the problem", lambda status: status["learning_problem"] == "none")
     learning.learn(1)
     pid = learning.node._arm.learning._background.pid
     os.kill(pid, signal.SIGKILL)
