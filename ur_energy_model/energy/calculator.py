@@ -235,7 +235,9 @@ class EnergyCalculator:
         motors = out[:, arm["total"]]
         unexplained = np.full(len(out), np.nan) if bus is None else bus - motors
         still = states == ArmState.STANDSTILL
-        standby = self.standby.update(time, steps, still, unexplained)
+        errors = out[:, self.channels.shared_errors]
+        standby = self.standby.update(time, steps, still, unexplained, errors)
+        errors += standby.errors
         out[:, arm["standby"]] = standby.power
         out[:, arm["total"]] = self._capacitor(steps, motors + standby.power)
         out[:, -1] *= standby.std
