@@ -223,12 +223,7 @@ class EnergyCalculator:
         return out
 
     def _supply(
-        self,
-        out: Array,
-        time: Array,
-        steps: Array,
-        states: Indices,
-        bus: Array | None,
+        self, out: Array, time: Array, steps: Array, states: Indices, bus: Array | None
     ) -> Standby:
         """Add standby power, and compute the power at the supply from the demand."""
         arm = self.channels.arm
