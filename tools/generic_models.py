@@ -57,7 +57,7 @@ ASSUMED_RESISTANCE = 0.4
 """Relative error of a winding resistance that follows from the rated torque."""
 INERTIA, ASSUMED_INERTIA = 0.01, 0.3
 """Relative error of a reflected inertia."""
-FRICTION, ASSUMED_FRICTION = 0.18, 0.3
+FRICTION, ASSUMED_FRICTION = 0.3, 0.4
 """Relative spread of a joint's friction between arms; at sizes that were not calibrated, more."""
 FRICTION_FORM = 0.08
 """Relative error of Coulomb friction, and of that which grows with speed, each by itself."""

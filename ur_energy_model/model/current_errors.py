@@ -11,7 +11,7 @@ from ur_energy_model.model.bus_model import BusModel
 from ur_energy_model.model.friction.presliding import STILL_SPEED
 from ur_energy_model.model.joint_arrays import JointArrays
 from ur_energy_model.model.joint_model import JointModel, square_root
-from ur_energy_model.model.sessions import Session, scaled_parameters
+from ur_energy_model.model.sessions import COMMON_FRICTION, Session, scaled_parameters
 from ur_energy_model.typing import Array
 
 PREDICTION_ERROR = 0.01
@@ -59,7 +59,8 @@ class CurrentErrors:
         joints: n joint models, p friction parameters each.
         arrays: their constants.
         session: its friction deviates from that of the joints.
-        bus: its k errors are shared by all joints.
+        bus: its k errors are shared by all joints; the last is the friction that the joints have in
+            common (`with_session_errors`).
     """
 
     def __init__(
@@ -77,11 +78,14 @@ class CurrentErrors:
             self._roots.append(_root(joint, response, float(errors @ errors)))
             self._shared.append(np.outer(response, errors))
         relative = session.friction_std / session.friction_scale
+        common = 0.0 if anchored else COMMON_FRICTION
         self._session = []
-        for joint, share in zip(joints, relative.tolist(), strict=True):
+        for j, (joint, share) in enumerate(zip(joints, relative.tolist(), strict=True)):
             scaled = scaled_parameters(joint.friction.law.parameters)
             per_ampere = share / joint.torque_constant
-            self._session.append(np.where(scaled, joint.friction.values * per_ampere, 0.0))
+            error = np.where(scaled, joint.friction.values * per_ampere, 0.0)
+            self._session.append(np.sqrt(1.0 - common) * error)
+            self._shared[j][1:, -1] = np.sqrt(common) * error
 
     def __call__(
         self,

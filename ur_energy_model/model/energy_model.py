@@ -34,7 +34,7 @@ from ur_energy_model.model.joint_model import JointModel
 from ur_energy_model.model.link_tensors import LinkTensors
 from ur_energy_model.model.payload_calibration import PayloadCalibration
 from ur_energy_model.model.robots import RobotDescription, load_robot
-from ur_energy_model.model.sessions import Session, SessionSpread, with_standby_error
+from ur_energy_model.model.sessions import Session, SessionSpread, with_session_errors
 from ur_energy_model.model.setup import Payload, Setup
 from ur_energy_model.typing import Array
 
@@ -254,7 +254,7 @@ class EnergyModel:
 
     @cached_property
     def _drives(self) -> Drives:
-        errors = with_standby_error(self.bus.errors, self.session, self.dof)
+        errors = with_session_errors(self.bus.errors, self.session, self.dof)
         return Drives(self._arrays, replace(self.bus, errors=errors))
 
     @cached_property

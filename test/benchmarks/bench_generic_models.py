@@ -1,0 +1,71 @@
+"""What generic models make of arms that nobody has measured: errors, and whether intervals cover.
+
+Simulated arms of all nine types, twenty seconds each, half pick and place, half random points. Where
+a robot file has no motor constants, those of the simulated arm are drawn from the spread that the
+generic model states for them.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections import defaultdict
+from pathlib import Path
+
+import numpy as np
+
+from test.energy.unseen_arms import Trial, compared, energies, record, slowly, without_bus
+from ur_energy_model.energy.meter import CONFIDENCE
+from ur_energy_model.energy.power_options import PowerOptions
+from ur_energy_model.model.generic import generic_models
+from ur_energy_model.model.robots import load_robot
+
+SEEDS = range(2000, 2012)
+SECONDS = 20.0
+MOTION = PowerOptions(method="motion")
+
+
+def main() -> None:
+    """Print coverage and widths by variant and kind of arm."""
+    trials: defaultdict[tuple[str, str], list[Trial]] = defaultdict(list)
+    for name in generic_models():
+        published = np.isfinite(load_robot(name).winding_resistance).all()
+        kind = "constants published" if published else "constants assumed"
+        for seed in SEEDS:
+            with tempfile.TemporaryDirectory() as folder:
+                telemetry, truth = record(name, seed, SECONDS, Path(folder))
+            blind = without_bus(telemetry)
+            for variant, summary in (
+                ("with bus power", energies(name, telemetry)),
+                ("with bus power, 10 Hz", energies(name, slowly(telemetry, 10.0))),
+                ("without bus power", energies(name, blind)),
+                ("from the motion, with bus power", energies(name, telemetry, MOTION)),
+                ("from the motion alone", energies(name, blind, MOTION)),
+            ):
+                trial = compared(summary, truth)
+                trials[variant, kind].append(trial)
+                if trial.anchored:
+                    trials[f"{variant}, standby measured", kind].append(trial)
+    for (variant, kind), found in sorted(trials.items()):
+        print(f"{variant}, {kind}, {len(found)} recordings")
+        joints = np.concatenate([trial.joints for trial in found])
+        supply = np.array([trial.supply for trial in found])
+        widths = np.concatenate([trial.joint_width for trial in found])
+        errors = np.concatenate([trial.joint_error for trial in found])
+        whole = np.array([trial.error for trial in found])
+        line("joints", joints, widths, errors)
+        line("supply", supply, np.array([trial.width for trial in found]), whole)
+
+
+def line(what: str, deviations: np.ndarray, widths: np.ndarray, errors: np.ndarray) -> None:
+    """Print coverage, widths and errors of some energies."""
+    covered = 100 * np.mean(np.abs(deviations) < CONFIDENCE)
+    print(
+        f"    {what}: {covered:.1f} % covered, error {np.sqrt(np.mean(deviations**2)):.2f} standard "
+        f"deviations rms; intervals ± {np.median(widths):.1f} % (middle half "
+        f"{np.percentile(widths, 25):.0f} to {np.percentile(widths, 75):.0f}), median error "
+        f"{np.median(np.abs(errors)):.1f} %"
+    )
+
+
+if __name__ == "__main__":
+    main()
