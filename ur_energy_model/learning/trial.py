@@ -31,6 +31,10 @@ LEAST_GAIN = 0.01
 """Relative reduction of the squared error below which a model counts as no better."""
 CERTAINTY = 0.95
 """Of the one-sided test."""
+LEAST_NARROWING = 0.1
+"""Relative reduction of the joints' intervals for which a model that predicts as well is taken."""
+LEAST_ERROR = 0.002
+"""Relative error of the energy at the supply that any model may have."""
 _LEAST_STILL = 0.5
 """Standstill after which a session's standby counts as measured [s]."""
 
@@ -116,6 +120,14 @@ class ModelRecord:
         energy = np.abs(self._channels[channels.per_joint["electrical_power"]])
         std = channels.deviations(self._channels)[0]
         return np.asarray(CONFIDENCE * std / np.maximum(energy, 1e-9))
+
+    @property
+    def supply_interval(self) -> float:
+        """Half width of the 95 % interval of the energy at the supply, relative."""
+        if self._channels is None or self.bus_energy <= 0.0:
+            return float("nan")
+        std = EnergyCalculator(self.model, self.robot).channels.deviations(self._channels)[1]
+        return CONFIDENCE * std / self.bus_energy
 
     def _observe_supply(self, window: Telemetry) -> None:
         calculator = EnergyCalculator(self.model, self.robot)
@@ -207,10 +219,24 @@ class Trial:
             return Verdict(True, "predicts the power at the supply better")
         if supply >= 0 and current > 0:
             return Verdict(True, "predicts the currents better")
+        if supply >= 0 and current >= 0 and self._narrower():
+            return Verdict(True, "predicts as well, with narrower intervals")
         if supply < 0 or current < 0:
             what = "power at the supply" if supply < 0 else "currents"
             return Verdict(False, f"predicts the {what} worse")
         return Verdict(False, "no better than the model in use")
+
+    def _narrower(self) -> bool:
+        """Whether the candidate's intervals are narrower and still contain what was measured.
+
+        A prediction is a value and its interval: of two with the same error, the narrower is the
+        better one as long as it holds.
+        """
+        before, after = self.present.joint_intervals, self.candidate.joint_intervals
+        if not after.mean() < (1.0 - LEAST_NARROWING) * before.mean():
+            return False
+        error = self.candidate.supply_energy_error
+        return error is None or abs(error) <= max(self.candidate.supply_interval, LEAST_ERROR)
 
     def _compare_currents(self) -> int:
         """1 if the candidate's currents are better, -1 if worse, 0 if neither is certain."""
