@@ -24,7 +24,7 @@ from ur_energy_model.telemetry.runs import run_starts
 from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.typing import Array
 
-CELL = 2.0
+CELL = 1.0
 """Errors are compared over cells of this length [s]."""
 LEAST_CELLS = 4
 LEAST_GAIN = 0.01
@@ -98,6 +98,12 @@ class ModelRecord:
         self._observe_supply(window)
         for part in motions:
             self._observe_currents(part)
+
+    @property
+    def moving_cells(self) -> Array:
+        """Mean squared errors of the currents in cells in which a joint moves [cells, n], A^2."""
+        cells = np.array(self.currents).reshape(-1, self.robot.dof)
+        return np.asarray(cells[np.isfinite(cells).any(axis=1)])
 
     @property
     def supply_energy_error(self) -> float | None:
@@ -232,6 +238,8 @@ class Trial:
         A prediction is a value and its interval: of two with the same error, the narrower is the
         better one as long as it holds.
         """
+        if len(self.present.moving_cells) < LEAST_CELLS:
+            return False
         before, after = self.present.joint_intervals, self.candidate.joint_intervals
         if not after.mean() < (1.0 - LEAST_NARROWING) * before.mean():
             return False
@@ -240,17 +248,13 @@ class Trial:
 
     def _compare_currents(self) -> int:
         """1 if the candidate's currents are better, -1 if worse, 0 if neither is certain."""
-        before, after = np.array(self.present.currents), np.array(self.candidate.currents)
+        before, after = self.present.moving_cells, self.candidate.moving_cells
         if not len(before):
             return 0
         known = np.isfinite(before)
-        count = known.sum(axis=0)
-        scale = np.where(known, before, 0.0).sum(axis=0) / np.maximum(count, 1)
+        scale = np.where(known, before, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
         usual = np.where(scale > 0, scale, 1.0)
-        moved = known.any(axis=1)
-        return _compare(
-            np.nansum(before / usual, axis=1)[moved], np.nansum(after / usual, axis=1)[moved]
-        )
+        return _compare(np.nansum(before / usual, axis=1), np.nansum(after / usual, axis=1))
 
 
 def _compare(before: Array, after: Array) -> int:
