@@ -12,13 +12,19 @@ standstill friction takes any value up to its limit.
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import replace
 
 import numpy as np
 
 from ur_energy_model.errors import IdentificationError
 from ur_energy_model.identification.dynamics.reflected_inertia import InertiaEstimate
-from ur_energy_model.identification.friction.current_columns import CURRENT, CurrentColumns
+from ur_energy_model.identification.friction.current_columns import (
+    ACCELERATION,
+    CURRENT,
+    LOAD,
+    CurrentColumns,
+)
 from ur_energy_model.identification.friction.inertia_from_current import (
     InertiaPrior,
     separate_inertia,
@@ -46,6 +52,7 @@ from ur_energy_model.identification.regression.filtered_motion import (
     merged_ranges,
 )
 from ur_energy_model.identification.regression.gram_matrices import (
+    MAX_BLOCKS,
     BlockedGram,
     gram_matrices_by_joint,
 )
@@ -87,6 +94,7 @@ class CurrentRegression:
         inertia: reflected inertias before the fit; unknown ones are fitted too. None if all are
             known.
         nominal: reflected inertias in the loads [n], kg m^2; None for those of `inertia`.
+        most_blocks: of each session.
     """
 
     def __init__(
@@ -97,11 +105,15 @@ class CurrentRegression:
         warm: bool = False,
         inertia: InertiaEstimate | None = None,
         nominal: Array | None = None,
+        most_blocks: int = MAX_BLOCKS,
     ) -> None:
         self.robot = robot
         self.friction = friction
         self.candidates = candidates(friction, warm=warm)
+        self._most_blocks = most_blocks
         self._warm = warm
+        self._left_out: set[int] = set()
+        """Candidates that are not tried."""
         self._sessions: list[tuple[BlockedGram, BlockedGram]] = []
         self._inertia = inertia
         self._nominal = inertia.value if inertia is not None and nominal is None else nominal
@@ -114,7 +126,12 @@ class CurrentRegression:
 
     def start_session(self) -> None:
         """Start another session, with its own friction level."""
-        self._sessions.append((BlockedGram(), BlockedGram()))
+        most = self._most_blocks
+        self._sessions.append((BlockedGram(most), BlockedGram(most)))
+
+    def forget_first_session(self) -> None:
+        """Leave out the oldest session."""
+        del self._sessions[0]
 
     def accumulate(self, motion: FilteredMotion, load: Array, narrow: NarrowFilter) -> None:
         """Add a motion to the current session.
@@ -143,6 +160,36 @@ class CurrentRegression:
             grams.accumulate(gram_matrices_by_joint(rows[block]), duration)
             counts.accumulate(moving[block].sum(axis=0, dtype=float), duration)
 
+    @property
+    def moving_time(self) -> Array:
+        """Motion of each joint in all sessions [n], s."""
+        return self._moving_time
+
+    @property
+    def temperature(self) -> Array:
+        """Lowest and highest temperatures [n, 2], degC; NaN where not recorded."""
+        return self._temperature
+
+    def rebased(self, inertia: InertiaEstimate, *, warm: bool) -> CurrentRegression:
+        """The same data for other inertias, with or without laws that use temperatures.
+
+        Needs the columns of unknown inertias and of the laws asked for. Effects of the inertia on
+        friction that depends on the load are neglected.
+        """
+        assert self._nominal is not None
+        out = copy(self)
+        change = inertia.value - self._nominal
+        matrix = np.repeat(np.eye(self._columns.width)[None], len(change), axis=0)
+        matrix[:, ACCELERATION, LOAD] = change
+        out._sessions = [(grams.transformed(matrix), counts) for grams, counts in self._sessions]
+        out._inertia, out._nominal, out._warm = inertia, inertia.value, warm
+        out._left_out = {
+            index
+            for index, candidate in enumerate(self.candidates)
+            if candidate.law.uses_temperature and not warm
+        }
+        return out
+
     def fit(self) -> tuple[JointEstimate, ...]:
         """Results per joint.
 
@@ -159,6 +206,14 @@ class CurrentRegression:
             self._from_prior(j) if moved < SHORTEST_MOTION else self._from_currents(j)
             for j, moved in enumerate(self._moving_time)
         )
+
+    def from_priors(self) -> tuple[JointEstimate, ...]:
+        """The robot file's constants and typical friction of all joints.
+
+        Raises:
+            IdentificationError: the robot file has no torque constant for a joint.
+        """
+        return tuple(self._from_prior(j) for j in range(self.robot.dof))
 
     def _operating_point(self, motion: FilteredMotion, load: Array) -> OperatingPoint:
         model = self.robot.friction_temperature_model.T
@@ -178,7 +233,8 @@ class CurrentRegression:
         sessions = [session for session in sessions if session.counts.any()]
         counts = np.concatenate([session.counts for session in sessions])
         inertia = self._inertia_prior(j)
-        scored = [self._score(index, j, sessions, inertia) for index in range(len(self.candidates))]
+        tried = [index for index in range(len(self.candidates)) if index not in self._left_out]
+        scored = [self._score(index, j, sessions, inertia) for index in tried]
         best = best_shapes(scored)
         chosen, reason = choose({name: entry.errors for name, entry in best.items()})
         comparison = {name: float(np.sqrt(e.errors.mean())) for name, e in best.items()}

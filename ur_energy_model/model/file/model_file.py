@@ -38,13 +38,18 @@ _HEADER = """\
 """
 
 
-def save_model(model: EnergyModel, path: str | Path) -> None:
+def save_model(model: EnergyModel, path: str | Path, *, header: str = _HEADER) -> None:
     """Write a model file atomically, after checking that it can be read again.
+
+    Args:
+        model: to write.
+        path: of the file.
+        header: comment lines at its beginning.
 
     Raises:
         ModelFileError: the path cannot be written, or the model has impossible values.
     """
-    content = _HEADER + yaml.safe_dump(
+    content = header + yaml.safe_dump(
         document(model), sort_keys=False, default_flow_style=None, width=100, allow_unicode=True
     )
     with TemporaryDirectory() as folder:

@@ -136,12 +136,12 @@ def draw_parameters(robot: RobotDescription, seed: int = 0) -> ArmParameters:
     def around(half_width: float) -> Array:
         return np.asarray(1.0 + random.uniform(-half_width, half_width, n))
 
-    motor = _motor_constants(robot, torque)
+    motor = motor_constants(robot, torque)
     torque_constant = motor["torque_constant"] * around(spread["torque_constant"])
     resistance = motor["winding_resistance"] * around(spread["winding_resistance"])
     reflected = robot.gear_ratio**2 * motor["rotor_inertia"]
     scale = around(spread["friction"])
-    friction = _no_load_friction(robot, torque, scale)
+    friction = no_load_friction(robot, torque, scale)
     standby = float(random.uniform(*spread["standby_power"]))
     gears = _gears(torque)
     laws = table["friction"]
@@ -192,7 +192,7 @@ def draw_parameters(robot: RobotDescription, seed: int = 0) -> ArmParameters:
     )
 
 
-def _motor_constants(robot: RobotDescription, torque: Array) -> dict[str, Array]:
+def motor_constants(robot: RobotDescription, torque: Array) -> dict[str, Array]:
     """Motor constants [n] of the type; missing ones are assumed by joint size."""
     table = constants()["motor"]
     turn = table["gear_ratio"] / robot.gear_ratio
@@ -210,7 +210,7 @@ def _motor_constants(robot: RobotDescription, torque: Array) -> dict[str, Array]
     return {name: np.where(np.isfinite(known[name]), known[name], assumed[name]) for name in powers}
 
 
-def _no_load_friction(robot: RobotDescription, torque: Array, scale: Array) -> NoLoadFriction:
+def no_load_friction(robot: RobotDescription, torque: Array, scale: Array) -> NoLoadFriction:
     """Friction [n] at the calibration temperature, joint side."""
     table = constants()["friction_calibration"]
     laws = constants()["friction"]

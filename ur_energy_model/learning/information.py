@@ -1,0 +1,166 @@
+"""What has been learned of an arm so far: sums in constant memory, and the model fitted to them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ur_energy_model.errors import IdentificationError
+from ur_energy_model.identification.assembly import BodyResults, StageResults, assemble, fit_drives
+from ur_energy_model.identification.dynamics.dynamics_estimate import (
+    DynamicsEstimate,
+    estimate_dynamics,
+)
+from ur_energy_model.identification.dynamics.dynamics_stage import inertia_from_torque
+from ur_energy_model.identification.dynamics.recording_dynamics import RecordingDynamics
+from ur_energy_model.identification.dynamics.reflected_inertia import expected_inertia
+from ur_energy_model.identification.friction.current_regression import (
+    SHORTEST_MOTION,
+    CurrentRegression,
+)
+from ur_energy_model.identification.friction.law_selection import WARMTH
+from ur_energy_model.identification.power.power_fit import PowerFit
+from ur_energy_model.identification.regression.filtered_motion import FilteredMotion
+from ur_energy_model.identification.regression.motion_stream import MotionStream
+from ur_energy_model.identification.regression.narrow_filter import (
+    NarrowFilter,
+    choose_cutoff,
+    sample_period,
+)
+from ur_energy_model.learning.torque_rows import TorqueRows
+from ur_energy_model.model.dynamics import ArmDynamics
+from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
+from ur_energy_model.typing import Array
+
+SOURCE = "learned"
+_MOST_SESSIONS = 6
+_MOST_BLOCKS = 24
+"""Blocks of time kept of a session."""
+
+
+@dataclass(frozen=True)
+class ArmMotion:
+    """A filtered motion with one payload, and the rigid body that moved.
+
+    Attributes:
+        motion: [samples, n].
+        dynamics: of links and payload.
+        narrow: filter for comparisons of currents.
+    """
+
+    motion: FilteredMotion
+    dynamics: ArmDynamics
+    narrow: NarrowFilter
+
+
+class ArmInformation:
+    """Sums over all sessions of one arm, and what they determine.
+
+    Args:
+        robot: the arm, n joints.
+        prior: the model that learning started from.
+        friction: law name or "auto".
+    """
+
+    def __init__(self, robot: RobotDescription, prior: EnergyModel, friction: str) -> None:
+        self.robot, self.prior, self.friction = robot, prior, friction
+        self.powers: list[PowerFit] = []
+        self.torques = TorqueRows()
+        self.cutoff: float | None = None
+        self._inertia = expected_inertia(robot)
+        self.currents = CurrentRegression(
+            robot, friction, warm=True, inertia=self._inertia, most_blocks=_MOST_BLOCKS
+        )
+        self.estimate: DynamicsEstimate | None = None
+        self.start_session()
+
+    def start_session(self) -> None:
+        """Start another session, with its own standby power and friction level."""
+        self.powers.append(PowerFit(self.robot))
+        self.currents.start_session()
+        if len(self.powers) > _MOST_SESSIONS:
+            del self.powers[0]
+            self.currents.forget_first_session()
+
+    def add(self, window: Telemetry) -> list[ArmMotion]:
+        """Add a window of usable samples; returns its motions."""
+        self.powers[-1].accumulate(window)
+        first = not self.torques.samples
+        self.torques.append(window)
+        if first:
+            self.update_setup()
+        motions = []
+        for part in self._filtered(window):
+            link = part.dynamics.inverse_dynamics(part.motion.q, part.motion.qd, part.motion.qdd)
+            load = link + self._inertia.value * part.motion.qdd
+            self.currents.accumulate(part.motion, load, part.narrow)
+            motions.append(part)
+        return motions
+
+    @property
+    def moving_time(self) -> Array:
+        """Motion of each joint [n], s."""
+        return self.currents.moving_time
+
+    def update_setup(self) -> None:
+        """Estimate mounting, payloads and inertias from target_moment anew."""
+        if not self.torques.samples:
+            return
+        try:
+            self.estimate = estimate_dynamics([self.torques.telemetry(SOURCE)], self.robot)
+        except IdentificationError:
+            self.estimate = None
+
+    def fit(self) -> EnergyModel | None:
+        """The model that all data give; None if no joint has moved yet.
+
+        Raises:
+            IdentificationError: currents that contradict the torques.
+        """
+        if self.moving_time.max(initial=0.0) < SHORTEST_MOTION:
+            return None
+        self.update_setup()
+        inertia = inertia_from_torque(self.robot, self.estimate)
+        joints = self.currents.rebased(inertia, warm=self._warms_up).fit()
+        told = self._dynamics(RecordingInfo()).stated(np.full(4, np.nan))
+        body = BodyResults(self.robot, self.estimate, told, inertia)
+        results = fit_drives(body, joints, self.powers, "physical")
+        return self._completed(assemble(results, {}), results)
+
+    def _completed(self, model: EnergyModel, results: StageResults) -> EnergyModel:
+        """The model with what is not learned taken from the prior."""
+        bus = replace(model.bus, capacitor_energy=self.prior.bus.capacitor_energy)
+        joints = tuple(
+            replace(own, friction=replace(own.friction, presliding=known.friction.presliding))
+            for own, known in zip(model.joints, self.prior.joints, strict=True)
+        )
+        return replace(model, bus=bus, joints=joints)
+
+    @property
+    def _warms_up(self) -> bool:
+        low, high = self.currents.temperature.T
+        return bool((high - low > WARMTH).any())
+
+    def _dynamics(self, info: RecordingInfo) -> RecordingDynamics:
+        fallback = self.prior.setup if self.estimate is None else self.estimate.setup
+        known = replace(info, source=SOURCE, gravity=None, payload_mass=None)
+        return RecordingDynamics(self.robot, known, self.estimate, None, fallback)
+
+    def _filtered(self, window: Telemetry) -> list[ArmMotion]:
+        names = ("actual_q", "actual_qd", "actual_current")
+        if any(name not in window for name in names):
+            return []
+        if self.cutoff is None:
+            if np.abs(np.nan_to_num(window["actual_qd"])).max() < 0.05:
+                return []
+            self.cutoff = choose_cutoff(window)
+        stream = MotionStream(self.robot.dof, self.cutoff, sample_period(window.time))
+        narrow, dynamics = NarrowFilter(self.cutoff), self._dynamics(window.info)
+        return [
+            ArmMotion(part, arm, narrow)
+            for motion in (*stream.process(window), *stream.finish())
+            for part, arm in dynamics.parts(motion)
+        ]

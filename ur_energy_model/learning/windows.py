@@ -1,0 +1,47 @@
+"""Samples cut into windows of the controller's clock, whatever batches they arrive in."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from ur_energy_model.telemetry.runs import slices_between
+from ur_energy_model.telemetry.samples import Telemetry, concatenate, find_gaps
+
+WINDOW = 10.0
+"""Length of a window [s]."""
+
+
+class Windows:
+    """Collects batches and returns the windows that are complete.
+
+    A window ends where WINDOW seconds of the controller's clock end, or where the clock goes back.
+    """
+
+    def __init__(self) -> None:
+        self.pending: list[Telemetry] = []
+        """Batches of the window that is not complete yet."""
+
+    def add(self, batch: Telemetry) -> list[Telemetry]:
+        """Windows completed by a batch with finite times."""
+        if not len(batch):
+            return []
+        last = self.pending[-1].time[-1] if self.pending else batch.time[0]
+        number = np.floor(np.append(last, batch.time) / WINDOW)
+        back = np.diff(np.append(last, batch.time)) < 0
+        cuts = np.flatnonzero((np.diff(number) != 0) | back)
+        done = []
+        for part in slices_between(cuts.tolist(), len(batch)):
+            if part.start in cuts and self.pending:
+                done.append(_joined(self.pending))
+                self.pending = []
+            self.pending.append(batch.cut(part))
+        return done
+
+
+def _joined(parts: list[Telemetry]) -> Telemetry:
+    """Batches as one, with the gaps of the clock."""
+    window = concatenate(parts)
+    rate = window.info.rate
+    return replace(window, gaps=find_gaps(window.time, None if rate is None else 1.0 / rate))
