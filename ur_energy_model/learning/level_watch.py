@@ -27,13 +27,16 @@ class WatchLimits:
         session_ratio: the same for a step at the start of a session, over the spread of sessions.
         minutes: measured minutes that a step must last.
         session_minutes: the same for a step at the start of a session.
+        settling: measured minutes of a channel before anything is reported: what is usual is
+            not known before.
     """
 
     least: float | tuple[float, ...]
     ratio: float = 30.0
-    session_ratio: float = 9.0
+    session_ratio: float = 10.0
     minutes: float = 3.0
     session_minutes: float = 10.0
+    settling: float = 20.0
 
 
 @dataclass(frozen=True)
@@ -78,6 +81,8 @@ class LevelWatch:
         self._usual = np.zeros(channels)
         """Usual level before the reported changes, at the reference temperature."""
         self._changed = np.zeros(channels, dtype=bool)
+        self._measured = np.zeros(channels)
+        """Measured minutes."""
 
     @property
     def changed(self) -> Array:
@@ -114,20 +119,21 @@ class LevelWatch:
         if found is None:
             return []
         self._test.observe(found)
+        self._measured[found.channels] += 1.0
         out = [self._taken_over(step, temperature) for step in self._steps()]
         self._usual = np.where(self._changed, self._usual, self.filter.usual)
         return [change for change in out if change is not None]
 
-    def rebase(self, shift: Array, std: float) -> None:
+    def rebase(self, shift: Array, std: Array) -> None:
         """Levels are stated relative to another model from now on.
 
         Args:
             shift: to be added to the levels [c].
-            std: of the shift.
+            std: of the shift [c].
         """
         own = np.eye(len(self.filter.mean))
-        for channel, size in enumerate(shift.tolist()):
-            self.filter.shift(own[channel], size, std**2)
+        for channel in range(len(shift)):
+            self.filter.shift(own[channel], float(shift[channel]), float(std[channel]) ** 2)
         self._usual = self._usual + shift
 
     def state(self) -> dict[str, Array]:
@@ -137,6 +143,7 @@ class LevelWatch:
             **{f"test_{name}": values for name, values in self._test.state().items()},
             "usual": self._usual,
             "changed": self._changed.astype(float),
+            "measured": self._measured,
             "time": np.array(np.nan if self._time is None else self._time),
         }
 
@@ -150,6 +157,7 @@ class LevelWatch:
         for part, name in ((self.filter, "filter_"), (self._test, "test_")):
             part.restore(part_of(state, name))
         self._usual, self._changed = np.array(state["usual"]), np.array(state["changed"]) > 0.5
+        self._measured = np.array(state["measured"])
         time = float(state["time"])
         self._time = None if np.isnan(time) else time
 
@@ -161,10 +169,11 @@ class LevelWatch:
             least_minutes=limits.minutes, session_minutes=limits.session_minutes
         ):
             needed = limits.session_ratio if step.at_session_start else limits.ratio
-            if step.ratio < needed or abs(step.size) < self._least[step.channel]:
+            unsettled = self._measured[step.channel] < limits.settling
+            if unsettled or step.ratio < needed or abs(step.size) < self._least[step.channel]:
                 continue
             other = best.get(step.channel)
-            if other is None or step.ratio / needed > other.ratio:
+            if other is None or other.at_session_start:  # an onset within a session is sharper
                 best[step.channel] = step
         return list(best.values())
 
@@ -173,6 +182,8 @@ class LevelWatch:
         self.filter.shift(step.direction, step.size, step.variance)
         self._test.clear(step.channel)
         channel = step.channel
+        if not self._changed[channel]:  # the last minutes had moved it towards the step
+            self._usual[channel] = self.filter.usual[channel] - step.size
         size = float(self.filter.usual[channel] - self._usual[channel])
         self._changed[channel] = abs(size) >= _BACK * self._least[channel]
         if not self._changed[channel]:
