@@ -15,7 +15,7 @@ from ur_energy_model.typing import Array
 
 NOISE = DriftNoise(
     usual=0.1,
-    wear=0.018,
+    wear=0.006,
     running_in=0.03,
     session=0.05,
     common=0.05,
@@ -25,8 +25,9 @@ NOISE = DriftNoise(
     least=0.005,
 )
 """Spreads of the logarithm of friction. Sessions: 7 % together, the scatter of a UR10e's friction
-from day to day, half of it common to all joints (config/simulation/arm.yaml). Wear: 22 % in five
-months, as that arm's base joint lost. Slope: 1 % per kelvin, half of the e-Series controllers' own
+from day to day, half of it common to all joints (config/simulation/arm.yaml). Wear: 3 % in
+a month, so that the loss of 22 % in five months that its base joint showed is followed within two
+weeks. Slope: 1 % per kelvin, half of the e-Series controllers' own
 temperature model, beyond the model's friction law."""
 LIMITS = WatchLimits(least=0.095)
 """Steps from 10 % are reported."""

@@ -33,7 +33,7 @@ class WatchLimits:
 
     least: float | tuple[float, ...]
     ratio: float = 30.0
-    session_ratio: float = 10.0
+    session_ratio: float = 9.5
     minutes: float = 3.0
     session_minutes: float = 10.0
     settling: float = 20.0
@@ -165,16 +165,17 @@ class LevelWatch:
         """The likeliest step of each channel that is large and certain enough."""
         limits = self.limits
         best: dict[int, Step] = {}
-        for step in self._test.steps(
-            least_minutes=limits.minutes, session_minutes=limits.session_minutes
-        ):
-            needed = limits.session_ratio if step.at_session_start else limits.ratio
-            unsettled = self._measured[step.channel] < limits.settling
-            if unsettled or step.ratio < needed or abs(step.size) < self._least[step.channel]:
+        waiting: set[int] = set()
+        for step in self._test.steps():  # those within a session first
+            channel, start = step.channel, step.at_session_start
+            certain = step.ratio >= (limits.session_ratio if start else limits.ratio)
+            large = abs(step.size) >= self._least[channel]
+            if not (certain and large) or self._measured[channel] < limits.settling:
                 continue
-            other = best.get(step.channel)
-            if other is None or other.at_session_start:  # an onset within a session is sharper
-                best[step.channel] = step
+            if step.minutes < (limits.session_minutes if start else limits.minutes):
+                waiting.add(channel)  # may be a single bad minute, or begin later
+            elif channel not in waiting:
+                best.setdefault(channel, step)
         return list(best.values())
 
     def _taken_over(self, step: Step, temperature: Array) -> LevelChange | None:

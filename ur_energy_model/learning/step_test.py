@@ -36,6 +36,7 @@ class Step:
         channel: its number.
         time: of the onset [s].
         at_session_start: whether the onset is the start of a session.
+        minutes: measured since then.
         size, variance: of the step.
         ratio: twice the logarithm of the likelihood ratio.
         direction: change of the filter's states per unit of the step, once it is taken over.
@@ -44,6 +45,7 @@ class Step:
     channel: int
     time: float
     at_session_start: bool
+    minutes: float
     size: float
     variance: float
     ratio: float
@@ -108,44 +110,36 @@ class StepTest:
         past = self._square[known]
         self._square[known] = past + (np.minimum(square, _LARGEST_SQUARE) - past) / _MEMORY
 
-    def steps(self, *, least_minutes: float, session_minutes: float) -> list[Step]:
-        """The likeliest step of each channel within a session, and at the start of one.
-
-        Args:
-            least_minutes: measured minutes of the channel since the onset.
-            session_minutes: the same for steps at the start of a session.
-        """
+    def steps(self) -> list[Step]:
+        """The likeliest step of each channel within a session, and at the start of one."""
         out = []
-        needed = np.where(self._start, session_minutes, least_minutes)
-        safe = np.maximum(self._information, 1e-30)
-        ratio = np.square(self._product) / safe
+        ratio = np.square(self._product) / np.maximum(self._information, 1e-30)
         # Between sessions the spread of sessions decides, which innovations do not show.
         ratio = np.where(self._start[:, None], ratio, ratio / self.excess)
-        ratio[self._minutes < needed[:, None]] = 0.0
-        for channel in range(self._channels):
-            for start in (False, True):
-                places = np.flatnonzero(self._start == start)
-                if not places.size:
-                    continue
+        ratio[self._minutes <= 0] = 0.0
+        for start in (False, True):
+            places = np.flatnonzero(self._start == start)
+            for channel in range(self._channels if places.size else 0):
                 h = int(places[np.argmax(ratio[places, channel])])
-                if ratio[h, channel] <= 0:
-                    continue
-                information = float(self._information[h, channel])
-                factor = 1.0 if start else float(self.excess[channel])
-                own = np.zeros(self._bias.shape[2])
-                own[channel] = 1.0
-                out.append(
-                    Step(
-                        channel=channel,
-                        time=float(self._time[h]),
-                        at_session_start=start,
-                        size=float(self._product[h, channel]) / information,
-                        variance=factor / information,
-                        ratio=float(ratio[h, channel]),
-                        direction=own - self._bias[h, channel],
-                    )
-                )
+                if ratio[h, channel] > 0:
+                    out.append(self._step(h, channel, float(ratio[h, channel])))
         return out
+
+    def _step(self, h: int, channel: int, ratio: float) -> Step:
+        information = float(self._information[h, channel])
+        start = bool(self._start[h])
+        own = np.zeros(self._bias.shape[2])
+        own[channel] = 1.0
+        return Step(
+            channel=channel,
+            time=float(self._time[h]),
+            at_session_start=start,
+            minutes=float(self._minutes[h, channel]),
+            size=float(self._product[h, channel]) / information,
+            variance=(1.0 if start else float(self.excess[channel])) / information,
+            ratio=ratio,
+            direction=own - self._bias[h, channel],
+        )
 
     def clear(self, channel: int) -> None:
         """Forget all evidence of one channel, whose step was taken over; new onsets count."""
