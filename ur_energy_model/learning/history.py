@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,6 +42,12 @@ class Attempt:
             "accepted": self.accepted,
             "reason": self.reason,
         }
+
+
+def attempt_from_json(entry: Mapping[str, Any]) -> Attempt:
+    """The attempt that `Attempt.as_json` described."""
+    interval = tuple(map(float, entry["joint_energy_interval_percent"]))
+    return Attempt(**{**entry, "joint_energy_interval_percent": interval})
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from ur_energy_model.errors import IdentificationError
-from ur_energy_model.identification.assembly import BodyResults, StageResults, assemble, fit_drives
+from ur_energy_model.identification.assembly import BodyResults, assemble, fit_drives
 from ur_energy_model.identification.dynamics.dynamics_estimate import (
     DynamicsEstimate,
     estimate_dynamics,
@@ -15,6 +17,7 @@ from ur_energy_model.identification.dynamics.dynamics_estimate import (
 from ur_energy_model.identification.dynamics.dynamics_stage import inertia_from_torque
 from ur_energy_model.identification.dynamics.recording_dynamics import RecordingDynamics
 from ur_energy_model.identification.dynamics.reflected_inertia import expected_inertia
+from ur_energy_model.identification.friction.current_data import CurrentData
 from ur_energy_model.identification.friction.current_regression import (
     SHORTEST_MOTION,
     CurrentRegression,
@@ -28,6 +31,7 @@ from ur_energy_model.identification.regression.narrow_filter import (
     choose_cutoff,
     sample_period,
 )
+from ur_energy_model.learning.rest_fit import RestFit
 from ur_energy_model.learning.torque_rows import TorqueRows
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
@@ -75,6 +79,7 @@ class ArmInformation:
             robot, friction, warm=True, inertia=self._inertia, most_blocks=_MOST_BLOCKS
         )
         self.estimate: DynamicsEstimate | None = None
+        self.rest = RestFit(prior, learned=False)
         self.start_session()
 
     def start_session(self) -> None:
@@ -83,7 +88,26 @@ class ArmInformation:
         self.currents.start_session()
         if len(self.powers) > _MOST_SESSIONS:
             del self.powers[0]
-            self.currents.forget_first_session()
+            del self.currents.data.sessions[0]
+
+    def saved(self) -> dict[str, Any]:
+        """Everything needed to continue, see `restore`."""
+        return {
+            "powers": [power.saved() for power in self.powers],
+            "torques": self.torques.saved(),
+            "cutoff": self.cutoff,
+            "currents": self.currents.data.saved(),
+            "rest": self.rest.saved(),
+        }
+
+    def restore(self, saved: Mapping[str, Any]) -> None:
+        """Continue with saved sums."""
+        self.powers = [PowerFit.restored(self.robot, power) for power in saved["powers"]]
+        self.torques = TorqueRows.restored(saved["torques"])
+        self.cutoff = None if saved["cutoff"] is None else float(saved["cutoff"])
+        self.currents.data = CurrentData.restored(saved["currents"])
+        self.rest = RestFit.restored(saved["rest"])
+        self.update_setup()
 
     def add(self, window: Telemetry) -> list[ArmMotion]:
         """Add a window of usable samples; returns its motions."""
@@ -97,13 +121,16 @@ class ArmInformation:
             link = part.dynamics.inverse_dynamics(part.motion.q, part.motion.qd, part.motion.qdd)
             load = link + self._inertia.value * part.motion.qdd
             self.currents.accumulate(part.motion, load, part.narrow)
+            self.rest.add_motion(part.motion, link, part.narrow)
             motions.append(part)
+        if self.powers[-1].supply_rested:
+            self.rest.add_supply(window)
         return motions
 
     @property
     def moving_time(self) -> Array:
         """Motion of each joint [n], s."""
-        return self.currents.moving_time
+        return self.currents.data.moving_time
 
     def update_setup(self) -> None:
         """Estimate mounting, payloads and inertias from target_moment anew."""
@@ -128,20 +155,13 @@ class ArmInformation:
         told = self._dynamics(RecordingInfo()).stated(np.full(4, np.nan))
         body = BodyResults(self.robot, self.estimate, told, inertia)
         results = fit_drives(body, joints, self.powers, "physical")
-        return self._completed(assemble(results, {}), results)
-
-    def _completed(self, model: EnergyModel, results: StageResults) -> EnergyModel:
-        """The model with what is not learned taken from the prior."""
-        bus = replace(model.bus, capacitor_energy=self.prior.bus.capacitor_energy)
-        joints = tuple(
-            replace(own, friction=replace(own.friction, presliding=known.friction.presliding))
-            for own, known in zip(model.joints, self.prior.joints, strict=True)
-        )
-        return replace(model, bus=bus, joints=joints)
+        model = self.rest.completed(assemble(results, {}))
+        self.rest = RestFit(model, learned=True)
+        return model
 
     @property
     def _warms_up(self) -> bool:
-        low, high = self.currents.temperature.T
+        low, high = self.currents.data.temperature.T
         return bool((high - low > WARMTH).any())
 
     def _dynamics(self, info: RecordingInfo) -> RecordingDynamics:

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import zipfile
 from collections import deque
 from dataclasses import replace
 
 import numpy as np
 
 from ur_energy_model.energy.rated_limits import rated_limits
-from ur_energy_model.errors import IdentificationError
-from ur_energy_model.learning.history import Attempt, Change, Need
+from ur_energy_model.errors import IdentificationError, InputError
+from ur_energy_model.learning.history import Attempt, Change, Need, attempt_from_json
 from ur_energy_model.learning.information import ArmInformation
 from ur_energy_model.learning.options import LearningOptions, next_refit
+from ur_energy_model.learning.saved_samples import restored_samples, saved_samples
+from ur_energy_model.learning.state_codec import decoded, encoded
 from ur_energy_model.learning.trial import ModelRecord, Trial, Verdict
 from ur_energy_model.learning.windows import Windows
 from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.file.document import document
+from ur_energy_model.model.file.model_file import model_from_document
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.telemetry.clock_check import possible_times
 from ur_energy_model.telemetry.modes import BRAKES_RELEASED
@@ -26,6 +31,17 @@ SESSION_GAP = 1800.0
 _MOST_QUEUED = 12
 """Windows that wait for `step`; older ones are left out."""
 _MOVING = 0.02
+_NUMBERS = (
+    "version",
+    "samples",
+    "left_out",
+    "learned_seconds",
+    "_due",
+    "_fitted_until",
+    "_last_time",
+    "_end_of_session",
+)
+"""Attributes of a learner that are kept as they are."""
 
 
 class Learner:
@@ -35,7 +51,10 @@ class Learner:
         robot: the arm, n joints.
         model: to start from, the prior.
         options: the defaults if None.
-        state: of an earlier learner, from `state`.
+        state: of an earlier learner of the same arm, from `state`; its model is used instead.
+
+    Raises:
+        InputError: the state is damaged, or of another arm.
 
     Attributes:
         model: in use.
@@ -66,6 +85,9 @@ class Learner:
         self._trial: Trial | None = None
         self._fitted_until = 0.0
         self._last_time: float | None = None
+        self._end_of_session = False
+        if state is not None:
+            self._restore(state)
 
     @property
     def learned_minutes(self) -> float:
@@ -91,6 +113,21 @@ class Learner:
             self._learn(self._queue.popleft())
         return self._attempts.popleft() if self._attempts else None
 
+    def attempts(self) -> list[Attempt]:
+        """All attempts that are due, see `step`."""
+        return list(iter(self.step, None))
+
+    def finish(self) -> None:
+        """Learn from the samples of the window that is not complete, at the end of a recording.
+
+        A candidate on trial is judged; the samples that follow begin another session.
+        """
+        self._queue.extend(self._windows.finish())
+        while self._queue:
+            self._learn(self._queue.popleft())
+        self._judge()
+        self._end_of_session = True
+
     def needs(self) -> tuple[Need, ...]:
         """What ordinary work has not shown yet, the most important first."""
         return ()
@@ -100,8 +137,54 @@ class Learner:
         return ()
 
     def state(self) -> bytes:
-        """Everything needed to continue."""
-        return b""
+        """Everything needed to continue, bound to the arm; at most a few megabytes."""
+        waiting = [*self._queue, *([] if self._windows.open is None else [self._windows.open])]
+        return encoded(
+            {
+                "robot": self.robot.name,
+                "serial": self.serial,
+                "model": document(self.model),
+                "prior": document(self.information.prior),
+                "friction": self.options.friction,
+                "numbers": {name: getattr(self, name) for name in _NUMBERS},
+                "information": self.information.saved(),
+                "trial": None if self._trial is None else self._trial.saved(),
+                "attempts": [attempt.as_json() for attempt in self._attempts],
+                "waiting": [saved_samples(samples) for samples in waiting],
+                "window_open": self._windows.open is not None,
+            }
+        )
+
+    def _restore(self, state: bytes) -> None:
+        """Continue from a state.
+
+        Raises:
+            InputError: it is damaged, or of another arm.
+        """
+        try:
+            saved = decoded(state)
+            self._check_arm(saved["robot"], saved["serial"])
+            self.model = model_from_document(saved["model"], "state")
+            prior = model_from_document(saved["prior"], "state")
+            self.information = ArmInformation(self.robot, prior, self.options.friction)
+            self.information.restore(saved["information"])
+            for name in _NUMBERS:
+                setattr(self, name, saved["numbers"][name])
+            trial = saved["trial"]
+            self._trial = None if trial is None else Trial.restored(trial, self.robot)
+            self._attempts = deque(map(attempt_from_json, saved["attempts"]))
+            waiting = [restored_samples(samples) for samples in saved["waiting"]]
+            self._windows.pending = [waiting.pop()] if saved["window_open"] else []
+            self._queue = deque(waiting)
+        except (ValueError, KeyError, TypeError, IndexError, zipfile.BadZipFile) as error:
+            raise _refusal(f"cannot be used ({error})") from error
+
+    def _check_arm(self, robot: str, serial: str | None) -> None:
+        if robot != self.robot.name:
+            raise _refusal(f"is of a {robot}, not a {self.robot.name}")
+        if None not in (serial, self.options.serial) and serial != self.options.serial:
+            raise _refusal(f"is of the arm {serial}, not {self.options.serial}")
+        self.serial = serial if self.options.serial is None else self.options.serial
 
     def _of_this_arm(self, batch: Telemetry) -> bool:
         """Whether samples are of this arm, as far as they say; the first serial number binds."""
@@ -136,8 +219,11 @@ class Learner:
 
     def _begin_session(self, time: float) -> None:
         last = self._last_time
-        if last is not None and (time < last or time - last > SESSION_GAP):
+        if last is None:
+            return
+        if self._end_of_session or time < last or time - last > SESSION_GAP:
             self.information.start_session()
+        self._end_of_session = False
 
     def _worked(self, window: Telemetry) -> float:
         """Time of a window with brakes released in which the arm moves at all [s]."""
@@ -192,3 +278,7 @@ class Learner:
         }
         candidate = replace(candidate, provenance=provenance)
         self._trial = Trial(self.model, candidate, self.robot)
+
+
+def _refusal(problem: str) -> InputError:
+    return InputError("the state of learning", problem, "move it away to learn from the start")

@@ -10,8 +10,19 @@ from ur_energy_model.identification.dynamics.reflected_inertia import expected_i
 from ur_energy_model.identification.friction.current_regression import CurrentRegression
 from ur_energy_model.identification.power.power_fit import PowerFit
 from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.generic import generic_model, generic_models
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.telemetry.samples import RecordingInfo
+
+
+def first_model(robot: RobotDescription) -> EnergyModel:
+    """The generic model of the arm type; without one, that of the robot file.
+
+    Raises:
+        IdentificationError: neither a generic model nor torque constants.
+    """
+    known = robot.source in generic_models()
+    return generic_model(robot) if known else prior_model(robot)
 
 
 def prior_model(robot: RobotDescription) -> EnergyModel:

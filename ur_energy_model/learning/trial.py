@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.stats import t as student
@@ -14,6 +16,8 @@ from ur_energy_model.identification.regression.filtered_motion import MOVING_SPE
 from ur_energy_model.learning.information import ArmMotion
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.file.document import document
+from ur_energy_model.model.file.model_file import model_from_document
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import Setup
 from ur_energy_model.telemetry.runs import run_starts
@@ -60,9 +64,30 @@ class ModelRecord:
         """Mean squared error of the currents of moving joints in each cell [n], A^2; NaN at
         rest."""
         self.bus_energy, self.energy_error = 0.0, 0.0
-        self._time, self._still_time, self._still_error = 0.0, 0.0, 0.0
+        self._sums = [0.0, 0.0, 0.0]
+        """Time, time at standstill [s], error of the energy at standstill [J]."""
         self._channels: Array | None = None
         self._arms: dict[tuple[float, ...], ArmDynamics] = {}
+
+    def saved(self) -> dict[str, Any]:
+        """Everything needed to continue, see `restored`."""
+        return {
+            "model": document(self.model),
+            "supply": self.supply,
+            "currents": np.array(self.currents).reshape(-1, self.robot.dof),
+            "sums": [self.bus_energy, self.energy_error, *self._sums],
+            "channels": self._channels,
+        }
+
+    @classmethod
+    def restored(cls, saved: Mapping[str, Any], robot: RobotDescription) -> ModelRecord:
+        """The record that `saved` describes."""
+        out = cls(model_from_document(saved["model"], "state"), robot)
+        out.supply = list(saved["supply"])
+        out.currents = list(np.array(saved["currents"], dtype=float))
+        out.bus_energy, out.energy_error, *out._sums = saved["sums"]
+        out._channels = saved["channels"]
+        return out
 
     def observe(self, window: Telemetry, motions: list[ArmMotion]) -> None:
         """Compare with a window and its motions."""
@@ -76,9 +101,10 @@ class ModelRecord:
         if self.bus_energy <= 0.0:
             return None
         shift = 0.0
-        if self._still_time >= _LEAST_STILL:
-            shift = self._still_error / self._still_time
-        return (self.energy_error - shift * self._time) / self.bus_energy
+        time, still_time, still_error = self._sums
+        if still_time >= _LEAST_STILL:
+            shift = still_error / still_time
+        return (self.energy_error - shift * time) / self.bus_energy
 
     @property
     def joint_intervals(self) -> Array:
@@ -109,9 +135,9 @@ class ModelRecord:
         still = table.states == ArmState.STANDSTILL
         self.bus_energy += float(weight @ power[:, arm["bus"]])
         self.energy_error += float(weight @ error)
-        self._time += float(weight.sum())
-        self._still_time += float(weight[still].sum())
-        self._still_error += float((weight * error)[still].sum())
+        self._sums[0] += float(weight.sum())
+        self._sums[1] += float(weight[still].sum())
+        self._sums[2] += float((weight * error)[still].sum())
         starts = run_starts(np.floor(table.samples.time / CELL))
         time = np.add.reduceat(weight, starts)
         sums = np.add.reduceat(weight * error, starts)
@@ -155,6 +181,18 @@ class Trial:
     ) -> None:
         self.present = ModelRecord(present, robot)
         self.candidate = ModelRecord(candidate, robot)
+
+    def saved(self) -> dict[str, Any]:
+        """Everything needed to continue, see `restored`."""
+        return {"present": self.present.saved(), "candidate": self.candidate.saved()}
+
+    @classmethod
+    def restored(cls, saved: Mapping[str, Any], robot: RobotDescription) -> Trial:
+        """The trial that `saved` describes."""
+        records = [ModelRecord.restored(saved[key], robot) for key in ("present", "candidate")]
+        out = cls(records[0].model, records[1].model, robot)
+        out.present, out.candidate = records
+        return out
 
     def observe(self, window: Telemetry, motions: list[ArmMotion]) -> None:
         """Compare both with a window and its motions."""

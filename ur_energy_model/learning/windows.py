@@ -39,6 +39,17 @@ class Windows:
             self.pending.append(batch.cut(part))
         return done
 
+    @property
+    def open(self) -> Telemetry | None:
+        """The samples of the window that is not complete."""
+        return _joined(self.pending) if self.pending else None
+
+    def finish(self) -> list[Telemetry]:
+        """The window that is not complete, if there is one."""
+        done = [_joined(self.pending)] if self.pending else []
+        self.pending = []
+        return done
+
 
 def _joined(parts: list[Telemetry]) -> Telemetry:
     """Batches as one, with the gaps of the clock."""

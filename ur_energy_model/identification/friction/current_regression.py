@@ -20,11 +20,10 @@ import numpy as np
 from ur_energy_model.errors import IdentificationError
 from ur_energy_model.identification.dynamics.reflected_inertia import InertiaEstimate
 from ur_energy_model.identification.friction.current_columns import (
-    ACCELERATION,
     CURRENT,
-    LOAD,
     CurrentColumns,
 )
+from ur_energy_model.identification.friction.current_data import CurrentData
 from ur_energy_model.identification.friction.inertia_from_current import (
     InertiaPrior,
     separate_inertia,
@@ -49,12 +48,9 @@ from ur_energy_model.identification.friction.session_scales import SessionBlocks
 from ur_energy_model.identification.regression.filtered_motion import (
     MOVING_SPEED,
     FilteredMotion,
-    merged_ranges,
 )
 from ur_energy_model.identification.regression.gram_matrices import (
     MAX_BLOCKS,
-    BlockedGram,
-    gram_matrices_by_joint,
 )
 from ur_energy_model.identification.regression.least_squares import (
     Prior,
@@ -66,7 +62,6 @@ from ur_energy_model.identification.regression.narrow_filter import NarrowFilter
 from ur_energy_model.model.friction.law import LAWS
 from ur_energy_model.model.friction.terms import OperatingPoint
 from ur_energy_model.model.robots import RobotDescription
-from ur_energy_model.telemetry.runs import time_blocks
 from ur_energy_model.typing import Array
 
 SHORTEST_MOTION = 1.0
@@ -80,8 +75,6 @@ _WHITE_TIME = 0.75
 _FRICTION_FORM = 0.005
 """Assumed model error of friction hidden by noise, as a share of the current; matters for wrists,
 whose links load them little."""
-_BLOCK = 1.0
-"""Duration of a block of time [s]."""
 
 
 class CurrentRegression:
@@ -110,28 +103,20 @@ class CurrentRegression:
         self.robot = robot
         self.friction = friction
         self.candidates = candidates(friction, warm=warm)
-        self._most_blocks = most_blocks
         self._warm = warm
         self._left_out: set[int] = set()
         """Candidates that are not tried."""
-        self._sessions: list[tuple[BlockedGram, BlockedGram]] = []
         self._inertia = inertia
         self._nominal = inertia.value if inertia is not None and nominal is None else nominal
         self._columns = CurrentColumns(
             self.candidates, inertia is not None and bool(inertia.unknown.any())
         )
-        self._temperature = np.full((robot.dof, 2), np.nan)
-        self._moving_time = np.zeros(robot.dof)
-        self._memory = _FILTER_MEMORY
+        n = robot.dof
+        self.data = CurrentData(np.full((n, 2), np.nan), np.zeros(n), _FILTER_MEMORY, most_blocks)
 
     def start_session(self) -> None:
         """Start another session, with its own friction level."""
-        most = self._most_blocks
-        self._sessions.append((BlockedGram(most), BlockedGram(most)))
-
-    def forget_first_session(self) -> None:
-        """Leave out the oldest session."""
-        del self._sessions[0]
+        self.data.start_session()
 
     def accumulate(self, motion: FilteredMotion, load: Array, narrow: NarrowFilter) -> None:
         """Add a motion to the current session.
@@ -145,43 +130,22 @@ class CurrentRegression:
         time = motion.time[inside]
         if len(time) < 2:
             return
-        self._temperature = merged_ranges(self._temperature, motion.temperature_range)
         moving = narrow.moving(motion, MOVING_SPEED)[inside]
         rows = narrow(motion, self._columns.columns(self._operating_point(motion, load), motion))
         rows = rows[inside] * moving[:, :, None]
         period = float(time[1] - time[0])
-        self._moving_time += moving.sum(axis=0) * period
-        self._memory = max(1.0, min(self._memory, _WHITE_TIME / (narrow.cutoff * period)))
-        if not self._sessions:
-            self.start_session()
-        grams, counts = self._sessions[-1]
-        for block in time_blocks(time, _BLOCK):
-            duration = len(time[block]) * period
-            grams.accumulate(gram_matrices_by_joint(rows[block]), duration)
-            counts.accumulate(moving[block].sum(axis=0, dtype=float), duration)
-
-    @property
-    def moving_time(self) -> Array:
-        """Motion of each joint in all sessions [n], s."""
-        return self._moving_time
-
-    @property
-    def temperature(self) -> Array:
-        """Lowest and highest temperatures [n, 2], degC; NaN where not recorded."""
-        return self._temperature
+        memory = max(1.0, min(self.data.memory, _WHITE_TIME / (narrow.cutoff * period)))
+        self.data.memory = memory
+        self.data.add(time, rows, moving, motion.temperature_range)
 
     def rebased(self, inertia: InertiaEstimate, *, warm: bool) -> CurrentRegression:
         """The same data for other inertias, with or without laws that use temperatures.
 
-        Needs the columns of unknown inertias and of the laws asked for. Effects of the inertia on
-        friction that depends on the load are neglected.
+        Needs a regression made with unknown inertias, for their columns, and warm.
         """
         assert self._nominal is not None
         out = copy(self)
-        change = inertia.value - self._nominal
-        matrix = np.repeat(np.eye(self._columns.width)[None], len(change), axis=0)
-        matrix[:, ACCELERATION, LOAD] = change
-        out._sessions = [(grams.transformed(matrix), counts) for grams, counts in self._sessions]
+        out.data = self.data.with_inertia_changed(inertia.value - self._nominal)
         out._inertia, out._nominal, out._warm = inertia, inertia.value, warm
         out._left_out = {
             index
@@ -197,14 +161,14 @@ class CurrentRegression:
             IdentificationError: no joint moves, a joint that hardly moves has no constants in the
                 robot file, or currents contradict the torque.
         """
-        if self._moving_time.max(initial=0.0) < SHORTEST_MOTION:
+        if self.data.moving_time.max(initial=0.0) < SHORTEST_MOTION:
             raise IdentificationError(
                 f"no joint moves for {SHORTEST_MOTION:g} s or more, brakes released and no "
                 "freedrive; record the robot while a program moves it"
             )
         return tuple(
             self._from_prior(j) if moved < SHORTEST_MOTION else self._from_currents(j)
-            for j, moved in enumerate(self._moving_time)
+            for j, moved in enumerate(self.data.moving_time)
         )
 
     def from_priors(self) -> tuple[JointEstimate, ...]:
@@ -227,10 +191,7 @@ class CurrentRegression:
 
     def _from_currents(self, j: int) -> JointEstimate:
         """One joint, by the law chosen for it."""
-        sessions = [
-            SessionBlocks(g.blocks[:, j], c.blocks[:, j]) for g, c in self._sessions if len(c)
-        ]
-        sessions = [session for session in sessions if session.counts.any()]
+        sessions = self.data.of_joint(j)
         counts = np.concatenate([session.counts for session in sessions])
         inertia = self._inertia_prior(j)
         tried = [index for index in range(len(self.candidates)) if index not in self._left_out]
@@ -290,11 +251,11 @@ class CurrentRegression:
     def _systematic(self, solution: Solution, gram: Array, *, fits_inertia: bool) -> float:
         """RMS of the residual's systematic part [A]."""
         if not fits_inertia:
-            return systematic_rms(solution, self._memory)
-        if self._memory < _FILTER_MEMORY:  # sampled so slowly that systematic errors look white
+            return systematic_rms(solution, self.data.memory)
+        if self.data.memory < _FILTER_MEMORY:  # sampled so slowly that systematic errors look white
             return solution.residual
         hidden = _FRICTION_FORM * np.sqrt(gram[CURRENT, CURRENT] / solution.samples)
-        return max(systematic_rms(solution, self._memory), float(hidden))
+        return max(systematic_rms(solution, self.data.memory), float(hidden))
 
     def _refuse_impossible(self, solution: Solution, gram: Array, j: int) -> None:
         name = self.robot.joint_names[j]
@@ -312,7 +273,7 @@ class CurrentRegression:
     def _estimate(
         self, j: int, candidate: FrictionCandidate, prior: Prior, solution: Solution
     ) -> JointEstimate:
-        return estimate_joint(self.robot, j, candidate, prior, solution, self._temperature[j])
+        return estimate_joint(self.robot, j, candidate, prior, solution, self.data.temperature[j])
 
     def _from_prior(self, j: int) -> JointEstimate:
         """The robot file's constants for a joint that hardly moved."""

@@ -8,7 +8,9 @@ only where they lower the held-out error.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -137,6 +139,26 @@ class PowerFit:
         last = np.maximum.accumulate(np.append(self._rested, resting))[1:]
         self._rested = float(last[-1]) if len(last) else self._rested
         return time - last > _DISCHARGE_TIME
+
+    def saved(self) -> dict[str, Any]:
+        """Everything needed to continue, see `restored`."""
+        return {
+            "gram": self._gram.saved(),
+            "counts": self._counts.saved(),
+            "modes": {name: sums.tolist() for name, sums in self._modes.items()},
+            "rested": self._rested,
+        }
+
+    @classmethod
+    def restored(cls, robot: RobotDescription, saved: Mapping[str, Any]) -> PowerFit:
+        """The accumulator of an arm that `saved` describes."""
+        out = cls(robot)
+        out._gram = BlockedGram.restored(saved["gram"])
+        out._counts = BlockedGram.restored(saved["counts"])
+        for name, sums in saved["modes"].items():
+            out._modes[name] += np.array(sums)
+        out._rested = float(saved["rested"])
+        return out
 
     def merge(self, other: PowerFit) -> None:
         """Include the data of another accumulator."""
