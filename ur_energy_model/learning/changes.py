@@ -129,6 +129,7 @@ class ChangeMonitor:
 
     def state(self) -> dict[str, Array]:
         """Everything needed to continue with the same model, except the minute in progress."""
+        parts: dict[str, FrictionClock | LevelWatch]
         parts = {"friction": self.friction, "standby": self._standby, "setup": self._setup}
         clock = [np.nan if value is None else value for value in (self._time, self._epoch)]
         return {

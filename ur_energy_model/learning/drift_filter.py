@@ -98,7 +98,7 @@ class DriftFilter:
     @property
     def usual(self) -> Array:
         """Usual level of each channel at the reference temperature [c]."""
-        return self.mean[: self.channels].copy()
+        return np.array(self.mean[: self.channels])
 
     def start_session(self, days: float) -> Array:
         """Start a session some days after the last one.
@@ -230,4 +230,4 @@ class DriftFilter:
         return np.concatenate([one, one * warmth[:, None], one, one, common], axis=1)
 
     def _each(self, value: float | Array) -> Array:
-        return np.broadcast_to(np.asarray(value, dtype=float), (self.channels,))
+        return np.full(self.channels, value, dtype=float)

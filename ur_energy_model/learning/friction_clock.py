@@ -56,9 +56,7 @@ class FrictionClock:
 
     def observe(self, minute: Minute) -> list[LevelChange]:
         """Use a minute of work; returns the changes of friction that it completes."""
-        return self._watch.observe(
-            minute.time, minute.level, minute.covariance, minute.temperature
-        )
+        return self._watch.observe(minute.time, minute.level, minute.covariance, minute.temperature)
 
     def scale(self, temperature: Array) -> tuple[Array, Array]:
         """Friction of this session over the model's, and its standard deviation [n] each.
@@ -74,7 +72,7 @@ class FrictionClock:
 
     def typical_torque(self) -> Array:
         """Friction of the model at TYPICAL_SPEED without load, joint side [n], N m."""
-        return friction_torque(self.model, np.array([TYPICAL_SPEED]))[0]
+        return np.array(friction_torque(self.model, np.array([TYPICAL_SPEED]))[0])
 
     def use_model(self, model: EnergyModel) -> None:
         """State scales relative to another model of the same arm from now on."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from ur_energy_model.learning.drift_filter import DriftFilter, DriftNoise
 from ur_energy_model.learning.step_test import Step, StepTest
-from ur_energy_model.typing import Array
+from ur_energy_model.typing import Array, Mask
 
 FORGETTING_DAYS = 30.0
 """Time constant after which a changed level counts as usual."""
@@ -85,9 +85,9 @@ class LevelWatch:
         """Measured minutes."""
 
     @property
-    def changed(self) -> Array:
-        """Whether each level differs from its usual one after a reported change [c], bool."""
-        return self._changed.copy()
+    def changed(self) -> Mask:
+        """Whether each level differs from its usual one after a reported change [c]."""
+        return np.array(self._changed)
 
     def start_session(self, time: float, days: float) -> None:
         """A session starts at this time [s], some days after the last one."""

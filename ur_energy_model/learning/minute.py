@@ -123,14 +123,17 @@ class MinuteMeter:
         split = self._split
         load = dynamics.inverse_dynamics(q, qd, qdd) + split.inertia * qdd
         friction, left = split(qd, load, motion.current, motion.known_temperature)
-        extra = np.concatenate(
-            [
-                load[..., None],
-                dynamics.payload_regressor(q, qd, qdd)[..., :4],
-                dynamics.gravity_regressor(q) @ _tilts(dynamics.setup.gravity),
-            ],
-            axis=2,
-        ) / (split.ratio * split.constant)[:, None]
+        extra = (
+            np.concatenate(
+                [
+                    load[..., None],
+                    dynamics.payload_regressor(q, qd, qdd)[..., :4],
+                    dynamics.gravity_regressor(q) @ _tilts(dynamics.setup.gravity),
+                ],
+                axis=2,
+            )
+            / (split.ratio * split.constant)[:, None]
+        )
         rows = np.concatenate([friction[..., None], extra, left[..., None]], axis=2)
         moving = (np.abs(qd) >= ANCHOR_SPEED).astype(float)
         weight = period * moving
@@ -178,7 +181,7 @@ class MinuteMeter:
             level=level,
             covariance=covariance[:n, :n] / np.outer(scale, scale),
             setup=found[shown],
-            setup_covariance=covariance[np.ix_(shown, shown)],
+            setup_covariance=np.array(covariance[np.ix_(shown, shown)]),
         )
 
 
