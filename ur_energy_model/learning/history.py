@@ -82,6 +82,16 @@ class Change:
         }
 
 
+def change_from_json(values: Mapping[str, Any]) -> Change:
+    """The change that `Change.as_json` describes.
+
+    Raises:
+        KeyError, TypeError, ValueError: it does not describe one.
+    """
+    low, high = values["interval"]
+    return Change(**{**values, "interval": (float(low), float(high))})
+
+
 @dataclass(frozen=True)
 class Need:
     """What ordinary work has not shown yet.
@@ -101,3 +111,13 @@ class Need:
     speed_range: tuple[float, float] | None
     energy_share_percent: float
     words: str
+
+    def as_json(self) -> dict[str, Any]:
+        """One entry of "needs" in the provenance of a learned model."""
+        return {
+            "joint": self.joint,
+            "what": self.what,
+            "speed_range": None if self.speed_range is None else list(self.speed_range),
+            "energy_share_percent": self.energy_share_percent,
+            "words": self.words,
+        }

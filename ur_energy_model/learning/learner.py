@@ -10,6 +10,7 @@ import numpy as np
 
 from ur_energy_model.energy.rated_limits import rated_limits
 from ur_energy_model.errors import IdentificationError, InputError
+from ur_energy_model.learning.arm_watch import ArmWatch
 from ur_energy_model.learning.history import Attempt, Change, Need, attempt_from_json
 from ur_energy_model.learning.information import ArmInformation
 from ur_energy_model.learning.options import LearningOptions, next_refit
@@ -77,6 +78,7 @@ class Learner:
         self.samples = 0
         self.learned_seconds = 0.0
         self.information = ArmInformation(robot, model, self.options.friction)
+        self.watch = ArmWatch(robot, model)
         self._limits = rated_limits(robot)
         self._windows = Windows()
         self._queue: deque[Telemetry] = deque()
@@ -130,11 +132,11 @@ class Learner:
 
     def needs(self) -> tuple[Need, ...]:
         """What ordinary work has not shown yet, the most important first."""
-        return ()
+        return self.watch.needs()
 
     def take_changes(self) -> tuple[Change, ...]:
         """Changes of the arm since the last call."""
-        return ()
+        return self.watch.take_changes()
 
     def state(self) -> bytes:
         """Everything needed to continue, bound to the arm; at most a few megabytes."""
@@ -148,10 +150,12 @@ class Learner:
                 "friction": self.options.friction,
                 "numbers": {name: getattr(self, name) for name in _NUMBERS},
                 "information": self.information.saved(),
+                "watch": self.watch.saved(),
                 "trial": None if self._trial is None else self._trial.saved(),
                 "attempts": [attempt.as_json() for attempt in self._attempts],
                 "waiting": [saved_samples(samples) for samples in waiting],
                 "window_open": self._windows.open is not None,
+                "origin": self._windows.origin,
             }
         )
 
@@ -168,6 +172,7 @@ class Learner:
             prior = model_from_document(saved["prior"], "state")
             self.information = ArmInformation(self.robot, prior, self.options.friction)
             self.information.restore(saved["information"])
+            self.watch = ArmWatch.restored(saved["watch"], self.robot, self.model)
             for name in _NUMBERS:
                 setattr(self, name, saved["numbers"][name])
             trial = saved["trial"]
@@ -175,6 +180,7 @@ class Learner:
             self._attempts = deque(map(attempt_from_json, saved["attempts"]))
             waiting = [restored_samples(samples) for samples in saved["waiting"]]
             self._windows.pending = [waiting.pop()] if saved["window_open"] else []
+            self._windows.origin = float(saved["origin"])
             self._queue = deque(waiting)
         except (ValueError, KeyError, TypeError, IndexError, zipfile.BadZipFile) as error:
             raise _refusal(f"cannot be used ({error})") from error
@@ -206,6 +212,7 @@ class Learner:
         self._begin_session(float(window.time[0]))
         self._last_time = float(window.time[-1])
         motions = self.information.add(window)
+        self.watch.observe(window, motions)
         if self._trial is not None:
             self._trial.observe(window, motions)
         worked = self._worked(window)
@@ -243,7 +250,7 @@ class Learner:
         record = self._trial.candidate if verdict.accepted else self._trial.present
         if verdict.accepted:
             self.version += 1
-            self.model = record.model
+            self.model = self.watch.use_model(record.model)
         self._attempts.append(self._attempt(verdict, record))
         self._trial = None
 

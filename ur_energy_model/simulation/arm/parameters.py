@@ -103,6 +103,17 @@ class ArmParameters:
 
         return level(temperature) / level(self.calibration_temperature)
 
+    def with_friction_scaled(self, scale: Array) -> ArmParameters:
+        """The arm with all friction of each joint multiplied by a factor [n]."""
+        return dataclasses.replace(
+            self,
+            friction=self.friction.scaled(scale),
+            flex_spline_coulomb=self.flex_spline_coulomb * scale,
+            flex_spline_viscous=self.flex_spline_viscous * scale,
+            load_direct=self.load_direct * scale,
+            load_reverse=self.load_reverse * scale,
+        )
+
     def as_dict(self) -> dict[str, Any]:
         """All constants by name, as in the truth file."""
         return dataclasses.asdict(self)
