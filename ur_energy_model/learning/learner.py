@@ -155,6 +155,7 @@ class Learner:
                 "attempts": [attempt.as_json() for attempt in self._attempts],
                 "waiting": [saved_samples(samples) for samples in waiting],
                 "window_open": self._windows.open is not None,
+                "origin": self._windows.origin,
             }
         )
 
@@ -179,6 +180,7 @@ class Learner:
             self._attempts = deque(map(attempt_from_json, saved["attempts"]))
             waiting = [restored_samples(samples) for samples in saved["waiting"]]
             self._windows.pending = [waiting.pop()] if saved["window_open"] else []
+            self._windows.origin = float(saved["origin"])
             self._queue = deque(waiting)
         except (ValueError, KeyError, TypeError, IndexError, zipfile.BadZipFile) as error:
             raise _refusal(f"cannot be used ({error})") from error

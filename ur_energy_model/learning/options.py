@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-SCHEDULE = (10.0, 20.0, 40.0, 60.0, 120.0, 240.0, 480.0)
+SCHEDULE = (5.0, 10.0, 20.0, 40.0, 60.0, 120.0, 240.0, 480.0)
 """Learned time at which the model is fitted again [s]; every LATER seconds after the last."""
 LATER = 600.0
 

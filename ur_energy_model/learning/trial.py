@@ -24,13 +24,17 @@ from ur_energy_model.telemetry.runs import run_starts
 from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.typing import Array
 
-CELL = 2.0
+CELL = 1.0
 """Errors are compared over cells of this length [s]."""
 LEAST_CELLS = 4
 LEAST_GAIN = 0.01
 """Relative reduction of the squared error below which a model counts as no better."""
 CERTAINTY = 0.95
 """Of the one-sided test."""
+LEAST_NARROWING = 0.1
+"""Relative reduction of the joints' intervals for which a model that predicts as well is taken."""
+LEAST_ERROR = 0.002
+"""Relative error of the energy at the supply that any model may have."""
 _LEAST_STILL = 0.5
 """Standstill after which a session's standby counts as measured [s]."""
 
@@ -96,6 +100,12 @@ class ModelRecord:
             self._observe_currents(part)
 
     @property
+    def moving_cells(self) -> Array:
+        """Mean squared errors of the currents in cells in which a joint moves [cells, n], A^2."""
+        cells = np.array(self.currents).reshape(-1, self.robot.dof)
+        return np.asarray(cells[np.isfinite(cells).any(axis=1)])
+
+    @property
     def supply_energy_error(self) -> float | None:
         """Relative error of the energy at the supply with standby tracked; None without bus."""
         if self.bus_energy <= 0.0:
@@ -116,6 +126,14 @@ class ModelRecord:
         energy = np.abs(self._channels[channels.per_joint["electrical_power"]])
         std = channels.deviations(self._channels)[0]
         return np.asarray(CONFIDENCE * std / np.maximum(energy, 1e-9))
+
+    @property
+    def supply_interval(self) -> float:
+        """Half width of the 95 % interval of the energy at the supply, relative."""
+        if self._channels is None or self.bus_energy <= 0.0:
+            return float("nan")
+        std = EnergyCalculator(self.model, self.robot).channels.deviations(self._channels)[1]
+        return CONFIDENCE * std / self.bus_energy
 
     def _observe_supply(self, window: Telemetry) -> None:
         calculator = EnergyCalculator(self.model, self.robot)
@@ -207,24 +225,36 @@ class Trial:
             return Verdict(True, "predicts the power at the supply better")
         if supply >= 0 and current > 0:
             return Verdict(True, "predicts the currents better")
+        if supply >= 0 and current >= 0 and self._narrower():
+            return Verdict(True, "predicts as well, with narrower intervals")
         if supply < 0 or current < 0:
             what = "power at the supply" if supply < 0 else "currents"
             return Verdict(False, f"predicts the {what} worse")
         return Verdict(False, "no better than the model in use")
 
+    def _narrower(self) -> bool:
+        """Whether the candidate's intervals are narrower and still contain what was measured.
+
+        A prediction is a value and its interval: of two with the same error, the narrower is the
+        better one as long as it holds.
+        """
+        if len(self.present.moving_cells) < LEAST_CELLS:
+            return False
+        before, after = self.present.joint_intervals, self.candidate.joint_intervals
+        if not after.mean() < (1.0 - LEAST_NARROWING) * before.mean():
+            return False
+        error = self.candidate.supply_energy_error
+        return error is None or abs(error) <= max(self.candidate.supply_interval, LEAST_ERROR)
+
     def _compare_currents(self) -> int:
         """1 if the candidate's currents are better, -1 if worse, 0 if neither is certain."""
-        before, after = np.array(self.present.currents), np.array(self.candidate.currents)
+        before, after = self.present.moving_cells, self.candidate.moving_cells
         if not len(before):
             return 0
         known = np.isfinite(before)
-        count = known.sum(axis=0)
-        scale = np.where(known, before, 0.0).sum(axis=0) / np.maximum(count, 1)
+        scale = np.where(known, before, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
         usual = np.where(scale > 0, scale, 1.0)
-        moved = known.any(axis=1)
-        return _compare(
-            np.nansum(before / usual, axis=1)[moved], np.nansum(after / usual, axis=1)[moved]
-        )
+        return _compare(np.nansum(before / usual, axis=1), np.nansum(after / usual, axis=1))
 
 
 def _compare(before: Array, after: Array) -> int:
