@@ -90,10 +90,12 @@ controller answers without a name of the arm, the estimator tries again and asks
 
 `learn` is `on` by default, with and without a model file: a learned model is used only if it
 predicts later minutes better than the present one. `learn:=off` computes with the first model
-only. `learn:=keep` also writes each learned model to `model_file`, whole or not at all; the models
-before are kept in the folder `<model_file>.earlier` (the first one and the newest). It needs
-`model_file`, which need not exist yet. A `model_file` with the serial number of another arm is
-not replaced. If somebody else changes `model_file`, it is loaded, and learning begins anew with it.
+only. `learn:=keep` also writes each learned model to `model_file`, whole or not at all; of
+`model.yaml`, `model.original.yaml` keeps the one that was not learned, and `model.1.yaml` to
+`model.5.yaml` the learned ones before. It needs `model_file`, which need not exist yet. A
+`model_file` with the serial number of another arm is not replaced. If somebody else changes
+`model_file`, it is loaded, and learning begins anew with it. `learn` may be given without quotes,
+although YAML reads on and off as true and false.
 
 Learning runs in a process of its own at low priority, which uses at most 5 % of a core on average
 and ends with the estimator. Samples never wait for it: those for which it has no time are left out

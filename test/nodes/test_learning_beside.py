@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from rclpy.parameter import Parameter
 
 from test.energy.known_arm import STANDBY, known_model
 from test.learning.fake_learner import DIE, FIRST_STANDBY, LEARN, NOTICE
@@ -24,6 +25,7 @@ from ur_energy_model.nodes import model_learning
 from ur_energy_model.nodes.estimator import EstimatorNode
 
 ENERGY = "/energy/total/energy"
+OFF = Parameter("learn", value="off")
 
 
 @pytest.fixture(autouse=True)
@@ -203,7 +205,8 @@ def test_nothing_is_learned_with_learn_off(cell: Cell) -> None:
 def test_the_arm_may_become_known_later(cell: Cell, capfd: pytest.CaptureFixture[str]) -> None:
     cell.observer.subscribe("/diagnostics", "diagnostic_msgs/DiagnosticArray")
     arm = MovingArm(robot=None)
-    node = cell.start_node(lambda **options: EstimatorNode(lambda: arm, **options), learn="off")
+    node = EstimatorNode(lambda: arm, context=cell.observer.context, parameter_overrides=[OFF])
+    cell.start_node(lambda **options: node)
     cell.observer.wait(
         lambda: (
             "does not say which arm it is"
