@@ -1,8 +1,8 @@
 """What generic models make of arms that nobody has measured: errors, and whether intervals cover.
 
-Simulated arms of all nine types, twenty seconds each, half pick and place, half random points. Where
-a robot file has no motor constants, those of the simulated arm are drawn from the spread that the
-generic model states for them.
+Simulated arms of all nine types, twenty seconds each, half pick and place, half random points.
+Where a robot file has no motor constants, those of the simulated arm are drawn from the spread that
+the generic model states for them.
 """
 
 from __future__ import annotations
@@ -59,10 +59,11 @@ def main() -> None:
 def line(what: str, deviations: np.ndarray, widths: np.ndarray, errors: np.ndarray) -> None:
     """Print coverage, widths and errors of some energies."""
     covered = 100 * np.mean(np.abs(deviations) < CONFIDENCE)
+    rms = np.sqrt(np.mean(deviations**2))
+    low, middle, high = np.percentile(widths, (25, 50, 75))
     print(
-        f"    {what}: {covered:.1f} % covered, error {np.sqrt(np.mean(deviations**2)):.2f} standard "
-        f"deviations rms; intervals ± {np.median(widths):.1f} % (middle half "
-        f"{np.percentile(widths, 25):.0f} to {np.percentile(widths, 75):.0f}), median error "
+        f"    {what}: {covered:.1f} % covered, error {rms:.2f} standard deviations rms; intervals "
+        f"± {middle:.1f} % (middle half {low:.0f} to {high:.0f}), median error "
         f"{np.median(np.abs(errors)):.1f} %"
     )
 

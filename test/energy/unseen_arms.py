@@ -59,15 +59,18 @@ def unseen_robot(name: str, seed: int) -> RobotDescription:
     random = np.random.default_rng([seed, 8])
     assumed = motor_constants(robot, robot.max_torque)
     rated, size = np.unique(robot.max_torque, return_inverse=True)
-    drawn = {}
-    for key, spread in (
-        ("torque_constant", ASSUMED_CONSTANT),
-        ("winding_resistance", ASSUMED_RESISTANCE),
-    ):
+
+    def drawn(name: str, known: Array, spread: float) -> Array:
         factor = np.maximum(1.0 + spread * random.standard_normal(len(rated)), 0.1)[size]
-        known = getattr(robot, key)
-        drawn[key] = np.where(np.isfinite(known), known, factor * assumed[key])
-    return replace(robot, **drawn)
+        return np.where(np.isfinite(known), known, factor * assumed[name])
+
+    return replace(
+        robot,
+        torque_constant=drawn("torque_constant", robot.torque_constant, ASSUMED_CONSTANT),
+        winding_resistance=drawn(
+            "winding_resistance", robot.winding_resistance, ASSUMED_RESISTANCE
+        ),
+    )
 
 
 def record(name: str, seed: int, seconds: float, folder: Path) -> tuple[Telemetry, TrueEnergy]:
