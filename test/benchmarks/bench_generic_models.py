@@ -9,16 +9,19 @@ from __future__ import annotations
 
 import tempfile
 from collections import defaultdict
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from test.energy.unseen_arms import Trial, compared, energies, record, slowly, without_bus
+from test.energy.unseen_arms import REAL, Trial, compared, energies, record, slowly, without_bus
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.energy.power_options import PowerOptions
 from ur_energy_model.model.generic import generic_models
 from ur_energy_model.model.robots import load_robot
+from ur_energy_model.telemetry.csv.reader import read_csv
 
+DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 SEEDS = range(2000, 2012)
 SECONDS = 20.0
 MOTION = PowerOptions(method="motion")
@@ -26,6 +29,7 @@ MOTION = PowerOptions(method="motion")
 
 def main() -> None:
     """Print coverage and widths by variant and kind of arm."""
+    real_arms()
     trials: defaultdict[tuple[str, str], list[Trial]] = defaultdict(list)
     for name in generic_models():
         published = np.isfinite(load_robot(name).winding_resistance).all()
@@ -54,6 +58,30 @@ def main() -> None:
         whole = np.array([trial.error for trial in found])
         line("joints", joints, widths, errors)
         line("supply", supply, np.array([trial.width for trial in found]), whole)
+
+
+def real_arms() -> None:
+    """Print errors and intervals of the energy at the supply on recordings of real arms."""
+    if not DATA.is_dir():
+        print(f"no recordings of real arms at {DATA}")
+        return
+    print("real arms: error of the energy at the supply and 95 % interval, percent")
+    for recording in REAL:
+        name = recording.partition("_")[0]
+        telemetry = read_csv([DATA / f"{recording}.csv.gz"], name)
+        texts = []
+        for what, options in (
+            ("currents, standby measured", PowerOptions()),
+            ("currents alone", PowerOptions(track_standby=False)),
+            ("motion, standby measured", MOTION),
+            ("motion alone", replace(MOTION, track_standby=False)),
+        ):
+            summary = energies(name, telemetry, options)
+            assert summary.bus is not None
+            error = 100 * (summary.supply / summary.bus - 1)
+            width = 100 * CONFIDENCE * summary.supply_std / summary.bus
+            texts.append(f"{what} {error:+.1f} ± {width:.1f}")
+        print(f"    {recording}: {'; '.join(texts)}")
 
 
 def line(what: str, deviations: np.ndarray, widths: np.ndarray, errors: np.ndarray) -> None:

@@ -24,6 +24,14 @@ from ur_energy_model.trajectory.named_motions import named_motion
 from ur_energy_model.trajectory.planner import Planner
 from ur_energy_model.typing import Array
 
+REAL = (
+    "ur5e_pick_place_50hz_24s",
+    "ur5e_streamed_move_500hz_6s",
+    "ur5e_other_day_10hz_21s",
+    "ur5e_other_arm_125hz_11s",
+    "ur3e_moves_payload_1.07kg_25hz_36s",
+)
+"""Recordings of real arms with bus power."""
 LEAST_SHARE = 0.002
 """Of the supply's energy; joints with less stand still, and noise is most of what they take."""
 
