@@ -1,6 +1,6 @@
 """What generic models make of arms that nobody has measured: errors, and whether intervals cover.
 
-Simulated arms of all nine types, twenty seconds each, half pick and place, half random points.
+Simulated arms of all nine types, twelve seconds each, half pick and place, half random points.
 Where a robot file has no motor constants, those of the simulated arm are drawn from the spread that
 the generic model states for them.
 """
@@ -22,8 +22,8 @@ from ur_energy_model.model.robots import load_robot
 from ur_energy_model.telemetry.csv.reader import read_csv
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
-SEEDS = range(2000, 2012)
-SECONDS = 20.0
+SEEDS = range(2000, 2008)
+SECONDS = 12.0
 MOTION = PowerOptions(method="motion")
 
 

@@ -12,6 +12,7 @@ import pytest
 from test.cli.conftest import Capture, refused
 from test.identification.exact_arm import ExactArm, write_bag
 from ur_energy_model.cli.main import DONE, main
+from ur_energy_model.resources import config_file
 
 WORDS = "generic ur5e, not identified"
 PLAN = "time,q_0,q_1,q_2,q_3,q_4,q_5\n0,0,-1,1,0,0,0\n2,1,-1.5,1,0,0,0\n"
@@ -82,6 +83,10 @@ def test_predict_takes_the_generic_model(
     assert main(["predict", str(model), str(plan), "--json"]) == DONE
     assert printed(capsys)["model"] == str(model)
     refused(["predict", str(plan)], capsys, "--robot ur5e")
+
+
+def test_a_payload_needs_the_torque_constants_of_this_arm(bag: Path, capsys: Capture) -> None:
+    refused(["payload", str(config_file("models", "ur5e.yaml")), str(bag)], capsys, "identify")
 
 
 def test_report_says_that_the_model_is_generic(
