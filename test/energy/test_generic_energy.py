@@ -8,11 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from test.energy.unseen_arms import Trial, compared, energies, record, slowly, without_bus
+from test.energy.unseen_arms import REAL, Trial, compared, energies, record, slowly, without_bus
 from ur_energy_model.energy.arm_state import ArmState
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.energy.power_options import PowerOptions
 from ur_energy_model.model.generic import generic_models
+from ur_energy_model.telemetry.csv.reader import read_csv
 
 SEED = 611
 VARIANTS = ("bus", "no bus", "10 Hz", "motion")
@@ -55,6 +56,19 @@ def test_intervals_are_narrow_enough_to_be_of_use(trials: Trials) -> None:
     # Standby power, once measured, is no longer that of any arm.
     pairs = zip(trials["bus"], trials["no bus"], strict=True)
     assert all(bus.width < other.width for bus, other in pairs if bus.anchored)
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_intervals_cover_real_arms(recordings: Path, name: str) -> None:
+    robot = name.partition("_")[0]
+    telemetry = read_csv([recordings / f"{name}.csv.gz"], robot)
+    known = energies(robot, telemetry)
+    assert known.session.anchored
+    assert known.bus is not None
+    assert abs(known.supply - known.bus) < CONFIDENCE * known.supply_std < 0.15 * known.bus
+    unknown = energies(robot, telemetry, PowerOptions(track_standby=False))
+    assert abs(unknown.supply - known.bus) < CONFIDENCE * unknown.supply_std
+    assert unknown.supply_std > known.supply_std
 
 
 def test_an_arm_without_power_takes_what_is_measured(tmp_path: Path) -> None:

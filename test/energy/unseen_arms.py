@@ -24,6 +24,14 @@ from ur_energy_model.trajectory.named_motions import named_motion
 from ur_energy_model.trajectory.planner import Planner
 from ur_energy_model.typing import Array
 
+REAL = (
+    "ur5e_pick_place_50hz_24s",
+    "ur5e_streamed_move_500hz_6s",
+    "ur5e_other_day_10hz_21s",
+    "ur5e_other_arm_125hz_11s",
+    "ur3e_moves_payload_1.07kg_25hz_36s",
+)
+"""Recordings of real arms with bus power."""
 LEAST_SHARE = 0.002
 """Of the supply's energy; joints with less stand still, and noise is most of what they take."""
 
@@ -59,15 +67,18 @@ def unseen_robot(name: str, seed: int) -> RobotDescription:
     random = np.random.default_rng([seed, 8])
     assumed = motor_constants(robot, robot.max_torque)
     rated, size = np.unique(robot.max_torque, return_inverse=True)
-    drawn = {}
-    for key, spread in (
-        ("torque_constant", ASSUMED_CONSTANT),
-        ("winding_resistance", ASSUMED_RESISTANCE),
-    ):
+
+    def drawn(name: str, known: Array, spread: float) -> Array:
         factor = np.maximum(1.0 + spread * random.standard_normal(len(rated)), 0.1)[size]
-        known = getattr(robot, key)
-        drawn[key] = np.where(np.isfinite(known), known, factor * assumed[key])
-    return replace(robot, **drawn)
+        return np.where(np.isfinite(known), known, factor * assumed[name])
+
+    return replace(
+        robot,
+        torque_constant=drawn("torque_constant", robot.torque_constant, ASSUMED_CONSTANT),
+        winding_resistance=drawn(
+            "winding_resistance", robot.winding_resistance, ASSUMED_RESISTANCE
+        ),
+    )
 
 
 def record(name: str, seed: int, seconds: float, folder: Path) -> tuple[Telemetry, TrueEnergy]:

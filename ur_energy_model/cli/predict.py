@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 
 from ur_energy_model.cli import arguments
@@ -45,16 +46,22 @@ def run(options: argparse.Namespace) -> None:
     """Predict and print."""
     from ur_energy_model.energy.meter import CONFIDENCE
     from ur_energy_model.energy.prediction import predict_energy
-    from ur_energy_model.identification.evaluation.evaluation import session_json
+    from ur_energy_model.identification.evaluation.evaluation import (
+        identify_session,
+        recorded_setup,
+        session_json,
+    )
     from ur_energy_model.trajectory.plan_csv import read_plan
     from ur_energy_model.trajectory.smoothing import smooth_plan
 
     recordings = [] if options.session is None else [options.session]
     chosen = chosen_model(options.model, options.robot, recordings)
-    model = with_given_payload(chosen.model, options.payload)
+    model = chosen.model
+    if chosen.path is None and options.session is not None:
+        setup = recorded_setup(model, options.session)
+        model = replace(model, setup=setup, setup_source="recorded")
+    model = with_given_payload(model, options.payload)
     if options.session is not None:
-        from ur_energy_model.identification.evaluation.evaluation import identify_session
-
         model = model.in_session(identify_session(model, options.session))
     plan = read_plan(options.trajectory, [joint.name for joint in model.joints])
     plan, warning = smooth_plan(plan, model.description().max_acceleration)
@@ -91,3 +98,6 @@ def run(options: argparse.Namespace) -> None:
     )
     if options.session is None:
         note("this holds for any session; --session BAG of the same day narrows the interval")
+        if chosen.path is None:
+            load = "without payload" if options.payload is None else "with this payload"
+            note(f"this holds for an arm mounted upright, {load}; --session BAG has its mounting")

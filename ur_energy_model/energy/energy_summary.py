@@ -65,6 +65,7 @@ class EnergySummary(JointEnergies):
     def as_json(self) -> dict[str, Any]:
         """The content of `ur_energy estimate --json`."""
         joints = {
+            "electrical_energy_interval": interval(self.electrical, self.electrical_std),
             "copper_energy": self.copper,
             "friction_energy": self.friction,
             "regenerated_energy": self.regenerated,

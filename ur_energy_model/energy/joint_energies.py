@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ur_energy_model.energy.meter import efficiency, interval
+from ur_energy_model.energy.meter import efficiency
 from ur_energy_model.typing import Array
 
 
@@ -43,7 +43,6 @@ class JointEnergies:
             "mechanical_energy": self.mechanical,
             "electrical_energy": self.electrical,
             "electrical_energy_std": self.electrical_std,
-            "electrical_energy_interval": interval(self.electrical, self.electrical_std),
             "efficiency": self.efficiency,
             **joints,
         }

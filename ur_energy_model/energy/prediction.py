@@ -37,6 +37,7 @@ class PlanEnergy(JointEnergies):
 
     def as_json(self) -> dict[str, Any]:
         """`ur_energy predict --json`: the keys of `EnergySummary.as_json`, as far as they apply."""
+        each = interval(self.electrical, self.electrical_std)
         total: dict[str, float | Array] = {
             "supply_energy": self.total,
             "supply_energy_std": self.total_std,
@@ -44,7 +45,7 @@ class PlanEnergy(JointEnergies):
         }
         return {
             "duration": self.duration,
-            **self.energy_json({}, total),
+            **self.energy_json({"electrical_energy_interval": each}, total),
             "peak_power": self.peak_power,
         }
 
