@@ -76,7 +76,7 @@ class ArmInformation:
         self.cutoff: float | None = None
         self._inertia = expected_inertia(robot)
         self.currents = CurrentRegression(
-            robot, friction, warm=True, inertia=self._inertia, most_blocks=_MOST_BLOCKS
+            robot, friction, warm=True, inertia=self._inertia, most_blocks=_MOST_BLOCKS, known=prior
         )
         self.estimate: DynamicsEstimate | None = None
         self.rest = RestFit(prior, learned=False)
