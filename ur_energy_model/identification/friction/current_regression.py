@@ -32,6 +32,7 @@ from ur_energy_model.identification.friction.joint_estimate import (
     JointEstimate,
     estimate_joint,
     load_share_unexplained,
+    refuse_impossible,
     systematic_rms,
 )
 from ur_energy_model.identification.friction.known_friction import KnownFriction
@@ -47,6 +48,11 @@ from ur_energy_model.identification.friction.law_selection import (
 )
 from ur_energy_model.identification.friction.priors import current_prior
 from ur_energy_model.identification.friction.session_scales import SessionBlocks, session_scales
+from ur_energy_model.identification.friction.unmoved_joint import (
+    SHORTEST_MOTION,
+    joint_from_robot_file,
+    joint_known_before,
+)
 from ur_energy_model.identification.regression.filtered_motion import (
     MOVING_SPEED,
     FilteredMotion,
@@ -62,15 +68,10 @@ from ur_energy_model.identification.regression.least_squares import (
 )
 from ur_energy_model.identification.regression.narrow_filter import NarrowFilter
 from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.model.friction.law import LAWS
 from ur_energy_model.model.friction.terms import OperatingPoint
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.typing import Array
 
-SHORTEST_MOTION = 1.0
-"""A joint that moves for less time keeps the robot file's constants [s]."""
-_NO_CURRENT = 1e-6
-"""A moving motor has more current than this (RMS) [A]."""
 _FILTER_MEMORY = 6.0
 """Samples over which the narrow filter correlates white noise, at the rate kept after filtering."""
 _WHITE_TIME = 0.75
@@ -216,7 +217,7 @@ class CurrentRegression:
         found = found.with_final_scales()
         prior, gram = found.prior, found.blocks.sum(axis=0)
         solution = solve(found.blocks, prior, counts)
-        self._refuse_impossible(solution, gram, j)
+        refuse_impossible(self.robot.joint_names[j], solution, gram)
         systematic = self._systematic(solution, gram, fits_inertia=inertia is not None)
         spread = None if inertia is None else inertia.std / inertia.value
         ratio = load_share_unexplained(solution, gram, systematic, spread)
@@ -290,44 +291,9 @@ class CurrentRegression:
         hidden = _FRICTION_FORM * np.sqrt(gram[CURRENT, CURRENT] / solution.samples)
         return max(systematic_rms(solution, self.data.memory), float(hidden))
 
-    def _refuse_impossible(self, solution: Solution, gram: Array, j: int) -> None:
-        name = self.robot.joint_names[j]
-        if gram[CURRENT, CURRENT] <= _NO_CURRENT**2 * solution.samples:
-            raise IdentificationError(
-                f"{name}: actual_current stays zero while the joint moves; check the recorder and "
-                "record again"
-            )
-        if not solution.coefficients[0] > 0:
-            raise IdentificationError(
-                f"{name}: current falls as torque rises; check that the recording is of this "
-                "robot, mounted and loaded as stated (--gravity, --payload)"
-            )
-
-    def _from_known(self, known: KnownFriction, j: int) -> JointEstimate:
-        prior, temperature = known.prior(j), self.data.temperature[j]
-        solution = Solution(prior.mean, np.asarray(prior.covariance), float("nan"), 0.0, 0.0)
-        reason = f"joint moved for less than {SHORTEST_MOTION:g} s: as known before"
-        temperature = known.temperature_range(j, temperature)
-        candidate = known.candidate(j)
-        found = estimate_joint(self.robot, j, candidate, prior, solution, temperature)
-        return replace(found, reason=reason)
-
     def _from_prior(self, j: int) -> JointEstimate:
-        """The constants known before, or the robot file's, for a joint that hardly moved."""
-        if self._known is not None:
-            return self._from_known(self._known, j)
-        name = self.friction if self.friction != AUTO else "coulomb_viscous"
-        law = LAWS[name]
-        prior = current_prior(self.robot, law, j)
-        if not np.isfinite(prior.std).all():
-            raise IdentificationError(
-                f"{self.robot.joint_names[j]} moved for less than {SHORTEST_MOTION:g} s and the "
-                f"robot file {self.robot.name} has no torque constant for it; record a motion of "
-                "all joints or add drive.torque_constant to the robot file"
-            )
-        candidate = next(c for c in candidates(name, warm=True))
-        solution = Solution(prior.mean, np.diag(prior.std**2), float("nan"), 0.0, 0.0)
-        reason = f"joint moved for less than {SHORTEST_MOTION:g} s: robot file and typical friction"
+        """A joint that hardly moved."""
         temperature = self.data.temperature[j]
-        found = estimate_joint(self.robot, j, candidate, prior, solution, temperature)
-        return replace(found, reason=reason)
+        if self._known is not None:
+            return joint_known_before(self.robot, j, self._known, temperature)
+        return joint_from_robot_file(self.robot, j, self.friction, temperature)
