@@ -31,8 +31,10 @@ CPU_SHARE = 0.05
 """Mean share of a core that learning may use."""
 CPU_RESERVE = 4.0
 """Computing time that may be used in advance [s], for the first models."""
+FIRST_STATE_PERIOD = 2.0
 STATE_PERIOD = 30.0
-"""Longest time between two states sent to the parent [s]: what a kill can lose."""
+"""Time between two states sent to the parent [s], what a kill can lose; it doubles from the first
+to the last value."""
 PROGRESS_PERIOD = 0.5
 """Shortest time between two reports of progress [s]."""
 NICENESS = 15
@@ -57,6 +59,7 @@ class Worker:
         self._left_out = 0
         self._changed = False
         self._progress_sent = self._state_sent = time.monotonic()
+        self._state_period = FIRST_STATE_PERIOD
 
     def run(self) -> None:
         """Work until the parent says so.
@@ -85,6 +88,7 @@ class Worker:
         # A state may hold a better model than the parent's.
         self._sent_version = 0
         self._changed = True
+        self._state_period = FIRST_STATE_PERIOD
 
     def _continued(self, order: BeginLearning) -> Any:
         if order.state is not None:
@@ -119,8 +123,9 @@ class Worker:
             self._progress_sent = now
             self._changed = False
             self._pipe.send(self._progress())
-        if self._learner is not None and now - self._state_sent >= STATE_PERIOD:
+        if self._learner is not None and now - self._state_sent >= self._state_period:
             self._send_state()
+            self._state_period = min(2.0 * self._state_period, STATE_PERIOD)
 
     def _progress(self) -> Progress:
         learner = self._learner
