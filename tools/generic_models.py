@@ -40,8 +40,11 @@ PUBLISHED = "robot file"
 ASSUMED = "rated torque"
 """Where a constant comes from: the robot file, or other sizes, interpolated over rated torque."""
 
-STANDBY = (30.0, 4.5)
-"""Standby power and its spread between arms [W]: 24.2, 29.3, 36.0 (UR5e) and 35.9 (UR3e)."""
+STANDBY = 30.0
+"""Standby power [W]: 24.2, 29.3, 36.0 (UR5e) and 35.9 (UR3e)."""
+STANDBY_SPREAD = {"ur3e": 4.5, "ur5e": 4.5}
+UNKNOWN_STANDBY_SPREAD = 6.0
+"""Its spread between arms of these types, and of types of which no arm was recorded [W]."""
 SIZE_CONSTANT = 0.06
 """Relative spread of torque constants between arms, common to the motors of one size in an arm."""
 MOTOR_CONSTANT = 0.045
@@ -234,7 +237,7 @@ def make(name: str) -> EnergyModel:
     """The generic model of an arm type."""
     robot = load_robot(name)
     motor, friction = motors(robot), typical_friction(robot)
-    n = robot.dof
+    n, spread = robot.dof, STANDBY_SPREAD.get(name, UNKNOWN_STANDBY_SPREAD)
     return EnergyModel(
         robot=name,
         setup=Setup(np.array([0.0, 0.0, -robot.controller_gravity])),
@@ -242,17 +245,17 @@ def make(name: str) -> EnergyModel:
         joints=tuple(joint_model(robot, j, motor, friction[j]) for j in range(n)),
         bus=BusModel(
             kind="physical",
-            standby=STANDBY[0],
+            standby=STANDBY,
             driver=np.full(n, DRIVER[0]),
             inductance=np.zeros(n),
             capacitor_energy=TYPICAL,
-            std={"standby": STANDBY[1], "driver": DRIVER[1]},
+            std={"standby": spread, "driver": DRIVER[1]},
             errors=bus_errors(motor),
             source="prior",
             reason="no recording: robot file and typical values",
         ),
         provenance={"origin": GENERIC, "made_by": "python -m tools.generic_models"},
-        sessions=SessionSpread(STANDBY[1], friction_spread(motor)),
+        sessions=SessionSpread(spread, friction_spread(motor)),
     )
 
 
