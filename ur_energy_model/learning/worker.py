@@ -29,7 +29,7 @@ from ur_energy_model.telemetry.samples import Telemetry
 
 CPU_SHARE = 0.05
 """Mean share of a core that learning may use."""
-CPU_RESERVE = 4.0
+CPU_RESERVE = 3.0
 """Computing time that may be used in advance [s], for the first models."""
 FIRST_STATE_PERIOD = 2.0
 STATE_PERIOD = 30.0
