@@ -115,8 +115,9 @@ def generic_statement(words: str, half_width: float | None) -> str:
     if half_width is not None:
         text += (
             f" The 95 % interval of the energy at the supply is ± {half_width:.2g} %; those of "
-            "single joints are wider. Its standby power and friction were adapted to the "
-            "recordings' own standstill and first seconds of motion."
+            "single joints are wider. Its standby power and friction are those of the "
+            "recordings' own standstill and first seconds of motion, as far as these were "
+            "recorded."
         )
     return f"{text} A model of this arm (ur_energy identify) has narrower intervals."
 
