@@ -102,11 +102,11 @@ class Worker:
     def _learn(self, batch: Telemetry) -> None:
         if self._learner is None:
             return
+        self._changed = True
         if self._budget.left < -CPU_RESERVE:
             self._left_out += len(batch)
-            return
-        self._learner.update(batch)
-        self._changed = True
+        else:
+            self._learner.update(batch)
 
     def _step(self) -> None:
         """Refit what is due, as far as the budget allows."""
