@@ -45,7 +45,7 @@ STANDBY = 30.0
 STANDBY_SPREAD = {"ur3e": 4.5, "ur5e": 4.5}
 UNKNOWN_STANDBY_SPREAD = 6.0
 """Its spread between arms of these types, and of types of which no arm was recorded [W]."""
-SIZE_CONSTANT = 0.06
+SIZE_CONSTANT = 0.07
 """Relative spread of torque constants between arms, common to the motors of one size in an arm."""
 MOTOR_CONSTANT = 0.045
 """The same of single motors of one size in one arm."""

@@ -22,7 +22,7 @@ from ur_energy_model.model.robots import load_robot
 from ur_energy_model.telemetry.csv.reader import read_csv
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
-SEEDS = range(2000, 2008)
+SEEDS = range(2000, 2006)
 SECONDS = 12.0
 MOTION = PowerOptions(method="motion")
 
