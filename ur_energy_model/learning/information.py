@@ -18,11 +18,9 @@ from ur_energy_model.identification.dynamics.dynamics_stage import inertia_from_
 from ur_energy_model.identification.dynamics.recording_dynamics import RecordingDynamics
 from ur_energy_model.identification.dynamics.reflected_inertia import expected_inertia
 from ur_energy_model.identification.friction.current_data import CurrentData
-from ur_energy_model.identification.friction.current_regression import (
-    SHORTEST_MOTION,
-    CurrentRegression,
-)
+from ur_energy_model.identification.friction.current_regression import CurrentRegression
 from ur_energy_model.identification.friction.law_selection import WARMTH
+from ur_energy_model.identification.friction.unmoved_joint import SHORTEST_MOTION
 from ur_energy_model.identification.power.power_fit import PowerFit
 from ur_energy_model.identification.regression.filtered_motion import FilteredMotion
 from ur_energy_model.identification.regression.motion_stream import MotionStream
@@ -76,7 +74,7 @@ class ArmInformation:
         self.cutoff: float | None = None
         self._inertia = expected_inertia(robot)
         self.currents = CurrentRegression(
-            robot, friction, warm=True, inertia=self._inertia, most_blocks=_MOST_BLOCKS
+            robot, friction, warm=True, inertia=self._inertia, most_blocks=_MOST_BLOCKS, known=prior
         )
         self.estimate: DynamicsEstimate | None = None
         self.rest = RestFit(prior, learned=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zipfile
 from collections import deque
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from ur_energy_model.learning.arm_watch import ArmWatch
 from ur_energy_model.learning.history import Attempt, Change, Need, attempt_from_json
 from ur_energy_model.learning.information import ArmInformation
 from ur_energy_model.learning.options import LearningOptions, next_refit
+from ur_energy_model.learning.provenance import LearnedTime, with_provenance
 from ur_energy_model.learning.saved_samples import restored_samples, saved_samples
 from ur_energy_model.learning.state_codec import decoded, encoded
 from ur_energy_model.learning.trial import ModelRecord, Trial, Verdict
@@ -25,7 +26,7 @@ from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.telemetry.clock_check import possible_times
 from ur_energy_model.telemetry.modes import BRAKES_RELEASED
 from ur_energy_model.telemetry.plausibility import possible
-from ur_energy_model.telemetry.samples import Telemetry
+from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 
 SESSION_GAP = 1800.0
 """Time without samples after which another session begins [s]."""
@@ -34,9 +35,7 @@ _MOST_QUEUED = 12
 _MOVING = 0.02
 _NUMBERS = (
     "version",
-    "samples",
     "left_out",
-    "learned_seconds",
     "_due",
     "_fitted_until",
     "_last_time",
@@ -75,8 +74,7 @@ class Learner:
         self.options = LearningOptions() if options is None else options
         self.serial = self.options.serial
         self.left_out = 0
-        self.samples = 0
-        self.learned_seconds = 0.0
+        self.learned = LearnedTime()
         self.information = ArmInformation(robot, model, self.options.friction)
         self.watch = ArmWatch(robot, model)
         self._limits = rated_limits(robot)
@@ -88,13 +86,14 @@ class Learner:
         self._fitted_until = 0.0
         self._last_time: float | None = None
         self._end_of_session = False
+        self._info = RecordingInfo()
         if state is not None:
             self._restore(state)
 
     @property
     def learned_minutes(self) -> float:
         """Work that was learned from [min]."""
-        return self.learned_seconds / 60.0
+        return self.learned.seconds / 60.0
 
     def update(self, batch: Telemetry) -> None:
         """Take the next samples; cheap, and never raises for bad ones."""
@@ -149,6 +148,7 @@ class Learner:
                 "prior": document(self.information.prior),
                 "friction": self.options.friction,
                 "numbers": {name: getattr(self, name) for name in _NUMBERS},
+                "learned": asdict(self.learned),
                 "information": self.information.saved(),
                 "watch": self.watch.saved(),
                 "trial": None if self._trial is None else self._trial.saved(),
@@ -173,6 +173,7 @@ class Learner:
             self.information = ArmInformation(self.robot, prior, self.options.friction)
             self.information.restore(saved["information"])
             self.watch = ArmWatch.restored(saved["watch"], self.robot, self.model)
+            self.learned = LearnedTime(**saved["learned"])
             for name in _NUMBERS:
                 setattr(self, name, saved["numbers"][name])
             trial = saved["trial"]
@@ -210,17 +211,16 @@ class Learner:
         if not len(window):
             return
         self._begin_session(float(window.time[0]))
-        self._last_time = float(window.time[-1])
+        self._last_time, self._info = float(window.time[-1]), window.info
         motions = self.information.add(window)
         self.watch.observe(window, motions)
         if self._trial is not None:
             self._trial.observe(window, motions)
         worked = self._worked(window)
         if worked > 0.0:
-            self.samples += len(window)
-            self.learned_seconds += worked
-        if self.learned_seconds >= self._due - 0.5:
-            self._due = next_refit(max(self.learned_seconds, self._due))
+            self.learned.add(window, worked)
+        if self.learned.seconds >= self._due - 0.5:
+            self._due = next_refit(max(self.learned.seconds, self._due))
             self._judge()
             self._fit()
 
@@ -258,7 +258,7 @@ class Learner:
         error = record.supply_energy_error
         return Attempt(
             time=self._fitted_until,
-            samples=self.samples,
+            samples=self.learned.samples,
             version=self.version,
             supply_energy_error_percent=None if error is None else 100.0 * error,
             joint_energy_interval_percent=tuple((100.0 * record.joint_intervals).tolist()),
@@ -275,15 +275,9 @@ class Learner:
         if candidate is None or self._last_time is None:
             return
         self._fitted_until = self._last_time
-        provenance = {
-            **self.model.provenance,
-            "origin": "learned",
-            "serial": self.serial,
-            "learned_minutes": self.learned_minutes,
-            "samples": self.samples,
-            "version": self.version + 1,
-        }
-        candidate = replace(candidate, provenance=provenance)
+        info = replace(self._info, serial=self.serial)
+        version = self.version + 1
+        candidate = with_provenance(candidate, self.model, self.learned, version, info)
         self._trial = Trial(self.model, candidate, self.robot)
 
 

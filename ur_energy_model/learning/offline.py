@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ur_energy_model.energy.recording_checks import check_robot, check_width
-from ur_energy_model.errors import RecordingError
+from ur_energy_model.errors import RecordingError, WrongRobotError
 from ur_energy_model.identification.recording_reader import FIELDS, REQUIRED
 from ur_energy_model.learning.history import Attempt, Change
 from ur_energy_model.learning.learner import Learner
@@ -52,6 +52,7 @@ def learn(
             if not samples:
                 check_robot(bag, batch.info, learner.robot)
                 check_width(bag, batch, REQUIRED, learner.robot.dof)
+                _check_serial(bag, batch.info.serial, learner.serial)
             samples += len(batch)
             learner.update(batch)
             attempts += learner.attempts()
@@ -64,3 +65,14 @@ def learn(
         attempts += learner.attempts()
         changes += learner.take_changes()
     return LearningHistory(tuple(attempts), tuple(changes))
+
+
+def _check_serial(bag: Path, found: str | None, known: str | None) -> None:
+    """Refuse a recording of another arm of the same type."""
+    if None not in (found, known) and found != known:
+        raise WrongRobotError(
+            bag,
+            f"was recorded on the arm {found}, the recordings before on {known}",
+            "learn a model of each arm from its own recordings",
+            field="serial",
+        )

@@ -219,7 +219,7 @@ class Trial:
 
     def verdict(self) -> Verdict:
         """Whether the candidate predicts better, by more than the uncertainty of the difference."""
-        supply = _compare(np.square(self.present.supply), np.square(self.candidate.supply))
+        supply = better_or_worse(np.square(self.present.supply), np.square(self.candidate.supply))
         current = self._compare_currents()
         if supply > 0 and current >= 0:
             return Verdict(True, "predicts the power at the supply better")
@@ -254,10 +254,10 @@ class Trial:
         known = np.isfinite(before)
         scale = np.where(known, before, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
         usual = np.where(scale > 0, scale, 1.0)
-        return _compare(np.nansum(before / usual, axis=1), np.nansum(after / usual, axis=1))
+        return better_or_worse(np.nansum(before / usual, axis=1), np.nansum(after / usual, axis=1))
 
 
-def _compare(before: Array, after: Array) -> int:
+def better_or_worse(before: Array, after: Array) -> int:
     """1 if the losses [cells] of the second are smaller, -1 if larger, 0 if neither is certain.
 
     A paired t test on the differences; neighbouring cells may resemble each other, so that the

@@ -32,8 +32,10 @@ from ur_energy_model.identification.friction.joint_estimate import (
     JointEstimate,
     estimate_joint,
     load_share_unexplained,
+    refuse_impossible,
     systematic_rms,
 )
+from ur_energy_model.identification.friction.known_friction import KnownFriction
 from ur_energy_model.identification.friction.law_selection import (
     AUTO,
     FrictionCandidate,
@@ -41,10 +43,16 @@ from ur_energy_model.identification.friction.law_selection import (
     best_shapes,
     candidates,
     choose,
+    clearly_better,
     scaled_coefficients,
 )
 from ur_energy_model.identification.friction.priors import current_prior
 from ur_energy_model.identification.friction.session_scales import SessionBlocks, session_scales
+from ur_energy_model.identification.friction.unmoved_joint import (
+    SHORTEST_MOTION,
+    joint_from_robot_file,
+    joint_known_before,
+)
 from ur_energy_model.identification.regression.filtered_motion import (
     MOVING_SPEED,
     FilteredMotion,
@@ -59,15 +67,11 @@ from ur_energy_model.identification.regression.least_squares import (
     solve,
 )
 from ur_energy_model.identification.regression.narrow_filter import NarrowFilter
-from ur_energy_model.model.friction.law import LAWS
+from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction.terms import OperatingPoint
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.typing import Array
 
-SHORTEST_MOTION = 1.0
-"""A joint that moves for less time keeps the robot file's constants [s]."""
-_NO_CURRENT = 1e-6
-"""A moving motor has more current than this (RMS) [A]."""
 _FILTER_MEMORY = 6.0
 """Samples over which the narrow filter correlates white noise, at the rate kept after filtering."""
 _WHITE_TIME = 0.75
@@ -88,6 +92,7 @@ class CurrentRegression:
             known.
         nominal: reflected inertias in the loads [n], kg m^2; None for those of `inertia`.
         most_blocks: of each session.
+        known: model known before, whose friction laws and values are tried too.
     """
 
     def __init__(
@@ -99,6 +104,7 @@ class CurrentRegression:
         inertia: InertiaEstimate | None = None,
         nominal: Array | None = None,
         most_blocks: int = MAX_BLOCKS,
+        known: EnergyModel | None = None,
     ) -> None:
         self.robot = robot
         self.friction = friction
@@ -108,8 +114,9 @@ class CurrentRegression:
         """Candidates that are not tried."""
         self._inertia = inertia
         self._nominal = inertia.value if inertia is not None and nominal is None else nominal
+        self._known = None if known is None else KnownFriction(known)
         self._columns = CurrentColumns(
-            self.candidates, inertia is not None and bool(inertia.unknown.any())
+            self.candidates, inertia is not None and bool(inertia.unknown.any()), self._known
         )
         n = robot.dof
         self.data = CurrentData(np.full((n, 2), np.nan), np.zeros(n), _FILTER_MEMORY, most_blocks)
@@ -201,10 +208,16 @@ class CurrentRegression:
         comparison = {name: float(np.sqrt(e.errors.mean())) for name, e in best.items()}
         if len(self.candidates) == 1:
             comparison, reason = {}, "chosen by --friction"
-        found = best[chosen].with_final_scales()
+        found, temperature = best[chosen], self.data.temperature[j]
+        if self._known is not None:
+            before = self._score_known(self._known, j, sessions, inertia)
+            if not clearly_better(found.errors, before.errors):
+                found, reason = before, "law of the model known before; no other is clearly better"
+                temperature = self._known.temperature_range(j, temperature)
+        found = found.with_final_scales()
         prior, gram = found.prior, found.blocks.sum(axis=0)
         solution = solve(found.blocks, prior, counts)
-        self._refuse_impossible(solution, gram, j)
+        refuse_impossible(self.robot.joint_names[j], solution, gram)
         systematic = self._systematic(solution, gram, fits_inertia=inertia is not None)
         spread = None if inertia is None else inertia.std / inertia.value
         ratio = load_share_unexplained(solution, gram, systematic, spread)
@@ -213,7 +226,7 @@ class CurrentRegression:
             solution, fitted = separate_inertia(solution, gram, inertia.nominal, systematic)
             prior = Prior(prior.mean[:-1], prior.std[:-1])
         return replace(
-            self._estimate(j, found.candidate, prior, solution),
+            estimate_joint(self.robot, j, found.candidate, prior, solution, temperature),
             reason=reason,
             comparison=comparison,
             unexplained_over_load=ratio,
@@ -235,16 +248,37 @@ class CurrentRegression:
         """One candidate of a joint with its session scales and held-out errors."""
         candidate = self.candidates[index]
         columns = self._columns.of_candidate(index, inertia is not None)
+        prior = current_prior(self.robot, candidate.law, j)
+        return self._score_law(candidate, columns, prior, sessions, inertia)
+
+    def _score_known(
+        self,
+        known: KnownFriction,
+        j: int,
+        sessions: list[SessionBlocks],
+        inertia: InertiaPrior | None,
+    ) -> ScoredLaw:
+        """The law of the model known before, with that model as its prior."""
+        columns = self._columns.of_known(j, inertia is not None)
+        return self._score_law(known.candidate(j), columns, known.prior(j), sessions, inertia)
+
+    def _score_law(
+        self,
+        candidate: FrictionCandidate,
+        columns: list[int],
+        prior: Prior,
+        sessions: list[SessionBlocks],
+        inertia: InertiaPrior | None,
+    ) -> ScoredLaw:
         own = [SessionBlocks(s.blocks[:, columns][:, :, columns], s.counts) for s in sessions]
         counts = np.concatenate([session.counts for session in own])
-        prior = current_prior(self.robot, candidate.law, j)
         if inertia is not None:
             whole = np.concatenate([session.blocks for session in own])
             prior = inertia.with_coefficient(prior, whole, counts)
         # Session scales would hide temperature effects, so that warm recordings are scored without.
         which = scaled_coefficients(candidate, len(prior.mean))
         scales, blocks = session_scales(own, prior, which, applied=not self._warm)
-        several = len(self.candidates) > 1
+        several = len(self.candidates) > 1 or self._known is not None
         errors = cross_validate(blocks, prior, counts) if several else np.zeros(1)
         return ScoredLaw(candidate, own, blocks, prior, errors, scales)
 
@@ -257,36 +291,9 @@ class CurrentRegression:
         hidden = _FRICTION_FORM * np.sqrt(gram[CURRENT, CURRENT] / solution.samples)
         return max(systematic_rms(solution, self.data.memory), float(hidden))
 
-    def _refuse_impossible(self, solution: Solution, gram: Array, j: int) -> None:
-        name = self.robot.joint_names[j]
-        if gram[CURRENT, CURRENT] <= _NO_CURRENT**2 * solution.samples:
-            raise IdentificationError(
-                f"{name}: actual_current stays zero while the joint moves; check the recorder and "
-                "record again"
-            )
-        if not solution.coefficients[0] > 0:
-            raise IdentificationError(
-                f"{name}: current falls as torque rises; check that the recording is of this "
-                "robot, mounted and loaded as stated (--gravity, --payload)"
-            )
-
-    def _estimate(
-        self, j: int, candidate: FrictionCandidate, prior: Prior, solution: Solution
-    ) -> JointEstimate:
-        return estimate_joint(self.robot, j, candidate, prior, solution, self.data.temperature[j])
-
     def _from_prior(self, j: int) -> JointEstimate:
-        """The robot file's constants for a joint that hardly moved."""
-        name = self.friction if self.friction != AUTO else "coulomb_viscous"
-        law = LAWS[name]
-        prior = current_prior(self.robot, law, j)
-        if not np.isfinite(prior.std).all():
-            raise IdentificationError(
-                f"{self.robot.joint_names[j]} moved for less than {SHORTEST_MOTION:g} s and the "
-                f"robot file {self.robot.name} has no torque constant for it; record a motion of "
-                "all joints or add drive.torque_constant to the robot file"
-            )
-        candidate = next(c for c in candidates(name, warm=True))
-        solution = Solution(prior.mean, np.diag(prior.std**2), float("nan"), 0.0, 0.0)
-        reason = f"joint moved for less than {SHORTEST_MOTION:g} s: robot file and typical friction"
-        return replace(self._estimate(j, candidate, prior, solution), reason=reason)
+        """A joint that hardly moved."""
+        temperature = self.data.temperature[j]
+        if self._known is not None:
+            return joint_known_before(self.robot, j, self._known, temperature)
+        return joint_from_robot_file(self.robot, j, self.friction, temperature)

@@ -38,6 +38,18 @@ _HEADER = """\
 """
 
 
+def model_text(model: EnergyModel, *, header: str = _HEADER) -> str:
+    """Content of the model file.
+
+    Args:
+        model: of the file.
+        header: comment lines at its beginning.
+    """
+    return header + yaml.safe_dump(
+        document(model), sort_keys=False, default_flow_style=None, width=100, allow_unicode=True
+    )
+
+
 def save_model(model: EnergyModel, path: str | Path, *, header: str = _HEADER) -> None:
     """Write a model file atomically, after checking that it can be read again.
 
@@ -49,9 +61,7 @@ def save_model(model: EnergyModel, path: str | Path, *, header: str = _HEADER) -
     Raises:
         ModelFileError: the path cannot be written, or the model has impossible values.
     """
-    content = header + yaml.safe_dump(
-        document(model), sort_keys=False, default_flow_style=None, width=100, allow_unicode=True
-    )
+    content = model_text(model, header=header)
     with TemporaryDirectory() as folder:
         trial = Path(folder) / "model.yaml"
         trial.write_text(content, encoding="utf-8")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -18,12 +19,13 @@ def learning_chart(attempts: Sequence[Attempt], joint_names: Sequence[str]) -> L
         attempts: one or more, in order of time.
         joint_names: of the n joints.
     """
-    start = attempts[0].time
-    minutes = np.array([attempt.time - start for attempt in attempts]) / 60.0
+    learned = np.cumsum([0.0, *(max(0.0, b.time - a.time) for a, b in pairwise(attempts))])
+    minutes = np.asarray(learned) / 60.0
     errors = [attempt.supply_energy_error_percent for attempt in attempts]
     error = np.array([np.nan if value is None else value for value in errors])
     intervals = np.array([attempt.joint_energy_interval_percent for attempt in attempts])
     version = np.array([attempt.version for attempt in attempts], dtype=float)
+    steps, heights = np.repeat(minutes, 2)[1:], np.repeat(version, 2)[:-1]
     accepted = np.array([attempt.accepted for attempt in attempts])
     panels = [
         Panel(
@@ -42,7 +44,7 @@ def learning_chart(attempts: Sequence[Attempt], joint_names: Sequence[str]) -> L
         Panel(
             "Version of the model in use",
             (
-                Line("version", minutes, version, role="measured"),
+                Line("version", steps, heights, role="measured"),
                 Line("taken over", minutes[accepted], version[accepted], role="truth", points=True),
             ),
             y_label="version",
