@@ -8,15 +8,12 @@ from typing import Any
 
 from ur_energy_model.learning.changes import ChangeMonitor
 from ur_energy_model.learning.coverage import Coverage
-from ur_energy_model.learning.history import Change, Need, change_from_json
+from ur_energy_model.learning.history import NEEDS, Change, Need, change_from_json
 from ur_energy_model.learning.information import ArmMotion
 from ur_energy_model.learning.needs import needs
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.telemetry.samples import Telemetry
-
-NEEDS = "needs"
-"""Key of the needs in the provenance of a learned model."""
 
 
 class ArmWatch:

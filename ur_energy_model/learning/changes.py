@@ -20,6 +20,7 @@ from ur_energy_model.learning.level_watch import (
     part_of,
 )
 from ur_energy_model.learning.minute import Minute, MinuteMeter
+from ur_energy_model.learning.next_model import NextModel
 from ur_energy_model.learning.standby_minutes import StandbyMinutes
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
@@ -41,8 +42,11 @@ _SETUP = DriftNoise(
 )
 _SETUP_LIMITS = WatchLimits(least=(0.4, 0.035, 0.035), session_ratio=14.0)
 """0.4 kg, 2 degrees."""
-_REBASED_SETUP = np.array([0.2, 0.02, 0.02])
-"""Standard deviation of payload [kg] and tilt [rad] between two models of one arm."""
+_REBASED_SETUP = np.array([0.02, 0.002, 0.002])
+"""Standard deviation of payload [kg] and tilt [rad] between two models of one arm, after the
+difference seen in a minute of work was taken into account."""
+_REBASED_STANDBY = 0.1
+"""The same of standby power [W]."""
 _MASS = 0
 
 
@@ -63,6 +67,7 @@ class ChangeMonitor:
         self.changes: list[Change] = []
         self._names = tuple(joint.name for joint in model.joints)
         self._meter = MinuteMeter(model)
+        self._next: NextModel | None = None
         self._still = StandbyMinutes(model)
         self._standby = LevelWatch(_STANDBY, _STANDBY_LIMITS, 1)
         self._setup = LevelWatch(_SETUP, _SETUP_LIMITS, 3)
@@ -83,8 +88,11 @@ class ChangeMonitor:
             return
         self._follow_clock(window)
         for motion, dynamics in motions:
-            for minute in self._meter.observe(motion, dynamics):
+            minutes = self._meter.observe(motion, dynamics)
+            for minute in minutes:
                 self.observe_minute(minute)
+            if self._next is not None and self._next.observe(motion, dynamics, minutes):
+                self._change_over(self._next)
         for time, power, std in self._still.observe(window):
             self.observe_standby(time, power, std)
 
@@ -119,24 +127,35 @@ class ChangeMonitor:
         return out
 
     def use_model(self, model: EnergyModel) -> None:
-        """State all levels relative to another model of the same arm from now on."""
+        """State all levels relative to another model of the same arm from now on.
+
+        A minute of work is measured with both models, so that the difference between them is not
+        taken for a change of the arm.
+        """
         shift = np.array([self.model.bus.standby - model.bus.standby])
-        self.friction.use_model(model)
-        self._standby.rebase(shift, np.zeros(1))
-        self._setup.rebase(np.zeros(3), _REBASED_SETUP)
-        self.model, self._meter = model, MinuteMeter(model)
-        self._still = StandbyMinutes(model)
+        self._standby.rebase(shift, np.full(1, _REBASED_STANDBY))
+        self.model, self._still = model, StandbyMinutes(model)
+        self._next = NextModel(model)
+
+    def _change_over(self, following: NextModel) -> None:
+        self.friction.use_model(following.model, following.level)
+        self._setup.rebase(following.setup, _REBASED_SETUP)
+        self._meter, self._next = following.meter, None
 
     def state(self) -> dict[str, Array]:
         """Everything needed to continue with the same model, except the minute in progress."""
         parts: dict[str, FrictionClock | LevelWatch]
         parts = {"friction": self.friction, "standby": self._standby, "setup": self._setup}
+        following = self._next
+        shift = np.zeros(self.model.dof)
+        if following is not None:  # a restart does not wait for a minute with both models
+            shift = self.friction.difference(following.model)
         clock = [np.nan if value is None else value for value in (self._time, self._epoch)]
         return {
             f"{part}_{name}": values
             for part, watch in parts.items()
             for name, values in watch.state().items()
-        } | {"clock": np.array(clock)}
+        } | {"clock": np.array(clock), "shift": shift}
 
     def restore(self, state: Mapping[str, Array]) -> None:
         """Continue from `state`; without effect if it raises.
@@ -152,6 +171,10 @@ class ChangeMonitor:
             ("setup_", fresh._setup),
         ):
             watch.restore(part_of(state, part))
+        shift = np.asarray(state["shift"], dtype=float)
+        if shift.shape != (self.model.dof,) or not np.isfinite(shift).all():
+            raise ValueError("state of another arm")
+        fresh.friction.rebase(shift)
         time, epoch = np.asarray(state["clock"], dtype=float).tolist()
         self.friction, self._standby, self._setup = fresh.friction, fresh._standby, fresh._setup
         self._time = None if math.isnan(time) else time
@@ -175,6 +198,8 @@ class ChangeMonitor:
         if restarted or passed > SESSION_GAP:
             for minute in self._meter.finish():
                 self.observe_minute(minute)
+            if self._next is not None:
+                self._next = NextModel(self._next.model)
             days = passed / 86400.0 if passed > 0 else _UNKNOWN_DAYS
             self.start_session(first, days)
 

@@ -55,6 +55,10 @@ class DriftNoise:
 RUNNING_IN_SESSIONS = 5.0
 """Sessions after which 63 % of running-in has passed (config/simulation/arm.yaml)."""
 
+_SURPRISE = 4.0
+"""Innovations beyond so many standard deviations count as just so many: a single bad minute must
+not move the estimate far, nor be taken for a step (Huber's bounded influence)."""
+
 
 @dataclass(frozen=True)
 class Innovation:
@@ -146,7 +150,7 @@ class DriftFilter:
         return keep
 
     def update(self, value: Array, covariance: Array, temperature: Array) -> Innovation | None:
-        """Use measured levels.
+        """Use measured levels; a surprising one counts as less certain.
 
         Args:
             value: [c], NaN where not measured.
@@ -162,9 +166,11 @@ class DriftFilter:
         rows = self._rows(temperature)[known]
         least = np.diag(np.square(self._each(self.noise.least))[known])
         spread = rows @ self.covariance @ rows.T + covariance[np.ix_(known, known)] + least
+        innovation = value[known] - rows @ self.mean
+        variance = np.diag(spread)
+        spread = spread + np.diag(np.maximum(np.square(innovation / _SURPRISE) - variance, 0.0))
         precision = np.linalg.inv(spread)
         gain = self.covariance @ rows.T @ precision
-        innovation = value[known] - rows @ self.mean
         self.mean = self.mean + gain @ innovation
         updated = self.covariance - gain @ spread @ gain.T
         self.covariance = 0.5 * (updated + updated.T)

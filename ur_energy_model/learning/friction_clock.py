@@ -35,8 +35,10 @@ TYPICAL_SPEED = 0.5
 """Speed at which friction is stated in words [rad/s]."""
 _RANGE = np.array([0.1, 0.3, 0.6, 1.0, 2.0])
 """Speeds over which two models are compared without knowledge of the work [rad/s]."""
-_REBASING = 0.25
-"""Uncertainty of the difference between two models, as a share of it."""
+_GUESSED = 0.25
+"""Uncertainty of such a difference between two models, as a share of it."""
+_REBASED = 0.005
+"""The same after a minute of work that both were compared on, logarithm of friction."""
 
 
 class FrictionClock:
@@ -74,13 +76,28 @@ class FrictionClock:
         """Friction of the model at TYPICAL_SPEED without load, joint side [n], N m."""
         return np.array(friction_torque(self.model, np.array([TYPICAL_SPEED]))[0])
 
-    def use_model(self, model: EnergyModel) -> None:
-        """State scales relative to another model of the same arm from now on."""
+    def difference(self, model: EnergyModel) -> Array:
+        """Levels by another model minus those by the present one, from their laws [n]."""
         before, after = (friction_torque(each, _RANGE) for each in (self.model, model))
         weighted = (before * after).sum(axis=0) / np.maximum((after**2).sum(axis=0), 1e-12)
-        shift = np.log(np.clip(weighted, 0.1, 10.0))
+        return np.asarray(np.log(np.clip(weighted, 0.1, 10.0)))
+
+    def use_model(self, model: EnergyModel, level: Array) -> None:
+        """State scales relative to another model of the same arm from now on.
+
+        Args:
+            model: the next one.
+            level: logarithm of friction over the next model's minus that over the present one's,
+                seen in the same work [n]; NaN takes the difference of the laws.
+        """
+        known = np.isfinite(level)
+        shift = np.where(known, level, self.difference(model))
+        self._watch.rebase(shift, np.where(known, _REBASED, _GUESSED * np.abs(shift)))
         self.model = model
-        self._watch.rebase(shift, _REBASING * np.abs(shift))
+
+    def rebase(self, level: Array) -> None:
+        """Levels were relative to another model, from which they differ by this much [n]."""
+        self._watch.rebase(level, _GUESSED * np.abs(level))
 
     def state(self) -> dict[str, Array]:
         """Everything needed to continue with the same model."""

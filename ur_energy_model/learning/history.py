@@ -121,3 +121,24 @@ class Need:
             "energy_share_percent": self.energy_share_percent,
             "words": self.words,
         }
+
+
+NEEDS = "needs"
+"""Key of the needs in the provenance of a learned model."""
+
+
+def need_from_json(values: Mapping[str, Any]) -> Need:
+    """The need that `Need.as_json` describes.
+
+    Raises:
+        KeyError, TypeError, ValueError: it does not describe one.
+    """
+    speeds = values["speed_range"]
+    joint = values["joint"]
+    return Need(
+        joint=None if joint is None else int(joint),
+        what=str(values["what"]),
+        speed_range=None if speeds is None else (float(speeds[0]), float(speeds[1])),
+        energy_share_percent=float(values["energy_share_percent"]),
+        words=str(values["words"]),
+    )

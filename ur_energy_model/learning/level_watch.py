@@ -27,15 +27,17 @@ class WatchLimits:
         session_ratio: the same for a step at the start of a session, over the spread of sessions.
         minutes: measured minutes that a step must last.
         session_minutes: the same for a step at the start of a session.
+        explained: share of the innovations since the onset that a step within a session explains.
         settling: measured minutes of a channel before anything is reported: what is usual is
             not known before.
     """
 
     least: float | tuple[float, ...]
     ratio: float = 30.0
-    session_ratio: float = 9.5
+    session_ratio: float = 11.0
     minutes: float = 3.0
     session_minutes: float = 10.0
+    explained: float = 0.6
     settling: float = 20.0
 
 
@@ -174,14 +176,16 @@ class LevelWatch:
                 continue
             if step.minutes < (limits.session_minutes if start else limits.minutes):
                 waiting.add(channel)  # may be a single bad minute, or begin later
-            elif channel not in waiting:
+            elif channel not in waiting and (start or step.explained >= limits.explained):
                 best.setdefault(channel, step)
-        return list(best.values())
+        within = [step for step in best.values() if not step.at_session_start]
+        at_start = [step for step in best.values() if step.at_session_start]
+        return within + sorted(at_start, key=lambda step: -step.ratio)[:1]
 
     def _taken_over(self, step: Step, temperature: Array) -> LevelChange | None:
         """Let the filter expect a step; the change, unless the level is back at its usual."""
         self.filter.shift(step.direction, step.size, step.variance)
-        self._test.clear(step.channel)
+        self._test.clear(step)
         channel = step.channel
         if not self._changed[channel]:  # the last minutes had moved it towards the step
             self._usual[channel] = self.filter.usual[channel] - step.size

@@ -19,6 +19,7 @@ from ur_energy_model.learning.history import Need
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction.bank import FrictionBank
 from ur_energy_model.model.friction.law import Friction
+from ur_energy_model.model.joint_model import JointModel
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.trajectory.named_motions import named_motion
 from ur_energy_model.typing import Array
@@ -145,12 +146,23 @@ def _of_joints(model: EnergyModel, coverage: Coverage, work: _Reference) -> Iter
         elif slowest > SPEED_EDGES[3]:
             words = f"{name} has not moved slower than {slowest:g} rad/s: its friction {leaves}"
             yield Need(j, "speed", (float(SPEED_EDGES[1]), slowest), share, words)
+        elif not _torque_constant_open(work, joint, j, spread):
+            words = f"{name} has moved too little: its friction {leaves}"
+            yield Need(j, "speed", (slowest, top), share, words)
         elif float(np.ptp(work.gravity[:, j])) > _EVEN_LOAD * float(np.ptp(work.load[:, j])):
             words = f"{name} has been loaded too evenly: its torque constant {leaves}"
             yield Need(j, "load", None, share, words)
         else:
             words = f"{name} has been accelerated too little: its torque constant {leaves}"
             yield Need(j, "acceleration", None, share, words)
+
+
+def _torque_constant_open(work: _Reference, joint: JointModel, j: int, spread: float) -> bool:
+    """Whether the torque constant alone makes most of the deviation of the energy [J]."""
+    own = abs(float(work.cost[:, j] @ work.load[:, j])) * float(
+        np.linalg.norm(joint.current_root[0])
+    )
+    return own > 0.5 * spread
 
 
 def _shown(seconds: Array) -> tuple[float, float]:

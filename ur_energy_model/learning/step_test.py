@@ -39,6 +39,8 @@ class Step:
         minutes: measured since then.
         size, variance: of the step.
         ratio: twice the logarithm of the likelihood ratio.
+        explained: share of the channel's squared innovations since the onset that the step
+            explains; about 1 for a step, far less for a single bad minute.
         direction: change of the filter's states per unit of the step, once it is taken over.
     """
 
@@ -49,6 +51,7 @@ class Step:
     size: float
     variance: float
     ratio: float
+    explained: float
     direction: Array
 
 
@@ -67,7 +70,7 @@ class StepTest:
         self._minutes = np.zeros((0, channels))
         self._bias = np.zeros((0, channels, states))
         """Error of the filter's states per unit of a step that it does not expect."""
-        self._information, self._product = np.zeros((2, 0, channels))
+        self._information, self._product, self._squares = np.zeros((3, 0, channels))
         self._square = np.ones(channels)
 
     @property
@@ -92,6 +95,7 @@ class StepTest:
         self._minutes = np.concatenate([self._minutes, zero])
         self._information = np.concatenate([self._information, zero])
         self._product = np.concatenate([self._product, zero])
+        self._squares = np.concatenate([self._squares, zero])
         self._bias = np.concatenate([self._bias, np.zeros((1, self._channels, states))])
 
     def observe(self, found: Innovation) -> None:
@@ -107,6 +111,7 @@ class StepTest:
         self._minutes[:, known] += 1.0
         # Squares of decorrelated innovations: of each channel, given the others.
         square = np.square(found.precision @ found.value) / np.diag(found.precision)
+        self._squares[:, known] += square
         past = self._square[known]
         self._square[known] = past + (np.minimum(square, _LARGEST_SQUARE) - past) / _MEMORY
 
@@ -138,14 +143,25 @@ class StepTest:
             size=float(self._product[h, channel]) / information,
             variance=(1.0 if start else float(self.excess[channel])) / information,
             ratio=ratio,
+            explained=self._product[h, channel] ** 2
+            / max(information * float(self._squares[h, channel]), 1e-30),
             direction=own - self._bias[h, channel],
         )
 
-    def clear(self, channel: int) -> None:
-        """Forget all evidence of one channel, whose step was taken over; new onsets count."""
-        for values in (self._information, self._product, self._bias):
-            values[:, channel] = 0.0
-        self._minutes[:, channel] = _NEVER
+    def clear(self, step: Step) -> None:
+        """Forget the evidence of a step that was taken over; new onsets count.
+
+        A step at the start of a session was mistaken for the part common to all channels too, so
+        that the other channels' evidence of such steps is void with it.
+        """
+        void = np.zeros_like(self._minutes, dtype=bool)
+        void[:, step.channel] = True
+        if step.at_session_start:
+            void[self._start] = True
+        self._bias[void] = 0.0
+        for values in (self._information, self._product, self._squares):
+            values[void] = 0.0
+        self._minutes[void] = _NEVER
 
     def state(self) -> dict[str, Array]:
         """Everything needed to continue."""
@@ -156,6 +172,7 @@ class StepTest:
             "bias": self._bias,
             "information": self._information,
             "product": self._product,
+            "squares": self._squares,
             "square": self._square,
         }
 
@@ -174,12 +191,14 @@ class StepTest:
         self._time, self._start = np.array(state["time"]), np.array(state["start"]) > 0.5
         self._minutes, self._bias = np.array(state["minutes"]), np.array(state["bias"])
         self._information = np.array(state["information"])
+        self._squares = np.array(state["squares"])
         self._product, self._square = np.array(state["product"]), np.array(state["square"])
 
     def _drop(self, place: int) -> None:
         self._time = np.delete(self._time, place)
         self._start = np.delete(self._start, place)
-        self._minutes, self._bias, self._information, self._product = (
+        self._bias = np.delete(self._bias, place, axis=0)
+        self._minutes, self._information, self._product, self._squares = (
             np.delete(values, place, axis=0)
-            for values in (self._minutes, self._bias, self._information, self._product)
+            for values in (self._minutes, self._information, self._product, self._squares)
         )

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ur_energy_model.experiment.design.gap import SpeedGap, states_within
 from ur_energy_model.experiment.design.objectives import (
     ConditionNumber,
     EnergyAccuracy,
@@ -53,6 +54,8 @@ class DesignRequest:
         clearance: minimum distance [m].
         tool_speed: maximum speed of flange and elbow [m/s].
         seed: of all random choices.
+        gaps: speeds of joints to show; the accuracy of these joints at these speeds is then the
+            objective. Empty for all joints.
     """
 
     robot: RobotDescription
@@ -66,6 +69,7 @@ class DesignRequest:
     clearance: float = 0.03
     tool_speed: float = 1.5
     seed: int = 0
+    gaps: tuple[SpeedGap, ...] = ()
 
 
 def limits_of(request: DesignRequest) -> SafetyLimits:
@@ -179,6 +183,14 @@ class DesignProblem:
         return self.within_joint_limits(x)
 
     def _objective(self) -> Objective:
+        gaps = self.request.gaps
+        if gaps:
+            return EnergyAccuracy(
+                self.regressor,
+                self.limits.reflected_inertia,
+                states_within(gaps, self._typical_work()),
+                [gap.joint for gap in gaps],
+            )
         match self.request.objective:
             case "condition":
                 return ConditionNumber(self.regressor, self.bases)
