@@ -37,7 +37,7 @@ from ur_energy_model.trajectory.fourier import load_trajectory
 from ur_energy_model.trajectory.planner import Planner
 
 ARM, SEED, RATE = "ur5e", 21, 125.0
-SESSION_MINUTES, CHANGE_MINUTE = 60, 30
+SESSION_MINUTES, CHANGE_MINUTE = 40, 20
 QUIET_SESSIONS = 4
 FIELDS = (
     "actual_q",
@@ -51,7 +51,7 @@ FIELDS = (
 )
 FIRST_SEED, ARMS, MONTHS, SESSIONS, MINUTES = 3000, 8, 6, 22, 60
 """Surrogate work: 22 sessions a month; each of the arms works for so many months."""
-TRIALS = 40
+TRIALS = 30
 
 Injection = Callable[[SimulatedArm], None]
 

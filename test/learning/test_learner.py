@@ -16,6 +16,7 @@ from ur_energy_model.learning.learner import Learner
 from ur_energy_model.learning.options import LearningOptions
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import load_robot
+from ur_energy_model.model.setup import Setup
 from ur_energy_model.telemetry.samples import Telemetry
 
 Learned = tuple[Learner, tuple[Attempt, ...]]
@@ -192,3 +193,15 @@ def test_a_worse_model_is_never_taken_over(arm: ExactArm, learned: Learned) -> N
     fed(learner, arm.record(25.0, seed=56), 500)
     after = np.abs(joint_energies(learner.model, arm, later) - truth).sum()
     assert after < max(1.5 * before, 0.01 * np.abs(truth).sum())
+
+
+def test_a_tilted_arm_is_learned_as_mounted(generic: EnergyModel) -> None:
+    """Nobody stated the mounting; target_moment shows it within the first seconds."""
+    gravity = np.array([0.0, 6.94, -6.94])
+    tilted = ExactArm(setup=Setup(gravity))
+    learner = Learner(tilted.robot, generic)
+    fed(learner, tilted.record(30.0, seed=57), 500)
+    assert learner.version >= 1
+    np.testing.assert_allclose(learner.model.setup.gravity, gravity, atol=0.05)
+    constant = np.array([joint.torque_constant for joint in learner.model.joints])
+    assert (np.abs(constant / tilted.torque_constant - 1.0)[:3] < 0.05).all()

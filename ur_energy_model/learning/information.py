@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from ur_energy_model.errors import IdentificationError
 from ur_energy_model.identification.assembly import BodyResults, assemble, fit_drives
-from ur_energy_model.identification.dynamics.dynamics_estimate import (
-    DynamicsEstimate,
-    estimate_dynamics,
-)
 from ur_energy_model.identification.dynamics.dynamics_stage import inertia_from_torque
-from ur_energy_model.identification.dynamics.recording_dynamics import RecordingDynamics
 from ur_energy_model.identification.dynamics.reflected_inertia import expected_inertia
 from ur_energy_model.identification.friction.current_data import CurrentData
 from ur_energy_model.identification.friction.current_regression import CurrentRegression
 from ur_energy_model.identification.friction.law_selection import WARMTH
 from ur_energy_model.identification.friction.unmoved_joint import SHORTEST_MOTION
 from ur_energy_model.identification.power.power_fit import PowerFit
+from ur_energy_model.identification.power.power_structures import PowerPrior
 from ur_energy_model.identification.regression.filtered_motion import FilteredMotion
 from ur_energy_model.identification.regression.motion_stream import MotionStream
 from ur_energy_model.identification.regression.narrow_filter import (
@@ -30,14 +25,13 @@ from ur_energy_model.identification.regression.narrow_filter import (
     sample_period,
 )
 from ur_energy_model.learning.rest_fit import RestFit
-from ur_energy_model.learning.torque_rows import TorqueRows
+from ur_energy_model.learning.setup_estimate import SetupEstimate
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 from ur_energy_model.typing import Array
 
-SOURCE = "learned"
 _MOST_SESSIONS = 6
 _MOST_BLOCKS = 24
 """Blocks of time kept of a session."""
@@ -70,20 +64,21 @@ class ArmInformation:
     def __init__(self, robot: RobotDescription, prior: EnergyModel, friction: str) -> None:
         self.robot, self.prior, self.friction = robot, prior, friction
         self.powers: list[PowerFit] = []
-        self.torques = TorqueRows()
+        self._known_power = PowerPrior.from_model(prior, robot)
+        self.setup = SetupEstimate(robot, prior.setup)
         self.cutoff: float | None = None
         self._inertia = expected_inertia(robot)
         self.currents = CurrentRegression(
             robot, friction, warm=True, inertia=self._inertia, most_blocks=_MOST_BLOCKS, known=prior
         )
-        self.estimate: DynamicsEstimate | None = None
         self.rest = RestFit(prior, learned=False)
         self.start_session()
 
     def start_session(self) -> None:
         """Start another session, with its own standby power and friction level."""
-        self.powers.append(PowerFit(self.robot))
+        self.powers.append(PowerFit(self.robot, self._known_power))
         self.currents.start_session()
+        self.setup.start_session()
         if len(self.powers) > _MOST_SESSIONS:
             del self.powers[0]
             del self.currents.data.sessions[0]
@@ -92,7 +87,7 @@ class ArmInformation:
         """Everything needed to continue, see `restore`."""
         return {
             "powers": [power.saved() for power in self.powers],
-            "torques": self.torques.saved(),
+            "setup": self.setup.saved(),
             "cutoff": self.cutoff,
             "currents": self.currents.data.saved(),
             "rest": self.rest.saved(),
@@ -100,20 +95,19 @@ class ArmInformation:
 
     def restore(self, saved: Mapping[str, Any]) -> None:
         """Continue with saved sums."""
-        self.powers = [PowerFit.restored(self.robot, power) for power in saved["powers"]]
-        self.torques = TorqueRows.restored(saved["torques"])
+        self.powers = [
+            PowerFit(self.robot, self._known_power).restore(power) for power in saved["powers"]
+        ]
+        self.setup.restore(saved["setup"])
         self.cutoff = None if saved["cutoff"] is None else float(saved["cutoff"])
         self.currents.data = CurrentData.restored(saved["currents"])
         self.rest = RestFit.restored(saved["rest"])
-        self.update_setup()
 
     def add(self, window: Telemetry) -> list[ArmMotion]:
         """Add a window of usable samples; returns its motions."""
         self.powers[-1].accumulate(window)
-        first = not self.torques.samples
-        self.torques.append(window)
-        if first:
-            self.update_setup()
+        if self.setup.add(window):
+            self.currents.data.restart_session()
         motions = []
         for part in self._filtered(window):
             link = part.dynamics.inverse_dynamics(part.motion.q, part.motion.qd, part.motion.qdd)
@@ -130,28 +124,23 @@ class ArmInformation:
         """Motion of each joint [n], s."""
         return self.currents.data.moving_time
 
-    def update_setup(self) -> None:
-        """Estimate mounting, payloads and inertias from target_moment anew."""
-        if not self.torques.samples:
-            return
-        try:
-            self.estimate = estimate_dynamics([self.torques.telemetry(SOURCE)], self.robot)
-        except IdentificationError:
-            self.estimate = None
-
     def fit(self) -> EnergyModel | None:
         """The model that all data give; None if no joint has moved yet.
+
+        Currents of the session that were accumulated with another mounting are left out.
 
         Raises:
             IdentificationError: currents that contradict the torques.
         """
+        if self.setup.update():
+            self.currents.data.restart_session()
         if self.moving_time.max(initial=0.0) < SHORTEST_MOTION:
             return None
-        self.update_setup()
-        inertia = inertia_from_torque(self.robot, self.estimate)
+        estimate = self.setup.estimate
+        inertia = inertia_from_torque(self.robot, estimate)
         joints = self.currents.rebased(inertia, warm=self._warms_up).fit()
-        told = self._dynamics(RecordingInfo()).stated(np.full(4, np.nan))
-        body = BodyResults(self.robot, self.estimate, told, inertia)
+        told = self.setup.dynamics(RecordingInfo()).stated(np.full(4, np.nan))
+        body = BodyResults(self.robot, estimate, told, inertia)
         results = fit_drives(body, joints, self.powers, "physical")
         model = self.rest.completed(assemble(results, {}))
         self.rest = RestFit(model, learned=True)
@@ -162,11 +151,6 @@ class ArmInformation:
         low, high = self.currents.data.temperature.T
         return bool((high - low > WARMTH).any())
 
-    def _dynamics(self, info: RecordingInfo) -> RecordingDynamics:
-        fallback = self.prior.setup if self.estimate is None else self.estimate.setup
-        known = replace(info, source=SOURCE, gravity=None, payload_mass=None)
-        return RecordingDynamics(self.robot, known, self.estimate, None, fallback)
-
     def _filtered(self, window: Telemetry) -> list[ArmMotion]:
         names = ("actual_q", "actual_qd", "actual_current")
         if any(name not in window for name in names):
@@ -176,7 +160,7 @@ class ArmInformation:
                 return []
             self.cutoff = choose_cutoff(window)
         stream = MotionStream(self.robot.dof, self.cutoff, sample_period(window.time))
-        narrow, dynamics = NarrowFilter(self.cutoff), self._dynamics(window.info)
+        narrow, dynamics = NarrowFilter(self.cutoff), self.setup.dynamics(window.info)
         return [
             ArmMotion(part, arm, narrow)
             for motion in (*stream.process(window), *stream.finish())

@@ -34,7 +34,7 @@ class WatchLimits:
 
     least: float | tuple[float, ...]
     ratio: float = 30.0
-    session_ratio: float = 9.5
+    session_ratio: float = 11.0
     minutes: float = 3.0
     session_minutes: float = 10.0
     explained: float = 0.6

@@ -18,6 +18,8 @@ _TARGET_RATE, _ACTUAL_RATE = 25.0, 100.0
 """Samples per second kept of recorded targets, which have no noise, and of measured motion [Hz]."""
 _MOST = 3000
 """Rows kept."""
+_KEPT = 800
+"""Rows of recorded targets kept of a session that is over."""
 _MOST_PAYLOADS = 3
 
 
@@ -56,6 +58,14 @@ class TorqueRows:
         keep &= np.diff(tick, prepend=-np.inf) != 0
         keep &= tick % self._stride == 0
         self._append({"time": window.time[keep], **{n: window[n][keep] for n in (*names, *told)}})
+
+    def shortened(self) -> TorqueRows:
+        """A part of the samples, for a session that is over."""
+        out = TorqueRows()
+        step = max(1, -(-self.samples // _KEPT)) if self.from_targets else 1
+        out.columns = {name: part[::step] for name, part in self.columns.items()}
+        out._payloads, out._stride = self._payloads, self._stride
+        return out
 
     def telemetry(self, source: str) -> Telemetry:
         """The samples kept; `source` names them."""

@@ -46,6 +46,14 @@ class CurrentData:
         """Start another session, with its own friction level."""
         self.sessions.append((BlockedGram(self.most_blocks), BlockedGram(self.most_blocks)))
 
+    def restart_session(self) -> None:
+        """Forget the data of the current session."""
+        if self.sessions:
+            del self.sessions[-1]
+        if not self.sessions:
+            self.moving_time = np.zeros_like(self.moving_time)
+        self.start_session()
+
     def add(self, time: Array, rows: Array, moving: Mask, temperature: Array) -> None:
         """Add samples to the current session.
 
