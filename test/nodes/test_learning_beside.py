@@ -6,7 +6,6 @@ import functools
 import os
 import signal
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -173,20 +172,16 @@ def test_keep_writes_the_model_file_and_does_not_load_it_again(cell: Cell) -> No
     assert load_model(path).bus.standby == FIRST_STANDBY + 2
     kept = [kept_path(path, which) for which in (1, "original")]
     assert [load_model(each).bus.standby for each in kept if each.exists()] == [FIRST_STANDBY + 1]
+    learning.arm.serial = "B2"
+    learning.wait("the other arm", lambda status: status["model_version"] == "0")
+    learning.begin()
+    learning.learn(1)
+    status = learning.wait("the refusal", lambda status: status["learning_problem"] != "none")
+    assert "is the model of arm A1, and this is arm B2" in status["learning_problem"]
+    assert load_model(path).bus.standby == FIRST_STANDBY + 2
     save_model(known_model(standby=44.0), path)  # by somebody else
     status = learning.wait("the new file", lambda s: float(s["standby_model_W"]) == 44.0)
     assert status["model_version"] == "0"
-
-
-def test_the_model_file_of_another_arm_is_not_replaced(cell: Cell) -> None:
-    path = cell.folder / "kept.yaml"
-    save_model(replace(known_model(), provenance={"serial": "B2"}), path)
-    learning = Learning(cell, learn="keep", model_file=str(path))
-    learning.begin()
-    status = learning.learn(1)
-    status = learning.wait("the problem", lambda status: status["learning_problem"] != "none")
-    assert "is the model of arm B2, and this is arm A1" in status["learning_problem"]
-    assert load_model(path).bus.standby == STANDBY
 
 
 def test_nothing_is_learned_with_learn_off(cell: Cell) -> None:

@@ -153,6 +153,7 @@ class BackgroundLearning:
             return news
         if self._run.number == 0 or self._serial != self._run.serial:
             news.other_arm = self._run.number > 0
+            news.model = None  # of the arm before
             run = self._next(self._serial, self._run.models[:1])
             run.state = self._load(run, news)
             self._switch(run)

@@ -42,6 +42,8 @@ class ModelLearning:
         self._change: str | None = None
         self._change_until = 0.0
         self._write_problem: str | None = None
+        # Serial number of the arm of the model file.
+        self._owner: object = model.first.provenance.get("serial")
 
     @property
     def words(self) -> str:
@@ -78,13 +80,15 @@ class ModelLearning:
         if model is None and news.other_arm:
             model = base
         lines = self._told(news)
-        if news.model is not None and self._keep:
+        new = any(attempt.accepted for attempt in news.attempts)  # not one of before a restart
+        if news.model is not None and new and self._keep:
             self._write(news.model)
         lines += self._lines.problems(self._write_problem, self._background.disk_problem)
         return model, lines
 
     def begin_again(self, model: EnergyModel) -> None:
         """Learn from another first model from now on: the model file was changed."""
+        self._owner = model.provenance.get("serial")
         self._background.begin_again(model)
 
     def stop(self) -> None:
@@ -132,7 +136,7 @@ class ModelLearning:
         """Write a learned model to the model file."""
         path = self._model.path
         assert path is not None  # see check_parameters
-        owner, serial = self._model.first.provenance.get("serial"), self._background.serial
+        owner, serial = self._owner, self._background.serial
         if None not in (owner, serial) and str(owner) != serial:
             self._write_problem = f"{path} is the model of arm {owner}, and this is arm {serial}"
             return
@@ -142,6 +146,6 @@ class ModelLearning:
         except ModelFileError as error:
             self._write_problem = str(error)
             return
-        self._write_problem = None
+        self._write_problem, self._owner = None, serial or owner
         self._model.note_written()
         self._background.note_written(written)
