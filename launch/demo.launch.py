@@ -1,7 +1,8 @@
-# A simulated arm and the logger; the estimator too if a model is given.
-#   ros2 launch ur_energy_model demo.launch.py model_file:=model.yaml
+# A simulated arm, the logger and the estimator.
+#   ros2 launch ur_energy_model demo.launch.py
+# Without a model_file the estimator begins with the generic model of the arm, and learns.
 from launch import LaunchDescription
-from launch.actions import DeclareLaunchArgument, OpaqueFunction
+from launch.actions import OpaqueFunction
 
 from ur_energy_model.nodes.launch_actions import (
     common_arguments,
@@ -32,10 +33,12 @@ def launch_setup(context):
             connection
             | changed_parameters("logger", arguments, ["robot_model", "record", "bag_directory"]),
         ),
+        package_node(
+            "estimator",
+            arguments,
+            connection | changed_parameters("estimator", arguments, ["model_file", "learn"]),
+        ),
     ]
-    if arguments["model_file"]:
-        estimator = connection | changed_parameters("estimator", arguments, ["model_file"])
-        actions.append(package_node("estimator", arguments, estimator))
     if arguments["rviz"] == "true":
         actions.append(robot_state_publisher(arguments, arguments["robot_model"]))
         actions.append(rviz(arguments))
@@ -46,11 +49,7 @@ def generate_launch_description():
     return LaunchDescription(
         [
             *parameter_arguments("simulated_robot", "host", "robot_model", "motion", "seed"),
-            DeclareLaunchArgument(
-                "model_file",
-                default_value="",
-                description="identified model; if given, the estimator is started too",
-            ),
+            *parameter_arguments("estimator", "model_file", "learn"),
             *common_arguments("namespace", "params_file", "log_level"),
             *parameter_arguments("logger", "record", "bag_directory"),
             *common_arguments("rviz"),

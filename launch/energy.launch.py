@@ -1,11 +1,9 @@
 # Live power and energy of an arm: the estimator, and the logger beside it.
-#   ros2 launch ur_energy_model energy.launch.py robot_ip:=192.168.0.10 model_file:=model.yaml
-from pathlib import Path
-
+#   ros2 launch ur_energy_model energy.launch.py robot_ip:=192.168.0.10
+# Without a model_file it begins with the generic model of the arm, and learns while the arm works.
 from launch import LaunchDescription
 from launch.actions import DeclareLaunchArgument, OpaqueFunction
 
-from ur_energy_model.model.file.model_file import load_model
 from ur_energy_model.nodes.launch_actions import (
     common_arguments,
     estimator_and_logger,
@@ -13,7 +11,7 @@ from ur_energy_model.nodes.launch_actions import (
     robot_state_publisher,
     rviz,
 )
-from ur_energy_model.nodes.launch_checks import check_packages
+from ur_energy_model.nodes.launch_checks import check_packages, described_robot
 from ur_energy_model.nodes.launch_parameters import changed_parameters
 
 
@@ -24,7 +22,17 @@ def launch_setup(context):
     estimator = use_sim_time | changed_parameters(
         "estimator",
         arguments,
-        ["source", "robot_ip", "model_file", "bag", "effort_unit", "tf_prefix", "state_file"],
+        [
+            "source",
+            "robot_ip",
+            "robot_model",
+            "model_file",
+            "learn",
+            "bag",
+            "effort_unit",
+            "tf_prefix",
+            "state_file",
+        ],
     )
     logger = use_sim_time | changed_parameters(
         "logger",
@@ -49,9 +57,7 @@ def launch_setup(context):
         alone_because=reason,
     )
     if arguments["robot_description"] == "true":
-        robot = (
-            arguments["robot_model"] or load_model(Path(arguments["model_file"]).expanduser()).robot
-        )
+        robot = described_robot(arguments)
         actions.append(robot_state_publisher(arguments, robot, arguments["tf_prefix"]))
     if arguments["rviz"] == "true":
         actions.append(rviz(arguments))
@@ -62,13 +68,7 @@ def generate_launch_description():
     return LaunchDescription(
         [
             *parameter_arguments("estimator", "robot_ip"),
-            DeclareLaunchArgument(
-                "robot_model",
-                default_value="",
-                description="name of the robot or path of a robot file; empty for the model that "
-                "the controller names (logger) and that of the model file",
-            ),
-            DeclareLaunchArgument("model_file", description="identified model (model.yaml)"),
+            *parameter_arguments("estimator", "robot_model", "model_file", "learn"),
             *common_arguments("namespace", "params_file", "log_level"),
             *parameter_arguments(
                 "estimator", "source", "bag", "effort_unit", "tf_prefix", "state_file"

@@ -1,5 +1,5 @@
 # Live energy, and the logger, beside ur_robot_driver, which is started by itself before or after.
-#   ros2 launch ur_energy_model ur_driver.launch.py robot_ip:=192.168.0.10 model_file:=model.yaml
+#   ros2 launch ur_energy_model ur_driver.launch.py robot_ip:=192.168.0.10
 # The driver publishes joint_states, robot_description and frames; these nodes do not.
 from launch import LaunchDescription
 from launch.actions import DeclareLaunchArgument, OpaqueFunction
@@ -20,7 +20,16 @@ def launch_setup(context):
     estimator = changed_parameters(
         "estimator",
         arguments,
-        ["source", "robot_ip", "model_file", "effort_unit", "tf_prefix", "state_file"],
+        [
+            "source",
+            "robot_ip",
+            "robot_model",
+            "model_file",
+            "learn",
+            "effort_unit",
+            "tf_prefix",
+            "state_file",
+        ],
     )
     logger = {"publish_joint_states": False} | changed_parameters(
         "logger",
@@ -45,7 +54,7 @@ def generate_launch_description():
             DeclareLaunchArgument(
                 "robot_ip", description="address of the robot controller, as given to the driver"
             ),
-            DeclareLaunchArgument("model_file", description="identified model (model.yaml)"),
+            *parameter_arguments("estimator", "model_file", "learn"),
             DeclareLaunchArgument(
                 "source",
                 default_value="rtde",
@@ -56,7 +65,7 @@ def generate_launch_description():
             *parameter_arguments("estimator", "effort_unit"),
             *common_arguments("namespace"),
             *parameter_arguments("estimator", "tf_prefix"),
-            *parameter_arguments("logger", "robot_model"),
+            *parameter_arguments("estimator", "robot_model"),
             DeclareLaunchArgument(
                 "logger",
                 default_value="true",

@@ -23,7 +23,7 @@ from ur_energy_model.resources import share_directory
 PURPOSE: dict[str, str] = {
     "logger": "Records RTDE into bags without loss and publishes joint_states.",
     "identification": "Identifies a model of an arm from bags.",
-    "estimator": "Publishes live power and energy, computed with an identified model.",
+    "estimator": "Publishes live power and energy, and improves its model while the arm works.",
     "simulated_robot": "Simulates an arm and the network servers of its UR controller.",
 }
 
@@ -57,8 +57,11 @@ the next one. A state that lasts is repeated once a minute.
 - Disks: an error when the bag, the energy counters or the cycle log cannot be written, and a line
   when they can be written again.
 - Model: robot, serial number, age, number of recordings, errors on held-out recordings; a warning
-  if it is older than a year, or if a changed file cannot be used. An error if the samples are of
-  another robot.
+  if it is older than a year, or if a changed file cannot be used. `generic ur5e, not identified`
+  where no file is given. An error if the samples are of another robot.
+- Learning: each learned model that is used, with its version and the reason; each change of the
+  arm once, as a warning; a warning if the process that learns had to be started again, or if a
+  model or the state of learning cannot be written.
 - A bag that is played: its end, and each new beginning. A step of the system's clock.
 - At the end: energy since reset, and the file that it is saved in.
 
@@ -74,7 +77,52 @@ rclpy has no counterpart of the C++ component container: a Python node cannot be
 process and one connection, `cell_node` does (`composed:=true` of `energy.launch.py`): it runs the
 nodes `logger` and `estimator`, with their names, parameters and lifecycles, on one RTDE connection.
 Both are configured before one is activated. Address and fields of the connection are the
-logger's; the robot is the logger's `robot_model`, or that of the model file."""
+logger's; the robot is the logger's `robot_model`, or that of the model file, or the one that the
+controller names.
+
+## The model, and learning
+
+Without `model_file`, the estimator uses the generic model of the arm. Which arm it is says
+`robot_model`, else the controller's dashboard server, else the bag. Until the controller answers,
+the estimator waits and says why, as it does with a model file, and nothing is counted. If the
+controller answers without a name of the arm, the estimator tries again and asks for `robot_model`;
+`source:=joint_states` tells no arm and needs `robot_model` or `model_file`.
+
+`learn` is `on` by default, with and without a model file: a learned model is used only if it
+predicts later minutes better than the present one. `learn:=off` computes with the first model
+only. `learn:=keep` also writes each learned model to `model_file`, whole or not at all; of
+`model.yaml`, `model.original.yaml` keeps the one that was not learned, and `model.1.yaml` to
+`model.5.yaml` the learned ones before. It needs `model_file`, which need not exist yet. A
+`model_file` with the serial number of another arm is not replaced. If somebody else changes
+`model_file`, it is loaded, and learning begins anew with it. `learn` may be given without quotes,
+although YAML reads on and off as true and false.
+
+Learning runs in a process of its own at low priority, which uses at most 5 % of a core on average
+and ends with the estimator. Samples never wait for it: those for which it has no time are left out
+and counted. If it ends by itself, it is started again from its last state. Energies never step
+back when a learned model is taken over; it counts from then on.
+
+With `state_file`, the state of learning is kept beside it in `<state_file>.learning-<serial>` (or
+`.learning` if the serial number is unknown), one file for each arm. It is written every 30 s and at
+the end, so a kill loses at most 30 s of learning, and no energy. It continues only with the model
+that it began with, or with the learned model that was written in its place. A bag is learned from
+once, also with `loop`, and its state is not kept.
+
+Status `model` on `/diagnostics`:
+
+| Key | Value |
+|---|---|
+| `model` | the model in use, in words: a path or `generic ur5e, not identified`; what was learned |
+| `learned_minutes` | minutes of work that were learned from |
+| `next_needed` | what would improve the model most, in words |
+| `model_version` | number of learned models so far; 0 is the first model |
+| `learned_because` | why the last learned model is used |
+| `last_change` | the last change of the arm, in words; the status is a warning for a minute |
+| `learning_cpu_percent` | mean share of a core used by learning |
+| `learning_left_out` | samples that learning had no time for |
+| `learning_restarts`, `learning_problem` | how often the process was started again, and why |
+
+The last six are absent with `learn:=off`."""
 
 LAUNCH_INTRODUCTION = """
 ## Launch files

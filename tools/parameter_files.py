@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ur_energy_model.nodes.parameters import NODES, Parameter, Value
+from ur_energy_model.nodes.parameter import Parameter, Value
+from ur_energy_model.nodes.parameters import NODES
 
 _KINDS: dict[type, str] = {bool: "true/false", int: "integer", float: "number", str: "text"}
 

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ur_energy_model.energy.meter import EnergyMeter, MeterReading, efficiency, integrate
+from ur_energy_model.energy.power_table import EnergyCorrection
 
 PERIOD = 0.002
 
@@ -97,3 +98,21 @@ def test_efficiency_is_unknown_without_electrical_energy() -> None:
 def test_a_gap_limit_must_be_positive() -> None:
     with pytest.raises(ValueError, match="gap limit"):
         EnergyMeter(1, gap_limit=0.0)
+
+
+def test_a_decrease_is_worked_off_and_its_deviation_with_it() -> None:
+    """Two channels of power, and one sensitivity whose integral the correction lowers."""
+    meter = EnergyMeter(3)
+    time = np.arange(0.0, 1.05, 0.1)
+    power = np.tile([10.0, 10.0, 4.0], (len(time), 1))
+    meter.integrate(time, power)
+    energy, deviation = np.array([-8.0, -8.0, 0.0]), np.array([0.0, 0.0, -3.0])
+    meter.correct(EnergyCorrection(0, (0, 1), energy, deviation))
+    np.testing.assert_allclose(meter.reading.net, [10.0, 10.0, 4.0])
+    meter.integrate(time + 1.0, power)  # half of the 10 J that this second adds
+    np.testing.assert_allclose(meter.reading.net, [15.0, 15.0, 8.0 - 3.0 * 5.0 / 8.0])
+    meter.integrate(time + 2.0, power)
+    np.testing.assert_allclose(meter.reading.net, [22.0, 22.0, 9.0])
+    increase = EnergyCorrection(0, (0, 1), -energy, deviation)
+    meter.correct(increase)
+    np.testing.assert_allclose(meter.reading.net, [30.0, 30.0, 6.0])

@@ -32,9 +32,7 @@ NODES_STARTED = {
     "identify": ("identification",),
 }
 OTHER_DEFAULT = {
-    ("energy", "model_file"): None,  # required
-    ("ur_driver", "model_file"): None,
-    ("ur_driver", "robot_ip"): None,
+    ("ur_driver", "robot_ip"): None,  # required
     ("identify", "bags"): None,
     ("identify", "exit_when_done"): "true",
 }
@@ -192,8 +190,23 @@ def test_viewers_get_the_robot_model_with_the_prefix() -> None:
     assert "rviz2" not in started("energy")
 
 
-def test_the_demo_starts_an_estimator_where_there_is_a_model() -> None:
-    assert list(started("demo")) == ["simulated_robot", "logger"]
+def test_a_cell_needs_nothing_but_the_address() -> None:
+    nodes = {node.name: node for node in started_by(launch_file("energy"), robot_ip="10.0.0.7")}
+    assert {name: node.parameters for name, node in nodes.items()} == {
+        "estimator": {"robot_ip": "10.0.0.7"},
+        "logger": {"robot_ip": "10.0.0.7"},
+    }
+    given = started_by(launch_file("energy"), robot_model="ur10e", learn="off")
+    assert given[0].parameters == {"robot_model": "ur10e", "learn": "off"}
+
+
+def test_a_description_needs_the_robot_or_its_model() -> None:
+    with pytest.raises(UrEnergyError, match="robot_description:=true needs robot_model"):
+        started_by(launch_file("energy"), robot_description="true")
+
+
+def test_the_demo_starts_an_estimator_with_and_without_a_model() -> None:
+    assert started("demo")["estimator"].parameters == {"robot_ip": "127.0.0.2"}
     nodes = started("demo", model_file="m.yaml", host="127.0.0.9", rviz="true")
     assert nodes["simulated_robot"].parameters == {"host": "127.0.0.9"}
     assert nodes["estimator"].parameters == {"robot_ip": "127.0.0.9", "model_file": "m.yaml"}

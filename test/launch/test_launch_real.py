@@ -116,6 +116,33 @@ def test_the_demo_runs_until_ctrl_c(
     assert "Traceback" not in output
 
 
+@pytest.mark.parametrize("composed", [False, True])
+def test_the_address_is_enough(cell: Cell, fresh_host: Callable[[], str], composed: bool) -> None:
+    """Without a model file the controller says which arm it is, and its model is learned."""
+    observer, host = cell.observer, fresh_host()
+    observer.subscribe("/energy/total/energy", "std_msgs/Float64")
+    observer.subscribe("/diagnostics", "diagnostic_msgs/DiagnosticArray")
+    child = launched(cell, "energy", robot_ip=host, **({"composed": "true"} if composed else {}))
+    observer.wait(
+        lambda: "connection" in observer.status("/diagnostics", "estimator: source")["message"],
+        "the wait for the controller",
+    )
+    assert observer.status("/diagnostics", "estimator: model")["model"] == "unknown"
+    cell.start_process("simulated_robot", host=host, motion="pick_and_place")
+    observer.wait_for_messages("/energy/total/energy", 10)
+
+    def begun() -> dict[str, str] | None:
+        status = observer.status("/diagnostics", "estimator: model")
+        return status if float(status["learned_minutes"]) > 0.0 else None
+
+    assert observer.wait(begun, "learning")["model"].startswith("generic ur5e")
+    child.send_signal(signal.SIGINT)
+    output = ended(child)
+    assert output.count("generic ur5e, not identified") == 1
+    assert output.count("process has finished cleanly") == (1 if composed else 2), output
+    assert "Traceback" not in output
+
+
 @pytest.mark.parametrize(("composed", "processes"), [("false", 2), ("true", 1)])
 def test_the_cell_waits_for_its_controller(
     cell: Cell, tmp_path: Path, fresh_host: Callable[[], str], composed: str, processes: int

@@ -9,7 +9,7 @@ import pytest
 
 from test.model.made_up import N, made_up_model, motion
 from ur_energy_model.model.current_errors import PREDICTION_ERROR
-from ur_energy_model.model.sessions import Session, scaled_parameters
+from ur_energy_model.model.sessions import COMMON_FRICTION, Session, scaled_parameters
 
 
 def test_powers_add_up() -> None:
@@ -54,13 +54,16 @@ def test_standard_deviations_follow_the_parameters() -> None:
     for _ in range(600):
         errors = random.standard_normal(3) @ model.bus.errors
         errors[0] += random.normal(0.0, model.sessions.standby)
+        common = random.standard_normal()
         joints = []
         for j, joint in enumerate(model.joints):
             mean = np.append(1.0, joint.friction.values) / joint.torque_constant
             value = random.multivariate_normal(mean, joint.current_covariance)
             value *= random.normal(1.0, PREDICTION_ERROR)
             names = joint.friction.law.parameters
-            value[1:] *= np.where(scaled_parameters(names), random.normal(1.0, spread[j]), 1.0)
+            level = np.sqrt(COMMON_FRICTION) * common
+            level += np.sqrt(1 - COMMON_FRICTION) * random.standard_normal()
+            value[1:] *= np.where(scaled_parameters(names), 1.0 + spread[j] * level, 1.0)
             parameters = dict(zip(names, value[1:] / value[0], strict=True))
             joints.append(
                 replace(
@@ -89,6 +92,42 @@ def test_standard_deviations_follow_the_parameters() -> None:
         scatter[:, :N], np.linalg.norm(claimed.sensitivity, axis=-1), rtol=0.12
     )
     np.testing.assert_allclose(scatter[:, N], claimed.total_power_std, rtol=0.15)
+
+
+def test_without_bus_power_a_torque_constant_hardly_changes_the_converted_power() -> None:
+    """Back-EMF constants then are the torque constants: less current, at more volts per speed."""
+    model = made_up_model()
+    share, q, qd, qdd = 0.07, *motion(5)
+    joints = []
+    for joint in model.joints:
+        mean = np.append(1.0, joint.friction.values) / joint.torque_constant
+        covariance = share**2 * np.outer(mean, mean)
+        joints.append(replace(joint, current_covariance=covariance))
+    constants = np.array([joint.back_emf_constant for joint in joints])
+    errors = np.zeros((1, 1 + 3 * N))
+    errors[0, 1 + N : 1 + 2 * N] = share * constants
+    bus = replace(model.bus, errors=errors, source="prior")
+    model = replace(model, joints=tuple(joints), bus=bus)
+    larger = replace(
+        model,
+        joints=tuple(
+            replace(
+                joint,
+                torque_constant=(1 + share) * joint.torque_constant,
+                back_emf_constant=(1 + share) * joint.back_emf_constant,
+            )
+            for joint in joints
+        ),
+    )
+    before, after = model.predict(q, qd, qdd), larger.predict(q, qd, qdd)
+    shared = before.sensitivity[:, 0, -3]  # the last two are the session's
+    expected = (after.electrical_power - before.electrical_power)[:, 0]
+    np.testing.assert_allclose(shared, expected, rtol=0.15, atol=1e-3)
+    measured = model.joint_power(qd, before.current)
+    # A measured current does not know the torque constant: all of its error counts.
+    np.testing.assert_allclose(
+        measured.sensitivity[:, 0, 0], share * 0.98 * before.mechanical_power[:, 0], rtol=1e-6
+    )
 
 
 SESSION = Session(27.0, 0.2, np.linspace(0.9, 1.1, N), np.full(N, 0.01), 5.0, 3.0)

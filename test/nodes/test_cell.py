@@ -82,7 +82,7 @@ def test_every_start_records(
             assert estimator.activate()
         wait_for_samples(logger)
         deadline = time.monotonic() + PATIENCE
-        while estimator._estimator.snapshot() is None:
+        while estimator._estimator().snapshot() is None:
             assert time.monotonic() < deadline, "the estimator gets no samples"
             time.sleep(0.01)
         for node in made:

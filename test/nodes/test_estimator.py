@@ -300,7 +300,8 @@ def refuse(*_: Any) -> None:
 @pytest.mark.parametrize(
     ("parameters", "problem"),
     [
-        ({}, "model_file: is not set"),
+        ({"learn": "keep"}, "model_file: is not set, but learn is keep"),
+        ({"source": "joint_states"}, "robot_model: is not set, and neither is model_file"),
         ({"model_file": "model.yaml", "source": "bag"}, "bag: is not set, but source is bag"),
         ({"model_file": "none.yaml"}, "none.yaml"),
         ({"model_file": "broken.yaml"}, "broken.yaml"),

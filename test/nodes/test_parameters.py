@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tools.generated_files import files
-from ur_energy_model.nodes.parameters import NODES, Parameter, Value, ignored
+from ur_energy_model.nodes.parameter import Parameter, Value
+from ur_energy_model.nodes.parameters import NODES, ignored
 from ur_energy_model.resources import share_directory
 
 

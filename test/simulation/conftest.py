@@ -46,6 +46,8 @@ class StandInArm:
     cycle: int = 0
     commands: list[Command] = field(default_factory=list)
     carried: list[Payload] = field(default_factory=list)
+    friction: list[tuple[int, float]] = field(default_factory=list)
+    gravity: Array | None = None
 
     def __post_init__(self) -> None:
         self._renew()
@@ -73,6 +75,12 @@ class StandInArm:
 
     def carry(self, payload: Payload) -> None:
         self.carried.append(payload)
+
+    def tilt(self, gravity: Array) -> None:
+        self.gravity = gravity
+
+    def change_friction(self, joint: int, factor: float) -> None:
+        self.friction.append((joint, factor))
 
     def command(self, command: Command) -> None:
         self.commands.append(command)

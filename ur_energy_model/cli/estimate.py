@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ur_energy_model.cli import arguments
+from ur_energy_model.cli.model_option import ChosenModel, add_optional_model, chosen_model
 from ur_energy_model.cli.output import note, print_json, print_table, progress
-from ur_energy_model.cli.payload_option import add_payload_option, model_with_payload
+from ur_energy_model.cli.payload_option import add_payload_option, with_given_payload
 from ur_energy_model.errors import InputError
 
 if TYPE_CHECKING:
@@ -29,11 +30,13 @@ def register(subparsers: arguments.Subparsers) -> None:
         run,
         summary="compute the energy of a recording, per joint and in total",
         description="Compute the mechanical and electrical energy and the efficiency of a "
-        "recording with a model, per joint and in total.",
-        examples="ur_energy estimate model.yaml task --csv power.csv\n"
+        "recording, per joint and in total, with the model of the arm or, without MODEL.yaml, with "
+        "the generic model of its type, whose intervals are wider.",
+        examples="ur_energy estimate task --robot ur5e\n"
+        "ur_energy estimate model.yaml task --csv power.csv\n"
         "ur_energy estimate model.yaml task --bag task_energy",
     )
-    arguments.add_model(parser)
+    add_optional_model(parser)
     arguments.add_bag(parser)
     parser.add_argument(
         "--csv", type=Path, metavar="FILE", help="also write the powers over time to this file"
@@ -62,15 +65,16 @@ def run(options: argparse.Namespace) -> None:
             f"is {options.rate:g}",
             f"choose {LOWEST_RATE:g} to {HIGHEST_RATE:g} messages per second",
         )
-    model = model_with_payload(options)
+    chosen = chosen_model(options.model, options.robot, [options.bag])
+    model = with_given_payload(chosen.model, options.payload)
     with _new_energy_bag(options) as folder, progress("estimating") as report:
         summary = estimate_energy(model, options.bag, series=options.csv, progress=report)
         if folder is not None:
-            _write_bag(model, options, folder, report)
+            _write_bag(model, chosen, options, folder, report)
     if options.json:
-        print_json(summary.as_json())
+        print_json({"model": chosen.entry, **summary.as_json()})
     else:
-        _print(summary)
+        _print(summary, chosen)
     if options.csv:
         note(f"powers over time written to {options.csv}")
     if options.energy_bag:
@@ -89,7 +93,11 @@ def _new_energy_bag(options: argparse.Namespace) -> AbstractContextManager[Path 
 
 
 def _write_bag(
-    model: EnergyModel, options: argparse.Namespace, folder: Path, progress: Progress
+    model: EnergyModel,
+    chosen: ChosenModel,
+    options: argparse.Namespace,
+    folder: Path,
+    progress: Progress,
 ) -> None:
     from ur_energy_model.energy_topics.energy_bag import write_energy_bag
 
@@ -98,13 +106,13 @@ def _write_bag(
         options.bag,
         folder,
         name=options.energy_bag.resolve().name,
-        model_path=str(options.model),
+        model_path=chosen.words,
         rate=options.rate,
         progress=progress,
     )
 
 
-def _print(summary: EnergySummary) -> None:
+def _print(summary: EnergySummary, chosen: ChosenModel) -> None:
     from ur_energy_model.energy.meter import CONFIDENCE
 
     content = summary.as_json()
@@ -123,6 +131,7 @@ def _print(summary: EnergySummary) -> None:
             for row in (*content["joints"], {"name": "all joints", **content["total"]})
         ],
     )
+    note(f"model: {chosen.words}")
     measured = "not recorded" if summary.bus is None else f"{summary.bus:.1f} J"
     note(
         f"at the supply: {summary.supply:.1f} ± {CONFIDENCE * summary.supply_std:.1f} J modelled "

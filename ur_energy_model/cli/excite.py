@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ur_energy_model.cli import arguments
 from ur_energy_model.cli.excite_options import (
@@ -18,11 +19,13 @@ from ur_energy_model.cli.output import note, print_json, print_table, progress
 
 if TYPE_CHECKING:
     from ur_energy_model.experiment.design.design import Design
+    from ur_energy_model.experiment.design.problem import DesignRequest
     from ur_energy_model.experiment.limits import TrajectoryVerdict
     from ur_energy_model.trajectory.fourier import FourierTrajectory
 
 _EXAMPLES = """\
 ur_energy excite --robot ur5e -o trajectory.yaml
+ur_energy excite --robot ur5e --for-gap model.yaml -o gap.yaml
 ur_energy excite --check trajectory.yaml
 ur_energy excite --execute trajectory.yaml --host 192.168.56.101 -o cell_3
 ur_energy excite --export trajectory.yaml -o trajectory.script
@@ -94,6 +97,8 @@ def _design(options: argparse.Namespace) -> None:
 
     check_target(options.output)
     request = request_of(options, options.robot)
+    if options.for_gap is not None:
+        request = _for_gap(request, options.for_gap)
     with progress(f"designing for {request.robot.name}, at most {options.time_limit:g} s") as bar:
         if options.optimizer == "genetic":
             design = genetic_search(
@@ -107,10 +112,36 @@ def _design(options: argparse.Namespace) -> None:
             design = design_trajectory(request, time_limit=options.time_limit, progress=bar)
     save_trajectory(options.output, design.trajectory)
     if options.json:
-        print_json(design.figures())
+        print_json(design.figures() | _shown(design))
     else:
         _print_design(design)
         note(f"wrote {options.output}; check it with: ur_energy excite --check {options.output}")
+
+
+def _for_gap(request: DesignRequest, path: Path) -> DesignRequest:
+    """The request for what a learned model lacks; says what no trajectory can show."""
+    from ur_energy_model.errors import InputError
+    from ur_energy_model.experiment.design.gap import gaps_among, needs_of
+    from ur_energy_model.model.file.model_file import load_model
+
+    model = load_model(path)
+    if model.robot_name != request.robot.name:
+        raise InputError(
+            path, f"is of a {model.robot_name}, not a {request.robot.name}", "change --robot"
+        )
+    needs = needs_of(model, path)
+    gaps = gaps_among(needs, request.robot, path)
+    covered = {gap.joint for gap in gaps}
+    for need in needs:
+        place = "the trajectory shows" if need.joint in covered else "no trajectory shows"
+        note(f"{place}: {need.words}")
+    return replace(request, gaps=gaps, objective="energy")
+
+
+def _shown(design: Design) -> dict[str, Any]:
+    """What the trajectory shows of the gap that it was designed for."""
+    shown = design.trajectory.design.get("for_gap")
+    return {} if shown is None else {"for_gap": shown}
 
 
 def _check(options: argparse.Namespace) -> None:
@@ -175,6 +206,9 @@ def _print_design(design: Design) -> None:
     rows: list[list[str | float]] = [
         ["condition number of the base regressor", design.condition_number]
     ]
+    for gap in _shown(design).get("for_gap", []):
+        low, high = gap["speed_range"]
+        rows.append([f"{gap['joint']} at {low:.2g} to {high:.2g} rad/s, s", gap["seconds"]])
     if design.objective != "condition":
         rows.append([f"objective ({design.objective})", design.value])
     rows += _rows(design.verdict)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ur_energy_model.cli import arguments
@@ -44,6 +45,13 @@ def add_design_options(group: argparse._ArgumentGroup) -> None:
         ("condition", "logdet", "energy"),
         "condition number of the base regressor, its log-determinant, or the accuracy of the "
         "energy model's own parameters",
+    )
+    group.add_argument(
+        "--for-gap",
+        type=Path,
+        metavar="MODEL.yaml",
+        help="design for what this learned model lacks only: the joints and speeds that ordinary "
+        "work has not shown (replaces --objective)",
     )
     arguments.add_number(group, "--seed", 0, "N", "seed of the random starts", arguments.SEEDS)
     arguments.add_number(

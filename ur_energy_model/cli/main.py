@@ -22,15 +22,30 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 DONE, REFUSED, USAGE = 0, 1, 2
 
 COMMANDS: tuple[str, ...] = (
-    "import_csv", "recover", "record", "identify", "evaluate", "estimate", "predict", "optimize",
-    "inspect", "payload", "base_parameters", "excite", "protocol", "simulate", "report", "layouts",
-    "demo", "completion",
+    "import_csv", "recover", "record", "identify", "learn", "evaluate", "estimate", "predict",
+    "optimize", "inspect", "payload", "base_parameters", "excite", "protocol", "simulate", "report",
+    "layouts", "demo", "completion",
 )  # fmt: skip
 """Modules of the subcommands, in the order of the help; each has `register(subparsers)`."""
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser whose messages, which quote the command line, cannot control the terminal."""
+    """A parser whose messages, which quote the command line, cannot control the terminal.
+
+    Options may stand between positional arguments, also if one of these is optional.
+    """
+
+    _mixing = False
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        optional = any(a.nargs == "?" and not a.option_strings for a in self._actions)
+        if self._mixing or not optional:
+            return super().parse_known_args(args, namespace)
+        self._mixing = True  # argparse calls this method again, for options and the rest
+        try:
+            return self.parse_known_intermixed_args(args, namespace)
+        finally:
+            self._mixing = False
 
     def _print_message(self, message: str, file: Any = None) -> None:
         super()._print_message(printable(message), file)

@@ -65,6 +65,7 @@ def run(options: argparse.Namespace) -> None:
     from ur_energy_model.identification.payload.payload_estimate import with_torque_constants
     from ur_energy_model.identification.payload.payload_identification import identify_payload
     from ur_energy_model.model.file.model_file import load_model, save_model
+    from ur_energy_model.model.generic import is_generic
     from ur_energy_model.model.robots import load_robot
 
     calibrated = options.known_payload is not None
@@ -73,6 +74,12 @@ def run(options: argparse.Namespace) -> None:
             "-o", "there is no calibration to write", "give the actual mass with --known-payload"
         )
     model = load_model(options.model)
+    if is_generic(model):
+        raise InputError(
+            options.model,
+            "is the model of an arm type, which does not know the torque constants of this arm",
+            "identify a model of this arm first (ur_energy identify)",
+        )
     robot = None if options.robot is None else load_robot(options.robot)
     with progress("identifying the payload") as report:
         found = identify_payload(

@@ -70,13 +70,11 @@ def is_identified(words: Sequence[str] | None) -> bool:
     return words is not None and list(words) == [IDENTIFY]
 
 
-def model_with_payload(options: argparse.Namespace) -> EnergyModel:
-    """The model file of a subcommand, with the payload of --payload in place of the model's.
+def with_given_payload(model: EnergyModel, words: Sequence[str] | None) -> EnergyModel:
+    """The model, with the payload of --payload, if any, in place of its own.
 
     Raises:
-        InputError: the model file or the payload is not valid.
+        InputError: the payload is not valid.
     """
-    from ur_energy_model.model.file.model_file import load_model
-
-    model, payload = load_model(options.model), payload_given(options.payload)
+    payload = payload_given(words)
     return model if payload is None else model.with_payload(payload)

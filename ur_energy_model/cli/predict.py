@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 
 from ur_energy_model.cli import arguments
+from ur_energy_model.cli.model_option import add_optional_model, chosen_model
 from ur_energy_model.cli.output import note, print_json, print_table
-from ur_energy_model.cli.payload_option import add_payload_option, model_with_payload
+from ur_energy_model.cli.payload_option import add_payload_option, with_given_payload
 
 
 def register(subparsers: arguments.Subparsers) -> None:
@@ -21,9 +23,10 @@ def register(subparsers: arguments.Subparsers) -> None:
         "file has a header line with the columns time [s], q_0 ... [rad] and, where known, "
         "qd_0 ... and qdd_0 ... Measured positions (actual_q_0 ...) are smoothed first, with a "
         "warning.",
-        examples="ur_energy predict model.yaml trajectory.csv",
+        examples="ur_energy predict model.yaml trajectory.csv\n"
+        "ur_energy predict trajectory.csv --robot ur5e",
     )
-    arguments.add_model(parser)
+    add_optional_model(parser)
     parser.add_argument(
         "trajectory", type=Path, metavar="TRAJECTORY.csv", help="planned motion of the joints"
     )
@@ -43,14 +46,22 @@ def run(options: argparse.Namespace) -> None:
     """Predict and print."""
     from ur_energy_model.energy.meter import CONFIDENCE
     from ur_energy_model.energy.prediction import predict_energy
-    from ur_energy_model.identification.evaluation.evaluation import session_json
+    from ur_energy_model.identification.evaluation.evaluation import (
+        identify_session,
+        recorded_setup,
+        session_json,
+    )
     from ur_energy_model.trajectory.plan_csv import read_plan
     from ur_energy_model.trajectory.smoothing import smooth_plan
 
-    model = model_with_payload(options)
+    recordings = [] if options.session is None else [options.session]
+    chosen = chosen_model(options.model, options.robot, recordings)
+    model = chosen.model
+    if chosen.path is None and options.session is not None:
+        setup = recorded_setup(model, options.session)
+        model = replace(model, setup=setup, setup_source="recorded")
+    model = with_given_payload(model, options.payload)
     if options.session is not None:
-        from ur_energy_model.identification.evaluation.evaluation import identify_session
-
         model = model.in_session(identify_session(model, options.session))
     plan = read_plan(options.trajectory, [joint.name for joint in model.joints])
     plan, warning = smooth_plan(plan, model.description().max_acceleration)
@@ -60,7 +71,12 @@ def run(options: argparse.Namespace) -> None:
     if options.json:
         warnings = [] if warning is None else [warning]
         print_json(
-            {**energy.as_json(), "session": session_json(model.session), "warnings": warnings}
+            {
+                "model": chosen.entry,
+                **energy.as_json(),
+                "session": session_json(model.session),
+                "warnings": warnings,
+            }
         )
         return
     columns = (
@@ -75,9 +91,13 @@ def run(options: argparse.Namespace) -> None:
         ["joint", "mechanical", "electrical", "± 95 %", "efficiency"],
         list(zip(*columns, strict=True)),
     )
+    note(f"model: {chosen.words}")
     note(
         f"at the supply: {energy.total:.1f} ± {CONFIDENCE * energy.total_std:.1f} J, "
         f"peak {energy.peak_power:.1f} W"
     )
     if options.session is None:
         note("this holds for any session; --session BAG of the same day narrows the interval")
+        if chosen.path is None:
+            load = "without payload" if options.payload is None else "with this payload"
+            note(f"this holds for an arm mounted upright, {load}; --session BAG has its mounting")

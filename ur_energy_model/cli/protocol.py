@@ -214,16 +214,9 @@ def _robot_at(host: str, info: RecordingInfo) -> str:
     """
     from ur_energy_model.errors import InputError
     from ur_energy_model.model.robots import available_robots
-    from ur_energy_model.telemetry.rtde.dashboard_client import identify_controller
 
-    model = identify_controller(host).model
-    major = int((info.controller_version or "0").split(".")[0])
-    if model is not None:
-        name = model.lower()
-        candidates = (name + "e", name) if major >= 5 else (name,)
-        for candidate in candidates:
-            if candidate in available_robots():
-                return candidate
+    if info.robot in available_robots():
+        return str(info.robot)
     raise InputError(host, "does not report its robot", "name the robot with --robot, such as ur5e")
 
 

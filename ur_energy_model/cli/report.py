@@ -7,8 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ur_energy_model.cli import arguments
+from ur_energy_model.cli.model_option import add_optional_model, chosen_model, split_model
 from ur_energy_model.cli.output import note, print_json, print_line, progress
-from ur_energy_model.cli.payload_option import add_payload_option, model_with_payload, payload_given
+from ur_energy_model.cli.payload_option import (
+    add_payload_option,
+    payload_given,
+    with_given_payload,
+)
 from ur_energy_model.cli.tariff_options import add_tariff_options, tariff_given
 
 if TYPE_CHECKING:
@@ -16,6 +21,7 @@ if TYPE_CHECKING:
 
 _EXAMPLES = """\
 ur_energy report model.yaml my_bag another_bag -o report.html
+ur_energy report my_bag --robot ur5e -o report.html
 ur_energy report model.yaml monday_shift -o shift.html \\
     --tariff 0.28 --co2 0.38 --cycle program
 """
@@ -33,7 +39,7 @@ def register(subparsers: arguments.Subparsers) -> None:
         "parameters with their intervals, and the energy of a shift with its cost.",
         examples=_EXAMPLES,
     )
-    arguments.add_model(parser)
+    add_optional_model(parser)
     arguments.add_bags(parser, "recordings of the arm")
     arguments.add_output(parser, "REPORT.html", "report to write")
     parser.add_argument(
@@ -70,12 +76,14 @@ def run(options: argparse.Namespace) -> None:
 
     check_target(options.output)
     tariff = tariff_given(options)
-    model = model_with_payload(options)
+    path, bags = split_model(options.model, options.bags)
+    chosen = chosen_model(path, options.robot, bags)
+    model = with_given_payload(chosen.model, options.payload)
     figures: list[Path] = []
     with progress("report") as show:
         report = make_report(
             model,
-            options.bags,
+            bags,
             payload=payload_given(options.payload),
             tariff=tariff,
             trigger=options.cycle,
@@ -91,6 +99,7 @@ def run(options: argparse.Namespace) -> None:
         print_json(
             {
                 "report": str(options.output),
+                "model": chosen.entry,
                 "bytes": len(page.encode()),
                 "figures": [str(path) for path in figures],
                 "verdict": {
@@ -110,6 +119,7 @@ def run(options: argparse.Namespace) -> None:
             }
         )
         return
+    note(f"model: {chosen.words}")
     print_line(report.verdict.headline)
     for item in report.verdict.statements:
         print_line(f"- {item.text}")

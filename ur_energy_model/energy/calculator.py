@@ -223,19 +223,16 @@ class EnergyCalculator:
         return out
 
     def _supply(
-        self,
-        out: Array,
-        time: Array,
-        steps: Array,
-        states: Indices,
-        bus: Array | None,
+        self, out: Array, time: Array, steps: Array, states: Indices, bus: Array | None
     ) -> Standby:
         """Add standby power, and compute the power at the supply from the demand."""
         arm = self.channels.arm
         motors = out[:, arm["total"]]
         unexplained = np.full(len(out), np.nan) if bus is None else bus - motors
         still = states == ArmState.STANDSTILL
-        standby = self.standby.update(time, steps, still, unexplained)
+        errors = out[:, self.channels.shared_errors]
+        standby = self.standby.update(time, steps, still, unexplained, errors)
+        errors += standby.errors
         out[:, arm["standby"]] = standby.power
         out[:, arm["total"]] = self._capacitor(steps, motors + standby.power)
         out[:, -1] *= standby.std

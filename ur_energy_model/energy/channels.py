@@ -59,6 +59,11 @@ class Channels:
         self.sensitivity = self.state_time + len(ArmState)
         """First of the columns of sensitivities: those of the joints, then those of the total."""
 
+    @property
+    def shared_errors(self) -> slice:
+        """Columns of the sensitivities of the total to the model's errors, without standby's."""
+        return slice(len(self) - self.errors[1], len(self) - 1)
+
     def deviations(self, net: Array) -> tuple[Array, float]:
         """Standard deviations from integrals (or means) of the channels [channels].
 

@@ -8,7 +8,7 @@ from typing import Any
 from ur_energy_model.energy.arm_state import ArmState
 from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.energy.joint_energies import JointEnergies
-from ur_energy_model.energy.meter import EnergyMeter
+from ur_energy_model.energy.meter import EnergyMeter, interval
 from ur_energy_model.typing import Array
 
 
@@ -65,16 +65,18 @@ class EnergySummary(JointEnergies):
     def as_json(self) -> dict[str, Any]:
         """The content of `ur_energy estimate --json`."""
         joints = {
+            "electrical_energy_interval": interval(self.electrical, self.electrical_std),
             "copper_energy": self.copper,
             "friction_energy": self.friction,
             "regenerated_energy": self.regenerated,
         }
-        total = {
+        total: dict[str, float | Array] = {
             "electrical_energy_std": self.electrical_total_std,
             "driver_energy": self.driver,
             "standby_energy": self.standby,
             "supply_energy": self.supply,
             "supply_energy_std": self.supply_std,
+            "supply_energy_interval": interval(self.supply, self.supply_std),
         }
         return {
             "duration": self.duration,

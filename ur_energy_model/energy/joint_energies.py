@@ -31,7 +31,7 @@ class JointEnergies:
         return efficiency(self.mechanical, self.electrical)
 
     def energy_json(
-        self, joints: Mapping[str, Array], total: Mapping[str, float]
+        self, joints: Mapping[str, Array], total: Mapping[str, float | Array]
     ) -> dict[str, Any]:
         """The entries `joints` and `total` of `ur_energy estimate --json` and `predict --json`.
 

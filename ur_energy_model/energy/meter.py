@@ -134,11 +134,10 @@ class EnergyMeter:
         """Change the energy counted so far.
 
         An increase applies at once. A decrease is deducted from later gains, at most half of the
-        smallest one, so that no counter goes backwards.
+        smallest one, so that no counter goes backwards; the deviations decrease along with it.
         """
-        self._apply(correction.deviation)
         if correction.energy[correction.deducted_from[0]] >= 0.0:
-            self._apply(correction.energy)
+            self._apply(correction.energy + correction.deviation)
         else:
             self._pending = correction
 
@@ -155,10 +154,11 @@ class EnergyMeter:
         least = np.maximum(power[:, list(pending.deducted_from)], 0.0).min(axis=1, keepdims=True)
         available = 0.5 * float(trapezoid(steps, least)[0])
         share = min(1.0, available / -pending.energy[pending.deducted_from[0]])
-        self._apply(share * pending.energy)
+        self._apply(share * (pending.energy + pending.deviation))
         if share == 1.0:
             return None
-        return replace(pending, energy=(1.0 - share) * pending.energy)
+        rest = 1.0 - share
+        return replace(pending, energy=rest * pending.energy, deviation=rest * pending.deviation)
 
     def _apply(self, energy: Array) -> None:
         self.corrections = self.corrections + energy
@@ -178,6 +178,12 @@ def integrate(time: Array, power: Array, *, gap_limit: float = DEFAULT_GAP_LIMIT
     meter = EnergyMeter(columns.shape[1], gap_limit=gap_limit)
     meter.integrate(time, columns)
     return meter.reading
+
+
+def interval(value: Array | float, std: Array | float) -> Array:
+    """Ends of the 95 % interval of values [...] with standard deviations [...]: [..., 2]."""
+    half = CONFIDENCE * np.asarray(std)
+    return np.stack([value - half, value + half], axis=-1)
 
 
 def efficiency(mechanical: Array, electrical: Array) -> Array:

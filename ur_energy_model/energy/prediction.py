@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ur_energy_model.energy.joint_energies import JointEnergies
-from ur_energy_model.energy.meter import EnergyMeter
+from ur_energy_model.energy.meter import EnergyMeter, interval
 from ur_energy_model.energy.powers.plan_powers import PlanPowers
 from ur_energy_model.energy.rated_limits import rated_limits
 from ur_energy_model.errors import InputError
@@ -36,10 +36,15 @@ class PlanEnergy(JointEnergies):
 
     def as_json(self) -> dict[str, Any]:
         """`ur_energy predict --json`: the keys of `EnergySummary.as_json`, as far as they apply."""
-        total = {"supply_energy": self.total, "supply_energy_std": self.total_std}
+        each = interval(self.electrical, self.electrical_std)
+        total: dict[str, float | Array] = {
+            "supply_energy": self.total,
+            "supply_energy_std": self.total_std,
+            "supply_energy_interval": interval(self.total, self.total_std),
+        }
         return {
             "duration": self.duration,
-            **self.energy_json({}, total),
+            **self.energy_json({"electrical_energy_interval": each}, total),
             "peak_power": self.peak_power,
         }
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from typing import Any
 
@@ -11,11 +11,16 @@ import numpy as np
 
 from ur_energy_model import __version__
 from ur_energy_model.identification.dynamics.dynamics_estimate import DynamicsEstimate
+from ur_energy_model.identification.dynamics.dynamics_stage import inertia_with_currents
 from ur_energy_model.identification.dynamics.reflected_inertia import InertiaEstimate
 from ur_energy_model.identification.dynamics.stated_setup import StatedSetup
 from ur_energy_model.identification.friction.joint_estimate import JointEstimate
-from ur_energy_model.identification.friction.torque_constants import stated_deviation
-from ur_energy_model.identification.power.power_fit import PowerFitResult
+from ur_energy_model.identification.friction.torque_constants import (
+    stated_deviation,
+    with_shared_sizes,
+)
+from ur_energy_model.identification.power.power_fit import PowerFit, PowerFitResult
+from ur_energy_model.identification.power.power_stage import fit_sessions
 from ur_energy_model.identification.recording import Recording
 from ur_energy_model.identification.recording_reader import digest
 from ur_energy_model.model.energy_model import EnergyModel
@@ -35,44 +40,74 @@ PRIOR_FREEDOM = 4.0
 
 
 @dataclass(frozen=True)
-class StageResults:
-    """Results of the identification stages.
+class BodyResults:
+    """Rigid body of the arm before its currents are fitted.
 
     Attributes:
         robot: the arm, n joints.
         estimate: from target_moment, None where it was not recorded.
         stated: setup of the model without an estimate.
         inertia: reflected inertias, joint side.
-        joints: torque constants and friction from currents.
-        power: power model.
-        sessions: spread of friction and standby power between sessions.
     """
 
     robot: RobotDescription
     estimate: DynamicsEstimate | None
     stated: StatedSetup
     inertia: InertiaEstimate
+
+
+@dataclass(frozen=True)
+class StageResults:
+    """Results of the identification stages.
+
+    Attributes:
+        body: rigid body, its inertias updated by the currents.
+        joints: torque constants and friction from currents.
+        power: power model.
+        sessions: spread of friction and standby power between sessions.
+    """
+
+    body: BodyResults
     joints: tuple[JointEstimate, ...]
     power: PowerFitResult
     sessions: SessionSpread
 
 
-def assemble(results: StageResults, recordings: Sequence[Recording]) -> EnergyModel:
-    """The model of the fitted recordings, without metrics."""
-    estimate, power = results.estimate, results.power
-    setup, source = results.stated.setup, results.stated.source
+def fit_drives(
+    body: BodyResults, joints: Sequence[JointEstimate], powers: Sequence[PowerFit], kind: str
+) -> StageResults:
+    """The stages after the currents: shared torque constants, power model, spread of sessions.
+
+    Args:
+        body: rigid body of the arm.
+        joints: from the currents of each joint.
+        powers: bus power of each session.
+        kind: of the power model, "physical" or "ecbot".
+    """
+    shared = with_shared_sizes(joints, body.robot)
+    found, power, standby = fit_sessions(powers, kind, shared)
+    inertia = inertia_with_currents(body.inertia, found)
+    sessions = session_spread(found, standby, len(powers))
+    return StageResults(replace(body, inertia=inertia), found, power, sessions)
+
+
+def assemble(results: StageResults, provenance: Mapping[str, Any]) -> EnergyModel:
+    """The model that the stages found, without metrics."""
+    body, power = results.body, results.power
+    estimate = body.estimate
+    setup, source = body.stated.setup, body.stated.source
     if estimate is not None:
         setup, source = estimate.setup, estimate.setup_source
     return EnergyModel(
-        robot=results.robot.source or results.robot.name,
+        robot=body.robot.source or body.robot.name,
         setup=setup,
         setup_source=_SETUP_SOURCES.get(source, source),
-        joints=tuple(_joint(results, j) for j in range(results.robot.dof)),
+        joints=tuple(_joint(results, j) for j in range(body.robot.dof)),
         bus=power.bus,
         current_delay=power.current_delay,
         link_tensors=None if estimate is None else estimate.link_tensors,
         sessions=results.sessions,
-        provenance=_provenance(recordings, power),
+        provenance=provenance,
     )
 
 
@@ -82,7 +117,8 @@ def _joint(results: StageResults, j: int) -> JointModel:
     Standard deviations of friction parameters hold for any session of the arm, current_covariance
     for the fitted sessions.
     """
-    robot, inertia, power, fit = results.robot, results.inertia, results.power, results.joints[j]
+    robot, inertia = results.body.robot, results.body.inertia
+    power, fit = results.power, results.joints[j]
     spread = float(results.sessions.friction_of(robot.dof)[j])
     return JointModel(
         name=robot.joint_names[j],
@@ -122,7 +158,8 @@ def _friction_std(fit: JointEstimate, spread: float) -> dict[str, float]:
     }
 
 
-def _provenance(recordings: Sequence[Recording], power: PowerFitResult) -> dict[str, Any]:
+def recorded_provenance(recordings: Sequence[Recording], power: PowerFitResult) -> dict[str, Any]:
+    """Provenance of a model identified from recordings."""
     first = recordings[0].info
     return {
         "package_version": __version__,
@@ -142,10 +179,13 @@ def _provenance(recordings: Sequence[Recording], power: PowerFitResult) -> dict[
             }
             for recording in recordings
         ],
-        "power_factors": {
-            name: {"value": value, "std": std} for name, (value, std) in power.factors.items()
-        },
+        "power_factors": power_factors(power),
     }
+
+
+def power_factors(power: PowerFitResult) -> dict[str, Any]:
+    """Parameters of the power stage for the provenance."""
+    return {name: {"value": value, "std": std} for name, (value, std) in power.factors.items()}
 
 
 def session_spread(joints: Sequence[JointEstimate], standby: Array, count: int) -> SessionSpread:

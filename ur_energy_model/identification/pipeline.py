@@ -7,12 +7,16 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ur_energy_model.identification.assembly import StageResults, assemble, session_spread
+from ur_energy_model.identification.assembly import (
+    BodyResults,
+    assemble,
+    fit_drives,
+    recorded_provenance,
+)
 from ur_energy_model.identification.dynamics.dynamics_estimate import DynamicsEstimate
 from ur_energy_model.identification.dynamics.dynamics_stage import (
     estimate_setups,
     inertia_from_torque,
-    inertia_with_currents,
 )
 from ur_energy_model.identification.dynamics.mounting_search import FoundMounting, find_mounting
 from ur_energy_model.identification.dynamics.recording_dynamics import RecordingDynamics
@@ -22,10 +26,7 @@ from ur_energy_model.identification.evaluation.evaluation import Metrics, measur
 from ur_energy_model.identification.friction.current_stage import fit_currents, with_presliding
 from ur_energy_model.identification.friction.joint_estimate import JointEstimate
 from ur_energy_model.identification.friction.law_selection import AUTO
-from ur_energy_model.identification.friction.torque_constants import (
-    with_load_error,
-    with_shared_sizes,
-)
+from ur_energy_model.identification.friction.torque_constants import with_load_error
 from ur_energy_model.identification.identifiability_warnings import identifiability_warnings
 from ur_energy_model.identification.payload.payload_check import (
     IDENTIFIED,
@@ -34,7 +35,7 @@ from ur_energy_model.identification.payload.payload_check import (
     fit_with_payload,
 )
 from ur_energy_model.identification.power.power_fit import PowerFitResult
-from ur_energy_model.identification.power.power_stage import fit_sessions, with_capacitor_energy
+from ur_energy_model.identification.power.power_stage import with_capacitor_energy
 from ur_energy_model.identification.recording import Recording
 from ur_energy_model.identification.recording_reader import read_recording
 from ur_energy_model.model.energy_model import EnergyModel
@@ -235,20 +236,12 @@ def _fit_drives(
     joints = fit_currents(fitted, arm.fitted_dynamics, arm.robot, arm.inertia, options.friction)
     if arm.mounting is not None:
         joints = with_load_error(joints, arm.mounting.load_error)
-    joints = with_shared_sizes(joints, arm.robot)
+    body = BodyResults(arm.robot, arm.estimate, arm.stated, arm.inertia)
     powers = [recording.power for recording in fitted]
-    joints, power, standby = fit_sessions(powers, options.power_model, joints)
-    results = StageResults(
-        robot=arm.robot,
-        estimate=arm.estimate,
-        stated=arm.stated,
-        inertia=inertia_with_currents(arm.inertia, joints),
-        joints=joints,
-        power=power,
-        sessions=session_spread(joints, standby, len(fitted)),
-    )
-    model = assemble(results, fitted)
-    return _Drives(model if payload is None else model.with_payload(payload), joints, power)
+    results = fit_drives(body, joints, powers, options.power_model)
+    model = assemble(results, recorded_provenance(fitted, results.power))
+    model = model if payload is None else model.with_payload(payload)
+    return _Drives(model, results.joints, results.power)
 
 
 def _measure(

@@ -10,6 +10,7 @@ import numpy as np
 
 from ur_energy_model.energy.recording_checks import check_batch, check_robot
 from ur_energy_model.errors import RecordingError
+from ur_energy_model.identification.fields import FIELDS
 from ur_energy_model.identification.power.power_fit import PowerFit
 from ur_energy_model.identification.quality.inspector import Inspector
 from ur_energy_model.identification.quality.verdict import judge
@@ -28,14 +29,6 @@ from ur_energy_model.telemetry.clock_check import checked_clock
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, concatenate
 from ur_energy_model.typing import Progress
 
-FIELDS: tuple[str, ...] = (
-    "target_q", "target_qd", "target_qdd", "target_moment", "target_current",
-    "actual_q", "actual_qd", "actual_current", "joint_temperatures", "joint_mode",
-    "actual_robot_voltage", "actual_robot_current", "actual_main_voltage",
-    "payload", "payload_cog", "payload_inertia",
-    "robot_mode", "safety_mode", "speed_scaling", "target_speed_fraction",
-)  # fmt: skip
-"""Fields that identification can use; the rest of a bag is not read."""
 CURRENT, TORQUE = "actual_current", "actual_current_as_torque"
 """Measured effort of the joints: motor current, or joint torque where an arm measures that."""
 REQUIRED = ("actual_q", "actual_qd", CURRENT)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,6 +44,12 @@ class Attempt:
         }
 
 
+def attempt_from_json(entry: Mapping[str, Any]) -> Attempt:
+    """The attempt that `Attempt.as_json` described."""
+    interval = tuple(map(float, entry["joint_energy_interval_percent"]))
+    return Attempt(**{**entry, "joint_energy_interval_percent": interval})
+
+
 @dataclass(frozen=True)
 class Change:
     """A change of the arm that is larger than its uncertainty; each is reported once.
@@ -75,6 +82,16 @@ class Change:
         }
 
 
+def change_from_json(values: Mapping[str, Any]) -> Change:
+    """The change that `Change.as_json` describes.
+
+    Raises:
+        KeyError, TypeError, ValueError: it does not describe one.
+    """
+    low, high = values["interval"]
+    return Change(**{**values, "interval": (float(low), float(high))})
+
+
 @dataclass(frozen=True)
 class Need:
     """What ordinary work has not shown yet.
@@ -94,3 +111,34 @@ class Need:
     speed_range: tuple[float, float] | None
     energy_share_percent: float
     words: str
+
+    def as_json(self) -> dict[str, Any]:
+        """One entry of "needs" in the provenance of a learned model."""
+        return {
+            "joint": self.joint,
+            "what": self.what,
+            "speed_range": None if self.speed_range is None else list(self.speed_range),
+            "energy_share_percent": self.energy_share_percent,
+            "words": self.words,
+        }
+
+
+NEEDS = "needs"
+"""Key of the needs in the provenance of a learned model."""
+
+
+def need_from_json(values: Mapping[str, Any]) -> Need:
+    """The need that `Need.as_json` describes.
+
+    Raises:
+        KeyError, TypeError, ValueError: it does not describe one.
+    """
+    speeds = values["speed_range"]
+    joint = values["joint"]
+    return Need(
+        joint=None if joint is None else int(joint),
+        what=str(values["what"]),
+        speed_range=None if speeds is None else (float(speeds[0]), float(speeds[1])),
+        energy_share_percent=float(values["energy_share_percent"]),
+        words=str(values["words"]),
+    )

@@ -60,6 +60,20 @@ class BusModel:
     source: str = "prior"
     reason: str = ""
 
+    def torque_constant_errors(self, back_emf: Array) -> Array:
+        """Relative errors of the torque constants that `errors` contains [k, n].
+
+        Zeros where bus power determined the back-EMF constants; else they follow from the torque
+        constants and have their errors.
+
+        Args:
+            back_emf: constants [n], V s/rad.
+        """
+        errors = self.split_errors(len(back_emf)).back_emf
+        if self.source != "prior":
+            return np.zeros_like(errors)
+        return np.divide(errors, back_emf, out=np.zeros_like(errors), where=back_emf > 0)
+
     def split_errors(self, n: int) -> BusErrors:
         """Columns of `errors` by parameter; without rows if there are no errors.
 

@@ -11,13 +11,13 @@ and for the whole arm (Heredia et al., EcBot, eq. 13-21)
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from ur_energy_model.model.bus_model import BusErrors, BusModel
+from ur_energy_model.model.current_errors import CurrentDeviations
 from ur_energy_model.model.drive_powers import DrivePowers
 from ur_energy_model.model.joint_arrays import JointArrays
 from ur_energy_model.typing import Array
@@ -36,7 +36,7 @@ class Drives:
         qd: Array,
         friction: Array,
         *,
-        current_errors: Sequence[Array] | None = None,
+        current_errors: CurrentDeviations | None = None,
         standby: float | None = None,
         current_rate: Array | None = None,
     ) -> DrivePowers:
@@ -46,8 +46,7 @@ class Drives:
             current: motor currents [samples, n], A.
             qd: joint velocities [samples, n], rad/s.
             friction: motor-side friction torque [samples, n], N m.
-            current_errors: change of each joint's current per independent error [samples, k], A;
-                None leaves the sensitivities out.
+            current_errors: of the currents; None leaves the sensitivities out.
             standby: standby power that replaces the model's [W].
             current_rate: dI/dt [samples, n], A/s, for EcBot's inductive term.
         """
@@ -86,14 +85,15 @@ class Drives:
         return self.bus.split_errors(len(self.joints.gear_ratio))
 
     def _sensitivities(
-        self, current: Array, motor_speed: Array, current_errors: Sequence[Array]
+        self, current: Array, motor_speed: Array, current_errors: CurrentDeviations
     ) -> tuple[Array, Array]:
         """Sensitivities of the electrical powers [samples, n, k] and of the total [samples, K]."""
         joints, bus = self.joints, self._bus_errors
         slope = 2 * joints.winding_resistance * current + joints.back_emf_constant * motor_speed
-        own = [slope[:, [j]] * errors for j, errors in enumerate(current_errors)]
+        own = [slope[:, [j]] * errors for j, errors in enumerate(current_errors.own)]
         square, product = current**2, motor_speed * current
         shared = square[..., None] * bus.resistance.T + product[..., None] * bus.back_emf.T
+        shared += slope[..., None] * current_errors.shared
         most_own = max(errors.shape[1] for errors in own)
         each = np.zeros((*current.shape, most_own + shared.shape[2]))
         for j, errors in enumerate(own):

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from ur_energy_model.model.bus_model import BusModel
-from ur_energy_model.model.current_errors import CurrentErrors
+from ur_energy_model.model.current_errors import CurrentDeviations, CurrentErrors
 from ur_energy_model.model.drive_powers import DrivePowers
 from ur_energy_model.model.drives import Drives
 from ur_energy_model.model.dynamics import ArmDynamics
@@ -34,7 +34,7 @@ from ur_energy_model.model.joint_model import JointModel
 from ur_energy_model.model.link_tensors import LinkTensors
 from ur_energy_model.model.payload_calibration import PayloadCalibration
 from ur_energy_model.model.robots import RobotDescription, load_robot
-from ur_energy_model.model.sessions import Session, SessionSpread, with_standby_error
+from ur_energy_model.model.sessions import Session, SessionSpread, with_session_errors
 from ur_energy_model.model.setup import Payload, Setup
 from ur_energy_model.typing import Array
 
@@ -188,7 +188,7 @@ class EnergyModel:
             return self._drives.powers(current, qd, friction)
         errors = self._current_errors(qd, qdd, load, current, temperature, direction)
         powers = self._drives.powers(current, qd, friction, current_errors=errors)
-        return replace(powers, current_std=self._current_errors.deviation(errors))
+        return replace(powers, current_std=errors.std)
 
     def joint_power(
         self,
@@ -213,7 +213,10 @@ class EnergyModel:
         """
         joints = self._arrays
         friction = joints.friction.torque_within(qd, current * joints.torque_constant, temperature)
-        exact = [np.zeros((len(qd), 0))] * self.dof  # a measured current depends on no parameter
+        # A measured current depends on no parameter.
+        none = np.zeros((len(qd), 0))
+        shared = np.zeros((*qd.shape, len(self._drives.bus.errors)))
+        exact = CurrentDeviations([none] * self.dof, shared, np.zeros(self.dof))
         return self._drives.powers(
             current,
             qd,
@@ -251,9 +254,9 @@ class EnergyModel:
 
     @cached_property
     def _drives(self) -> Drives:
-        errors = with_standby_error(self.bus.errors, self.session, self.dof)
+        errors = with_session_errors(self.bus.errors, self.session, self.dof)
         return Drives(self._arrays, replace(self.bus, errors=errors))
 
     @cached_property
     def _current_errors(self) -> CurrentErrors:
-        return CurrentErrors(self.joints, self._arrays, self.session)
+        return CurrentErrors(self.joints, self._arrays, self.session, self._drives.bus)

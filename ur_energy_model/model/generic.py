@@ -1,13 +1,48 @@
-"""Generic models: the prior of an arm that nobody has measured."""
+"""Generic models: the prior of an arm that nobody has measured.
+
+config/models contains one per arm type, made by `python -m tools.generic_models`. Its standard
+deviations are those between arms of the type; docs/generic_models.md states where they come from.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from ur_energy_model.errors import ModelFileError
 from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.file.model_file import load_model
+from ur_energy_model.model.robots import RobotDescription, load_robot
+from ur_energy_model.resources import config_file
 
 GENERIC = "generic"
 """`model` in JSON output if no file was given, and `origin` in the provenance of such a model."""
+
+
+def generic_models() -> tuple[str, ...]:
+    """Names of the robots that have a generic model."""
+    return tuple(sorted(path.stem for path in config_file("models").glob("*.yaml")))
+
+
+def generic_model(robot: str | RobotDescription) -> EnergyModel:
+    """The generic model of an arm type: mounted upright, without payload.
+
+    Args:
+        robot: description of the arm, or its name ("ur5e").
+
+    Raises:
+        RobotFileError: no such robot.
+        ModelFileError: the robot has no generic model, as robots of the user's files.
+    """
+    description = load_robot(robot) if isinstance(robot, str) else robot
+    known = generic_models()
+    # A file of the user may describe another arm under a known name.
+    if description.source not in known:
+        raise ModelFileError(
+            description.source or description.name,
+            f"this robot has no generic model, only {', '.join(known)} have one",
+            "identify a model of it (ur_energy identify) and give that",
+        )
+    return load_model(config_file("models", f"{description.source}.yaml"))
 
 
 def is_generic(model: EnergyModel) -> bool:
@@ -20,3 +55,8 @@ def model_words(model: EnergyModel, path: str | Path | None) -> str:
     if path is None or is_generic(model):
         return f"generic {model.robot_name}, not identified"
     return str(path)
+
+
+def model_entry(path: str | Path | None) -> str:
+    """`model` in JSON output: the path of the model file, "generic" without one."""
+    return GENERIC if path is None else str(path)

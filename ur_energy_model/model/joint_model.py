@@ -63,8 +63,7 @@ class JointModel:
         size = 1 + len(self.friction.law.parameters)
         if self.current_covariance.size == 0:
             return np.zeros((size, size))
-        values, vectors = np.linalg.eigh(self.current_covariance)
-        return np.asarray(vectors * np.sqrt(np.clip(values, 0.0, None)))
+        return square_root(self.current_covariance)
 
     def with_friction_scaled(self, factor: float) -> JointModel:
         """The joint with the session-dependent part of its friction times a factor."""
@@ -84,3 +83,9 @@ class JointModel:
             std={name: by_name.get(name, 1.0) * value for name, value in self.std.items()},
             current_covariance=covariance,
         )
+
+
+def square_root(covariance: Array) -> Array:
+    """R [m, m] with R R' = covariance [m, m]."""
+    values, vectors = np.linalg.eigh(covariance)
+    return np.asarray(vectors * np.sqrt(np.clip(values, 0.0, None)))

@@ -23,6 +23,8 @@ CONVENTIONS = ("standard", "modified", "urdf")
 GENERATIONS = ("e-series", "cb3", "other")
 MOST_LINKS = 50
 """Most links of an arm, fixed ones included; computing time grows with their square."""
+ANY_ROBOT = "ur5e"
+"""Robot whose joint names all robots of the maker share."""
 _REMEDY = "see docs/adding_an_arm.md"
 _TENSOR = np.array([[0, 1, 2], [1, 3, 4], [2, 4, 5]])
 """Indices of a symmetric tensor's entries in (xx, xy, xz, yy, yz, zz)."""

@@ -24,6 +24,11 @@ FRICTION_SPREAD = 0.08
 """Relative standard deviation of friction between sessions if none were compared. That of a UR10e
 scatters by 5 % from day to day (per session, hence by 7 % between two sessions) at 0.5 rad/s."""
 
+COMMON_FRICTION = 0.5
+"""Share of the variance of friction between sessions that all joints of an arm have in common:
+their lubricant and its temperature. Between six arms it is a third, with friction 0.86 to 1.42
+times that of the factory calibrations on average over the joints."""
+
 
 @dataclass(frozen=True)
 class SessionSpread:
@@ -83,17 +88,19 @@ def scaled_parameters(names: Sequence[str]) -> Mask:
     return np.array([name not in (LOAD, LOAD_ASYMMETRY) for name in names])
 
 
-def with_standby_error(errors: Array, session: Session, n: int) -> Array:
-    """Independent errors of the bus model [k + 1, 1 + 3 n] with that of the session's standby.
+def with_session_errors(errors: Array, session: Session, n: int) -> Array:
+    """Independent errors of the bus model [k + 2, 1 + 3 n] with those of the session.
 
-    Standby power measured in the session no longer depends on the identification's errors.
+    The last two are its standby power, and the friction that all joints have in common, which
+    changes the currents only (`CurrentErrors`). Standby power measured in the session no longer
+    depends on the identification's errors.
 
     Args:
         errors: of the parameters, standby first [k, 1 + 3 n], or empty.
         session: the session.
         n: number of joints.
     """
-    own = np.zeros((1, 1 + 3 * n))
+    own = np.zeros((2, 1 + 3 * n))
     own[0, 0] = session.standby_std
     errors = errors.copy() if errors.size else np.zeros((0, 1 + 3 * n))
     if session.still_seconds > 0:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from ur_energy_model.energy.live.options import LIVE_FIELDS
 from ur_energy_model.errors import InputError
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.nodes.estimator import EstimatorNode
-from ur_energy_model.nodes.estimator_sources import connection
+from ur_energy_model.nodes.estimator_sources import connection, fields_of
 from ur_energy_model.nodes.logger import LoggerNode
 from ur_energy_model.nodes.managed_node import ManagedNode
 from ur_energy_model.nodes.node_process import run_nodes
@@ -22,7 +21,8 @@ from ur_energy_model.telemetry.shared_source import SharedSource
 def nodes(**options: Any) -> list[ManagedNode]:
     """Logger and estimator; address and fields of the connection are the logger's.
 
-    The robot is the one in the logger's robot_model, else the one of the estimator's model.
+    The robot is that of the logger's robot_model, else of the estimator's model, else the one
+    that the controller names.
 
     Args:
         options: further arguments of rclpy's nodes.
@@ -32,7 +32,7 @@ def nodes(**options: Any) -> list[ManagedNode]:
     """
 
     def connect() -> RtdeSource:
-        wanted = (*(logger.texts("fields") or ENERGY_FIELDS), *LIVE_FIELDS)
+        wanted = (*(logger.texts("fields") or ENERGY_FIELDS), *fields_of(estimator.value))
         named = logger.value("robot_model")
         robot = load_robot(named).name if named else estimator.robot_name
         return connection(estimator.value, logger.value("robot_ip"), robot, wanted)

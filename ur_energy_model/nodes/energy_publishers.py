@@ -105,7 +105,7 @@ class EnergyPublishers:
             self._markers.publish(markers)
 
     def publish_summary(self, snapshot: Snapshot, stamp: Time, model: str) -> None:
-        """Publish energy/summary; `model` is the path of the model file."""
+        """Publish energy/summary; `model` is the model in use, in words."""
         statuses = ros_statuses(summary_statuses(snapshot, self._joints, model))
         self._summary.publish(diagnostic_array(stamp, statuses))
 

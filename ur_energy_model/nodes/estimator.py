@@ -1,12 +1,10 @@
-"""estimator_node: publishes live power and energy of an arm from its identified model."""
+"""estimator_node: publishes live power and energy of an arm, and learns its model meanwhile."""
 
 from __future__ import annotations
 
-import json
 import sys
 import threading
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from builtin_interfaces.msg import Time
@@ -18,14 +16,16 @@ from trajectory_msgs.msg import JointTrajectory
 from ur_energy_model.energy.live.cycles import Cycle
 from ur_energy_model.energy.live.estimator import LiveEstimator
 from ur_energy_model.energy.live.source_reader import SourceReader
-from ur_energy_model.energy_topics.statuses import interval_energies
 from ur_energy_model.errors import UrEnergyError
+from ur_energy_model.model.robots import ANY_ROBOT, load_robot
 from ur_energy_model.model.urdf_export import urdf
 from ur_energy_model.nodes import topics_and_services as names
 from ur_energy_model.nodes.conversions import time_message
 from ur_energy_model.nodes.energy_publishers import EnergyPublishers
+from ur_energy_model.nodes.energy_services import EnergyServices
+from ur_energy_model.nodes.estimated_arm import EstimatedArm, arm_of
 from ur_energy_model.nodes.estimator_health import EstimatorHealth
-from ur_energy_model.nodes.estimator_options import check_parameters, live_options
+from ur_energy_model.nodes.estimator_options import check_parameters, first_model, live_options
 from ur_energy_model.nodes.estimator_sources import joint_states_source, source_of
 from ur_energy_model.nodes.joint_states_source import DEPTH
 from ur_energy_model.nodes.managed_node import ManagedNode
@@ -54,9 +54,6 @@ class EstimatorNode(ManagedNode):
         source: makes the source of samples, for nodes that share one; None to take it from the
             parameters.
         options: further arguments of rclpy's node.
-
-    Attributes:
-        robot_name: of the arm of the model, None before the node is configured.
     """
 
     def __init__(self, source: Callable[[], TelemetrySource] | None = None, **options: Any) -> None:
@@ -64,39 +61,30 @@ class EstimatorNode(ManagedNode):
         self._given_source = source
         self._lock = threading.Lock()
         self._reader: SourceReader | None = None
-        self.robot_name: str | None = None
+        self._arm: EstimatedArm | None = None
+
+    @property
+    def robot_name(self) -> str | None:
+        """Name of the arm; None before it is known."""
+        return None if self._arm is None else self._arm.robot.name
 
     def open(self) -> None:
-        """Load the model; make topics and services."""
+        """Load the model if the arm is known; make topics and services."""
         check_parameters(self.value)
-        self._model = WatchedModel(
-            Path(self.value("model_file")).expanduser(),
-            self.value("robot_model"),
-            self.value("reload_period"),
-        )
-        self._robot = self._model.robot
-        self.robot_name = self._robot.name
+        model = first_model(self.value, self.value("robot_model"))
+        robot = load_robot(ANY_ROBOT) if model is None else model.robot
         prefix = self.value("tf_prefix")
-        self._joints = tuple(prefix + joint for joint in self._robot.joint_names)
+        self._joints = tuple(prefix + joint for joint in robot.joint_names)
         self._energy = EnergyPublishers(self.add_publisher, self._joints, f"{prefix}base")
         self._health = EstimatorHealth(self.full_name)
-        self._lines = EstimatorLines(self.value, self.robot_name)
+        self._lines = EstimatorLines(self.value)
         self._description_topic = self._clock_topic = None
         if self.value("publish_robot_description"):
             self._description_topic = self.add_publisher(String, names.ROBOT_DESCRIPTION)
         if self.value("source") == "bag" and self.get_parameter("use_sim_time").value:
             self._clock_topic = self.add_publisher(Clock, names.CLOCK)
-        self._plans = PlanPredictions(
-            self._robot,
-            self._joints,
-            self._lock,
-            on_plan=self._on_prediction,
-            on_problem=self._on_useless_plan,
-        )
         self._stamp: int | None = None
-        self.add_service(names.RESET_ENERGY, self._reset_energy)
-        self.add_service(names.READ_INTERVAL, self._read_interval)
-        self.add_service(names.START_CYCLE, self._start_cycle)
+        EnergyServices(self.add_service, self._estimator, self._lock, self._joints)
         self.add_subscription(JointTrajectory, names.PLANNED_TRAJECTORY, self._on_plan, raw=True)
         self._joint_states = None
         if self.value("source") == "joint_states":
@@ -104,20 +92,16 @@ class EstimatorNode(ManagedNode):
                 JointState, names.DRIVER_JOINT_STATES, DEPTH
             )
         self.add_report(self._report)
-        # Last, since it locks the state file.
-        self._estimator = LiveEstimator(
-            self._model.first, self._robot, live_options(self.value), on_cycle=self._on_cycle
-        )
-        self.say(self._lines.model(self._model.path, self._model.first))
+        if model is not None:
+            self._meet(model)
 
     def start(self) -> None:
         """Start reading samples."""
         self._publishing = Decimator(self.value("publish_rate"))
         self.say(self._lines.begin())
         sys.setswitchinterval(SWITCH_INTERVAL)
-        if self._description_topic is not None:
-            prefix = self.value("tf_prefix")
-            self._description_topic.publish(String(data=urdf(self._robot, prefix=prefix)))
+        if self._arm is not None:
+            self._describe(self._arm)
         self._reader = SourceReader(
             self._source,
             self._consume,
@@ -132,21 +116,57 @@ class EstimatorNode(ManagedNode):
         reader, self._reader = self._reader, None
         if reader is not None:
             reader.stop()
-        with self._lock:
-            save = self._estimator.prepare_save()
-            snapshot = self._estimator.snapshot("end")
-        self._save(save)
+        arm, snapshot = self._arm, None
+        if arm is not None:
+            with self._lock:
+                save = arm.estimator.prepare_save()
+                snapshot = arm.estimator.snapshot("end")
+            self._save(arm, save)
+            arm.stop_learning()
         self.say(self._lines.end(reader, snapshot, self._health.disk_problem))
 
     def release(self) -> None:
         """Save the counters and release the state file."""
-        self._plans.stop()
-        self._estimator.close()
+        arm, self._arm = self._arm, None
+        if arm is not None:
+            self._plans.stop()
+            arm.estimator.close()
 
     def on_parameter(self, name: str) -> None:
         """Apply a parameter that may change while the node is configured."""
-        with self._lock:
-            self._estimator.set_options(live_options(self.value))
+        if self._arm is not None:
+            with self._lock:
+                self._arm.estimator.set_options(live_options(self.value))
+
+    def _meet(self, model: WatchedModel) -> EstimatedArm:
+        """The arm is known now: begin to count for it."""
+        arm = EstimatedArm(model, self.value, self._lock, self._on_cycle)
+        self._plans = PlanPredictions(
+            model.robot,
+            self._joints,
+            self._lock,
+            on_plan=self._on_prediction,
+            on_problem=self._on_useless_plan,
+        )
+        self._lines.robot = model.robot.name
+        self.say(self._lines.model(model.path, model.first))
+        self._arm = arm
+        return arm
+
+    def _describe(self, arm: EstimatedArm) -> None:
+        if self._description_topic is not None:
+            prefix = self.value("tf_prefix")
+            self._description_topic.publish(String(data=urdf(arm.robot, prefix=prefix)))
+
+    def _estimator(self) -> LiveEstimator:
+        """The estimator.
+
+        Raises:
+            UrEnergyError: the arm is not known yet.
+        """
+        if self._arm is None:
+            raise UrEnergyError("the arm is not known yet: no samples have arrived")
+        return self._arm.estimator
 
     def _source(self) -> TelemetrySource:
         if self._given_source is not None:
@@ -155,23 +175,32 @@ class EstimatorNode(ManagedNode):
             source = joint_states_source(self.value, self._joint_states, self._joints, self._warn)
             self._health.details = source.details
             return source
-        return source_of(self.value, self._robot.name)
+        return source_of(self.value, self.robot_name)
 
     def _consume(self, batch: Telemetry) -> None:
         """Integrate a batch (called in the reader thread)."""
+        arm = self._arm
+        if arm is None:
+            joints = load_robot(ANY_ROBOT).joint_names
+            arm = self._meet(arm_of(batch.info, self.value, joints))
+            self._describe(arm)
         with self._lock:
-            self._estimator.update(batch)
+            arm.estimator.update(batch)
             self._health.record_batch(batch)
-            if not self._publishing.due(float(batch.time[-1])):
-                return
-        self._stamp = None if batch.stamp is None else int(batch.stamp[-1])
-        self._publish()
+            due = self._publishing.due(float(batch.time[-1]))
+        if arm.learning is not None and self._reader is not None:
+            arm.learning.offer(batch, self._reader.attempts)
+        if due:
+            self._stamp = None if batch.stamp is None else int(batch.stamp[-1])
+            self._publish()
 
     def _publish(self) -> None:
         """Publish the topics of publish_rate."""
+        if self._arm is None:
+            return
         with self._lock:
-            snapshot = self._estimator.snapshot()
-            calculator = self._estimator.calculator
+            snapshot = self._arm.estimator.snapshot()
+            calculator = self._arm.estimator.calculator
         if snapshot is None:
             return
         stamp = self._now()
@@ -187,26 +216,30 @@ class EstimatorNode(ManagedNode):
             self._energy.publish_prediction(plan, stamp, measured, snapshot.channels)
 
     def _report(self) -> None:
-        """Publish summary and diagnostics, save the counters, load a changed model file."""
+        """Publish summary and diagnostics, save the counters, use changed and learned models."""
         if self._reader is not None and self._reader.failure is not None:
             self._fail(self._reader.failure)
             return
-        self._reload()
+        arm = self._arm
+        if arm is None:
+            self.publish_diagnostics(self._health.statuses_before_arm(self._reader), self._now())
+            self.say(self._lines.source(self._reader))
+            return
+        if arm.reload():
+            self.say(self._lines.model(arm.model.path, arm.base))
+        self.say(arm.follow_learning())
         with self._lock:
-            snapshot = self._estimator.snapshot("summary")
-            calculator, log_problem = self._estimator.calculator, self._estimator.log_problem
-            save = self._estimator.prepare_save()
-        self._save(save)  # without the lock: a slow disk must not delay the samples
+            snapshot = arm.estimator.snapshot("summary")
+            log_problem = arm.estimator.log_problem
+            save = arm.estimator.prepare_save()
+        self._save(arm, save)  # without the lock: a slow disk must not delay the samples
         stamp = self._now()
         if snapshot is not None:
             self.say(self._lines.arm(snapshot.note))
-            self._energy.publish_summary(snapshot, stamp, str(self._model.path))
-        statuses = self._health.statuses(
-            snapshot, self._reader, calculator, self._model, log_problem
-        )
-        self.publish_diagnostics(statuses, stamp)
+            self._energy.publish_summary(snapshot, stamp, arm.model_words)
+        self.publish_diagnostics(self._health.statuses(snapshot, self._reader, arm), stamp)
         self.say(self._lines.source(self._reader))
-        self.say(self._lines.problems(self._model.problem, self._health.disk_problem, log_problem))
+        self.say(self._lines.problems(arm.model.problem, self._health.disk_problem, log_problem))
 
     def _fail(self, failure: BaseException) -> None:
         """End the process because the source can no longer be read."""
@@ -215,53 +248,28 @@ class EstimatorNode(ManagedNode):
         else:
             self.on_unexpected(failure, "thread 'telemetry reader'")
 
-    def _save(self, save: Callable[[], None]) -> None:
+    def _save(self, arm: EstimatedArm, save: Callable[[], None]) -> None:
         """Save the counters; a disk error is reported, and the estimator continues."""
         save()
-        self._health.disk_problem = self._estimator.disk_problem
-
-    def _reload(self) -> None:
-        """Use a changed model file; keep the old model if the new one cannot be used."""
-        model = self._model.load_if_changed()
-        if model is not None:
-            try:
-                with self._lock:
-                    self._estimator.use_model(model)
-                self.say(self._lines.model(self._model.path, model))
-            except UrEnergyError as error:
-                self._model.problem = str(error)
+        self._health.disk_problem = arm.estimator.disk_problem
 
     def _on_cycle(self, cycle: Cycle) -> None:
-        self._energy.publish_cycle(cycle, self._estimator.channels, self._now())
+        self._energy.publish_cycle(cycle, self._estimator().channels, self._now())
 
     def _warn(self, text: str) -> None:
         self.say([Line(Level.WARN, text)])
 
-    def _reset_energy(self) -> str:
-        with self._lock:
-            self._estimator.reset("service call")
-            problem = self._estimator.disk_problem
-        text = "energy counters are zero"
-        return text if problem is None else f"{text}, but not saved: {problem}"
-
-    def _read_interval(self) -> str:
-        with self._lock:
-            passed = self._estimator.read_interval()
-        return json.dumps(interval_energies(passed, self._estimator.channels, self._joints))
-
-    def _start_cycle(self) -> str:
-        with self._lock:
-            self._estimator.start_cycle()
-        return "a cycle starts with the next sample"
-
     def _on_plan(self, message: bytes) -> None:
-        self._plans.submit(message, self._estimator)
+        try:
+            self._plans.submit(message, self._estimator())
+        except UrEnergyError as error:
+            self._on_useless_plan(error)
 
     def _on_useless_plan(self, error: UrEnergyError) -> None:
         self.say(self._lines.useless_plan(self.explain(error)))
 
     def _on_prediction(self, answer: PlanAnswer) -> None:
-        self._energy.publish_prediction(answer, self._now(), None, self._estimator.channels)
+        self._energy.publish_prediction(answer, self._now(), None, self._estimator().channels)
         if answer.optimized is not None:
             self._energy.publish_optimized(answer.optimized)
 

@@ -11,16 +11,16 @@ from pathlib import Path
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticStatus
 
-from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.energy.live.snapshot import Snapshot
 from ur_energy_model.energy.live.source_reader import SourceReader
 from ur_energy_model.nodes.diagnostics import ERROR, OK, SILENT_AFTER, WARN, status
-from ur_energy_model.nodes.watched_model import WatchedModel
+from ur_energy_model.nodes.estimated_arm import EstimatedArm
 from ur_energy_model.telemetry.host_clock import HOST_CLOCK
 from ur_energy_model.telemetry.samples import Telemetry
 
 MAX_LATENCIES = 2000
 """Largest number of latencies kept between two reports."""
+LEARN_OFF: Mapping[str, object] = {"learned_minutes": 0.0, "next_needed": "learn is off"}
 
 
 class EstimatorHealth:
@@ -58,18 +58,23 @@ class EstimatorHealth:
         self._hardware = batch.info.serial or batch.info.robot or batch.info.source
 
     def statuses(
-        self,
-        snapshot: Snapshot | None,
-        reader: SourceReader | None,
-        calculator: EnergyCalculator,
-        model_file: WatchedModel,
-        log_problem: str | None,
+        self, snapshot: Snapshot | None, reader: SourceReader | None, arm: EstimatedArm
     ) -> list[DiagnosticStatus]:
         """Statuses of source, model and counters; starts a new interval."""
         return [
             self._source(snapshot, reader),
-            self._model(snapshot, calculator, model_file),
-            self._counters(snapshot, log_problem),
+            self._model(snapshot, arm),
+            self._counters(snapshot, arm.estimator.log_problem),
+        ]
+
+    def statuses_before_arm(self, reader: SourceReader | None) -> list[DiagnosticStatus]:
+        """Statuses while it is not known which arm it is."""
+        text = "the arm is not known yet; the controller or the bag says which it is"
+        values = {"model": None, "learned_minutes": 0.0, "next_needed": None}
+        return [
+            self._source(None, reader),
+            status(f"{self._node}: model", OK, text, values, self._hardware),
+            self._counters(None, None),
         ]
 
     def _source(self, snapshot: Snapshot | None, reader: SourceReader | None) -> DiagnosticStatus:
@@ -121,26 +126,30 @@ class EstimatorHealth:
         p50, p99, worst = 1e3 * np.percentile(taken, [50, 99, 100])
         return {"latency_p50_ms": p50, "latency_p99_ms": p99, "latency_max_ms": worst}
 
-    def _model(
-        self, snapshot: Snapshot | None, calculator: EnergyCalculator, model_file: WatchedModel
-    ) -> DiagnosticStatus:
+    def _model(self, snapshot: Snapshot | None, arm: EstimatedArm) -> DiagnosticStatus:
+        calculator, model_file = arm.estimator.calculator, arm.model
         level, text = OK, "agrees with the bus power"
         if snapshot is None or not snapshot.bus_measured:
             text = "not compared: no bus power"
         elif snapshot.drifting:
-            level, text = WARN, "drifts away from the bus power; identify the arm again"
+            remedy = "identify the arm again" if arm.learning is None else "learning follows"
+            level, text = WARN, f"drifts away from the bus power; {remedy}"
         elif calculator.standby.at_limit:
             level, text = WARN, "standby power is beyond the limit of the model's"
+        if arm.learning is not None and arm.learning.warning is not None:
+            level, text = WARN, arm.learning.warning
         if model_file.problem is not None:
             level, text = WARN, model_file.problem
         values: dict[str, object] = {
-            "model_file": str(model_file.path),
+            "model": arm.model_words,
+            "model_file": "none" if model_file.path is None else str(model_file.path),
             "robot": calculator.model.robot,
-            "age_days": age_of(model_file.path),
+            "age_days": None if model_file.path is None else age_of(model_file.path),
             "standby_model_W": calculator.model.bus.standby,
             "standby_W": calculator.standby.power,
             "standby_std_W": calculator.standby.std,
             "session_anchored": calculator.standby.anchored,
+            **(LEARN_OFF if arm.learning is None else arm.learning.values()),
         }
         if snapshot is not None and snapshot.bus_measured:
             values |= {

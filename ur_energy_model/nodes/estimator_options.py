@@ -9,6 +9,7 @@ from typing import Any
 from ur_energy_model.energy.live.options import LiveOptions
 from ur_energy_model.energy.power_options import PowerOptions
 from ur_energy_model.errors import InputError
+from ur_energy_model.nodes.watched_model import WatchedModel
 
 
 def check_parameters(value: Callable[[str], Any]) -> None:
@@ -18,14 +19,39 @@ def check_parameters(value: Callable[[str], Any]) -> None:
         value: returns the value of a parameter by its name.
 
     Raises:
-        InputError: model_file, or bag where the source is a bag, is empty.
+        InputError: bag is empty where the source is a bag, model_file where a learned model is to
+            be kept in it, or nothing tells the arm.
     """
-    if not value("model_file"):
-        remedy = "give the path of a model.yaml made by ur_energy identify"
-        raise InputError("estimator", "is not set", remedy, field="model_file")
     if value("source") == "bag" and not value("bag").strip():
         remedy = "give the path of the bag to play, or another source"
         raise InputError("estimator", "is not set, but source is bag", remedy, field="bag")
+    if value("model_file"):
+        return
+    if value("learn") == "keep":
+        remedy = "give the path where the learned model is to be kept, or learn:=on"
+        raise InputError("estimator", "is not set, but learn is keep", remedy, field="model_file")
+    if value("source") == "joint_states" and not value("robot_model"):
+        problem = "is not set, and neither is model_file: joint_states does not tell the arm"
+        raise InputError("estimator", problem, "name the arm, such as ur5e", field="robot_model")
+
+
+def first_model(value: Callable[[str], Any], robot: str) -> WatchedModel | None:
+    """The model that the estimator begins with; None if the arm must be known first.
+
+    Args:
+        value: returns the value of a parameter by its name.
+        robot: name of the arm or path of its robot file; empty if it is not known.
+
+    Raises:
+        ModelFileError: the file cannot be used, or the robot has no generic model.
+        WrongRobotError: the model is of another arm.
+        RobotFileError: no such robot.
+    """
+    path = Path(value("model_file")).expanduser() if value("model_file") else None
+    keep = value("learn") == "keep"
+    if not robot and (path is None or (keep and not path.exists())):
+        return None
+    return WatchedModel(path, robot, value("reload_period"), to_be_written=keep)
 
 
 def live_options(value: Callable[[str], Any]) -> LiveOptions:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ur_energy_model.energy.live.options import LIVE_FIELDS
+from ur_energy_model.identification.fields import FIELDS as LEARNED_FIELDS
 from ur_energy_model.nodes.joint_states_source import JointStatesSource
 from ur_energy_model.nodes.polled_subscription import PolledSubscription
 from ur_energy_model.telemetry.bag.source import BagSource
@@ -33,16 +34,29 @@ def connection(
     return RtdeSource(robot_ip, robot=robot, fields=fields, batch_seconds=batch_seconds(value))
 
 
-def source_of(value: Callable[[str], Any], robot: str) -> TelemetrySource:
+def fields_of(value: Callable[[str], Any]) -> tuple[str, ...]:
+    """RTDE fields that the estimator asks a controller for.
+
+    Args:
+        value: returns the value of a parameter by its name.
+    """
+    return (
+        LIVE_FIELDS
+        if value("learn") == "off"
+        else tuple(dict.fromkeys((*LIVE_FIELDS, *LEARNED_FIELDS)))
+    )
+
+
+def source_of(value: Callable[[str], Any], robot: str | None) -> TelemetrySource:
     """The bag or the controller that the parameters name.
 
     Args:
         value: returns the value of a parameter by its name.
-        robot: name of the robot that is expected.
+        robot: name of the robot that is expected; None for the one that the controller names.
     """
     if value("source") == "bag":
         return BagSource(value("bag"), real_time=True, batch_seconds=batch_seconds(value))
-    return connection(value, value("robot_ip"), robot, LIVE_FIELDS)
+    return connection(value, value("robot_ip"), robot, fields_of(value))
 
 
 def joint_states_source(

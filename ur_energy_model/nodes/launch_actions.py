@@ -14,7 +14,7 @@ from ur_energy_model.model.urdf_export import urdf
 from ur_energy_model.nodes.launch_arguments import LaunchArgument, common, of_parameters
 from ur_energy_model.nodes.launch_checks import ignored_arguments
 from ur_energy_model.nodes.node_command import EXECUTABLES, default_parameter_file
-from ur_energy_model.nodes.parameters import Value
+from ur_energy_model.nodes.parameter import Value
 from ur_energy_model.resources import PACKAGE, config_file
 
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ur_energy_model.nodes.parameters import Value, parameter
+from ur_energy_model.nodes.parameter import Value
+from ur_energy_model.nodes.parameters import parameter
 
 SWITCH = ("true", "false")
 

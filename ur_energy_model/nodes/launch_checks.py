@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 from ament_index_python.packages import get_package_prefix
 
 from ur_energy_model.errors import UrEnergyError
+from ur_energy_model.model.file.model_file import load_model
 
 VIEWERS: Mapping[str, tuple[str, ...]] = {
     "rviz": ("rviz2",),
@@ -67,3 +69,23 @@ def ignored_arguments(arguments: Mapping[str, str], reason: str) -> Iterator[str
         value = arguments.get(name, default)
         if value != default:
             yield f"{name}:={value} has no effect: no logger is started with {reason}"
+
+
+def described_robot(arguments: Mapping[str, str]) -> str:
+    """Name of the robot, or path of the robot file, that robot_state_publisher describes.
+
+    Args:
+        arguments: text of all launch arguments, by name: robot_model, model_file.
+
+    Raises:
+        ModelFileError: the model file cannot be used.
+        UrEnergyError: no argument tells the robot.
+    """
+    if arguments["robot_model"]:
+        return arguments["robot_model"]
+    if arguments["model_file"]:
+        return load_model(Path(arguments["model_file"]).expanduser()).robot
+    raise UrEnergyError(
+        "nothing is started: robot_description:=true needs robot_model, such as "
+        "robot_model:=ur5e, or model_file"
+    )

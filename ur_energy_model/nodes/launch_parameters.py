@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from ur_energy_model.nodes.parameters import Value, parameter
+from ur_energy_model.nodes.parameter import Value
+from ur_energy_model.nodes.parameters import parameter
 
 
 def changed_parameters(

@@ -12,7 +12,7 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
 from ur_energy_model.errors import UrEnergyError
-from ur_energy_model.model.robots import load_robot
+from ur_energy_model.model.robots import ANY_ROBOT, load_robot
 from ur_energy_model.nodes import topics_and_services as names
 from ur_energy_model.nodes.energy_recording import EnergyRecording
 from ur_energy_model.nodes.estimator_sources import batch_seconds
@@ -30,9 +30,6 @@ from ur_energy_model.telemetry.recording.options_and_status import RecorderOptio
 from ur_energy_model.telemetry.rtde.source import RtdeSource
 from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.telemetry.source import TelemetrySource
-
-ANY_ROBOT = "ur5e"
-"""Robot whose joint names all robots of the maker share."""
 
 
 class LoggerNode(ManagedNode):

@@ -24,9 +24,10 @@ from std_srvs.srv import Trigger
 from ur_energy_model.errors import UrEnergyError
 from ur_energy_model.nodes.diagnostics import diagnostic_array
 from ur_energy_model.nodes.log_lines import log_lines
+from ur_energy_model.nodes.parameter import Parameter
 from ur_energy_model.nodes.parameter_descriptor import descriptor
 from ur_energy_model.nodes.parameter_wording import explain
-from ur_energy_model.nodes.parameters import NODES, Parameter, ignored
+from ur_energy_model.nodes.parameters import NODES, ignored
 from ur_energy_model.nodes.polled_subscription import PolledSubscription
 from ur_energy_model.nodes.quality_of_service import OVERRIDES, best_effort, latched, live
 from ur_energy_model.nodes.terminal.line import Level, Line
@@ -60,7 +61,9 @@ class ManagedNode(LifecycleNode):
         super().__init__(name, **options)
         self._table: dict[str, Parameter] = {entry.name: entry for entry in NODES[name]}
         self._values: dict[str, Any] = {
-            entry.name: self.declare_parameter(entry.name, entry.default, descriptor(entry)).value
+            entry.name: entry.normalized(
+                self.declare_parameter(entry.name, entry.default, descriptor(entry)).value
+            )
             for entry in NODES[name]
         }
         self._check_all()
@@ -282,18 +285,16 @@ class ManagedNode(LifecycleNode):
                 raise UrEnergyError(f"{self.get_name()}: {problem}")
 
     def _on_parameters(self, changes: Sequence[RosParameter]) -> SetParametersResult:
-        for change in changes:
-            entry = self._table.get(change.name)
-            if entry is None:
-                continue
-            problem = entry.problem(change.value)
+        tables = [(self._table.get(change.name), change.value) for change in changes]
+        own = [(entry, entry.normalized(value)) for entry, value in tables if entry is not None]
+        for entry, value in own:
+            problem = entry.problem(value)
             if problem is None and entry.read_only and self._opened:
-                problem = f"{change.name} takes effect at configuration; clean up the node first"
+                problem = f"{entry.name} takes effect at configuration; clean up the node first"
             if problem is not None:
                 return SetParametersResult(successful=False, reason=problem)
-        for change in changes:
-            if change.name in self._table:
-                self._values[change.name] = change.value
-                if self._opened:
-                    self.on_parameter(change.name)
+        for entry, value in own:
+            self._values[entry.name] = value
+            if self._opened:
+                self.on_parameter(entry.name)
         return SetParametersResult(successful=True)

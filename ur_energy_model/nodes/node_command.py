@@ -6,7 +6,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from ur_energy_model.nodes.parameters import NODES, Value, parameter
+from ur_energy_model.nodes.parameter import Value
+from ur_energy_model.nodes.parameters import NODES, parameter
 from ur_energy_model.resources import config_file
 
 EXECUTABLES: dict[str, str] = {node: f"{node}_node" for node in NODES}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor
 
-from ur_energy_model.nodes.parameters import Parameter
+from ur_energy_model.nodes.parameter import Parameter
 
 
 def descriptor(entry: Parameter) -> ParameterDescriptor:
@@ -14,7 +14,7 @@ def descriptor(entry: Parameter) -> ParameterDescriptor:
     it is configured; `read_only` of ROS would forbid changes in every state.
     """
     text = entry.description + (f" [{entry.unit}]" if entry.unit else "")
-    out = ParameterDescriptor(name=entry.name, description=text)
+    out = ParameterDescriptor(name=entry.name, description=text, dynamic_typing=entry.is_switch)
     if entry.choices:
         out.additional_constraints = "one of " + ", ".join(entry.choices)
     if entry.address:

@@ -7,89 +7,9 @@ generated from it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import TypeAlias
+from dataclasses import replace
 
-from ur_energy_model.telemetry.rtde.address import is_address
-
-Value: TypeAlias = bool | int | float | str | list[str]
-
-
-@dataclass(frozen=True)
-class Parameter:
-    """One parameter of a node.
-
-    Attributes:
-        name: ROS parameter name.
-        default: its type is the parameter's type.
-        description: what it does, one sentence without a full stop.
-        unit: SI unit of a number.
-        minimum, maximum: inclusive range of a number.
-        choices: allowed values of a text.
-        read_only: True if it can only be changed while the node is unconfigured.
-        only_with: name of another parameter and the value of it with which this one has an
-            effect; None if it always has one.
-        address: True for the address of a host.
-    """
-
-    name: str
-    default: Value
-    description: str
-    unit: str = ""
-    minimum: float | None = None
-    maximum: float | None = None
-    choices: tuple[str, ...] = ()
-    read_only: bool = True
-    only_with: tuple[str, str] | None = None
-    address: bool = False
-
-    def problem(self, value: object) -> str | None:
-        """Reason why a value of the right type is refused; None if it is accepted."""
-        if self.choices and value not in self.choices:
-            return f"{self.name} must be one of {', '.join(self.choices)}, not {value!r}"
-        if self.address and not is_address(str(value)):
-            return f"{self.name} must be the address of a host, not {value!r}"
-        if isinstance(value, int | float):
-            low = -float("inf") if self.minimum is None else self.minimum
-            high = float("inf") if self.maximum is None else self.maximum
-            if not low <= value <= high:
-                return f"{self.name} must be between {low:g} and {high:g}, not {value:g}"
-        return None
-
-    def ignored(self, values: Mapping[str, object]) -> str | None:
-        """Line that says that the value given has no effect; None if it has one.
-
-        Args:
-            values: of all parameters of the node.
-        """
-        if self.only_with is None or values[self.name] == self.default:
-            return None
-        name, wanted = self.only_with
-        if values[name] == wanted:
-            return None
-        return f"{self.name} is ignored: it needs {name}:={wanted}, and {name} is {values[name]}"
-
-    def parse(self, text: str) -> Value:
-        """A value as typed on a command line; the items of a list are separated by commas.
-
-        Raises:
-            ValueError: the text is not a number, or the value is not allowed.
-        """
-        value: Value
-        if isinstance(self.default, bool):
-            value = text == "true"
-        elif isinstance(self.default, list):
-            value = [item.strip() for item in text.split(",") if item.strip()] or [""]
-        else:
-            try:
-                value = type(self.default)(text)
-            except ValueError as error:
-                raise ValueError(f"{self.name}:={text} is not a number") from error
-        problem = self.problem(value)
-        if problem is not None:
-            raise ValueError(problem)
-        return value
-
+from ur_energy_model.nodes.parameter import Parameter
 
 AUTOSTART = Parameter(
     "autostart", True, "configure and activate at start, without a lifecycle manager"
@@ -104,7 +24,13 @@ TF_PREFIX = Parameter("tf_prefix", "", "prefix of joint and frame names, as in t
 PUBLISH_RATE = Parameter(
     "publish_rate", 50.0, "publish rate of the live topics", unit="Hz", minimum=1.0, maximum=500.0
 )
-MODEL_FILE = Parameter("model_file", "", "identified model (model.yaml)")
+MODEL_FILE = Parameter(
+    "model_file", "", "identified model (model.yaml); empty for the generic model of the arm"
+)
+LEARN = Parameter(
+    "learn", "on", "improve the model while the arm works: on uses what is learned, keep also "
+    "writes it to model_file", choices=("off", "on", "keep"),
+)  # fmt: skip
 
 LOGGER: tuple[Parameter, ...] = (
     AUTOSTART,
@@ -164,8 +90,9 @@ ESTIMATOR: tuple[Parameter, ...] = (
     MODEL_FILE,
     Parameter(
         "robot_model", "", "name of the robot or path of a robot file; empty for the robot of "
-        "the model file",
+        "the model file, else the one that the controller or the bag names",
     ),
+    LEARN,
     Parameter("bag", "", "bag to play (source: bag)", only_with=("source", "bag")),
     Parameter(
         "loop", False, "restart the bag at its end (source: bag)", only_with=("source", "bag")
@@ -186,7 +113,8 @@ ESTIMATOR: tuple[Parameter, ...] = (
         unit="s", minimum=0.002, maximum=10.0, read_only=False,
     ),
     Parameter(
-        "state_file", "", "file that keeps the energy counters over a restart; empty for none"
+        "state_file", "", "file that keeps the energy counters over a restart, and beside it what "
+        "was learned; empty for none"
     ),
     Parameter("reload_period", 1.0, "period of checking model_file for changes; 0 for never",
               unit="s", minimum=0.0, maximum=3600.0),

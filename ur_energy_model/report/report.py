@@ -11,16 +11,18 @@ import numpy as np
 
 from ur_energy_model.energy.energy_summary import EnergySummary
 from ur_energy_model.energy.live.cycles import Trigger
+from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.energy.recording_energy import estimate_energy
 from ur_energy_model.identification.evaluation.evaluation import evaluate
 from ur_energy_model.identification.recording_reader import digest
 from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.generic import is_generic, model_words
 from ur_energy_model.model.setup import Payload
 from ur_energy_model.report.analysis import Analysis, analyse
 from ur_energy_model.report.charts.curves import short_name
 from ur_energy_model.report.shift import Shift, read_shift
 from ur_energy_model.report.tariff import Tariff
-from ur_energy_model.report.verdict import ModelVerdict, judge
+from ur_energy_model.report.verdict import ModelVerdict, generic_statement, judge
 from ur_energy_model.typing import Progress
 
 
@@ -103,6 +105,7 @@ def make_report(
         [short_name(joint.name) for joint in model.joints],
         held_out=bool(held_out),
         simulated=any(bag.analysis.info.simulated for bag in reports),
+        generic=_generic_statement(model, reports),
     )
     return Report(
         model, tuple(reports), shift, tariff or Tariff(), verdict, cycles=trigger != "none"
@@ -122,9 +125,20 @@ def _bag_report(
     stage(0.4, f"energy of {label}")
     energy = estimate_energy(model, bag)
     stage(0.6, f"figures of {label}")
-    held_out = digest(bag) not in fitted if fitted else None
+    held_out = digest(bag) not in fitted if fitted else True if is_generic(model) else None
     analysis = analyse(model, bag, label=label, held_out=held_out, payload=payload)
     return BagReport(analysis, metrics, energy)
+
+
+def _generic_statement(model: EnergyModel, bags: Sequence[BagReport]) -> str | None:
+    if not is_generic(model):
+        return None
+    widths = [
+        100 * CONFIDENCE * bag.energy.supply_std / bag.energy.supply
+        for bag in bags
+        if bag.energy.supply > 0
+    ]
+    return generic_statement(model_words(model, None), max(widths, default=None))
 
 
 def _labels(bags: Sequence[str | Path]) -> list[str]:

@@ -29,6 +29,11 @@ _HEADLINES: dict[Grade, str] = {
     "fair": "The model is usable, with care.",
     "poor": "Do not rely on this model yet.",
 }
+_GENERIC_HEADLINES: dict[Grade, str] = {
+    "good": "A generic model: usable, within its intervals.",
+    "fair": "A generic model: usable, within its intervals.",
+    "poor": "A generic model that does not fit this arm: identify a model of it.",
+}
 
 
 @dataclass(frozen=True)
@@ -60,6 +65,7 @@ def judge(
     *,
     held_out: bool,
     simulated: bool = False,
+    generic: str | None = None,
 ) -> ModelVerdict:
     """Judge a model by its errors on recordings.
 
@@ -68,6 +74,8 @@ def judge(
         joint_names: for the findings.
         held_out: whether the model was fitted without these recordings.
         simulated: whether they are of a simulated controller.
+        generic: what is said about a generic model (`generic_statement`); None for an identified
+            one.
     """
     found = [
         *_correlation(metrics, "torque", joint_names, TORQUE_R2),
@@ -75,6 +83,8 @@ def judge(
         *_power(metrics),
         *_motion_energy(metrics),
     ]
+    if generic is not None:
+        found.insert(0, Statement("fair", generic))
     if not held_out:
         found.append(
             Statement(
@@ -89,7 +99,27 @@ def judge(
             Statement("good", "These recordings are of a simulated controller, not of an arm.")
         )
     grade = worst_of(statement.grade for statement in found)
-    return ModelVerdict(grade, _HEADLINES[grade], tuple(found))
+    headline = _HEADLINES[grade] if generic is None else _GENERIC_HEADLINES[grade]
+    return ModelVerdict(grade, headline, tuple(found))
+
+
+def generic_statement(words: str, half_width: float | None) -> str:
+    """What a report says about a generic model.
+
+    Args:
+        words: the model in words.
+        half_width: of the 95 % interval of the energy at the supply, the largest of all
+            recordings, percent; None if no energy flowed.
+    """
+    text = f"This is the model of an arm type ({words}): no recording of this arm was used."
+    if half_width is not None:
+        text += (
+            f" The 95 % interval of the energy at the supply is ± {half_width:.2g} %; those of "
+            "single joints are wider. Its standby power and friction are those of the "
+            "recordings' own standstill and first seconds of motion, as far as these were "
+            "recorded."
+        )
+    return f"{text} A model of this arm (ur_energy identify) has narrower intervals."
 
 
 def grade_of(value: float, limits: tuple[float, float], *, high: bool) -> Grade:

@@ -72,6 +72,25 @@ def test_batches_give_the_same_as_the_whole() -> None:
         np.testing.assert_allclose(parts, whole, rtol=1e-12)
 
 
+@pytest.mark.parametrize("size", [1, 64, 10**6])
+def test_errors_of_the_holding_power_are_in_the_standby_power_with_the_opposite_sign(
+    size: int,
+) -> None:
+    still = np.repeat([False, True, False], 250)
+    time = 7.0 + np.arange(len(still)) / 125.0
+    steps, power = bridged_steps(time), np.full(len(time), 29.0)
+    # Two errors: one of the holding power alone, one that motion has three times as much of.
+    changes = np.where(still[:, None], [2.0, 0.5], [0.0, 1.5])
+    tracker = StandbyTracker(25.0, spread=2.5)
+    parts = [slice(k, k + size) for k in range(0, len(time), size)]
+    errors = np.concatenate(
+        [tracker.update(time[p], steps[p], still[p], power[p], changes[p]).errors for p in parts]
+    )
+    assert not errors[still.argmax()].any()  # not anchored yet
+    np.testing.assert_allclose(errors[-1], [-2.0, -0.5])
+    np.testing.assert_allclose((changes + errors)[-1], [-2.0, 1.0])
+
+
 def test_standby_stays_within_its_limits() -> None:
     tracker = StandbyTracker(25.0, spread=2.5, limit=3.0)
     followed(tracker, 50.0, [(4.0, True, 40.0)], 10)

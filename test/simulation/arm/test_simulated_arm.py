@@ -9,6 +9,7 @@ from ur_energy_model.errors import InputError
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.setup import Payload, Setup, gravity_of_mounting
+from ur_energy_model.simulation.arm import commands as cmd
 from ur_energy_model.simulation.arm.arm_options import ArmOptions
 from ur_energy_model.simulation.arm.parameters import constants
 from ur_energy_model.simulation.arm.simulated_arm import START_TIME, SimulatedArm
@@ -224,6 +225,31 @@ def test_a_payload_mounted_at_run_time_changes_the_currents():
     change = np.abs(after - before) * arm.parameters.current_to_torque
     assert np.all(change[1:3] > 10.0)
     assert arm.outputs["payload"] == 0.0
+    assert arm.stop_reason is None
+
+
+def test_friction_changed_at_run_time_changes_the_currents_in_proportion():
+    """Two joints at the same speed all the time; the arm stands upright, so both lift nothing."""
+    speed = np.array([1.0, 0.0, 0.0, 0.0, 0.0, 1.0])
+    arm = SimulatedArm(ROBOT, motion=Hold(HOME))
+    arm.command(cmd.SpeedJ(speed, a=5.0))
+    before = run(arm, 1.0, "actual_current")[0][-200:].mean(axis=0)
+    arm.change_friction(0, 1.3)
+    after = run(arm, 0.6, "actual_current")[0][-200:].mean(axis=0)
+    assert abs(after[0] / before[0] - 1.3) < 0.03
+    assert abs(after[5] / before[5] - 1.0) < 0.03
+
+
+def test_a_mounting_changed_at_run_time_changes_the_currents_but_not_the_targets():
+    arm = SimulatedArm(ROBOT, motion=Hold(HOME))
+    before = run(arm, 1.0, "actual_current", "target_moment")
+    arm.tilt(np.array([0.0, -3.0, -9.3]))
+    arm.carry(Payload(1.0))  # does not turn the arm back
+    after = run(arm, 2.0, "actual_current", "target_moment")
+    change = np.abs(after[0][-200:].mean(axis=0) - before[0][-200:].mean(axis=0))
+    assert np.all((change * arm.parameters.current_to_torque)[[0, 1]] < 60.0)
+    assert (change * arm.parameters.current_to_torque).max() > 3.0
+    np.testing.assert_allclose(after[1][-1], before[1][-1], atol=1e-6)
     assert arm.stop_reason is None
 
 

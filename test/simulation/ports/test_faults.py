@@ -268,3 +268,26 @@ def test_a_payload_unknown_to_the_controller(serve: Serve, arm: StandInArm) -> N
     assert first.mass == 2.5
     np.testing.assert_array_equal(first.center_of_mass, [0, 0, 0.1])
     assert second.mass == 1.0
+
+
+def test_friction_and_mounting_unknown_to_the_controller(serve: Serve, arm: StandInArm) -> None:
+    server = serve()
+    answer = ask(server, "friction wrist_1_joint 1.15")
+    assert answer == "ok friction of wrist_1_joint times 1.15"
+    assert arm.friction == [(3, 1.15)]
+    assert ask(server, "gravity 0,-0.86,-9.78") == "ok gravity 0, -0.86, -9.78 m/s^2"
+    np.testing.assert_array_equal(arm.gravity, [0.0, -0.86, -9.78])
+    for nonsense in (
+        "friction",
+        "friction 1.15",
+        "friction wrist_1_joint",
+        "friction wrist_9_joint 1.15",
+        "friction wrist_1_joint 0",
+        "friction wrist_1_joint nan",
+        "gravity",
+        "gravity 0,0",
+        "gravity 0,0,1e9",
+        "gravity 0,0,nan",
+    ):
+        assert ask(server, nonsense).startswith("refused")
+    assert len(arm.friction) == 1

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ur_energy_model.energy.session.friction_split import FrictionSplit
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.model.friction.bank import FrictionBank
 from ur_energy_model.model.sessions import Session
 from ur_energy_model.typing import Array
 
@@ -61,12 +61,7 @@ class FrictionAnchor:
         self.model = model.in_session(self.prior)
         self.seconds = seconds
         self.moving_seconds = np.zeros(n)
-        self._ratio = np.array([joint.gear_ratio for joint in model.joints])
-        self._inertia = np.array([joint.reflected_inertia for joint in model.joints])
-        self._constant = np.array([joint.torque_constant for joint in model.joints])
-        self._bank = FrictionBank([joint.friction for joint in self.model.joints], self._ratio)
-        fixed = [joint.with_friction_scaled(0.0).friction for joint in self.model.joints]
-        self._fixed = FrictionBank(fixed, self._ratio)
+        self._split = FrictionSplit(self.model)
         # Time integrals of friction^2, friction * remainder and remainder^2 (currents, A^2 s).
         self._friction, self._product, self._left = np.zeros((3, n))
 
@@ -85,15 +80,12 @@ class FrictionAnchor:
         if len(motion.time) < 2 or self.done:
             return
         load = dynamics.inverse_dynamics(motion.q, motion.qd, motion.qdd)
-        load = load + self._inertia * motion.qdd
+        load = load + self._split.inertia * motion.qdd
         steps = np.diff(motion.time, append=2 * motion.time[-1] - motion.time[-2])
         weight = np.where(np.abs(motion.qd) >= ANCHOR_SPEED, np.maximum(steps, 0.0)[:, None], 0.0)
         before = self.moving_seconds + np.cumsum(weight, axis=0) - weight
         weight[before >= self.seconds] = 0.0
-        whole = self._bank.torque(motion.qd, load, motion.temperature)
-        fixed = self._fixed.torque(motion.qd, load, motion.temperature)
-        friction = (whole - fixed) / self._constant
-        left = motion.current - (load / self._ratio + fixed) / self._constant
+        friction, left = self._split(motion.qd, load, motion.current, motion.temperature)
         self.moving_seconds += weight.sum(axis=0)
         self._friction += (weight * friction**2).sum(axis=0)
         self._product += (weight * friction * left).sum(axis=0)

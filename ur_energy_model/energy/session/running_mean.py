@@ -21,16 +21,17 @@ class RunningMean:
     variance: float = 0.0
     elapsed: float = 0.0
 
-    def update(self, duration: float, value: float) -> None:
-        """Include a value that lasted `duration` [s]."""
+    def update(self, duration: float, value: float) -> float:
+        """Include a value that lasted `duration` [s]; returns its weight in the mean."""
         if duration <= 0:
-            return
+            return 0.0
         self.elapsed += duration
         # An arithmetic mean at first, exponential once a time constant has passed.
         weight = min(1.0, duration / min(self.elapsed, self.time_constant))
         delta = value - self.mean
         self.mean += weight * delta
         self.variance = (1.0 - weight) * (self.variance + weight * delta * delta)
+        return weight
 
     @property
     def std(self) -> float:

@@ -47,6 +47,7 @@ class StandbyCorrection:
         energy[columns.arm["standby"]] = energy[columns.arm["total"]] = shift * seconds.sum()
         energy[columns.state_energy : columns.state_time] = shift * seconds
         deviation = np.zeros(len(columns))
+        deviation[columns.shared_errors] = standby.errors[anchor] * seconds.sum()
         deviation[-1] = (float(standby.std[anchor]) - self._spread) * seconds.sum()
         deducted_from = (columns.arm["total"], columns.arm["standby"])
         return EnergyCorrection(anchor, deducted_from, energy, deviation)

@@ -2,7 +2,9 @@
 
 An arm's standby power differs by several watts between days. While all joints stand still, it is
 the bus power less that of motors and drivers, averaged over blocks of the controller's clock so
-that the result does not depend on how samples are batched.
+that the result does not depend on how samples are batched. An error of the power that holds the arm
+is then in the standby power with the opposite sign, so that the whole arm's power at standstill
+does not have it, and that in motion only the difference.
 """
 
 from __future__ import annotations
@@ -37,12 +39,14 @@ class Standby:
 
     Attributes:
         power, std: in use, and its standard deviation [samples], W.
+        errors: its change per error of the power of motors and drivers [samples, k], W.
         anchor: index of the first sample at which the session's own standby power is in use,
             if that is among these samples; else None.
     """
 
     power: Array
     std: Array
+    errors: Array
     anchor: int | None
 
 
@@ -72,9 +76,18 @@ class StandbyTracker:
         """Number of the block in progress."""
         self._gathered = np.zeros(3)
         """Of that block: time [s], energy without motors and drivers [J], number of samples in
-        motion or without bus power."""
+        motion or without bus power; then its changes per error of motors and drivers [J]."""
+        self._errors = np.zeros(0)
+        """Mean change of the power of motors and drivers at standstill per error [k], W."""
 
-    def update(self, time: Array, steps: Array, still: Mask, unexplained: Array) -> Standby:
+    def update(
+        self,
+        time: Array,
+        steps: Array,
+        still: Mask,
+        unexplained: Array,
+        sensitivities: Array | None = None,
+    ) -> Standby:
         """Standby power at samples that follow those of the last call.
 
         Args:
@@ -82,11 +95,17 @@ class StandbyTracker:
             steps: bridged steps to the samples [samples], s.
             still: whether the arm is held at standstill [samples].
             unexplained: bus power less motors and drivers [samples], W; NaN where unknown.
+            sensitivities: change of the power of motors and drivers per error [samples, k], W.
         """
-        power, std = np.empty(len(time)), np.empty(len(time))
+        changes = np.zeros((len(time), 0)) if sensitivities is None else sensitivities
+        if len(self._errors) != changes.shape[1]:
+            self._errors = np.zeros(changes.shape[1])
+            self._gathered = np.zeros(3 + changes.shape[1])
+        power, std, errors = np.empty(len(time)), np.empty(len(time)), np.zeros(changes.shape)
         anchored, anchor = self.anchored, None
         known = still & np.isfinite(unexplained)
-        columns = np.column_stack([steps, np.where(known, steps * unexplained, 0.0), ~known])
+        energy = np.where(known, steps * unexplained, 0.0)
+        columns = np.column_stack([steps, energy, ~known, steps[:, None] * changes])
         block = np.floor(time / BLOCK)
         starts = run_starts(block)
         sums = np.add.reduceat(columns, starts, axis=0)
@@ -97,9 +116,11 @@ class StandbyTracker:
                 self._open = float(block[start])
             self._gathered += gathered
             power[start:stop], std[start:stop] = self.power, self.std
+            if self.anchored:
+                errors[start:stop] = -self._errors
             if self.anchored and not anchored:
                 anchored, anchor = True, start
-        return Standby(power, std, anchor)
+        return Standby(power, std, errors, anchor)
 
     @property
     def measured(self) -> float | None:
@@ -138,7 +159,8 @@ class StandbyTracker:
 
     def _close_block(self) -> None:
         """Include the completed block in the average."""
-        duration, energy, moving = self._gathered.tolist()
+        duration, energy, moving = self._gathered[:3].tolist()
+        changes = self._gathered[3:].copy()
         self._gathered[:] = 0.0
         if duration <= 0.0:
             return
@@ -147,5 +169,6 @@ class StandbyTracker:
         elif self._still < SETTLING:
             self._still += duration
         else:
-            self._mean.update(duration, energy / duration)
+            weight = self._mean.update(duration, energy / duration)
+            self._errors = self._errors + weight * (changes / duration - self._errors)
             self._blocks += 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from ur_energy_model.experiment.design.gap import shown
 from ur_energy_model.experiment.design.problem import DesignProblem
 from ur_energy_model.experiment.limits import TrajectoryVerdict
 from ur_energy_model.trajectory.fourier import FourierTrajectory
@@ -87,5 +88,7 @@ def make_design(
         "clearance_kept": request.clearance,
         "tool_speed_limit": request.tool_speed,
     }
+    if request.gaps:
+        record["for_gap"] = shown(request.gaps, plain, request.robot)
     labelled = problem.trajectory(best.x, record)
     return Design(labelled, condition, request.objective, best.value, best.verdict, seconds, tried)

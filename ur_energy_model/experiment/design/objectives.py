@@ -5,6 +5,7 @@ Each objective is a scalar to minimise over sampled motions q, qd, qdd [samples,
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal, Protocol
@@ -119,14 +120,22 @@ class EnergyAccuracy:
         regressor: provides the dynamics; its base columns are not used.
         reflected_inertia: nominal motor and reducer inertia, joint side [n], kg m^2.
         reference: typical motions: q, qd, qdd, each [samples, n].
+        joints: that count [k]; None for all.
     """
 
     def __init__(
-        self, regressor: MotionRegressor, reflected_inertia: Array, reference: Motion
+        self,
+        regressor: MotionRegressor,
+        reflected_inertia: Array,
+        reference: Motion,
+        joints: Sequence[int] | None = None,
     ) -> None:
         self._dynamics = regressor.dynamics
         self._inertia = reflected_inertia
         self._gear = self._dynamics.robot.gear_ratio
+        n = self._dynamics.dof
+        counted = np.isin(np.arange(n), range(n) if joints is None else list(joints))
+        self._share = counted / counted.sum()
         columns = self._columns(*reference)[0]
         self._moments = np.einsum("tni,tnj->nij", columns, columns) / len(columns)
 
@@ -138,13 +147,13 @@ class EnergyAccuracy:
         self, q: Array, qd: Array, qdd: Array, *, sharpness: float = 8.0
     ) -> tuple[float, Motion]:
         """Mean logarithm of the relative variances, and its gradient."""
-        samples, n = q.shape
+        samples = len(q)
         columns, torque, share = self._columns(q, qd, qdd)
         information = np.einsum("tni,tnj->nij", columns, columns) / samples
         inverse = np.linalg.inv(information + 1e-12 * np.eye(4))
         spread = inverse @ self._moments
         variance = np.trace(spread, axis1=1, axis2=2)
-        push = -(spread @ inverse) / variance[:, None, None] / n
+        push = -(spread @ inverse) * (self._share / variance)[:, None, None]
         by_column = 2 / samples * np.einsum("tni,nij->tnj", columns, push)
 
         speed = np.tanh(qd / COULOMB_SMOOTHING)
@@ -166,7 +175,7 @@ class EnergyAccuracy:
             by_q[t] = by_torque[t] @ data.dtau_dq
             by_qd[t] += by_torque[t] @ data.dtau_dv
             by_qdd[t] += pin.crba(model, data, q[t]) @ by_torque[t]
-        return float(np.mean(np.log(variance))), (by_q, by_qd, by_qdd)
+        return float(self._share @ np.log(variance)), (by_q, by_qd, by_qdd)
 
     def _columns(self, q: Array, qd: Array, qdd: Array) -> tuple[Array, Array, Array]:
         """Current regressor [samples, n, 4], torque and share of driving [samples, n]."""

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ur_energy_model.experiment.design.gap import SpeedGap, states_within
 from ur_energy_model.experiment.design.objectives import (
     ConditionNumber,
     EnergyAccuracy,
@@ -56,6 +57,8 @@ class DesignRequest:
         tool_speed: maximum speed of flange and elbow [m/s].
         seed: of all random choices.
         centre: constant part of the series [n], rad; None searches it, too.
+        gaps: speeds of joints to show; the accuracy of these joints at these speeds is then the
+            objective. Empty for all joints.
     """
 
     robot: RobotDescription
@@ -70,6 +73,7 @@ class DesignRequest:
     tool_speed: float = 1.5
     seed: int = 0
     centre: tuple[float, ...] | None = None
+    gaps: tuple[SpeedGap, ...] = ()
 
 
 def limits_of(request: DesignRequest) -> SafetyLimits:
@@ -196,6 +200,14 @@ class DesignProblem:
         return x
 
     def _objective(self) -> Objective:
+        gaps = self.request.gaps
+        if gaps:
+            return EnergyAccuracy(
+                self.regressor,
+                self.limits.reflected_inertia,
+                states_within(gaps, self._typical_work()),
+                [gap.joint for gap in gaps],
+            )
         match self.request.objective:
             case "condition":
                 return ConditionNumber(self.regressor, self.bases)

@@ -21,6 +21,9 @@ from ur_energy_model.model.setup import Payload, Setup
 from ur_energy_model.telemetry.samples import RecordingInfo
 from ur_energy_model.typing import Array
 
+_SAME_PAYLOAD = 2e-3
+"""Payloads that differ by less are the same [kg and m]."""
+
 
 @dataclass(frozen=True)
 class RecordingDynamics:
@@ -83,7 +86,7 @@ class RecordingDynamics:
         )
         if not entries:
             return self.stated(told).setup, 0.0
-        told = np.nan_to_num(told)
+        known, told = bool(np.isfinite(told[0])), np.nan_to_num(told)
 
         def distance(index: int) -> tuple[float, int]:
             payload = entries[index].stated.setup.payload
@@ -91,6 +94,8 @@ class RecordingDynamics:
             return float(np.abs(stated - told).max()), -entries[index].samples
 
         nearest = min(range(len(entries)), key=distance)
+        if known and distance(nearest)[0] > _SAME_PAYLOAD:  # none was estimated with this payload
+            return self.stated(told).setup, entries[nearest].delay
         return entries[nearest].setup, entries[nearest].delay
 
     def stated(self, told: Array) -> StatedSetup:

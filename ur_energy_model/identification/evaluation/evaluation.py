@@ -27,7 +27,7 @@ from ur_energy_model.identification.recording import Recording
 from ur_energy_model.identification.recording_reader import read_recording
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.sessions import Session
-from ur_energy_model.model.setup import Payload
+from ur_energy_model.model.setup import Payload, Setup
 from ur_energy_model.typing import Progress
 
 
@@ -181,6 +181,19 @@ def identify_session(model: EnergyModel, bag: str | Path) -> Session:
     try:
         model = model.in_session(anchored_friction(model, recording, setups))
         return compare_power(model, bag, MEASURED_FIELDS, "current", anchor=True)[1]
+    finally:
+        recording.close()
+
+
+def recorded_setup(model: EnergyModel, bag: str | Path) -> Setup:
+    """Mounting and payload of a recording; the model's where it does not contain them.
+
+    Raises:
+        UrEnergyError: input that cannot be used, with place and remedy.
+    """
+    recording, setups = read_for_comparison(model, bag)
+    try:
+        return setups.actual_setup(recording.told_payload)
     finally:
         recording.close()
 

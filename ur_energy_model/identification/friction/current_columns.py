@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ur_energy_model.identification.friction.known_friction import KnownFriction
 from ur_energy_model.identification.friction.law_selection import FrictionCandidate
 from ur_energy_model.identification.regression.filtered_motion import FilteredMotion
 from ur_energy_model.model.friction.terms import OperatingPoint, Term
@@ -22,9 +23,16 @@ class CurrentColumns:
     Args:
         laws: candidates.
         accelerations: add a column for the motor inertia.
+        known: friction of a model known before; None without.
     """
 
-    def __init__(self, laws: Sequence[FrictionCandidate], accelerations: bool) -> None:
+    def __init__(
+        self,
+        laws: Sequence[FrictionCandidate],
+        accelerations: bool,
+        known: KnownFriction | None = None,
+    ) -> None:
+        self._known = known
         self._terms: dict[tuple[Term, tuple[float, ...]], tuple[int, dict[str, float]]] = {}
         self._candidates: list[list[int]] = []
         for candidate in laws:
@@ -36,12 +44,20 @@ class CurrentColumns:
                 columns.append(column)
             self._candidates.append(columns)
         self._accelerations = accelerations
-        self.width = len(self._terms) + 2 + accelerations
+        self._known_from = len(self._terms) + 1
+        self.width = self._known_from + (0 if known is None else known.width) + 1 + accelerations
 
     def of_candidate(self, index: int, with_inertia: bool) -> list[int]:
         """Columns of one candidate, with that of the motor inertia if wanted and available."""
         own = [self.width + ACCELERATION] if with_inertia and self._accelerations else []
         return [*self._candidates[index], *own, self.width + CURRENT]
+
+    def of_known(self, j: int, with_inertia: bool) -> list[int]:
+        """Columns of a joint's friction as known before, with that of the motor inertia."""
+        count = 0 if self._known is None else self._known.counts[j]
+        own = [self.width + ACCELERATION] if with_inertia and self._accelerations else []
+        first = self._known_from
+        return [LOAD, *range(first, first + count), *own, self.width + CURRENT]
 
     def columns(self, point: OperatingPoint, motion: FilteredMotion) -> Array:
         """All columns [samples, n, width] of a motion [samples, n]."""
@@ -49,6 +65,9 @@ class CurrentColumns:
         out[..., LOAD] = point.load / point.gear_ratio
         for (term, _), (column, shape) in self._terms.items():
             out[..., column] = term(point, shape)
+        if self._known is not None:
+            first = self._known_from
+            out[..., first : first + self._known.width] = self._known.columns(point)
         if self._accelerations:
             out[..., ACCELERATION] = motion.qdd / point.gear_ratio
         out[..., CURRENT] = motion.current

@@ -12,13 +12,18 @@ standstill friction takes any value up to its limit.
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import replace
 
 import numpy as np
 
 from ur_energy_model.errors import IdentificationError
 from ur_energy_model.identification.dynamics.reflected_inertia import InertiaEstimate
-from ur_energy_model.identification.friction.current_columns import CURRENT, CurrentColumns
+from ur_energy_model.identification.friction.current_columns import (
+    CURRENT,
+    CurrentColumns,
+)
+from ur_energy_model.identification.friction.current_data import CurrentData
 from ur_energy_model.identification.friction.inertia_from_current import (
     InertiaPrior,
     separate_inertia,
@@ -27,8 +32,10 @@ from ur_energy_model.identification.friction.joint_estimate import (
     JointEstimate,
     estimate_joint,
     load_share_unexplained,
+    refuse_impossible,
     systematic_rms,
 )
+from ur_energy_model.identification.friction.known_friction import KnownFriction
 from ur_energy_model.identification.friction.law_selection import (
     AUTO,
     FrictionCandidate,
@@ -36,18 +43,22 @@ from ur_energy_model.identification.friction.law_selection import (
     best_shapes,
     candidates,
     choose,
+    clearly_better,
     scaled_coefficients,
 )
 from ur_energy_model.identification.friction.priors import current_prior
 from ur_energy_model.identification.friction.session_scales import SessionBlocks, session_scales
+from ur_energy_model.identification.friction.unmoved_joint import (
+    SHORTEST_MOTION,
+    joint_from_robot_file,
+    joint_known_before,
+)
 from ur_energy_model.identification.regression.filtered_motion import (
     MOVING_SPEED,
     FilteredMotion,
-    merged_ranges,
 )
 from ur_energy_model.identification.regression.gram_matrices import (
-    BlockedGram,
-    gram_matrices_by_joint,
+    MAX_BLOCKS,
 )
 from ur_energy_model.identification.regression.least_squares import (
     Prior,
@@ -56,16 +67,11 @@ from ur_energy_model.identification.regression.least_squares import (
     solve,
 )
 from ur_energy_model.identification.regression.narrow_filter import NarrowFilter
-from ur_energy_model.model.friction.law import LAWS
+from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction.terms import OperatingPoint
 from ur_energy_model.model.robots import RobotDescription
-from ur_energy_model.telemetry.runs import time_blocks
 from ur_energy_model.typing import Array
 
-SHORTEST_MOTION = 1.0
-"""A joint that moves for less time keeps the robot file's constants [s]."""
-_NO_CURRENT = 1e-6
-"""A moving motor has more current than this (RMS) [A]."""
 _FILTER_MEMORY = 6.0
 """Samples over which the narrow filter correlates white noise, at the rate kept after filtering."""
 _WHITE_TIME = 0.75
@@ -73,8 +79,6 @@ _WHITE_TIME = 0.75
 _FRICTION_FORM = 0.005
 """Assumed model error of friction hidden by noise, as a share of the current; matters for wrists,
 whose links load them little."""
-_BLOCK = 1.0
-"""Duration of a block of time [s]."""
 
 
 class CurrentRegression:
@@ -87,6 +91,8 @@ class CurrentRegression:
         inertia: reflected inertias before the fit; unknown ones are fitted too. None if all are
             known.
         nominal: reflected inertias in the loads [n], kg m^2; None for those of `inertia`.
+        most_blocks: of each session.
+        known: model known before, whose friction laws and values are tried too.
     """
 
     def __init__(
@@ -97,24 +103,27 @@ class CurrentRegression:
         warm: bool = False,
         inertia: InertiaEstimate | None = None,
         nominal: Array | None = None,
+        most_blocks: int = MAX_BLOCKS,
+        known: EnergyModel | None = None,
     ) -> None:
         self.robot = robot
         self.friction = friction
         self.candidates = candidates(friction, warm=warm)
         self._warm = warm
-        self._sessions: list[tuple[BlockedGram, BlockedGram]] = []
+        self._left_out: set[int] = set()
+        """Candidates that are not tried."""
         self._inertia = inertia
         self._nominal = inertia.value if inertia is not None and nominal is None else nominal
+        self._known = None if known is None else KnownFriction(known)
         self._columns = CurrentColumns(
-            self.candidates, inertia is not None and bool(inertia.unknown.any())
+            self.candidates, inertia is not None and bool(inertia.unknown.any()), self._known
         )
-        self._temperature = np.full((robot.dof, 2), np.nan)
-        self._moving_time = np.zeros(robot.dof)
-        self._memory = _FILTER_MEMORY
+        n = robot.dof
+        self.data = CurrentData(np.full((n, 2), np.nan), np.zeros(n), _FILTER_MEMORY, most_blocks)
 
     def start_session(self) -> None:
         """Start another session, with its own friction level."""
-        self._sessions.append((BlockedGram(), BlockedGram()))
+        self.data.start_session()
 
     def accumulate(self, motion: FilteredMotion, load: Array, narrow: NarrowFilter) -> None:
         """Add a motion to the current session.
@@ -128,20 +137,29 @@ class CurrentRegression:
         time = motion.time[inside]
         if len(time) < 2:
             return
-        self._temperature = merged_ranges(self._temperature, motion.temperature_range)
         moving = narrow.moving(motion, MOVING_SPEED)[inside]
         rows = narrow(motion, self._columns.columns(self._operating_point(motion, load), motion))
         rows = rows[inside] * moving[:, :, None]
         period = float(time[1] - time[0])
-        self._moving_time += moving.sum(axis=0) * period
-        self._memory = max(1.0, min(self._memory, _WHITE_TIME / (narrow.cutoff * period)))
-        if not self._sessions:
-            self.start_session()
-        grams, counts = self._sessions[-1]
-        for block in time_blocks(time, _BLOCK):
-            duration = len(time[block]) * period
-            grams.accumulate(gram_matrices_by_joint(rows[block]), duration)
-            counts.accumulate(moving[block].sum(axis=0, dtype=float), duration)
+        memory = max(1.0, min(self.data.memory, _WHITE_TIME / (narrow.cutoff * period)))
+        self.data.memory = memory
+        self.data.add(time, rows, moving, motion.temperature_range)
+
+    def rebased(self, inertia: InertiaEstimate, *, warm: bool) -> CurrentRegression:
+        """The same data for other inertias, with or without laws that use temperatures.
+
+        Needs a regression made with unknown inertias, for their columns, and warm.
+        """
+        assert self._nominal is not None
+        out = copy(self)
+        out.data = self.data.with_inertia_changed(inertia.value - self._nominal)
+        out._inertia, out._nominal, out._warm = inertia, inertia.value, warm
+        out._left_out = {
+            index
+            for index, candidate in enumerate(self.candidates)
+            if candidate.law.uses_temperature and not warm
+        }
+        return out
 
     def fit(self) -> tuple[JointEstimate, ...]:
         """Results per joint.
@@ -150,15 +168,23 @@ class CurrentRegression:
             IdentificationError: no joint moves, a joint that hardly moves has no constants in the
                 robot file, or currents contradict the torque.
         """
-        if self._moving_time.max(initial=0.0) < SHORTEST_MOTION:
+        if self.data.moving_time.max(initial=0.0) < SHORTEST_MOTION:
             raise IdentificationError(
                 f"no joint moves for {SHORTEST_MOTION:g} s or more, brakes released and no "
                 "freedrive; record the robot while a program moves it"
             )
         return tuple(
             self._from_prior(j) if moved < SHORTEST_MOTION else self._from_currents(j)
-            for j, moved in enumerate(self._moving_time)
+            for j, moved in enumerate(self.data.moving_time)
         )
+
+    def from_priors(self) -> tuple[JointEstimate, ...]:
+        """The robot file's constants and typical friction of all joints.
+
+        Raises:
+            IdentificationError: the robot file has no torque constant for a joint.
+        """
+        return tuple(self._from_prior(j) for j in range(self.robot.dof))
 
     def _operating_point(self, motion: FilteredMotion, load: Array) -> OperatingPoint:
         model = self.robot.friction_temperature_model.T
@@ -172,22 +198,26 @@ class CurrentRegression:
 
     def _from_currents(self, j: int) -> JointEstimate:
         """One joint, by the law chosen for it."""
-        sessions = [
-            SessionBlocks(g.blocks[:, j], c.blocks[:, j]) for g, c in self._sessions if len(c)
-        ]
-        sessions = [session for session in sessions if session.counts.any()]
+        sessions = self.data.of_joint(j)
         counts = np.concatenate([session.counts for session in sessions])
         inertia = self._inertia_prior(j)
-        scored = [self._score(index, j, sessions, inertia) for index in range(len(self.candidates))]
+        tried = [index for index in range(len(self.candidates)) if index not in self._left_out]
+        scored = [self._score(index, j, sessions, inertia) for index in tried]
         best = best_shapes(scored)
         chosen, reason = choose({name: entry.errors for name, entry in best.items()})
         comparison = {name: float(np.sqrt(e.errors.mean())) for name, e in best.items()}
         if len(self.candidates) == 1:
             comparison, reason = {}, "chosen by --friction"
-        found = best[chosen].with_final_scales()
+        found, temperature = best[chosen], self.data.temperature[j]
+        if self._known is not None:
+            before = self._score_known(self._known, j, sessions, inertia)
+            if not clearly_better(found.errors, before.errors):
+                found, reason = before, "law of the model known before; no other is clearly better"
+                temperature = self._known.temperature_range(j, temperature)
+        found = found.with_final_scales()
         prior, gram = found.prior, found.blocks.sum(axis=0)
         solution = solve(found.blocks, prior, counts)
-        self._refuse_impossible(solution, gram, j)
+        refuse_impossible(self.robot.joint_names[j], solution, gram)
         systematic = self._systematic(solution, gram, fits_inertia=inertia is not None)
         spread = None if inertia is None else inertia.std / inertia.value
         ratio = load_share_unexplained(solution, gram, systematic, spread)
@@ -196,7 +226,7 @@ class CurrentRegression:
             solution, fitted = separate_inertia(solution, gram, inertia.nominal, systematic)
             prior = Prior(prior.mean[:-1], prior.std[:-1])
         return replace(
-            self._estimate(j, found.candidate, prior, solution),
+            estimate_joint(self.robot, j, found.candidate, prior, solution, temperature),
             reason=reason,
             comparison=comparison,
             unexplained_over_load=ratio,
@@ -218,58 +248,52 @@ class CurrentRegression:
         """One candidate of a joint with its session scales and held-out errors."""
         candidate = self.candidates[index]
         columns = self._columns.of_candidate(index, inertia is not None)
+        prior = current_prior(self.robot, candidate.law, j)
+        return self._score_law(candidate, columns, prior, sessions, inertia)
+
+    def _score_known(
+        self,
+        known: KnownFriction,
+        j: int,
+        sessions: list[SessionBlocks],
+        inertia: InertiaPrior | None,
+    ) -> ScoredLaw:
+        """The law of the model known before, with that model as its prior."""
+        columns = self._columns.of_known(j, inertia is not None)
+        return self._score_law(known.candidate(j), columns, known.prior(j), sessions, inertia)
+
+    def _score_law(
+        self,
+        candidate: FrictionCandidate,
+        columns: list[int],
+        prior: Prior,
+        sessions: list[SessionBlocks],
+        inertia: InertiaPrior | None,
+    ) -> ScoredLaw:
         own = [SessionBlocks(s.blocks[:, columns][:, :, columns], s.counts) for s in sessions]
         counts = np.concatenate([session.counts for session in own])
-        prior = current_prior(self.robot, candidate.law, j)
         if inertia is not None:
             whole = np.concatenate([session.blocks for session in own])
             prior = inertia.with_coefficient(prior, whole, counts)
         # Session scales would hide temperature effects, so that warm recordings are scored without.
         which = scaled_coefficients(candidate, len(prior.mean))
         scales, blocks = session_scales(own, prior, which, applied=not self._warm)
-        several = len(self.candidates) > 1
+        several = len(self.candidates) > 1 or self._known is not None
         errors = cross_validate(blocks, prior, counts) if several else np.zeros(1)
         return ScoredLaw(candidate, own, blocks, prior, errors, scales)
 
     def _systematic(self, solution: Solution, gram: Array, *, fits_inertia: bool) -> float:
         """RMS of the residual's systematic part [A]."""
         if not fits_inertia:
-            return systematic_rms(solution, self._memory)
-        if self._memory < _FILTER_MEMORY:  # sampled so slowly that systematic errors look white
+            return systematic_rms(solution, self.data.memory)
+        if self.data.memory < _FILTER_MEMORY:  # sampled so slowly that systematic errors look white
             return solution.residual
         hidden = _FRICTION_FORM * np.sqrt(gram[CURRENT, CURRENT] / solution.samples)
-        return max(systematic_rms(solution, self._memory), float(hidden))
-
-    def _refuse_impossible(self, solution: Solution, gram: Array, j: int) -> None:
-        name = self.robot.joint_names[j]
-        if gram[CURRENT, CURRENT] <= _NO_CURRENT**2 * solution.samples:
-            raise IdentificationError(
-                f"{name}: actual_current stays zero while the joint moves; check the recorder and "
-                "record again"
-            )
-        if not solution.coefficients[0] > 0:
-            raise IdentificationError(
-                f"{name}: current falls as torque rises; check that the recording is of this "
-                "robot, mounted and loaded as stated (--gravity, --payload)"
-            )
-
-    def _estimate(
-        self, j: int, candidate: FrictionCandidate, prior: Prior, solution: Solution
-    ) -> JointEstimate:
-        return estimate_joint(self.robot, j, candidate, prior, solution, self._temperature[j])
+        return max(systematic_rms(solution, self.data.memory), float(hidden))
 
     def _from_prior(self, j: int) -> JointEstimate:
-        """The robot file's constants for a joint that hardly moved."""
-        name = self.friction if self.friction != AUTO else "coulomb_viscous"
-        law = LAWS[name]
-        prior = current_prior(self.robot, law, j)
-        if not np.isfinite(prior.std).all():
-            raise IdentificationError(
-                f"{self.robot.joint_names[j]} moved for less than {SHORTEST_MOTION:g} s and the "
-                f"robot file {self.robot.name} has no torque constant for it; record a motion of "
-                "all joints or add drive.torque_constant to the robot file"
-            )
-        candidate = next(c for c in candidates(name, warm=True))
-        solution = Solution(prior.mean, np.diag(prior.std**2), float("nan"), 0.0, 0.0)
-        reason = f"joint moved for less than {SHORTEST_MOTION:g} s: robot file and typical friction"
-        return replace(self._estimate(j, candidate, prior, solution), reason=reason)
+        """A joint that hardly moved."""
+        temperature = self.data.temperature[j]
+        if self._known is not None:
+            return joint_known_before(self.robot, j, self._known, temperature)
+        return joint_from_robot_file(self.robot, j, self.friction, temperature)

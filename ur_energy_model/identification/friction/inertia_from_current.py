@@ -44,8 +44,7 @@ class InertiaPrior:
         """
 
         def extended(inverse: float) -> Prior:
-            mean = np.append(prior.mean, (self.value - self.nominal) * inverse)
-            return Prior(mean, np.append(prior.std, self.std * inverse))
+            return prior.extended((self.value - self.nominal) * inverse, self.std * inverse)
 
         if prior.mean[_INVERSE] > 0:
             return extended(float(prior.mean[_INVERSE]))

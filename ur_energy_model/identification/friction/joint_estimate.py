@@ -6,7 +6,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ur_energy_model.identification.friction.current_columns import ACCELERATION, LOAD
+from ur_energy_model.errors import IdentificationError
+from ur_energy_model.identification.friction.current_columns import ACCELERATION, CURRENT, LOAD
 from ur_energy_model.identification.friction.inertia_from_current import InertiaFromCurrent
 from ur_energy_model.identification.friction.law_selection import FrictionCandidate
 from ur_energy_model.identification.regression.least_squares import Prior, Solution
@@ -17,6 +18,9 @@ from ur_energy_model.typing import Array
 FRICTION_ERROR = 0.015
 """Model error of a joint's friction, relative: form of the law, and a delay of a millisecond or two
 between currents and speeds (from simulated arms with such delays)."""
+
+_NO_CURRENT = 1e-6
+"""A moving motor has more current than this (RMS) [A]."""
 
 
 @dataclass(frozen=True)
@@ -119,6 +123,29 @@ def estimate_joint(
         regressed_constant=float(constant),
         regressed_std=deviation,
     )
+
+
+def refuse_impossible(name: str, solution: Solution, gram: Array) -> None:
+    """Refuse currents that no motor has.
+
+    Args:
+        name: of the joint.
+        solution: of its regression.
+        gram: Gram matrix of all samples.
+
+    Raises:
+        IdentificationError: no current in motion, or one that falls as torque rises.
+    """
+    if gram[CURRENT, CURRENT] <= _NO_CURRENT**2 * solution.samples:
+        raise IdentificationError(
+            f"{name}: actual_current stays zero while the joint moves; check the recorder and "
+            "record again"
+        )
+    if not solution.coefficients[0] > 0:
+        raise IdentificationError(
+            f"{name}: current falls as torque rises; check that the recording is of this "
+            "robot, mounted and loaded as stated (--gravity, --payload)"
+        )
 
 
 def systematic_rms(solution: Solution, memory: float) -> float:

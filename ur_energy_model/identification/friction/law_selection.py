@@ -108,6 +108,14 @@ def choose(errors: dict[str, Array]) -> tuple[str, str]:
     )
 
 
+def clearly_better(errors: Array, than: Array) -> bool:
+    """Whether held-out errors [folds], A^2, are smaller by more than scatter and allowance."""
+    gain = than - errors
+    scatter = gain.std(ddof=1) / np.sqrt(len(gain)) if len(gain) > 1 else np.inf
+    allowance = (1 + GAIN_PER_PARAMETER) ** 2 - 1
+    return bool(gain.mean() > max(2.0 * scatter, allowance * than.mean()))
+
+
 @dataclass(frozen=True)
 class ScoredLaw:
     """A candidate law of one joint with its held-out errors.

@@ -7,6 +7,7 @@ constant and friction stay as fitted in motion.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -97,21 +98,43 @@ class PreslidingFit:
         time = motion.time[inside]
         self._still += still.sum(axis=0) * float(time[1] - time[0])
 
-    def fitted(self) -> EnergyModel:
-        """The model with the chosen travels; the typical one where a joint hardly stood still.
+    def saved(self) -> dict[str, Array]:
+        """The errors accumulated so far, see `restore`."""
+        return {"squares": self._squares, "still": self._still, "episodes": self._episodes}
+
+    def restore(self, saved: Mapping[str, Array]) -> None:
+        """Continue with saved errors of the same model."""
+        self._squares, self._still, self._episodes = (
+            np.array(saved[name], dtype=float) for name in ("squares", "still", "episodes")
+        )
+
+    def travels(self) -> Array:
+        """The chosen travels [n], rad; the typical one where a joint hardly stood still.
 
         One standstill counts as one observation, so a few of them weigh little against the prior
         around the typical travel.
         """
         tried = np.array(TRAVELS[1:])
         unlikely = np.square(np.log(tried / TYPICAL_TRAVEL) / _TRAVEL_SPREAD)
-        joints = list(self.model.joints)
-        for j, joint in enumerate(joints):
-            without, travel = self._squares[0, j], TYPICAL_TRAVEL
+        travels = np.full(len(self._still), TYPICAL_TRAVEL)
+        for j in range(len(travels)):
+            without = self._squares[0, j]
             if self._still[j] >= _SHORTEST and without > 0:
                 cost = self._episodes[j] * self._squares[1:, j] / without + unlikely
                 best = int(np.argmin(cost))
                 remembers = cost[best] < self._episodes[j] + _NO_MEMORY
-                travel = float(tried[best]) if remembers else 0.0
-            joints[j] = replace(joint, friction=replace(joint.friction, presliding=travel))
-        return replace(self.model, joints=tuple(joints))
+                travels[j] = tried[best] if remembers else 0.0
+        return travels
+
+    def fitted(self) -> EnergyModel:
+        """The model with the chosen travels."""
+        return with_travels(self.model, self.travels())
+
+
+def with_travels(model: EnergyModel, travels: Array) -> EnergyModel:
+    """A model with these presliding travels [n], rad."""
+    joints = tuple(
+        replace(joint, friction=replace(joint.friction, presliding=travel))
+        for joint, travel in zip(model.joints, travels.tolist(), strict=True)
+    )
+    return replace(model, joints=joints)

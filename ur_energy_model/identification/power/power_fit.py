@@ -8,7 +8,9 @@ only where they lower the held-out error.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +23,7 @@ from ur_energy_model.identification.power.power_columns import (
 from ur_energy_model.identification.power.power_structures import (
     PHYSICAL,
     STANDBY,
+    PowerPrior,
     Structure,
     catalogue,
     common,
@@ -84,10 +87,11 @@ class PowerFit:
 
     Args:
         robot: the arm, n joints.
+        known: prior of the parameters; None for that of the robot file.
     """
 
-    def __init__(self, robot: RobotDescription) -> None:
-        self.robot = robot
+    def __init__(self, robot: RobotDescription, known: PowerPrior | None = None) -> None:
+        self.robot, self.known = robot, known
         self._constant = np.nan_to_num(robot.torque_constant)
         prior = common(robot, self._constant, np.zeros(robot.dof))
         self._expected = prior.basis @ prior.prior.mean
@@ -152,6 +156,24 @@ class PowerFit:
         squares = np.diag(total)[place] / max(float(total[0, 0]), 1.0)
         return np.asarray(constant * np.sqrt(squares))
 
+    def saved(self) -> dict[str, Any]:
+        """Everything needed to continue, see `restore`."""
+        return {
+            "gram": self._gram.saved(),
+            "counts": self._counts.saved(),
+            "modes": {name: sums.tolist() for name, sums in self._modes.items()},
+            "rested": self._rested,
+        }
+
+    def restore(self, saved: Mapping[str, Any]) -> PowerFit:
+        """Continue with saved data of the same arm."""
+        self._gram = BlockedGram.restored(saved["gram"])
+        self._counts = BlockedGram.restored(saved["counts"])
+        for name, sums in saved["modes"].items():
+            self._modes[name] = np.array(sums, dtype=float)
+        self._rested = float(saved["rested"])
+        return self
+
     def merge(self, other: PowerFit) -> None:
         """Include the data of another accumulator."""
         self._gram.merge(other._gram)
@@ -166,7 +188,7 @@ class PowerFit:
 
     def with_standby_shifted(self, shift: float) -> PowerFit:
         """The same data with standby power lower by `shift` [W]."""
-        out = PowerFit(self.robot)
+        out = PowerFit(self.robot, self.known)
         out.merge(self)
         matrix = np.eye(self._gram.blocks.shape[-1])
         matrix[0, -1] = -shift
@@ -190,7 +212,8 @@ class PowerFit:
         if kind == "ecbot" and self.samples:
             return self._result("ecbot", free(self.robot.dof), {}, "EcBot's 4n+1 free coefficients")
         structures = {
-            name: make(self.robot, torque_constant, deviation) for name, make in PHYSICAL.items()
+            name: make(self.robot, torque_constant, deviation, self.known)
+            for name, make in PHYSICAL.items()
         }
         if not self.samples:
             reason = "no bus power recorded: robot file and typical values"

@@ -76,7 +76,7 @@ def fit_sessions(
 
 def _merged(powers: Sequence[PowerFit], known: Sequence[PowerFit], shifts: Array) -> PowerFit:
     """Data of all sessions, shifted to a common standby power."""
-    total = PowerFit(powers[0].robot)
+    total = PowerFit(powers[0].robot, powers[0].known)
     for power in powers:
         if power not in known:
             total.merge(power)
@@ -96,16 +96,45 @@ def with_capacitor_energy(model: EnergyModel, recordings: Sequence[Recording]) -
     """
     if model.bus.kind != "physical":
         return model
-    errors = np.zeros(len(CAPACITIES))
+    fit = CapacitorFit(model)
     for recording in recordings:
-        if not recording.power.supply_rested:
-            continue
-        powers, gaps = MeasuredPowers(model), GapRule()
-        buses = [BusCapacitor(float(capacity), model.bus.floor) for capacity in CAPACITIES]
-        for time, speed, current, watts in recording.supply():
-            steps = gaps(time).bridged
-            demand = powers(steps, speed, current).demand
-            errors += [np.square(bus(steps, demand) - watts).sum() for bus in buses]
+        if recording.power.supply_rested:
+            fit.start_recording()
+            for block in recording.supply():
+                fit.accumulate(*block)
+    return with_capacitor(model, fit.errors)
+
+
+class CapacitorFit:
+    """Accumulates the errors of bus power for every candidate energy.
+
+    Args:
+        model: whose powers are compared with the bus.
+
+    Attributes:
+        errors: sums of squared errors [candidates], W^2.
+    """
+
+    def __init__(self, model: EnergyModel) -> None:
+        self.model = model
+        self.errors = np.zeros(len(CAPACITIES))
+        self.start_recording()
+
+    def start_recording(self) -> None:
+        """Start another recording, with an empty capacitor."""
+        floor = self.model.bus.floor
+        self._powers, self._gaps = MeasuredPowers(self.model), GapRule()
+        self._buses = [BusCapacitor(float(capacity), floor) for capacity in CAPACITIES]
+
+    def accumulate(self, time: Array, speed: Array, current: Array, watts: Array) -> None:
+        """Add consecutive samples, see `Recording.supply`."""
+        steps = self._gaps(time).bridged
+        demand = self._powers(steps, speed, current).demand
+        self.errors += [np.square(bus(steps, demand) - watts).sum() for bus in self._buses]
+
+
+def with_capacitor(model: EnergyModel, errors: Array) -> EnergyModel:
+    """The model with the candidate energy that its prior and the errors [candidates] favour."""
     deviations = np.log(CAPACITIES[1:] / TYPICAL) / np.log(_FACTOR)
     penalty = np.append(_ZERO_PENALTY, np.square(deviations))
     residual = model.bus.residual

@@ -8,7 +8,8 @@ there are too many blocks, neighbours are merged, so memory stays constant.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -29,9 +30,14 @@ _BLOCK = 2.0
 
 
 class BlockedGram:
-    """Gram matrices [..., c, c] per block of time; the last column is the measurement."""
+    """Gram matrices [..., c, c] per block of time; the last column is the measurement.
 
-    def __init__(self) -> None:
+    Args:
+        most: number of blocks above which neighbours are merged.
+    """
+
+    def __init__(self, most: int = MAX_BLOCKS) -> None:
+        self.most = most
         self._blocks: list[Array] = []
         self._length = SMALLEST_BLOCK
         self._open = 0.0
@@ -44,7 +50,7 @@ class BlockedGram:
             self._open = 0.0
             self._blocks.append(np.array(gram, dtype=float))
         self._open += duration
-        if len(self._blocks) > MAX_BLOCKS:
+        if len(self._blocks) > self.most:
             self._halve()
 
     def merge(self, other: BlockedGram) -> None:
@@ -52,14 +58,38 @@ class BlockedGram:
         self._blocks.extend(block.copy() for block in other._blocks)
         self._length = max(self._length, other._length)
         self._open = np.inf
-        while len(self._blocks) > MAX_BLOCKS:
+        while len(self._blocks) > self.most:
             self._halve()
 
     def transformed(self, matrix: Array) -> BlockedGram:
-        """Blocks of other columns: these columns times a matrix [c, d]."""
-        out = BlockedGram()
-        out._blocks = [np.asarray(matrix.T @ block @ matrix) for block in self._blocks]
+        """Blocks of other columns: these columns times a matrix [..., c, d]."""
+        out = BlockedGram(self.most)
+        transposed = np.swapaxes(matrix, -1, -2)
+        out._blocks = [np.asarray(transposed @ block @ matrix) for block in self._blocks]
         out._length, out._open = self._length, self._open
+        return out
+
+    def shortened(self, most: int) -> BlockedGram:
+        """The same data in at most `most` blocks."""
+        out = BlockedGram(most)
+        out.merge(self)
+        return out
+
+    def saved(self) -> dict[str, Any]:
+        """Everything needed to continue, see `restored`."""
+        return {
+            "most": self.most,
+            "length": self._length,
+            "open": self._open,
+            "blocks": self.blocks,
+        }
+
+    @classmethod
+    def restored(cls, saved: Mapping[str, Any]) -> BlockedGram:
+        """The matrices that `saved` describes."""
+        out = cls(int(saved["most"]))
+        out._blocks = list(np.array(saved["blocks"], dtype=float))
+        out._length, out._open = float(saved["length"]), float(saved["open"])
         return out
 
     @property

@@ -25,15 +25,29 @@ class Prior:
     Attributes:
         mean: [p].
         std: [p]; infinite without prior knowledge.
+        covariance: [p, p] with the squares of `std` on its diagonal; None if independent.
     """
 
     mean: Array
     std: Array
+    covariance: Array | None = None
 
     @property
     def precision(self) -> Array:
-        """Inverse variances [p]; zero without prior knowledge."""
-        return np.asarray(1.0 / np.square(self.std))
+        """Inverse of the covariance [p, p]; zero without prior knowledge."""
+        if self.covariance is None:
+            return np.diag(1.0 / np.square(self.std))
+        return pseudo_inverse(self.covariance)
+
+    def extended(self, mean: float, std: float) -> Prior:
+        """With another, independent coefficient at the end."""
+        covariance = self.covariance
+        if covariance is not None:
+            p = len(self.mean)
+            covariance = np.block(
+                [[covariance, np.zeros((p, 1))], [np.zeros((1, p)), np.array([[std**2]])]]
+            )
+        return Prior(np.append(self.mean, mean), np.append(self.std, std), covariance)
 
 
 @dataclass(frozen=True)
@@ -87,22 +101,22 @@ def solve(blocks: Array, prior: Prior, counts: Array) -> Solution:
     for _ in range(5):
         weight = 1.0 / (noise * inflation)
         coefficients = _coefficients(total, prior, weight)
-        bread = pseudo_inverse(information * weight + np.diag(prior.precision))
+        bread = pseudo_inverse(information * weight + prior.precision)
         freedom = float(np.sum(bread * information)) * weight
         noise = max(_squares(total, coefficients) / max(samples - freedom, 1.0), least)
         scores = blocks[:, :p, p] - blocks[:, :p, :p] @ coefficients
         inflation = _inflation(information, bread, scores, noise, freedom)
     weight = 1.0 / (noise * inflation)
-    bread = pseudo_inverse(information * weight + np.diag(prior.precision))
+    bread = pseudo_inverse(information * weight + prior.precision)
     meat = score_scatter(scores) * weight**2
     if count <= freedom + 1:  # too few blocks to estimate their scatter: use the inflated noise
         meat = information * weight
     quantile = float(student.ppf(0.975, max(count - freedom, 1.0)))
     factor = (quantile / _NORMAL_QUANTILE) ** 2
-    middle = meat * min(factor, 9.0) + np.diag(prior.precision)
+    middle = meat * min(factor, 9.0) + prior.precision
     return Solution(
         coefficients=coefficients,
-        covariance=bread @ middle @ bread,
+        covariance=_at_most(bread @ middle @ bread, prior),
         residual=float(np.sqrt(_squares(total, coefficients) / samples)),
         samples=samples,
         effective_samples=samples / inflation,
@@ -128,11 +142,30 @@ def cross_validate(blocks: Array, prior: Prior, counts: Array) -> Array:
     return np.array(out)
 
 
+def _at_most(covariance: Array, prior: Prior) -> Array:
+    """The covariance [p, p], in no direction wider than the prior's: data do not remove knowledge.
+
+    Scatter between few blocks may suggest otherwise.
+    """
+    if not np.isfinite(prior.std).all():
+        return covariance
+    own = np.diag(np.square(prior.std)) if prior.covariance is None else prior.covariance
+    scale = np.where(prior.std > 0, prior.std, 1.0)
+    values, vectors = np.linalg.eigh(own / np.outer(scale, scale))
+    root = vectors * np.sqrt(np.maximum(values, 1e-12))
+    back = np.linalg.pinv(root)
+    shares, axes = np.linalg.eigh(back @ (covariance / np.outer(scale, scale)) @ back.T)
+    if shares.max(initial=0.0) <= 1.0:
+        return covariance
+    bounded = root @ axes
+    return np.asarray((bounded * np.minimum(shares, 1.0)) @ bounded.T * np.outer(scale, scale))
+
+
 def _coefficients(gram: Array, prior: Prior, weight: float) -> Array:
     """Coefficients [p] of the normal equations with a prior."""
     p = gram.shape[-1] - 1
-    left = gram[:p, :p] * weight + np.diag(prior.precision)
-    right = gram[:p, p] * weight + prior.precision * prior.mean
+    left = gram[:p, :p] * weight + prior.precision
+    right = gram[:p, p] * weight + prior.precision @ prior.mean
     return solve_normal_equations(left, right)
 
 

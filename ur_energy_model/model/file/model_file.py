@@ -29,7 +29,7 @@ from ur_energy_model.model.sessions import SessionSpread
 from ur_energy_model.reading import ranges
 from ur_energy_model.reading.readers import text
 from ur_energy_model.reading.record import Record
-from ur_energy_model.reading.yaml_tree import YamlTree
+from ur_energy_model.reading.yaml_tree import Origin, YamlTree
 
 _REMEDY = "correct the line or identify again with ur_energy identify"
 _HEADER = """\
@@ -38,15 +38,30 @@ _HEADER = """\
 """
 
 
-def save_model(model: EnergyModel, path: str | Path) -> None:
+def model_text(model: EnergyModel, *, header: str = _HEADER) -> str:
+    """Content of the model file.
+
+    Args:
+        model: of the file.
+        header: comment lines at its beginning.
+    """
+    return header + yaml.safe_dump(
+        document(model), sort_keys=False, default_flow_style=None, width=100, allow_unicode=True
+    )
+
+
+def save_model(model: EnergyModel, path: str | Path, *, header: str = _HEADER) -> None:
     """Write a model file atomically, after checking that it can be read again.
+
+    Args:
+        model: to write.
+        path: of the file.
+        header: comment lines at its beginning.
 
     Raises:
         ModelFileError: the path cannot be written, or the model has impossible values.
     """
-    content = _HEADER + yaml.safe_dump(
-        document(model), sort_keys=False, default_flow_style=None, width=100, allow_unicode=True
-    )
+    content = model_text(model, header=header)
     with TemporaryDirectory() as folder:
         trial = Path(folder) / "model.yaml"
         trial.write_text(content, encoding="utf-8")
@@ -68,7 +83,23 @@ def load_model(path: str | Path) -> EnergyModel:
     Raises:
         ModelFileError: names the line and key to correct.
     """
-    root = YamlTree.read(path, ModelFileError, _REMEDY)
+    return _model(YamlTree.read(path, ModelFileError, _REMEDY))
+
+
+def model_from_document(content: object, source: str) -> EnergyModel:
+    """The model that `document` turned into plain data.
+
+    Args:
+        content: plain data.
+        source: of the data, for error messages.
+
+    Raises:
+        ModelFileError: names the key at fault.
+    """
+    return _model(YamlTree.from_content(content, Origin(Path(source), ModelFileError, _REMEDY)))
+
+
+def _model(root: YamlTree) -> EnergyModel:
     kind = root.mapping().get("kind")
     if kind is None or kind.plain() != KIND:
         raise root.refuse("is not a model file of this package (no 'kind: ur_energy_model')")

@@ -21,11 +21,14 @@ class EstimatorLines:
 
     Args:
         value: returns the value of a parameter of the estimator by its name.
-        robot: name of the arm that the estimator expects.
+
+    Attributes:
+        robot: name of the arm that the estimator expects; None before it is known.
     """
 
-    def __init__(self, value: Callable[[str], Any], robot: str) -> None:
-        self._value, self._robot = value, robot
+    def __init__(self, value: Callable[[str], Any]) -> None:
+        self._value = value
+        self.robot: str | None = None
         topic = value("source") == "joint_states"
         self._connection = ConnectionLines("joint_states" if topic else value("robot_ip"))
         self._counters = ProblemLines("the energy counters are saved again")
@@ -45,8 +48,8 @@ class EstimatorLines:
             return [Line(Level.INFO, f"playing the bag {self._value('bag')}")]
         return self._connection.begin()
 
-    def model(self, path: Path, model: EnergyModel) -> list[Line]:
-        """The line about a model that was loaded."""
+    def model(self, path: Path | None, model: EnergyModel) -> list[Line]:
+        """The line about a model that was loaded; without a path it is a generic one."""
         line = model_line(path, model)
         return [Line(line.level, each.text) for each in self._models.happened(line.text)]
 
@@ -74,9 +77,9 @@ class EstimatorLines:
         else:
             lines += self._connection.update(reader.link, reader.info)
         robot = None if reader.info is None else reader.info.robot
-        if robot not in (None, self._robot) and not self._robot_told:
+        if None not in (robot, self.robot) and robot != self.robot and not self._robot_told:
             self._robot_told = True
-            text = f"the samples are of a {robot}, but the model is of a {self._robot}"
+            text = f"the samples are of a {robot}, but the model is of a {self.robot}"
             lines.append(Line(Level.ERROR, text))
         return lines
 

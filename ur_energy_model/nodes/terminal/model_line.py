@@ -8,20 +8,23 @@ from pathlib import Path
 from typing import Any
 
 from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.generic import is_generic, model_words
 from ur_energy_model.nodes.terminal.line import Level, Line, count
 
 OLD_DAYS = 365.0
 """Age from which a model should be checked against a new recording [days]."""
 
 
-def model_line(path: Path, model: EnergyModel, now: datetime | None = None) -> Line:
+def model_line(path: Path | None, model: EnergyModel, now: datetime | None = None) -> Line:
     """The line about a model that was loaded; a warning where it should be checked.
 
     Args:
-        path: of the model file.
+        path: of the model file; None for a generic model.
         model: its content.
         now: the present; None for the system's time.
     """
+    if path is None or is_generic(model):
+        return Line(Level.INFO, f"model: {model_words(model, path)}")
     made_by = model.provenance
     age = _age_days(made_by.get("date"), now)
     parts = [f"model {path}: {model.robot}"]

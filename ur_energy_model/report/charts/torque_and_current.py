@@ -171,7 +171,7 @@ def friction_chart(analysis: Analysis) -> LineChart | None:
         key="friction",
         title="Friction",
         caption="Torque of the measured current minus that of links, payload and motor inertia, "
-        "joint side, while the joint moves; and the identified law at the same samples. Where the "
+        "joint side, while the joint moves; and the model's law at the same samples. Where the "
         "law depends on load or temperature, its points form a band.",
         x_label="speed [rad/s]",
         y_label="friction [N m]",

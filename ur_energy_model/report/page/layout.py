@@ -10,6 +10,7 @@ import numpy as np
 from ur_energy_model.identification.dynamics.base_parameters import snapped_to_axis
 from ur_energy_model.identification.dynamics.regrouping import FullRegressor, regroup
 from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.generic import is_generic, model_words
 from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.report.analysis import DRAWN_SECONDS, Analysis
 from ur_energy_model.report.charts import motion, power, torque_and_current
@@ -46,7 +47,8 @@ def report_page(report: Report) -> Page:
     kinds = {True: "held out", False: "fitted", None: "unknown"}
     shown = ", ".join(f"{bag.label} ({kinds[bag.analysis.held_out]})" for bag in bags)
     return Page(
-        title=f"Energy of a {arm_name(model.robot_name)}",
+        title=f"Energy of a {arm_name(model.robot_name)}"
+        + (" (generic model)" if is_generic(model) else ""),
         subtitle=(f"Serial number {serial}. " if serial else "") + f"Recordings: {shown}.",
         verdict=report.verdict,
         tiles=_tiles(report),
@@ -106,8 +108,8 @@ def _sections(report: Report) -> Iterable[Section]:
     )
     yield Section(
         "parameters",
-        "Identified parameters",
-        "",
+        "Parameters of the arm type" if is_generic(model) else "Identified parameters",
+        f"Of a {model_words(model, None)}." if is_generic(model) else "",
         _all(
             interval_chart(model, robot),
             drives_table(model),

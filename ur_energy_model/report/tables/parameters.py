@@ -10,6 +10,7 @@ from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.identification.dynamics.reflected_inertia import split_inertia
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction.law import PARAMETER_UNITS
+from ur_energy_model.model.generic import is_generic, model_words
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.report.charts.curves import short_name
 from ur_energy_model.report.drive_table import drive_table
@@ -112,6 +113,7 @@ def provenance_table(model: EnergyModel) -> Table:
     payload = model.setup.payload
     rows: list[tuple[Cell, ...]] = [
         ("robot", model.robot),
+        *([("model", model_words(model, None))] if is_generic(model) else []),
         ("serial number", _text(made.get("serial"))),
         ("controller software", _text(made.get("firmware"))),
         ("package version", _text(made.get("package_version"))),

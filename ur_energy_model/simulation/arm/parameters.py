@@ -117,6 +117,17 @@ class ArmParameters:
             controller_viscous=none,
         )
 
+    def with_friction_scaled(self, scale: Array) -> ArmParameters:
+        """The arm with all friction of each joint multiplied by a factor [n]."""
+        return dataclasses.replace(
+            self,
+            friction=self.friction.scaled(scale),
+            flex_spline_coulomb=self.flex_spline_coulomb * scale,
+            flex_spline_viscous=self.flex_spline_viscous * scale,
+            load_direct=self.load_direct * scale,
+            load_reverse=self.load_reverse * scale,
+        )
+
     def as_dict(self) -> dict[str, Any]:
         """All constants by name, as in the truth file."""
         return dataclasses.asdict(self)
@@ -139,12 +150,12 @@ def draw_parameters(robot: RobotDescription, seed: int = 0) -> ArmParameters:
     def around(half_width: float) -> Array:
         return np.asarray(1.0 + random.uniform(-half_width, half_width, n))
 
-    motor = _motor_constants(robot, torque)
+    motor = motor_constants(robot, torque)
     torque_constant = motor["torque_constant"] * around(spread["torque_constant"])
     resistance = motor["winding_resistance"] * around(spread["winding_resistance"])
     reflected = robot.gear_ratio**2 * motor["rotor_inertia"]
     scale = around(spread["friction"])
-    friction = _no_load_friction(robot, torque, scale)
+    friction = no_load_friction(robot, torque, scale)
     standby = float(random.uniform(*spread["standby_power"]))
     gears = _gears(torque)
     laws = table["friction"]
@@ -195,7 +206,7 @@ def draw_parameters(robot: RobotDescription, seed: int = 0) -> ArmParameters:
     )
 
 
-def _motor_constants(robot: RobotDescription, torque: Array) -> dict[str, Array]:
+def motor_constants(robot: RobotDescription, torque: Array) -> dict[str, Array]:
     """Motor constants [n] of the type; missing ones are assumed by joint size."""
     table = constants()["motor"]
     turn = table["gear_ratio"] / robot.gear_ratio
@@ -213,7 +224,7 @@ def _motor_constants(robot: RobotDescription, torque: Array) -> dict[str, Array]
     return {name: np.where(np.isfinite(known[name]), known[name], assumed[name]) for name in powers}
 
 
-def _no_load_friction(robot: RobotDescription, torque: Array, scale: Array) -> NoLoadFriction:
+def no_load_friction(robot: RobotDescription, torque: Array, scale: Array) -> NoLoadFriction:
     """Friction [n] at the calibration temperature, joint side."""
     table = constants()["friction_calibration"]
     laws = constants()["friction"]

@@ -45,16 +45,10 @@ class SimulatedSession:
         """Constants of this session from those of session 0."""
         if self.number == 0:
             return arm
-        scale = self.friction_scale
         heat = arm.standby_heat / arm.standby_power
         standby = arm.standby_power + self.standby_offset
         return dataclasses.replace(
-            arm,
-            friction=arm.friction.scaled(scale),
-            flex_spline_coulomb=arm.flex_spline_coulomb * scale,
-            flex_spline_viscous=arm.flex_spline_viscous * scale,
-            load_direct=arm.load_direct * scale,
-            load_reverse=arm.load_reverse * scale,
+            arm.with_friction_scaled(self.friction_scale),
             standby_power=standby,
             standby_heat=heat * standby,
         )

@@ -154,8 +154,30 @@ class SimulatedArm:
 
     def carry(self, payload: Payload) -> None:
         """Mount another payload without informing the controller."""
-        self._true_setup = Setup(self.setup.gravity, payload)
+        self._true_setup = Setup(self._true_setup.gravity, payload)
         self._plant.set_setup(self.robot, self._true_setup)
+
+    def tilt(self, gravity: Array) -> None:
+        """Mount the arm another way without informing the controller.
+
+        Args:
+            gravity: in the base frame [3], m/s^2.
+        """
+        self._true_setup = Setup(np.asarray(gravity, dtype=float), self._true_setup.payload)
+        self._plant.set_setup(self.robot, self._true_setup)
+
+    def change_friction(self, joint: int, factor: float) -> None:
+        """Multiply the friction of a joint, as wear or fresh grease do.
+
+        Args:
+            joint: index from 0.
+            factor: relative to the friction at present, positive.
+        """
+        scale = np.ones(self.robot.dof)
+        scale[joint] = factor
+        self.parameters = self.parameters.with_friction_scaled(scale)
+        self._plant.parameters = self.parameters
+        self._plant.set_temperature(self._balance.thermal.temperature)
 
     def tick(self) -> None:
         """Advance by one controller cycle and update `outputs`."""

@@ -9,6 +9,7 @@ from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import Payload
 from ur_energy_model.simulation.arm.commands import Command
 from ur_energy_model.simulation.arm.modes import ProgramState, RobotMode, SafetyMode
+from ur_energy_model.typing import Array
 
 
 class ArmInterface(Protocol):
@@ -50,6 +51,14 @@ class ArmInterface(Protocol):
 
     def carry(self, payload: Payload) -> None:
         """Mount another payload without informing the controller."""
+        ...
+
+    def tilt(self, gravity: Array) -> None:
+        """Mount the arm another way without informing it; gravity in the base frame, m/s^2."""
+        ...
+
+    def change_friction(self, joint: int, factor: float) -> None:
+        """Multiply the friction of the joint with this index."""
         ...
 
     def command(self, command: Command) -> None:

@@ -83,6 +83,17 @@ def iterate_bag(
         yield reader.telemetry(join_samples(waiting), last=True)
 
 
+def read_info(path: Path | str) -> RecordingInfo:
+    """Provenance of a bag: its robot, rate and setup, as far as they are known.
+
+    Raises:
+        RecordingError: no such bag, not a bag, empty, damaged, or without telemetry.
+    """
+    for batch in iterate_bag(path, (), 1):
+        return batch.info
+    raise RecordingError(path, "holds no samples", "record again")
+
+
 def read_events(path: Path | str) -> list[Event]:
     """Events of a bag in order of their stamps.
 

@@ -1,0 +1,88 @@
+"""Energies of arms that nobody has measured, with generic models."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from test.energy.unseen_arms import REAL, Trial, compared, energies, record, slowly, without_bus
+from ur_energy_model.energy.arm_state import ArmState
+from ur_energy_model.energy.meter import CONFIDENCE
+from ur_energy_model.energy.power_options import PowerOptions
+from ur_energy_model.model.generic import generic_models
+from ur_energy_model.telemetry.csv.reader import read_csv
+
+SEED = 611
+VARIANTS = ("bus", "no bus", "10 Hz", "motion")
+Trials = dict[str, list[Trial]]
+
+
+@pytest.fixture(scope="module")
+def trials(tmp_path_factory: pytest.TempPathFactory) -> Trials:
+    """One arm of every type, with and without bus power, at 10 Hz, and from the motion alone."""
+    found: Trials = {variant: [] for variant in VARIANTS}
+    for number, name in enumerate(generic_models()):
+        telemetry, truth = record(name, SEED + number, 6.0, tmp_path_factory.mktemp(name))
+        recordings = {
+            "bus": energies(name, telemetry),
+            "no bus": energies(name, without_bus(telemetry)),
+            "10 Hz": energies(name, slowly(telemetry, 10.0)),
+            "motion": energies(name, telemetry, PowerOptions(method="motion")),
+        }
+        for variant, summary in recordings.items():
+            found[variant].append(compared(summary, truth))
+    return found
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_intervals_cover_arms_that_the_models_have_not_seen(trials: Trials, variant: str) -> None:
+    joints = np.concatenate([trial.joints for trial in trials[variant]])
+    supply = np.array([trial.supply for trial in trials[variant]])
+    assert len(joints) > 30
+    # Of 30 to 50 joints 90 % or more; joints of one arm share some errors.
+    assert np.mean(np.abs(joints) < CONFIDENCE) >= 0.88
+    assert np.mean(np.abs(supply) < CONFIDENCE) >= 0.88
+    assert np.abs(np.append(joints, supply)).max() < 4.0
+
+
+def test_intervals_are_narrow_enough_to_be_of_use(trials: Trials) -> None:
+    anchored = [trial.width for trial in trials["bus"] if trial.anchored]
+    assert anchored
+    assert np.median(anchored) < 15.0
+    assert np.median([trial.width for trial in trials["no bus"]]) < 40.0
+    # Standby power, once measured, is no longer that of any arm.
+    pairs = zip(trials["bus"], trials["no bus"], strict=True)
+    assert all(bus.width < other.width for bus, other in pairs if bus.anchored)
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_intervals_cover_real_arms(recordings: Path, name: str) -> None:
+    robot = name.partition("_")[0]
+    telemetry = read_csv([recordings / f"{name}.csv.gz"], robot)
+    known = energies(robot, telemetry)
+    assert known.session.anchored
+    assert known.bus is not None
+    assert abs(known.supply - known.bus) < CONFIDENCE * known.supply_std < 0.15 * known.bus
+    unknown = energies(robot, telemetry, PowerOptions(track_standby=False))
+    assert abs(unknown.supply - known.bus) < CONFIDENCE * unknown.supply_std
+    assert unknown.supply_std > known.supply_std
+
+
+def test_an_arm_without_power_takes_what_is_measured(tmp_path: Path) -> None:
+    telemetry, _ = record("ur5e", SEED, 2.0, tmp_path)
+    off = len(telemetry) // 2
+    mode = telemetry["robot_mode"].copy()
+    mode[:off] = 3.0  # power off
+    columns = {name: values.copy() for name, values in telemetry.columns.items()}
+    columns |= {"robot_mode": mode}
+    for name in ("actual_qd", "actual_current", "target_qd"):
+        columns[name][:off] = 0.0
+    columns["actual_robot_current"][:off] = 0.25
+    summary = energies("ur5e", replace(telemetry, columns=columns))
+    watts = 0.25 * columns["actual_robot_voltage"][:off].mean()
+    seconds = telemetry.time[off] - telemetry.time[0]
+    assert summary.state_energy[ArmState.OFF] == pytest.approx(watts * seconds, rel=0.03)
+    assert summary.supply > summary.state_energy[ArmState.OFF]

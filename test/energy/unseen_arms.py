@@ -1,0 +1,140 @@
+"""Arms of every type that no model has seen, and how a generic model does on them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from tools.generic_models import ASSUMED_CONSTANT, ASSUMED_RESISTANCE
+from ur_energy_model.demo.true_energy import TrueEnergy, true_energy
+from ur_energy_model.energy.calculator import EnergyCalculator
+from ur_energy_model.energy.energy_summary import EnergySummary, summarise
+from ur_energy_model.energy.meter import CONFIDENCE, EnergyMeter
+from ur_energy_model.energy.power_options import PowerOptions
+from ur_energy_model.model.generic import generic_model
+from ur_energy_model.model.robots import RobotDescription, load_robot
+from ur_energy_model.simulation.arm.arm_options import ArmOptions
+from ur_energy_model.simulation.arm.parameters import motor_constants
+from ur_energy_model.simulation.arm.simulated_arm import SimulatedArm
+from ur_energy_model.simulation.arm_recording import record_arm
+from ur_energy_model.telemetry.samples import Telemetry
+from ur_energy_model.trajectory.named_motions import named_motion
+from ur_energy_model.trajectory.planner import Planner
+from ur_energy_model.typing import Array
+
+REAL = (
+    "ur5e_pick_place_50hz_24s",
+    "ur5e_streamed_move_500hz_6s",
+    "ur5e_other_day_10hz_21s",
+    "ur5e_other_arm_125hz_11s",
+    "ur3e_moves_payload_1.07kg_25hz_36s",
+)
+"""Recordings of real arms with bus power."""
+LEAST_SHARE = 0.002
+"""Of the supply's energy; joints with less stand still, and noise is most of what they take."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A generic model's energies of one recording, beside the truth.
+
+    Attributes:
+        joints: errors over standard deviations of the joints that moved [m].
+        joint_width, joint_error: half width of the 95 % interval, and error [m], percent.
+        supply: error over standard deviation of the energy at the supply.
+        width, error: half width of its 95 % interval, and error, percent.
+        anchored: whether standby power was measured.
+    """
+
+    joints: Array
+    joint_width: Array
+    joint_error: Array
+    supply: float
+    width: float
+    error: float
+    anchored: bool
+
+
+def unseen_robot(name: str, seed: int) -> RobotDescription:
+    """The type with motor constants drawn where its robot file has none.
+
+    The simulation otherwise takes those of other sizes, interpolated over the rated torque, as the
+    generic models do: their error would always be zero.
+    """
+    robot = load_robot(name)
+    random = np.random.default_rng([seed, 8])
+    assumed = motor_constants(robot, robot.max_torque)
+    rated, size = np.unique(robot.max_torque, return_inverse=True)
+
+    def drawn(name: str, known: Array, spread: float) -> Array:
+        factor = np.maximum(1.0 + spread * random.standard_normal(len(rated)), 0.1)[size]
+        return np.where(np.isfinite(known), known, factor * assumed[name])
+
+    return replace(
+        robot,
+        torque_constant=drawn("torque_constant", robot.torque_constant, ASSUMED_CONSTANT),
+        winding_resistance=drawn(
+            "winding_resistance", robot.winding_resistance, ASSUMED_RESISTANCE
+        ),
+    )
+
+
+def record(name: str, seed: int, seconds: float, folder: Path) -> tuple[Telemetry, TrueEnergy]:
+    """A recording of an unseen arm in one of its sessions: pick and place, or random points."""
+    robot = load_robot(name)
+    if seed % 2:
+        motion = named_motion("pick_and_place", robot)
+    else:
+        planner = Planner(robot)
+        motion = planner.chain_through(planner.random_points(seed))
+    truth = folder / f"{name}_{seed}.json"
+    options = ArmOptions(session=1 + seed % 20)
+    arm = SimulatedArm(
+        unseen_robot(name, seed), motion=motion, seed=seed, truth=truth, options=options
+    )
+    telemetry = record_arm(arm, seconds)
+    arm.close()
+    return telemetry, true_energy(truth, float(telemetry.time[0]), float(telemetry.time[-1]))
+
+
+def energies(name: str, telemetry: Telemetry, options: PowerOptions | None = None) -> EnergySummary:
+    """What the generic model makes of samples."""
+    calculator = EnergyCalculator(generic_model(name), load_robot(name), options)
+    meter, measured = EnergyMeter(len(calculator.channels)), True
+    for start in range(0, len(telemetry), 500):
+        table = calculator(telemetry.cut(slice(start, min(start + 500, len(telemetry)))))
+        if table is not None:
+            meter.integrate_table(table)
+            measured &= table.bus_measured
+    return summarise(calculator, meter, measured)
+
+
+def compared(summary: EnergySummary, truth: TrueEnergy) -> Trial:
+    """A trial."""
+    moved = truth.electrical > LEAST_SHARE * truth.bus
+    error = (summary.electrical - truth.electrical)[moved]
+    std, true = summary.electrical_std[moved], truth.electrical[moved]
+    return Trial(
+        error / std,
+        100 * CONFIDENCE * std / true,
+        100 * error / true,
+        (summary.supply - truth.bus) / summary.supply_std,
+        100 * CONFIDENCE * summary.supply_std / truth.bus,
+        100 * (summary.supply / truth.bus - 1),
+        summary.session.anchored,
+    )
+
+
+def without_bus(telemetry: Telemetry) -> Telemetry:
+    """The same samples from a controller that does not measure its supply."""
+    bus = ("actual_robot_voltage", "actual_robot_current")
+    columns = {name: values for name, values in telemetry.columns.items() if name not in bus}
+    return Telemetry(telemetry.time, columns, telemetry.info)
+
+
+def slowly(telemetry: Telemetry, rate: float) -> Telemetry:
+    """The same recording at a lower rate [Hz]."""
+    every = round(1.0 / (rate * float(np.median(np.diff(telemetry.time)))))
+    return telemetry.select(np.arange(len(telemetry)) % every == 0)

@@ -1,0 +1,78 @@
+"""A learner for tests of the process around it: it counts, and does what the samples say."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from dataclasses import replace
+from typing import Any
+
+from ur_energy_model.learning.history import Attempt, Change, Need
+from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.telemetry.samples import Telemetry
+
+ORDER = "output_int_register_0"
+"""Column whose largest value says what to do."""
+RAISE, DIE, COMPUTE, LEARN, NOTICE = 101.0, 102.0, 103.0, 104.0, 105.0
+
+
+class FakeLearner:
+    """Counts samples; LEARN raises the model's standby power by 1 W."""
+
+    def __init__(
+        self, robot: RobotDescription, model: EnergyModel, *, state: bytes | None = None
+    ) -> None:
+        self.robot, self.model, self.version, self.samples = robot, model, 0, 0
+        self._changes: list[Change] = []
+        self._learn = False
+        if state is not None:
+            kept: dict[str, Any] = json.loads(state)
+            self.samples, self.version = kept["samples"], kept["version"]
+            self.model = self._improved()
+
+    @property
+    def learned_minutes(self) -> float:
+        return self.samples / 30_000
+
+    def update(self, batch: Telemetry) -> None:
+        self.samples += len(batch)
+        order = float(batch.columns[ORDER].max())  # batches were joined
+        if order == RAISE:
+            raise ArithmeticError("the samples said so")
+        if order == DIE:
+            os._exit(7)
+        if order == COMPUTE:
+            end = time.process_time() + 0.5
+            while time.process_time() < end:
+                pass
+        self._learn |= order == LEARN
+        if order == NOTICE:
+            change = Change(float(batch.time[-1]), None, "standby", 3.0, (2.0, 4.0), "standby +3 W")
+            self._changes.append(change)
+
+    def step(self) -> Attempt | None:
+        if not self._learn:
+            return None
+        self._learn = False
+        self.version += 1
+        self.model = self._improved()
+        return Attempt(0.0, self.samples, self.version, 1.0, (1.0,) * 6, True, "said so")
+
+    def needs(self) -> tuple[Need, ...]:
+        return (Need(0, "speed", (1.0, 2.0), 0.5, "base above 1 rad/s"),)
+
+    def take_changes(self) -> tuple[Change, ...]:
+        changes, self._changes = tuple(self._changes), []
+        return changes
+
+    def state(self) -> bytes:
+        return json.dumps({"samples": self.samples, "version": self.version}).encode()
+
+    def _improved(self) -> EnergyModel:
+        bus = replace(self.model.bus, standby=FIRST_STANDBY + self.version)
+        return replace(self.model, bus=bus)
+
+
+FIRST_STANDBY = 30.0

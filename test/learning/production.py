@@ -1,0 +1,108 @@
+"""Simulated production: pick and place with varied points, rests and payload."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ur_energy_model.identification.fields import FIELDS
+from ur_energy_model.model.robots import load_robot
+from ur_energy_model.model.setup import Payload, Setup
+from ur_energy_model.simulation.arm import commands
+from ur_energy_model.simulation.arm.arm_options import ArmOptions
+from ur_energy_model.simulation.arm.simulated_arm import SimulatedArm
+from ur_energy_model.simulation.arm_recording import record_arm
+from ur_energy_model.telemetry.samples import Telemetry
+from ur_energy_model.trajectory.motions import Chain, Hold, Segment
+from ur_energy_model.trajectory.planner import MotionLimits, Planner, home_position, straight_line
+from ur_energy_model.typing import Array
+
+GRIPPER = Payload(1.0, np.array([0.0, 0.0, 0.05]))
+PART_MASS = (0.3, 1.5)
+"""Mass of the parts [kg]."""
+STANDSTILL = 2.5
+"""Rest before the program starts [s]."""
+PIECE = 5.0
+"""The payload changes at the ends of pieces of this length [s]."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Consecutive samples, with the true electrical energies of the joints in them [n], J."""
+
+    samples: Telemetry
+    electrical: Array
+    bus: float
+
+
+def cycle(robot_name: str, seed: int, moves: int = 24) -> Chain:
+    """Moves between trays on either side of the arm, each to a point of its own."""
+    robot = load_robot(robot_name)
+    random = np.random.default_rng([seed, 1616])
+    speed = float(random.uniform(0.8, 1.8))
+    limits = MotionLimits.for_robot(robot, speed, float(random.uniform(1.5, 4.0)))
+    planner = Planner(robot, Setup(payload=GRIPPER), limits=limits)
+    home = home_position(robot)
+    points = [home]
+    while len(points) < moves:
+        side = 0.6 if len(points) % 2 else -0.7
+        turn = np.array([side, -0.25, 0.25, 0.0, 0.0, side])
+        spread = np.array([0.35, 0.2, 0.25, 0.35, 0.25, 0.6])
+        point = home + turn[: robot.dof] + spread[: robot.dof] * random.uniform(-1, 1, robot.dof)
+        if planner.is_clear(straight_line(points[-1], point)):
+            points.append(point)
+    segments: list[Segment] = []
+    for start, end in zip(points, np.roll(points, -1, axis=0), strict=True):
+        segments.append(planner.move(start, end, float(random.uniform(0.1, 0.8))))
+    return Chain(segments)
+
+
+def production(
+    robot_name: str, seed: int, seconds: float, session: int = 0, ambient: float = 25.0
+) -> Iterator[Piece]:
+    """Samples of an arm that starts with a standstill and then works.
+
+    Args:
+        robot_name: such as "ur5e".
+        seed: of the arm, its work and its noise.
+        seconds: in all.
+        session: number of the session.
+        ambient: temperature [degC].
+    """
+    robot = load_robot(robot_name)
+    work = cycle(robot_name, seed)
+    random = np.random.default_rng([seed, 1617, session])
+    arm = SimulatedArm(
+        robot,
+        motion=Hold(work.points[0]),
+        seed=seed,
+        setup=Setup(payload=GRIPPER),
+        options=ArmOptions(session=session, ambient=ambient),
+    )
+    done, loaded = 0.0, False
+    while done < seconds:
+        length = STANDSTILL if not done else min(PIECE, seconds - done)
+        if done:
+            if not arm.busy:
+                arm.command(commands.Follow(work))
+            loaded = bool(random.random() < 0.5) if random.random() < 0.6 else loaded
+            _take(arm, float(random.uniform(*PART_MASS)) if loaded else 0.0)
+        before = arm.energies()
+        samples = record_arm(arm, length, FIELDS)
+        after = arm.energies()
+        electrical = after.mechanical + after.copper - before.mechanical - before.copper
+        info = replace(samples.info, source=f"{robot_name}-{seed}-{session}", serial=str(seed))
+        yield Piece(replace(samples, info=info), electrical, after.bus - before.bus)
+        done += length
+
+
+def _take(arm: SimulatedArm, part: float) -> None:
+    """Carry the gripper and a part, and tell the controller."""
+    mass = GRIPPER.mass + part
+    center = (0.05 * GRIPPER.mass + 0.1 * part) / mass
+    if abs(mass - arm.setup.payload.mass) > 1e-9:
+        payload = Payload(mass, np.array([0.0, 0.0, center]))
+        arm.command(commands.SetPayload(mass, (0.0, 0.0, center)))
+        arm.carry(payload)

@@ -1,0 +1,126 @@
+"""Minutes of work without physics: months in seconds, with the spreads of the simulated arm.
+
+Friction scales, running-in and ambient temperature of each session are the simulated arm's own
+(`draw_session`); joints warm up as its thermal model does; what remains (errors that depend on the
+program, noise) has the spreads that minutes of the simulated arm show (bench_drift compares both).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from ur_energy_model.learning.minute import MINUTE, Minute
+from ur_energy_model.model.robots import load_robot
+from ur_energy_model.simulation.arm.parameters import draw_parameters
+from ur_energy_model.simulation.arm.sessions import SimulatedSession, draw_session
+from ur_energy_model.typing import Array
+
+DAY = 86400.0
+SPEED_SHARE = 0.5
+"""Share of friction that depends on temperature, at usual speeds."""
+
+
+@dataclass(frozen=True)
+class WorkNoise:
+    """Spreads of a minute's statistics.
+
+    Attributes:
+        program: of the logarithm of friction between programs of work.
+        wander: of the same within a session, correlated over ten minutes.
+        white: of the same from minute to minute.
+        setup_program: of payload [kg] and tilt [rad] between programs [3].
+        setup_white: of the same from minute to minute [3].
+        standby: of standby power from minute to minute [W].
+    """
+
+    program: float = 0.012
+    wander: float = 0.004
+    white: float = 0.002
+    setup_program: tuple[float, float, float] = (0.04, 0.002, 0.002)
+    setup_white: tuple[float, float, float] = (0.005, 0.0005, 0.0005)
+    standby: float = 0.3
+
+
+@dataclass(frozen=True)
+class WorkMinute:
+    """A minute of work, and its standby power [W] relative to session 0."""
+
+    minute: Minute
+    standby: float
+
+
+class SurrogateWork:
+    """Sessions of an arm's work, minute by minute.
+
+    Args:
+        seed: of the arm and its work.
+        noise: spreads.
+        program_minutes: mean time until the work changes.
+    """
+
+    def __init__(
+        self, seed: int, noise: WorkNoise | None = None, program_minutes: float = 2000.0
+    ) -> None:
+        self.noise = WorkNoise() if noise is None else noise
+        self.arm = draw_parameters(load_robot("ur5e"), seed)
+        self.n = len(self.arm.gear_ratio)
+        self._seed, self._program_minutes = seed, program_minutes
+        self._random = np.random.default_rng([seed, 77])
+        self._new_program()
+        self._correlation = np.exp(-1.0 / 10.0)
+        self.friction = np.zeros(self.n)
+        """Logarithm of injected factors on friction [n]."""
+        self.setup = np.zeros(3)
+        """Injected deviation from the stated setup."""
+
+    def session(self, number: int, start: float, minutes: int) -> Iterator[WorkMinute]:
+        """Minutes of a session that begins at this controller time [s]."""
+        drawn = draw_session(self._seed, number, self.n)
+        random, noise = self._random, self.noise
+        ambient = 25.0 + drawn.ambient_offset
+        resting = self.arm.thermal_resistance * self.arm.standby_heat
+        temperature = ambient + drawn.warmth * resting
+        wander = noise.wander * random.standard_normal(self.n)
+        constant = self.arm.thermal_resistance * self.arm.thermal_capacity
+        for k in range(minutes):
+            if random.random() < 1.0 / self._program_minutes:
+                self._new_program()
+            goal = ambient + resting + self.arm.thermal_resistance * self._heat
+            temperature = temperature + (goal - temperature) * -np.expm1(-MINUTE / constant)
+            fresh = np.sqrt(1.0 - self._correlation**2) * noise.wander
+            wander = self._correlation * wander + fresh * random.standard_normal(self.n)
+            level = self._level(drawn, temperature) + wander
+            yield WorkMinute(
+                self._minute(start + MINUTE * (k + 1), level, temperature),
+                drawn.standby_offset + noise.standby * random.standard_normal(),
+            )
+
+    def _level(self, drawn: SimulatedSession, temperature: Array) -> Array:
+        factor = self.arm.friction_factor(temperature) / self.arm.friction_factor(
+            np.full(self.n, 35.0)
+        )
+        warm = np.log(1.0 + SPEED_SHARE * (factor - 1.0))
+        return np.log(drawn.friction_scale) + warm + self._offset + self.friction
+
+    def _minute(self, time: float, level: Array, temperature: Array) -> Minute:
+        random, noise = self._random, self.noise
+        white = np.array(noise.setup_white)
+        setup = self.setup + self._setup_offset + white * random.standard_normal(3)
+        return Minute(
+            time=time,
+            moving_seconds=np.full(self.n, 40.0),
+            temperature=temperature,
+            level=level + noise.white * random.standard_normal(self.n),
+            covariance=np.diag(np.full(self.n, 0.003**2)),
+            setup=setup,
+            setup_covariance=np.diag(np.square([0.02, 0.0015, 0.0015])),
+        )
+
+    def _new_program(self) -> None:
+        random, noise = self._random, self.noise
+        self._offset = noise.program * random.standard_normal(self.n)
+        self._setup_offset = np.array(noise.setup_program) * random.standard_normal(3)
+        self._heat = random.uniform(0.5, 6.0, self.n)

@@ -1,0 +1,67 @@
+"""Minutes of work give friction, payload and tilt, each without the others."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from test.learning.made_up_motion import N, generic, motion
+from ur_energy_model.learning.minute import Minute, MinuteMeter
+from ur_energy_model.model.setup import Payload, gravity_of_mounting
+
+FRICTION = np.array([1.0, 1.15, 0.9, 1.3, 1.0, 0.8])
+
+
+def minutes(*parts, temperature: float = 35.0) -> list[Minute]:
+    meter, dynamics = MinuteMeter(generic()), generic().dynamics()
+    found = [minute for part in parts for minute in meter.observe(part, dynamics)]
+    return found + meter.finish()
+
+
+def test_friction_of_each_joint_with_an_honest_interval():
+    found = minutes(motion(friction=FRICTION))
+    assert [minute.time for minute in found] == [120.0, 180.0]
+    for minute in found:
+        error = minute.level - np.log(FRICTION)
+        std = np.sqrt(np.diag(minute.covariance))
+        assert np.all(np.abs(error) < 4.0 * std + 0.01)
+        assert np.all(std < 0.05)
+        np.testing.assert_allclose(minute.temperature, 35.0)
+
+
+def test_a_payload_is_not_taken_for_friction():
+    carried = Payload(1.0, np.array([0.0, 0.0, 0.08]))
+    (empty, *_), (loaded, *_) = minutes(motion()), minutes(motion(payload=carried))
+    assert abs(loaded.setup[0] - empty.setup[0] - 1.0) < 0.1
+    assert np.abs(loaded.level - empty.level).max() < 0.05
+    assert np.abs(loaded.setup[1:] - empty.setup[1:]).max() < math.radians(0.5)
+
+
+def test_a_tilted_base_is_not_taken_for_a_payload():
+    tilted = gravity_of_mounting(math.radians(4.0), 0.3)
+    (level, *_), (tilt, *_) = minutes(motion()), minutes(motion(gravity=tilted))
+    angle = float(np.linalg.norm(tilt.setup[1:] - level.setup[1:]))
+    assert abs(math.degrees(angle) - 4.0) < 0.5
+    assert abs(tilt.setup[0] - level.setup[0]) < 0.15
+
+
+def test_batches_do_not_matter():
+    whole = motion(130.0, friction=FRICTION)
+    parts = [whole.cut(slice(k, k + 700)) for k in range(0, len(whole), 700)]
+    for one, other in zip(minutes(whole), minutes(*parts), strict=True):
+        np.testing.assert_allclose(one.level, other.level, atol=5e-3)
+        np.testing.assert_allclose(one.setup, other.setup, atol=2e-2)
+
+
+def test_joints_at_rest_say_nothing():
+    still = motion(70.0)
+    for channel in (still.q, still.qd, still.qdd):
+        channel[:, 2] = 0.0
+    (first, *_) = minutes(still)
+    assert np.isnan(first.level[2])
+    assert np.isfinite(np.delete(first.level, 2)).all()
+    for channel in (still.qd, still.qdd):
+        channel[:] = 0.0
+    assert minutes(still) == []
+    assert len(first.level) == N

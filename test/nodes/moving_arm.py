@@ -1,0 +1,67 @@
+"""The known arm as a live source: it moves for ever, and a test changes what it says."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from test.energy.known_arm import motion
+from test.learning.fake_learner import ORDER
+from ur_energy_model.telemetry.event import Event
+from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
+from ur_energy_model.telemetry.source import LinkStatus
+from ur_energy_model.typing import Self
+
+SAMPLES = 10
+PERIOD = 0.02
+"""Length of a batch [s]."""
+
+
+class MovingArm:
+    """A TelemetrySource; the object stays the same over all openings.
+
+    Attributes:
+        robot, serial: that the controller says.
+        clock: controller time of the next sample [s].
+    """
+
+    def __init__(self, robot: str | None = "ur5e", serial: str | None = "A1") -> None:
+        self.robot, self.serial = robot, serial
+        self.clock = 1000.0
+        self.status = LinkStatus()
+        self.fields: tuple[str, ...] = ()
+        self._whole = motion(2.0)  # its period
+        self._place = 0
+        self._order = 0.0
+
+    @property
+    def info(self) -> RecordingInfo:
+        return RecordingInfo(source="arm", robot=self.robot, serial=self.serial, rate=500.0)
+
+    def say(self, order: float) -> None:
+        """Tell the fake learner something with the next batch."""
+        self._order = order
+
+    def read(self, timeout: float) -> Telemetry | None:
+        time.sleep(PERIOD)
+        part = slice(self._place, self._place + SAMPLES)
+        self._place = (self._place + SAMPLES) % (len(self._whole) - SAMPLES)
+        columns = {name: values[part] for name, values in self._whole.columns.items()}
+        columns[ORDER] = np.full(SAMPLES, self._order)
+        self._order = 0.0
+        times = self.clock + 0.002 * np.arange(SAMPLES, dtype=float)
+        self.clock += PERIOD
+        return Telemetry(times, columns, self.info)
+
+    def take_events(self) -> list[Event]:
+        return []
+
+    def close(self) -> None:
+        """Nothing to release."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

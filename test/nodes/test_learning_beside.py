@@ -1,0 +1,224 @@
+"""The estimator that learns: take-over, other arms, restarts, files, and what it tells."""
+
+from __future__ import annotations
+
+import functools
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from rclpy.parameter import Parameter
+
+from test.energy.known_arm import STANDBY, known_model
+from test.learning.fake_learner import DIE, FIRST_STANDBY, LEARN, NOTICE
+from test.nodes.conftest import Cell
+from test.nodes.moving_arm import MovingArm
+from ur_energy_model.learning import process
+from ur_energy_model.learning.background import BackgroundLearning
+from ur_energy_model.learning.kept_models import kept_path
+from ur_energy_model.model.file.model_file import load_model, save_model
+from ur_energy_model.nodes import model_learning
+from ur_energy_model.nodes.estimator import EstimatorNode
+
+ENERGY = "/energy/total/energy"
+OFF = Parameter("learn", value="off")
+
+
+@pytest.fixture(autouse=True)
+def fake_learner(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The process learns what the samples say, and soon."""
+    monkeypatch.setattr(process, "SEND_PERIOD", 0.05)
+    fake = functools.partial(BackgroundLearning, learner="test.learning.fake_learner:FakeLearner")
+    monkeypatch.setattr(model_learning, "BackgroundLearning", fake)
+
+
+class Learning:
+    """An estimator of a moving arm."""
+
+    def __init__(self, cell: Cell, **parameters: Any) -> None:
+        self.cell, self.arm = cell, MovingArm()
+        self.parameters = parameters
+        cell.observer.subscribe("/diagnostics", "diagnostic_msgs/DiagnosticArray")
+        cell.observer.subscribe(ENERGY, "std_msgs/Float64")
+        self.node = self.start()
+
+    def start(self) -> Any:
+        """Start the node."""
+
+        def make(**options: Any) -> EstimatorNode:
+            return EstimatorNode(lambda: self.arm, **options)
+
+        return self.cell.start_node(make, **self.parameters)
+
+    def model(self) -> dict[str, str]:
+        """The status of the model."""
+        return self.cell.observer.status("/diagnostics", "estimator: model")
+
+    def wait(self, what: str, condition: Callable[[dict[str, str]], bool]) -> dict[str, str]:
+        """Wait until the status of the model fulfils a condition."""
+        return self.cell.observer.wait(lambda: condition(s := self.model()) and s, what)
+
+    def begin(self) -> None:
+        """Wait until it learns."""
+        self.wait("learning", lambda status: float(status["learned_minutes"]) > 0.0)
+
+    def learn(self, version: int) -> dict[str, str]:
+        """Learn one version more."""
+        self.arm.say(LEARN)
+        return self.wait("a version", lambda status: status["model_version"] == str(version))
+
+
+def test_a_learned_model_is_taken_over_without_a_jump(
+    cell: Cell, capfd: pytest.CaptureFixture[str]
+) -> None:
+    learning = Learning(cell)
+    learning.begin()
+    assert learning.model()["model"] == "generic ur5e, not identified"
+    status = learning.learn(1)
+    assert status["standby_model_W"] == f"{FIRST_STANDBY + 1:g}"
+    assert "version 1 learned from" in status["model"]
+    assert "not identified" not in status["model"]
+    assert status["next_needed"] == "base above 1 rad/s"
+    assert status["learned_because"] == "said so"
+    cell.observer.wait_for_messages(ENERGY, 50)
+    steps = np.diff([message.data for message in cell.observer.history[ENERGY]])
+    assert (steps >= 0.0).all()
+    learning.arm.clock = 3.0  # a restarted controller is no end of learning
+    before = float(learning.model()["learned_minutes"])
+    status = learning.wait("more", lambda status: float(status["learned_minutes"]) > before)
+    assert (status["model_version"], status["learning_restarts"]) == ("1", "0")
+    # A batch takes 20 ms; the arm of this motion takes less than 500 W. Some messages may be lost.
+    assert steps.max() < 500.0 * 0.02 * 25
+    output = capfd.readouterr().err
+    assert output.count("generic ur5e, not identified") == 1
+    assert output.count("model version 1 is used") == 1
+
+
+def test_another_arm_begins_with_the_first_model(cell: Cell, model: Path) -> None:
+    learning = Learning(cell, model_file=str(model), state_file=str(cell.folder / "s.json"))
+    learning.begin()
+    learning.learn(1)
+    learning.arm.serial = "B2"
+    status = learning.wait("the first model", lambda status: status["model_version"] == "0")
+    assert status["model"] == str(model)
+    learning.wait("its use", lambda status: float(status["standby_model_W"]) == STANDBY)
+    learning.arm.serial = "A1"
+    learning.wait("what was learned of the first arm", lambda s: s["model_version"] == "1")
+    assert {path.name for path in cell.folder.glob("s.json.learning*")} == {
+        "s.json.learning-A1",
+        "s.json.learning-B2",
+    }
+
+
+def test_what_was_learned_survives_a_restart_of_the_node(cell: Cell) -> None:
+    learning = Learning(cell, state_file=str(cell.folder / "s.json"))
+    learning.begin()
+    learning.learn(1)
+    assert learning.node.trigger_deactivate()
+    assert learning.node.trigger_cleanup()
+    cell.observer.latest.clear()
+    assert learning.node.begin()
+    status = learning.wait("the version", lambda status: status["model_version"] == "1")
+    assert status["learned_because"] == "learned before the last start"
+
+
+def test_a_process_that_dies_is_started_again_and_energies_go_on(
+    cell: Cell, capfd: pytest.CaptureFixture[str]
+) -> None:
+    learning = Learning(cell)
+    learning.begin()
+    learning.arm.say(DIE)
+    learning.wait("the restart", lambda status: status["learning_restarts"] == "1")
+    cell.observer.wait_for_messages(ENERGY, 10)
+    learning.wait("the end of the problem", lambda status: status["learning_problem"] == "none")
+    learning.learn(1)
+    pid = learning.node._arm.learning._background.pid
+    os.kill(pid, signal.SIGKILL)
+    learning.wait("the next restart", lambda status: status["learning_restarts"] == "2")
+    learning.wait("the end of the problem", lambda status: status["learning_problem"] == "none")
+    output = capfd.readouterr().err
+    assert output.count("is started again") == 1  # the second one within 10 s is counted
+    assert "energies are counted as before" in output
+    assert "Traceback" not in output
+
+
+def test_a_change_of_the_arm_is_said_once_and_is_a_warning(
+    cell: Cell, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(model_learning, "CHANGE_SHOWN", 2.0)
+    learning = Learning(cell)
+    learning.begin()
+    learning.arm.say(NOTICE)
+    status = learning.wait("the warning", lambda status: status["level"] == "1")
+    assert status["message"] == status["last_change"] == "standby +3 W"
+    learning.wait("the end of the warning", lambda status: status["level"] == "0")
+    assert learning.model()["last_change"] == "standby +3 W"
+    assert capfd.readouterr().err.count("change of the arm: standby +3 W") == 1
+
+
+def test_keep_writes_the_model_file_and_does_not_load_it_again(cell: Cell) -> None:
+    path = cell.folder / "kept.yaml"
+    learning = Learning(cell, learn="keep", model_file=str(path), reload_period=0.001)
+    learning.begin()
+    assert learning.model()["model"] == "generic ur5e, not identified"
+    for version in (1, 2):
+        learning.learn(version)
+    cell.observer.wait_for_messages("/diagnostics", 3)
+    assert learning.model()["model_version"] == "2"
+    assert load_model(path).bus.standby == FIRST_STANDBY + 2
+    kept = [kept_path(path, which) for which in (1, "original")]
+    assert [load_model(each).bus.standby for each in kept if each.exists()] == [FIRST_STANDBY + 1]
+    learning.arm.serial = "B2"
+    learning.wait("the other arm", lambda status: status["model_version"] == "0")
+    learning.begin()
+    learning.learn(1)
+    status = learning.wait("the refusal", lambda status: status["learning_problem"] != "none")
+    assert "is the model of arm A1, and this is arm B2" in status["learning_problem"]
+    assert load_model(path).bus.standby == FIRST_STANDBY + 2
+    save_model(known_model(standby=44.0), path)  # by somebody else
+    status = learning.wait("the new file", lambda s: float(s["standby_model_W"]) == 44.0)
+    assert status["model_version"] == "0"
+
+
+def test_nothing_is_learned_with_learn_off(cell: Cell) -> None:
+    learning = Learning(cell, learn="off")
+    status = learning.wait("the model", lambda status: "standby_W" in status)
+    assert status["model"] == "generic ur5e, not identified"
+    assert status["learned_minutes"] == "0"
+    assert status["next_needed"] == "learn is off"
+    assert "model_version" not in status
+    assert learning.node._arm.learning is None
+
+
+def test_the_arm_may_become_known_later(cell: Cell, capfd: pytest.CaptureFixture[str]) -> None:
+    cell.observer.subscribe("/diagnostics", "diagnostic_msgs/DiagnosticArray")
+    arm = MovingArm(robot=None)
+    node = EstimatorNode(lambda: arm, context=cell.observer.context, parameter_overrides=[OFF])
+    cell.start_node(lambda **options: node)
+    cell.observer.wait(
+        lambda: (
+            "does not say which arm it is"
+            in cell.observer.status("/diagnostics", "estimator: source")["message"]
+        ),
+        "the reason",
+    )
+    assert not cell.observer.call("/estimator/reset_energy").success
+    status = cell.observer.status("/diagnostics", "estimator: model")
+    assert {status[key] for key in ("model", "next_needed")} == {"unknown"}
+    arm.robot = "ur5e"
+    cell.observer.wait(
+        lambda: "standby_W" in cell.observer.status("/diagnostics", "estimator: model"), "the arm"
+    )
+    assert node.robot_name == "ur5e"
+    assert cell.observer.call("/estimator/reset_energy").success
+    assert "name the arm in robot_model" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("value", [True, False, "on", "off"])
+def test_on_and_off_may_be_bools_of_yaml(cell: Cell, value: bool | str) -> None:
+    node = cell.make_node(EstimatorNode, learn=value)
+    assert node.value("learn") == ("on" if value in (True, "on") else "off")

@@ -1,0 +1,272 @@
+"""Generates config/models/<arm>.yaml: the model of every UR arm type before it is measured.
+
+    python -m tools.generic_models
+
+The figures are those of config/robots and config/simulation/arm.yaml; where an arm's robot file has
+none, they follow from the rated torque. docs/generic_models.md explains values and spreads. A test
+checks that the files in the checkout are up to date.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tools.typical_friction import typical_friction
+from ur_energy_model.identification.friction.priors import LOAD_ASYMMETRY_SPREAD
+from ur_energy_model.identification.power.power_stage import TYPICAL
+from ur_energy_model.identification.power.power_structures import (
+    CONVERSION_FACTOR,
+    DRIVER,
+    RESISTANCE_SPREAD,
+)
+from ur_energy_model.model.bus_model import BusModel
+from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.file.model_file import save_model
+from ur_energy_model.model.friction.law import Friction
+from ur_energy_model.model.friction.terms import LOAD, LOAD_ASYMMETRY, REFERENCE_TEMPERATURE
+from ur_energy_model.model.generic import GENERIC
+from ur_energy_model.model.joint_model import JointModel
+from ur_energy_model.model.robots import RobotDescription, load_robot
+from ur_energy_model.model.sessions import SessionSpread, scaled_parameters
+from ur_energy_model.model.setup import Setup
+from ur_energy_model.resources import config_file
+from ur_energy_model.simulation.arm.parameters import constants, motor_constants
+from ur_energy_model.typing import Array
+
+ARMS = ("ur3", "ur5", "ur10", "ur3e", "ur5e", "ur10e", "ur16e", "ur20", "ur30")
+PUBLISHED = "robot file"
+ASSUMED = "rated torque"
+"""Where a constant comes from: the robot file, or other sizes, interpolated over rated torque."""
+
+STANDBY = 30.0
+"""Standby power [W]: 24.2, 29.3, 36.0 (UR5e) and 35.9 (UR3e)."""
+STANDBY_SPREAD = {"ur3e": 4.5, "ur5e": 4.5}
+UNKNOWN_STANDBY_SPREAD = 6.0
+"""Its spread between arms of these types, and of types of which no arm was recorded [W]."""
+SIZE_CONSTANT = 0.07
+"""Relative spread of torque constants between arms, common to the motors of one size in an arm."""
+MOTOR_CONSTANT = 0.045
+"""The same of single motors of one size in one arm."""
+ASSUMED_CONSTANT = 0.2
+"""Relative error of a torque constant that follows from the rated torque: the published ones of
+five sizes scatter by this much around their trend."""
+COPPER = (0.75, 0.3)
+"""Copper loss over i^2 times the winding resistance, and its spread between arms."""
+SIZE_COPPER = 0.15
+"""Spread of this factor between the motor sizes of one arm."""
+ASSUMED_RESISTANCE = 0.4
+"""Relative error of a winding resistance that follows from the rated torque."""
+INERTIA, ASSUMED_INERTIA = 0.01, 0.3
+"""Relative error of a reflected inertia."""
+FRICTION, ASSUMED_FRICTION = 0.3, 0.4
+"""Relative spread of a joint's friction between arms; at sizes that were not calibrated, more."""
+FRICTION_FORM = 0.08
+"""Relative error of Coulomb friction, and of that which grows with speed, each by itself."""
+LOAD_ERROR = 0.02
+"""Error of the gears' friction per unit of load."""
+WARMTH_ERROR = 8.0
+"""Unknown part of a joint's temperature [K]: where it is measured is not where the grease is."""
+HEADER = """\
+# Model of an arm type that no recording was used for, made by python -m tools.generic_models.
+# Standard deviations are those between arms of the type; docs/generic_models.md explains them.
+# Inertia is joint side; torque constant, friction and motor constants are motor side.
+"""
+
+
+@dataclass(frozen=True)
+class Motors:
+    """Motor constants of an arm type with n joints.
+
+    Attributes:
+        torque_constant, winding_resistance, reflected_inertia: [n], N m/A, ohm, kg m^2 (joint
+            side).
+        sizes: motors of one size in the arm, a mask of the joints each [sizes, n].
+        source: PUBLISHED or ASSUMED, by constant and joint.
+    """
+
+    torque_constant: Array
+    winding_resistance: Array
+    reflected_inertia: Array
+    sizes: Array
+    source: dict[str, list[str]]
+
+    def spread(self, name: str, published: float, assumed: float) -> Array:
+        """Standard deviation of a constant by its source [n]."""
+        return np.where(np.array(self.source[name]) == PUBLISHED, published, assumed)
+
+
+def motors(robot: RobotDescription) -> Motors:
+    """Motor constants of an arm type."""
+    values = motor_constants(robot, robot.max_torque)
+    known = {
+        "torque_constant": robot.torque_constant,
+        "winding_resistance": robot.winding_resistance,
+        "rotor_inertia": robot.rotor_inertia,
+    }
+    rated = np.unique(robot.max_torque)
+    return Motors(
+        values["torque_constant"],
+        values["winding_resistance"],
+        robot.gear_ratio**2 * values["rotor_inertia"],
+        robot.max_torque == rated[:, None],
+        {
+            name: [PUBLISHED if found else ASSUMED for found in np.isfinite(nominal)]
+            for name, nominal in known.items()
+        },
+    )
+
+
+def joint_model(robot: RobotDescription, j: int, motor: Motors, friction: Friction) -> JointModel:
+    """One joint of a generic model.
+
+    current_covariance has the spread of torque constants and the form of the friction law; the
+    level of friction is the sessions'.
+    """
+    constant = float(motor.torque_constant[j])
+    share = float(torque_constant_spread(motor)[j])
+    values, level = friction.parameters, friction_spread(motor)[j]
+    warmth = values["power_temperature"]
+    own = {
+        "coulomb": FRICTION_FORM * values["coulomb"],
+        "power": float(np.hypot(FRICTION_FORM * values["power"], WARMTH_ERROR * warmth)),
+        "power_temperature": 0.5 * abs(warmth),
+        LOAD: LOAD_ERROR,
+        LOAD_ASYMMETRY: LOAD_ASYMMETRY_SPREAD,
+    }
+    coefficients = np.append(1.0, friction.values) / constant
+    form = np.append(0.0, [own[name] for name in friction.law.parameters]) / constant
+    scaled = scaled_parameters(friction.law.parameters)
+    source = {name: text[j] for name, text in motor.source.items()}
+    resistance = float(motor.winding_resistance[j])
+    return JointModel(
+        name=robot.joint_names[j],
+        gear_ratio=float(robot.gear_ratio[j]),
+        reflected_inertia=float(motor.reflected_inertia[j]),
+        torque_constant=constant,
+        winding_resistance=COPPER[0] * resistance,
+        back_emf_constant=CONVERSION_FACTOR[0] * constant,
+        friction=friction,
+        std={
+            "reflected_inertia": float(
+                motor.spread("rotor_inertia", INERTIA, ASSUMED_INERTIA)[j]
+                * motor.reflected_inertia[j]
+            ),
+            "torque_constant": share * constant,
+            "winding_resistance": float(resistance_spread(motor)[j]) * resistance,
+            "back_emf_constant": share * constant,
+            **{
+                name: float(np.hypot(own[name], level * values[name] * varies))
+                for name, varies in zip(friction.law.parameters, scaled.tolist(), strict=True)
+            },
+        },
+        source={
+            "gear_ratio": PUBLISHED,
+            "reflected_inertia": source["rotor_inertia"],
+            "torque_constant": source["torque_constant"],
+            "winding_resistance": source["winding_resistance"],
+            "back_emf_constant": source["torque_constant"],
+            **dict.fromkeys(friction.law.parameters, "friction calibration"),
+        },
+        current_covariance=share**2 * np.outer(coefficients, coefficients) + np.diag(form**2),
+        current_residual=float(np.interp(robot.max_torque[j], *current_noise())),
+        friction_reason=f"typical of UR arms: calibrations, scaled by rated torque, near "
+        f"{REFERENCE_TEMPERATURE:g} degC",
+    )
+
+
+def current_noise() -> tuple[Array, Array]:
+    """Rated torques [N m] and the noise of motor currents in motion [A], as recorded."""
+    table = constants()["sensors"]
+    return np.array(table["current_noise_torque"]), np.array(table["current_noise_moving"])
+
+
+def torque_constant_spread(motor: Motors) -> Array:
+    """Relative standard deviation of torque constants between arms [n]."""
+    own = np.hypot(SIZE_CONSTANT, MOTOR_CONSTANT)
+    return np.hypot(own, motor.spread("torque_constant", 0.0, ASSUMED_CONSTANT))
+
+
+def resistance_spread(motor: Motors) -> Array:
+    """Standard deviation of the copper factor of single joints between arms [n]."""
+    whole = np.linalg.norm([COPPER[1], SIZE_COPPER, RESISTANCE_SPREAD])
+    return np.hypot(whole, motor.spread("winding_resistance", 0.0, ASSUMED_RESISTANCE))
+
+
+def friction_spread(motor: Motors) -> Array:
+    """Relative standard deviation of friction between arms [n]."""
+    return motor.spread("winding_resistance", FRICTION, ASSUMED_FRICTION)
+
+
+def bus_errors(motor: Motors) -> Array:
+    """Independent errors of the bus model [k, 1 + 3 n], standby left to the sessions.
+
+    What motors have in common is one error: the copper factor of the arm, the torque constant of
+    motors of one size, the driver loss.
+    """
+    n = len(motor.torque_constant)
+    every, each = np.ones((1, n)), np.eye(n)
+    assumed = motor.spread("winding_resistance", 0.0, ASSUMED_RESISTANCE)
+    guessed = motor.spread("torque_constant", 0.0, ASSUMED_CONSTANT)
+    copper = motor.winding_resistance * np.concatenate(
+        [
+            COPPER[1] * every,
+            np.hypot(SIZE_COPPER, assumed) * motor.sizes,
+            RESISTANCE_SPREAD * each,
+        ]
+    )
+    constant = motor.torque_constant * np.concatenate(
+        [
+            CONVERSION_FACTOR[1] * every,
+            np.hypot(SIZE_CONSTANT, guessed) * motor.sizes,
+            MOTOR_CONSTANT * each,
+        ]
+    )
+    driver = DRIVER[1] * every
+    rows = len(copper) + len(constant) + len(driver)
+    out = np.zeros((rows, 1 + 3 * n))
+    first, second = len(copper), len(copper) + len(constant)
+    out[:first, 1 : 1 + n] = copper
+    out[first:second, 1 + n : 1 + 2 * n] = constant
+    out[second:, 1 + 2 * n :] = driver
+    return out
+
+
+def make(name: str) -> EnergyModel:
+    """The generic model of an arm type."""
+    robot = load_robot(name)
+    motor, friction = motors(robot), typical_friction(robot)
+    n, spread = robot.dof, STANDBY_SPREAD.get(name, UNKNOWN_STANDBY_SPREAD)
+    return EnergyModel(
+        robot=name,
+        setup=Setup(np.array([0.0, 0.0, -robot.controller_gravity])),
+        setup_source="assumed",
+        joints=tuple(joint_model(robot, j, motor, friction[j]) for j in range(n)),
+        bus=BusModel(
+            kind="physical",
+            standby=STANDBY,
+            driver=np.full(n, DRIVER[0]),
+            inductance=np.zeros(n),
+            capacitor_energy=TYPICAL,
+            std={"standby": spread, "driver": DRIVER[1]},
+            errors=bus_errors(motor),
+            source="prior",
+            reason="no recording: robot file and typical values",
+        ),
+        provenance={"origin": GENERIC, "made_by": "python -m tools.generic_models"},
+        sessions=SessionSpread(spread, friction_spread(motor)),
+    )
+
+
+def main() -> None:
+    """Write the files into the checkout."""
+    for name in ARMS:
+        path = config_file("models", f"{name}.yaml")
+        path.parent.mkdir(exist_ok=True)
+        save_model(make(name), path, header=HEADER)
+        print(path)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,293 @@
+"""BackgroundLearning: learning beside a live estimator, with its process, state and restarts."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from ur_energy_model.learning.history import Attempt, Change, Need
+from ur_energy_model.learning.messages import BeginLearning, LearnerState, Progress
+from ur_energy_model.learning.process import LEARNER, LearnerProcess, Report
+from ur_energy_model.learning.state_store import KeptState, StateStore, fingerprint
+from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.telemetry.samples import Telemetry
+
+FIRST_PAUSE = 1.0
+LONGEST_PAUSE = 60.0
+"""Pauses before a process that has ended by itself is started again [s]."""
+MOST_FAILURES = 3
+"""A state with which the process has ended this often in a row is given up."""
+
+
+@dataclass
+class LearningNews:
+    """What has happened since the last look.
+
+    Attributes:
+        model: to be used from now on; None for the present one.
+        attempts: refits.
+        changes: of the arm.
+        troubles: lines about what went wrong.
+        other_arm: the samples are of another arm than before.
+    """
+
+    model: EnergyModel | None = None
+    attempts: list[Attempt] = field(default_factory=list)
+    changes: list[Change] = field(default_factory=list)
+    troubles: list[str] = field(default_factory=list)
+    other_arm: bool = False
+
+
+@dataclass
+class _Run:
+    """Learning about one arm from one first model.
+
+    Attributes:
+        number: of the run.
+        serial: of the arm, None where unknown.
+        models: see `KeptState.models`.
+        state: the last one.
+    """
+
+    number: int
+    serial: str | None
+    models: tuple[str, ...]
+    state: KeptState | None = None
+
+
+class BackgroundLearning:
+    """Learns about the arm that samples come from, in a process of its own.
+
+    One thread offers samples; another one looks for news about once a second. What is learned
+    about an arm is kept apart from what is learned about others (by serial number), and survives
+    the end of the process and, with a store, of the program.
+
+    Args:
+        robot: description of the arm.
+        model: that learning begins with.
+        store: keeps the states on the disk; None for none.
+        learner: class of the learner as "module:name".
+        now: returns the time [s].
+
+    Attributes:
+        version: number of the model in use; 0 is the first one.
+        learned_minutes: of the arm's work, over all its sessions.
+        needs: what ordinary work has not shown yet.
+        cpu_share: mean share of a core that the process has used.
+        failures: how often the process has ended by itself.
+        problem: why nothing is learned at present, None while it is.
+    """
+
+    def __init__(
+        self,
+        robot: RobotDescription,
+        model: EnergyModel,
+        *,
+        store: StateStore | None = None,
+        learner: str = LEARNER,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._robot, self._model, self._store = robot, model, store
+        self._learner, self._now = learner, now
+        self._process: LearnerProcess | None = None
+        self._lock = threading.Lock()  # guards the process and the run
+        self._arrived = False
+        self._serial: str | None = None
+        self._run = _Run(0, None, (fingerprint(model),))
+        self._before: _Run | None = None
+        self._pause, self._due = FIRST_PAUSE, 0.0
+        self._failures_with_state = 0
+        self._fatal: str | None = None
+        self._left_out = 0
+        self._left_out_there = 0
+        self.failures = 0
+        self.problem: str | None = None
+        self.cpu_share = 0.0
+        self.version, self.learned_minutes = 0, 0.0
+        self.needs: tuple[Need, ...] = ()
+
+    @property
+    def left_out(self) -> int:
+        """Samples not learned from because the process had no time for them."""
+        process = self._process
+        waiting = 0 if process is None else process.left_out
+        return self._left_out + waiting + self._left_out_there
+
+    @property
+    def disk_problem(self) -> str | None:
+        """Why the last state is not on the disk, None if it is."""
+        return None if self._store is None else self._store.problem
+
+    @property
+    def serial(self) -> str | None:
+        """Serial number of the arm that is learned about, None where unknown."""
+        return self._run.serial
+
+    @property
+    def pid(self) -> int | None:
+        """Number of the process, None while there is none."""
+        return None if self._process is None else self._process.pid
+
+    def offer(self, batch: Telemetry) -> None:
+        """Learn from samples that follow the previous ones; never waits."""
+        with self._lock:
+            serial = batch.info.serial
+            if serial is not None:
+                self._serial = serial
+            self._arrived = True
+            if self._process is not None and self._serial == self._run.serial:
+                self._process.offer(batch)
+
+    def look(self) -> LearningNews:
+        """Start what is to be started, save the state, and return the news."""
+        news = LearningNews()
+        if self._process is not None:
+            self._take(self._process.reports(), news)
+            if self._process.exit_code is not None:
+                self._note_failure(self._process.exit_code, news)
+        if not self._arrived:
+            return news
+        if self._run.number == 0 or self._serial != self._run.serial:
+            news.other_arm = self._run.number > 0
+            news.model = None  # of the arm before
+            run = self._next(self._serial, self._run.models[:1])
+            run.state = self._load(run, news)
+            self._switch(run)
+        if self._process is None and self._now() >= self._due:
+            self._start(news)
+        return news
+
+    def begin_again(self, model: EnergyModel) -> None:
+        """Learn from another first model from now on, such as a newly identified one."""
+        self._model = model
+        self._switch(self._next(self._run.serial, (fingerprint(model),)))
+        self._before = None  # its state continues the old model
+
+    def note_written(self, model: EnergyModel) -> None:
+        """A learned model was written to the model file; the state continues with it, too."""
+        run = self._run
+        run.models = (run.models[0], fingerprint(model))
+        if run.state is not None and self._store is not None:
+            run.state = replace(run.state, models=run.models)
+            self._store.save(run.state)
+
+    def stop(self) -> None:
+        """End the process and save the state."""
+        with self._lock:
+            process, self._process = self._process, None
+        if process is not None:
+            self._take(process.finish(), LearningNews())
+            self._left_out += process.left_out
+        self._arrived = False
+
+    def _start(self, news: LearningNews) -> None:
+        try:
+            process = LearnerProcess(self._order(self._run), self._learner)
+        except OSError as error:
+            self._wait(f"the process that learns cannot be started ({error})", news)
+            return
+        with self._lock:
+            self._process = process
+
+    def _next(self, serial: str | None, models: tuple[str, ...]) -> _Run:
+        return _Run(self._run.number + 1, serial, models)
+
+    def _switch(self, run: _Run) -> None:
+        """Learn for another run; samples offered from now on belong to it."""
+        self.version, self.learned_minutes, self.needs = 0, 0.0, ()
+        with self._lock:
+            self._before, self._run = self._run, run
+            if self._process is not None:
+                self._process.begin(self._order(run))
+
+    def _order(self, run: _Run) -> BeginLearning:
+        content = None if run.state is None else run.state.content
+        return BeginLearning(run.number, self._robot, self._model, content)
+
+    def _load(self, run: _Run, news: LearningNews) -> KeptState | None:
+        if self._store is None:
+            return None
+        try:
+            kept = self._store.load(run.serial)
+        except ValueError as error:
+            news.troubles.append(f"learning begins anew: {error}")
+            return None
+        if kept is None:
+            return None
+        if not kept.suits(self._robot.name, run.serial, run.models[0]):
+            path = self._store.path(run.serial)
+            news.troubles.append(f"learning begins anew: {path} continues another model")
+            return None
+        run.models = (run.models[0], *(each for each in kept.models if each != run.models[0]))
+        return kept
+
+    def _take(self, reports: list[Report], news: LearningNews) -> None:
+        for report in reports:
+            if isinstance(report, LearnerState):
+                self._keep(report)
+            elif isinstance(report, Progress):
+                self._follow(report, news)
+            elif report.fatal:
+                self._fatal = report.text
+            else:
+                news.troubles.append(report.text)
+
+    def _keep(self, report: LearnerState) -> None:
+        for run in (self._run, self._before):
+            if run is None or run.number != report.run:
+                continue
+            run.state = KeptState(self._robot.name, run.serial, run.models, report.content)
+            if self._store is not None:
+                self._store.save(run.state)
+            if run is self._run:
+                self._failures_with_state = 0
+
+    def _follow(self, report: Progress, news: LearningNews) -> None:
+        self.cpu_share, self._left_out_there = report.cpu_share, report.left_out
+        if report.run != self._run.number:
+            return
+        self.problem, self._pause = None, FIRST_PAUSE
+        self.version, self.learned_minutes = report.version, report.learned_minutes
+        self.needs = report.needs
+        news.attempts += report.attempts
+        news.changes += report.changes
+        if report.model is not None:
+            news.model = report.model
+
+    def _note_failure(self, code: int, news: LearningNews) -> None:
+        """Note that the process has ended by itself; it is started again after a pause."""
+        with self._lock:
+            process, self._process = self._process, None
+        if process is not None:
+            self._take(process.finish(), news)
+            self._left_out += process.left_out + self._left_out_there
+            self._left_out_there = 0
+        self.failures += 1
+        self._failures_with_state += 1
+        reason, self._fatal = self._fatal or _words(code), None
+        text = f"the process that learns has ended ({reason}) and is started again"
+        if self._run.state is not None and self._failures_with_state >= MOST_FAILURES:
+            self._run.state, self._failures_with_state = None, 0
+            if self._store is not None:
+                self._store.set_aside(self._run.serial)
+            text += "; learning begins anew"
+        self._wait(text, news)
+
+    def _wait(self, problem: str, news: LearningNews) -> None:
+        self.problem = problem
+        news.troubles.append(problem)
+        self._due = self._now() + self._pause
+        self._pause = min(2 * self._pause, LONGEST_PAUSE)
+
+
+def _words(code: int) -> str:
+    if code >= 0:
+        return f"exit code {code}"
+    try:
+        return signal.Signals(-code).name
+    except ValueError:
+        return f"signal {-code}"

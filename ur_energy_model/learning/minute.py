@@ -1,0 +1,202 @@
+"""What one minute of work tells of friction, payload and mounting: a few numbers per joint."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from ur_energy_model.energy.session.friction_anchor import ANCHOR_SPEED, CORRELATION_TIME
+from ur_energy_model.energy.session.friction_split import FrictionSplit
+from ur_energy_model.identification.regression.filtered_motion import FilteredMotion
+from ur_energy_model.model.dynamics import ArmDynamics
+from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.typing import Array
+
+MINUTE = 60.0
+"""Length of a minute of the controller's clock [s]."""
+LEAST_MOTION = 3.0
+"""Motion of a joint in a minute from which its friction is estimated [s]."""
+SETUP = ("mass", "tilt_x", "tilt_y")
+"""Deviations from the setup that the controller was told: payload [kg], two angles [rad]."""
+_RATE = 25.0
+"""Samples used per second; the model's error of a current correlates over CORRELATION_TIME."""
+_FRICTION_PRIOR = 1.0
+_MASS, _MOMENT, _TILT = 3.0, 0.5, 0.3
+"""Standard deviations before a minute's data: kg, kg m, rad."""
+_LEAST_GAIN = 0.01
+"""Relative standard deviation of a joint's torque per ampere, at least."""
+_NOISE_SHARE = 0.02
+"""Least error of a current, as a share of the RMS current."""
+_ROUNDS = 2
+_NUISANCE = 6
+"""Columns shared by the joints: mass, three first moments, two tilts."""
+
+
+@dataclass(frozen=True)
+class Minute:
+    """Statistics of one minute of work of an arm with n joints.
+
+    Attributes:
+        time: controller time at its end [s].
+        moving_seconds: motion of each joint that was used [n], s.
+        temperature: mean of each joint [n], degC; NaN where unknown.
+        level: natural logarithm of each joint's friction over the model's [n]; NaN for joints
+            that moved less than LEAST_MOTION.
+        covariance: of the levels [n, n].
+        setup: deviations from the stated setup [3], see SETUP; NaN without motion.
+        setup_covariance: [3, 3].
+    """
+
+    time: float
+    moving_seconds: Array
+    temperature: Array
+    level: Array
+    covariance: Array
+    setup: Array
+    setup_covariance: Array
+
+
+class MinuteMeter:
+    """Turns motion into one `Minute` after the other, in constant memory.
+
+    Friction scales, a payload and a tilt that the controller was not told of, and the error of
+    each joint's torque per ampere are estimated together by least squares of currents, so that a
+    gripped part is not mistaken for friction. Only joints faster than ANCHOR_SPEED count.
+
+    Args:
+        model: that the levels are relative to, n joints.
+    """
+
+    def __init__(self, model: EnergyModel) -> None:
+        self.model = model
+        n = model.dof
+        self._split = FrictionSplit(model)
+        constants = np.array([joint.torque_constant for joint in model.joints])
+        spread = np.array([joint.std.get("torque_constant", 0.0) for joint in model.joints])
+        self._gain = np.maximum(spread / constants, _LEAST_GAIN)
+        self._residual = np.array([joint.current_residual for joint in model.joints])
+        self._number: float | None = None
+        self._width = 3 + _NUISANCE
+        self._clear(n)
+
+    def _clear(self, n: int) -> None:
+        self._gram = np.zeros((n, self._width, self._width))
+        self._seconds, self._square = np.zeros(n), np.zeros(n)
+        self._warmth = np.zeros((2, n))
+
+    def observe(self, motion: FilteredMotion, dynamics: ArmDynamics) -> list[Minute]:
+        """Use a motion that follows the previous one.
+
+        Args:
+            motion: of the arm.
+            dynamics: of the arm in the setup that the controller was told.
+
+        Returns:
+            the minutes completed before the motion's end.
+        """
+        out = []
+        for number, part in _minutes(motion):
+            if self._number is not None and number != self._number:
+                out += self.finish()
+            self._number = number
+            self._accumulate(part, dynamics)
+        return out
+
+    def finish(self) -> list[Minute]:
+        """The minute in progress, if it has any motion; the next one starts."""
+        if self._number is None:
+            return []
+        found = self._solved((self._number + 1) * MINUTE)
+        self._number = None
+        self._clear(self.model.dof)
+        return [] if found is None else [found]
+
+    def _accumulate(self, motion: FilteredMotion, dynamics: ArmDynamics) -> None:
+        if len(motion) < 2:
+            return
+        step = max(1, round(1.0 / (_RATE * motion.period)))
+        period = step * motion.period
+        motion = motion.cut(slice(None, None, step))
+        q, qd, qdd = motion.q, motion.qd, motion.qdd
+        split = self._split
+        load = dynamics.inverse_dynamics(q, qd, qdd) + split.inertia * qdd
+        friction, left = split(qd, load, motion.current, motion.known_temperature)
+        extra = (
+            np.concatenate(
+                [
+                    load[..., None],
+                    dynamics.payload_regressor(q, qd, qdd)[..., :4],
+                    dynamics.gravity_regressor(q) @ _tilts(dynamics.setup.gravity),
+                ],
+                axis=2,
+            )
+            / (split.ratio * split.constant)[:, None]
+        )
+        rows = np.concatenate([friction[..., None], extra, left[..., None]], axis=2)
+        moving = (np.abs(qd) >= ANCHOR_SPEED).astype(float)
+        weight = period * moving
+        self._gram += np.einsum("tj,tja,tjb->jab", weight, rows, rows)
+        self._seconds += weight.sum(axis=0)
+        self._square += (weight * motion.current**2).sum(axis=0)
+        known = np.isfinite(motion.temperature)
+        self._warmth += np.stack([np.where(known, motion.temperature, 0.0), known]).sum(axis=1)
+
+    def _solved(self, time: float) -> Minute | None:
+        used = self._seconds >= LEAST_MOTION
+        if not used.any():
+            return None
+        n = self.model.dof
+        seconds = np.maximum(self._seconds, 1e-9)
+        least = _NOISE_SHARE * np.sqrt(self._square / seconds)
+        noise = np.maximum(self._residual, least) ** 2
+        std = np.concatenate(
+            [np.full(n, _FRICTION_PRIOR), self._gain, [_MASS, *[_MOMENT] * 3, _TILT, _TILT]]
+        )
+        mean = np.concatenate([np.ones(n), np.zeros(n + _NUISANCE)])
+        for _ in range(_ROUNDS):
+            information, product = np.diag(std**-2.0), mean / std**2
+            for j in np.flatnonzero(used):
+                own = [j, n + j, *range(2 * n, 2 * n + _NUISANCE)]
+                weight = 1.0 / (noise[j] * CORRELATION_TIME)
+                information[np.ix_(own, own)] += weight * self._gram[j, :-1, :-1]
+                product[own] += weight * self._gram[j, :-1, -1]
+            covariance = np.linalg.inv(information)
+            found = covariance @ product
+            for j in np.flatnonzero(used):
+                own = [j, n + j, *range(2 * n, 2 * n + _NUISANCE)]
+                signed = np.append(found[own], -1.0)
+                square = float(signed @ self._gram[j] @ signed) / seconds[j]
+                noise[j] = max(square, least[j] ** 2, 1e-12)
+        scale = np.clip(found[:n], 0.1, 10.0)
+        level = np.where(used, np.log(scale), np.nan)
+        shown = [2 * n, 2 * n + 4, 2 * n + 5]
+        with np.errstate(invalid="ignore"):
+            temperature = self._warmth[0] / np.where(self._warmth[1] > 0, self._warmth[1], np.nan)
+        return Minute(
+            time=time,
+            moving_seconds=self._seconds.copy(),
+            temperature=temperature,
+            level=level,
+            covariance=covariance[:n, :n] / np.outer(scale, scale),
+            setup=found[shown],
+            setup_covariance=np.array(covariance[np.ix_(shown, shown)]),
+        )
+
+
+def _minutes(motion: FilteredMotion) -> Iterator[tuple[float, FilteredMotion]]:
+    """Number of each minute that a motion touches, and the motion's part in it."""
+    numbers = np.floor(motion.time / MINUTE)
+    for number in np.unique(numbers):
+        yield float(number), motion.cut(np.flatnonzero(numbers == number))
+
+
+def _tilts(gravity: Array) -> Array:
+    """Change of gravity [3, 2] per small rotation of the base about two level axes [m/s^2]."""
+    down = gravity / max(float(np.linalg.norm(gravity)), 1e-9)
+    first = np.eye(3)[int(np.argmin(np.abs(down)))]
+    first = first - (first @ down) * down
+    first /= np.linalg.norm(first)
+    axes = np.stack([first, np.cross(down, first)])
+    return np.asarray(np.cross(axes, gravity).T)

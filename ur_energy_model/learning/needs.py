@@ -1,0 +1,222 @@
+"""What ordinary work has not shown, and how much of the energy that leaves open.
+
+The shares are over a reference work: point-to-point moves through the whole workspace at the
+speeds of test programs (`trajectory_a` of the simulator), the joints' share of whose energy a gap
+leaves open. They combine the uncertainty of the identified parameters with that of a friction law
+beyond the speeds it was fitted to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from ur_energy_model.energy.meter import CONFIDENCE
+from ur_energy_model.learning.coverage import SPEED_EDGES, Coverage
+from ur_energy_model.learning.history import Need
+from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.friction.bank import FrictionBank
+from ur_energy_model.model.friction.law import Friction
+from ur_energy_model.model.joint_model import JointModel
+from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.trajectory.named_motions import named_motion
+from ur_energy_model.typing import Array
+
+REFERENCE_WORK = "trajectory_a"
+SHOWN_SECONDS = 2.0
+"""Motion in a range of speeds after which it counts as shown [s]."""
+LEAST_SHARE = 0.3
+"""Smallest share of the energy that is worth asking for [%]."""
+MOST = 5
+"""Longest list."""
+_EXTRAPOLATION = 0.17
+"""Relative error of friction per doubling of the speed beyond the fitted ones: Coulomb and viscous
+friction fitted below 0.5 rad/s to a UR5e's factory calibration is 46 % too high at 3.2 rad/s."""
+_SLOPE = 0.01
+"""Relative change of friction with temperature that the model may lack [1/K]."""
+_COLD = 10.0
+"""Temperature of a cold start below the shown ones [K]."""
+_WARM_RANGE = 6.0
+"""Range of temperatures that shows their effect [K]."""
+_EVEN_LOAD = 0.2
+"""Share of gravity in the range of a joint's load from which changing loads can be asked for."""
+_RATE = 50.0
+
+
+@dataclass(frozen=True)
+class _Reference:
+    """Reference work of an arm with n joints.
+
+    Attributes:
+        energy: of the whole arm [J]; seconds: duration [s].
+        speed: absolute joint speeds [samples, n], rad/s.
+        cost: energy of a sample per ampere more in each joint [samples, n], J/A.
+        load: motor-side torque of links, payload and rotors [samples, n], N m.
+        gravity: the same at rest.
+        terms: regressors of friction, motor side [n][samples, p], N m.
+        friction: its current [samples, n], A.
+    """
+
+    energy: float
+    seconds: float
+    speed: Array
+    cost: Array
+    load: Array
+    gravity: Array
+    terms: list[Array]
+    friction: Array
+
+
+def needs(
+    model: EnergyModel, coverage: Coverage, robot: RobotDescription | None = None
+) -> tuple[Need, ...]:
+    """What would make the energies of the arm surer, the most useful first; none if little would.
+
+    Args:
+        model: in use, n joints.
+        coverage: what work has shown.
+        robot: description of the arm; None loads the one that the model names.
+    """
+    work = _reference(model, model.description(robot))
+    found = [
+        *_of_joints(model, coverage, work),
+        *_of_standby(model, coverage, work),
+        *_of_temperature(model, coverage, work),
+    ]
+    large = [need for need in found if need.energy_share_percent >= LEAST_SHARE]
+    large.sort(key=lambda need: -need.energy_share_percent)
+    return tuple(large[:MOST])
+
+
+def next_needed(found: tuple[Need, ...]) -> str:
+    """The most useful need in words; "nothing" without any."""
+    return found[0].words if found else "nothing"
+
+
+def _reference(model: EnergyModel, robot: RobotDescription) -> _Reference:
+    motion = named_motion(REFERENCE_WORK, robot, model.setup)
+    time = np.arange(0.0, motion.duration, 1.0 / _RATE)
+    q, qd, qdd = motion.sample(time)
+    dynamics = model.dynamics(robot=robot)
+    joints = model.joints
+    ratio = np.array([joint.gear_ratio for joint in joints])
+    constant = np.array([joint.torque_constant for joint in joints])
+    resistance = np.array([joint.winding_resistance for joint in joints])
+    back_emf = np.array([joint.back_emf_constant for joint in joints])
+    inertia = np.array([joint.reflected_inertia for joint in joints])
+    load = dynamics.inverse_dynamics(q, qd, qdd) + inertia * qdd
+    bank = FrictionBank([joint.friction for joint in joints], ratio)
+    friction = bank.torque(qd, load) / constant
+    current = load / (ratio * constant) + friction
+    powers = model.joint_power(qd, current, std=False)
+    return _Reference(
+        energy=float(powers.total_power.sum()) / _RATE,
+        seconds=float(len(time)) / _RATE,
+        speed=np.abs(qd),
+        cost=(2.0 * resistance * current + back_emf * ratio * qd) / _RATE,
+        load=load / ratio,
+        gravity=dynamics.gravity_torque(q) / ratio,
+        terms=bank.regressors(qd, load),
+        friction=friction,
+    )
+
+
+def _of_joints(model: EnergyModel, coverage: Coverage, work: _Reference) -> Iterator[Need]:
+    """One need per joint: its speeds, or its load if the speeds have been shown."""
+    for j, joint in enumerate(model.joints):
+        top = float(work.speed[:, j].max())
+        slowest, fastest = _shown(coverage.speed_seconds[j])
+        name = joint.name.removesuffix("_joint").replace("_", " ")
+        columns = np.column_stack([work.load[:, j], work.terms[j]])
+        errors = work.cost[:, j] @ columns @ joint.current_root
+        spread = float(np.linalg.norm(errors))
+        beyond = np.log2(np.maximum(work.speed[:, j], 1e-6) / max(fastest, SPEED_EDGES[0]))
+        form = _EXTRAPOLATION * np.maximum(beyond, 0.0) * np.abs(work.friction[:, j])
+        extrapolated = float((np.abs(work.cost[:, j]) * form).sum())
+        share = _percent(np.hypot(spread, extrapolated), work)
+        leaves = f"leaves {share:.1f} % of the energy open"
+        if fastest == 0.0:
+            words = f"{name} has hardly moved: what is not known of it {leaves}"
+            yield Need(j, "speed", (slowest, top), share, words)
+        elif fastest < _first_edge_below(top):
+            words = f"{name} has not moved faster than {fastest:g} rad/s: its friction {leaves}"
+            yield Need(j, "speed", (fastest, top), share, words)
+        elif slowest > SPEED_EDGES[3]:
+            words = f"{name} has not moved slower than {slowest:g} rad/s: its friction {leaves}"
+            yield Need(j, "speed", (float(SPEED_EDGES[1]), slowest), share, words)
+        elif not _torque_constant_open(work, joint, j, spread):
+            words = f"{name} has moved too little: its friction {leaves}"
+            yield Need(j, "speed", (slowest, top), share, words)
+        elif float(np.ptp(work.gravity[:, j])) > _EVEN_LOAD * float(np.ptp(work.load[:, j])):
+            words = f"{name} has been loaded too evenly: its torque constant {leaves}"
+            yield Need(j, "load", None, share, words)
+        else:
+            words = f"{name} has been accelerated too little: its torque constant {leaves}"
+            yield Need(j, "acceleration", None, share, words)
+
+
+def _torque_constant_open(work: _Reference, joint: JointModel, j: int, spread: float) -> bool:
+    """Whether the torque constant alone makes most of the deviation of the energy [J]."""
+    own = abs(float(work.cost[:, j] @ work.load[:, j])) * float(
+        np.linalg.norm(joint.current_root[0])
+    )
+    return own > 0.5 * spread
+
+
+def _shown(seconds: Array) -> tuple[float, float]:
+    """Lowest and highest speed [rad/s] that was shown long enough; zero for the highest if none."""
+    shown = np.flatnonzero(seconds >= SHOWN_SECONDS)
+    if not shown.size:
+        return float(SPEED_EDGES[0]), 0.0
+    return float(SPEED_EDGES[shown[0]]), float(SPEED_EDGES[shown[-1] + 1])
+
+
+def _first_edge_below(speed: float) -> float:
+    """Lower bound of the range of speeds that contains this one [rad/s]."""
+    return float(SPEED_EDGES[max(int(np.searchsorted(SPEED_EDGES, speed)) - 1, 0)])
+
+
+def _of_standby(model: EnergyModel, coverage: Coverage, work: _Reference) -> Iterator[Need]:
+    if coverage.still_seconds >= SHOWN_SECONDS:
+        return
+    share = _percent(model.session.standby_std * work.seconds, work)
+    if coverage.bus_seconds < SHOWN_SECONDS:
+        words = f"bus power was not measured: standby power leaves {share:.1f} % of the energy open"
+        yield Need(None, "bus_power", None, share, words)
+    else:
+        words = (
+            f"the arm has not stood still for {SHOWN_SECONDS:g} s: standby power leaves "
+            f"{share:.1f} % of the energy open"
+        )
+        yield Need(None, "standstill", None, share, words)
+
+
+def _of_temperature(model: EnergyModel, coverage: Coverage, work: _Reference) -> Iterator[Need]:
+    """Joints seen at one temperature only, with a friction law that does not know the others."""
+    low, high = coverage.temperature.T
+    unknown = [
+        j
+        for j, joint in enumerate(model.joints)
+        if high[j] - low[j] < _WARM_RANGE and not _knows_temperature(joint.friction)
+    ]
+    if not unknown:
+        return
+    friction = float(np.abs(work.cost * work.friction)[:, unknown].sum())
+    share = _percent(_SLOPE * _COLD * friction, work)
+    words = (
+        f"the arm has worked at about {float(np.mean(low[unknown] + high[unknown])) / 2:.0f} degC "
+        f"only: a start {_COLD:g} degrees colder leaves {share:.1f} % of the energy open"
+    )
+    yield Need(None, "temperature", None, share, words)
+
+
+def _knows_temperature(friction: Friction) -> bool:
+    span = friction.temperature_range
+    return friction.law.uses_temperature and span is not None and span[1] - span[0] >= _WARM_RANGE
+
+
+def _percent(deviation: float, work: _Reference) -> float:
+    """Half width of the 95 % interval [%] of a standard deviation of the energy [J]."""
+    return float(100.0 * CONFIDENCE * deviation / work.energy)

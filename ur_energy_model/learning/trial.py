@@ -1,0 +1,283 @@
+"""A candidate model beside the model in use, over time that neither was fitted to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.stats import t as student
+
+from ur_energy_model.energy.arm_state import ArmState
+from ur_energy_model.energy.calculator import EnergyCalculator
+from ur_energy_model.energy.meter import CONFIDENCE
+from ur_energy_model.identification.regression.filtered_motion import MOVING_SPEED
+from ur_energy_model.learning.information import ArmMotion
+from ur_energy_model.model.dynamics import ArmDynamics
+from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.file.document import document
+from ur_energy_model.model.file.model_file import model_from_document
+from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.model.setup import Setup
+from ur_energy_model.telemetry.runs import run_starts
+from ur_energy_model.telemetry.samples import Telemetry
+from ur_energy_model.typing import Array
+
+CELL = 1.0
+"""Errors are compared over cells of this length [s]."""
+LEAST_CELLS = 4
+LEAST_GAIN = 0.01
+"""Relative reduction of the squared error below which a model counts as no better."""
+CERTAINTY = 0.95
+"""Of the one-sided test."""
+LEAST_NARROWING = 0.1
+"""Relative reduction of the joints' intervals for which a model that predicts as well is taken."""
+LEAST_ERROR = 0.002
+"""Relative error of the energy at the supply that any model may have."""
+_LEAST_STILL = 0.5
+"""Standstill after which a session's standby counts as measured [s]."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Comparison of the candidate with the model in use.
+
+    Attributes:
+        accepted: whether the candidate predicts better.
+        reason: one clause in words.
+    """
+
+    accepted: bool
+    reason: str
+
+
+class ModelRecord:
+    """Errors of one model over held-out time.
+
+    Args:
+        model: compared with what is measured.
+        robot: its arm, n joints.
+    """
+
+    def __init__(self, model: EnergyModel, robot: RobotDescription) -> None:
+        self.model, self.robot = model, robot
+        self.supply: list[float] = []
+        """Mean error of the power at the supply in each cell [W]."""
+        self.currents: list[Array] = []
+        """Mean squared error of the currents of moving joints in each cell [n], A^2; NaN at
+        rest."""
+        self.bus_energy, self.energy_error = 0.0, 0.0
+        self._sums = [0.0, 0.0, 0.0]
+        """Time, time at standstill [s], error of the energy at standstill [J]."""
+        self._channels: Array | None = None
+        self._arms: dict[tuple[float, ...], ArmDynamics] = {}
+
+    def saved(self) -> dict[str, Any]:
+        """Everything needed to continue, see `restored`."""
+        return {
+            "model": document(self.model),
+            "supply": self.supply,
+            "currents": np.array(self.currents).reshape(-1, self.robot.dof),
+            "sums": [self.bus_energy, self.energy_error, *self._sums],
+            "channels": self._channels,
+        }
+
+    @classmethod
+    def restored(cls, saved: Mapping[str, Any], robot: RobotDescription) -> ModelRecord:
+        """The record that `saved` describes."""
+        out = cls(model_from_document(saved["model"], "state"), robot)
+        out.supply = list(saved["supply"])
+        out.currents = list(np.array(saved["currents"], dtype=float))
+        out.bus_energy, out.energy_error, *out._sums = saved["sums"]
+        out._channels = saved["channels"]
+        return out
+
+    def observe(self, window: Telemetry, motions: list[ArmMotion]) -> None:
+        """Compare with a window and its motions."""
+        self._observe_supply(window)
+        for part in motions:
+            self._observe_currents(part)
+
+    @property
+    def moving_cells(self) -> Array:
+        """Mean squared errors of the currents in cells in which a joint moves [cells, n], A^2."""
+        cells = np.array(self.currents).reshape(-1, self.robot.dof)
+        return np.asarray(cells[np.isfinite(cells).any(axis=1)])
+
+    @property
+    def supply_energy_error(self) -> float | None:
+        """Relative error of the energy at the supply with standby tracked; None without bus."""
+        if self.bus_energy <= 0.0:
+            return None
+        shift = 0.0
+        time, still_time, still_error = self._sums
+        if still_time >= _LEAST_STILL:
+            shift = still_error / still_time
+        return (self.energy_error - shift * time) / self.bus_energy
+
+    @property
+    def joint_intervals(self) -> Array:
+        """Half widths of the 95 % intervals of the joints' electrical energies, relative [n]."""
+        n = self.robot.dof
+        if self._channels is None:
+            return np.full(n, np.nan)
+        channels = EnergyCalculator(self.model, self.robot).channels
+        energy = np.abs(self._channels[channels.per_joint["electrical_power"]])
+        std = channels.deviations(self._channels)[0]
+        return np.asarray(CONFIDENCE * std / np.maximum(energy, 1e-9))
+
+    @property
+    def supply_interval(self) -> float:
+        """Half width of the 95 % interval of the energy at the supply, relative."""
+        if self._channels is None or self.bus_energy <= 0.0:
+            return float("nan")
+        std = EnergyCalculator(self.model, self.robot).channels.deviations(self._channels)[1]
+        return CONFIDENCE * std / self.bus_energy
+
+    def _observe_supply(self, window: Telemetry) -> None:
+        calculator = EnergyCalculator(self.model, self.robot)
+        calculator.standby.enabled = False
+        table = calculator(window)
+        if table is None:
+            return
+        steps, power = table.steps.bridged, table.power
+        energies = steps @ power
+        self._channels = energies if self._channels is None else self._channels + energies
+        if not table.bus_measured:
+            return
+        arm = calculator.channels.arm
+        error = power[:, arm["total"]] - power[:, arm["bus"]]
+        live = table.states >= ArmState.STANDSTILL
+        weight = np.where(live, steps, 0.0)
+        still = table.states == ArmState.STANDSTILL
+        self.bus_energy += float(weight @ power[:, arm["bus"]])
+        self.energy_error += float(weight @ error)
+        self._sums[0] += float(weight.sum())
+        self._sums[1] += float(weight[still].sum())
+        self._sums[2] += float((weight * error)[still].sum())
+        starts = run_starts(np.floor(table.samples.time / CELL))
+        time = np.add.reduceat(weight, starts)
+        sums = np.add.reduceat(weight * error, starts)
+        whole = time > 0.5 * CELL
+        self.supply += (sums[whole] / time[whole]).tolist()
+
+    def _observe_currents(self, part: ArmMotion) -> None:
+        motion, narrow = part.motion, part.narrow
+        inside = narrow.inside(motion)
+        time = motion.time[inside]
+        if len(time) < 2:
+            return
+        payload = part.dynamics.setup.payload
+        key = (payload.mass, *payload.center_of_mass)
+        if key not in self._arms:
+            self._arms = {key: self.model.dynamics(setup=Setup(self.model.setup.gravity, payload))}
+        link = self._arms[key].inverse_dynamics(motion.q, motion.qd, motion.qdd)
+        predicted = self.model.from_link_torque(
+            link, motion.qd, motion.qdd, temperature=motion.known_temperature, std=False
+        ).current
+        error = narrow(motion, predicted - motion.current)[inside]
+        moving = narrow.moving(motion, MOVING_SPEED)[inside]
+        starts = run_starts(np.floor(time / CELL))
+        count = np.add.reduceat(moving.astype(float), starts, axis=0)
+        squares = np.add.reduceat(np.square(error) * moving, starts, axis=0)
+        mean = np.where(count >= 3, squares / np.maximum(count, 1.0), np.nan)
+        self.currents += list(mean)
+
+
+class Trial:
+    """A candidate and the model in use over the same held-out time.
+
+    Args:
+        present: model in use.
+        candidate: model that may replace it.
+        robot: their arm.
+    """
+
+    def __init__(
+        self, present: EnergyModel, candidate: EnergyModel, robot: RobotDescription
+    ) -> None:
+        self.present = ModelRecord(present, robot)
+        self.candidate = ModelRecord(candidate, robot)
+
+    def saved(self) -> dict[str, Any]:
+        """Everything needed to continue, see `restored`."""
+        return {"present": self.present.saved(), "candidate": self.candidate.saved()}
+
+    @classmethod
+    def restored(cls, saved: Mapping[str, Any], robot: RobotDescription) -> Trial:
+        """The trial that `saved` describes."""
+        records = [ModelRecord.restored(saved[key], robot) for key in ("present", "candidate")]
+        out = cls(records[0].model, records[1].model, robot)
+        out.present, out.candidate = records
+        return out
+
+    def observe(self, window: Telemetry, motions: list[ArmMotion]) -> None:
+        """Compare both with a window and its motions."""
+        self.present.observe(window, motions)
+        self.candidate.observe(window, motions)
+
+    def verdict(self) -> Verdict:
+        """Whether the candidate predicts better, by more than the uncertainty of the difference."""
+        supply = better_or_worse(np.square(self.present.supply), np.square(self.candidate.supply))
+        current = self._compare_currents()
+        if supply > 0 and current >= 0:
+            return Verdict(True, "predicts the power at the supply better")
+        if supply >= 0 and current > 0:
+            return Verdict(True, "predicts the currents better")
+        if supply >= 0 and current >= 0 and self._narrower():
+            return Verdict(True, "predicts as well, with narrower intervals")
+        if supply < 0 or current < 0:
+            what = "power at the supply" if supply < 0 else "currents"
+            return Verdict(False, f"predicts the {what} worse")
+        return Verdict(False, "no better than the model in use")
+
+    def _narrower(self) -> bool:
+        """Whether the candidate's intervals are narrower and still contain what was measured.
+
+        A prediction is a value and its interval: of two with the same error, the narrower is the
+        better one as long as it holds.
+        """
+        if len(self.present.moving_cells) < LEAST_CELLS:
+            return False
+        before, after = self.present.joint_intervals, self.candidate.joint_intervals
+        if not after.mean() < (1.0 - LEAST_NARROWING) * before.mean():
+            return False
+        error = self.candidate.supply_energy_error
+        return error is None or abs(error) <= max(self.candidate.supply_interval, LEAST_ERROR)
+
+    def _compare_currents(self) -> int:
+        """1 if the candidate's currents are better, -1 if worse, 0 if neither is certain."""
+        before, after = self.present.moving_cells, self.candidate.moving_cells
+        if not len(before):
+            return 0
+        known = np.isfinite(before)
+        scale = np.where(known, before, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
+        usual = np.where(scale > 0, scale, 1.0)
+        return better_or_worse(np.nansum(before / usual, axis=1), np.nansum(after / usual, axis=1))
+
+
+def better_or_worse(before: Array, after: Array) -> int:
+    """1 if the losses [cells] of the second are smaller, -1 if larger, 0 if neither is certain.
+
+    A paired t test on the differences; neighbouring cells may resemble each other, so that the
+    larger of two standard errors applies: of single cells and of groups of five.
+    """
+    difference = before - after
+    count = len(difference)
+    if count < LEAST_CELLS:
+        return 0
+    error = _standard_error(difference)
+    groups = count // 5
+    if groups >= LEAST_CELLS:
+        means = difference[: 5 * groups].reshape(groups, 5).mean(axis=1)
+        error, count = max(error, _standard_error(means)), groups
+    limit = float(student.ppf(CERTAINTY, count - 1)) * error
+    gain = float(difference.mean())
+    if gain > limit and gain > LEAST_GAIN * float(before.mean()):
+        return 1
+    return -1 if -gain > limit and -gain > LEAST_GAIN * float(before.mean()) else 0
+
+
+def _standard_error(values: Array) -> float:
+    return float(values.std(ddof=1) / np.sqrt(len(values)))

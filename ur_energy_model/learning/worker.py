@@ -1,0 +1,183 @@
+"""The process that learns: a Learner behind a pipe, at low priority and within a CPU budget.
+
+`LearnerProcess` starts it. It imports no ROS, keeps nothing on the disk, and ends when its parent
+does, however that ends.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from pkgutil import resolve_name
+from typing import Any
+
+from ur_energy_model.learning.cpu_budget import CpuBudget
+from ur_energy_model.learning.history import Attempt
+from ur_energy_model.learning.messages import (
+    BeginLearning,
+    FinishLearning,
+    LearnerState,
+    Progress,
+    Trouble,
+)
+from ur_energy_model.telemetry.samples import Telemetry
+
+CPU_SHARE = 0.05
+"""Mean share of a core that learning may use."""
+CPU_RESERVE = 3.0
+"""Computing time that may be used in advance [s], for the first models."""
+FIRST_STATE_PERIOD = 2.0
+STATE_PERIOD = 30.0
+"""Time between two states sent to the parent [s], what a kill can lose; it doubles from the first
+to the last value."""
+PROGRESS_PERIOD = 0.5
+"""Shortest time between two reports of progress [s]."""
+NICENESS = 15
+_LOOK = 1.0
+
+
+class Worker:
+    """Feeds a learner with what the parent sends, and reports its progress.
+
+    Args:
+        pipe: to the parent.
+        make: the class of the learner.
+        budget: of computing time.
+    """
+
+    def __init__(self, pipe: Connection, make: Callable[..., Any], budget: CpuBudget) -> None:
+        self._pipe, self._make, self._budget = pipe, make, budget
+        self._learner: Any = None
+        self._run = 0
+        self._sent_version = 0
+        self._attempts: list[Attempt] = []
+        self._left_out = 0
+        self._changed = False
+        self._progress_sent = self._state_sent = time.monotonic()
+        self._state_period = FIRST_STATE_PERIOD
+
+    def run(self) -> None:
+        """Work until the parent says so.
+
+        Raises:
+            EOFError, OSError: the parent has ended.
+        """
+        while True:
+            if self._pipe.poll(PROGRESS_PERIOD):
+                order = self._pipe.recv()
+                if isinstance(order, FinishLearning):
+                    self._send_state()
+                    return
+                if isinstance(order, BeginLearning):
+                    self._begin(order)
+                else:
+                    self._learn(order)
+            self._step()
+            self._send_due()
+
+    def _begin(self, order: BeginLearning) -> None:
+        self._send_state()
+        self._run = order.run
+        self._learner = self._continued(order)
+        self._attempts.clear()
+        # A state may hold a better model than the parent's.
+        self._sent_version = 0
+        self._changed = True
+        self._state_period = FIRST_STATE_PERIOD
+
+    def _continued(self, order: BeginLearning) -> Any:
+        if order.state is not None:
+            try:
+                return self._make(order.robot, order.model, state=order.state)
+            except Exception as error:
+                text = f"learning begins anew: its state cannot be used ({error})"
+                self._pipe.send(Trouble(text, fatal=False))
+        return self._make(order.robot, order.model)
+
+    def _learn(self, batch: Telemetry) -> None:
+        if self._learner is None:
+            return
+        self._changed = True
+        if self._budget.left < -CPU_RESERVE:
+            self._left_out += len(batch)
+        else:
+            self._learner.update(batch)
+
+    def _step(self) -> None:
+        """Refit what is due, as far as the budget allows."""
+        if self._learner is None or self._budget.left <= 0.0:
+            return
+        attempt = self._learner.step()
+        if attempt is not None:
+            self._attempts.append(attempt)
+            self._changed = True
+
+    def _send_due(self) -> None:
+        now = time.monotonic()
+        if self._changed and now - self._progress_sent >= PROGRESS_PERIOD:
+            self._progress_sent = now
+            self._changed = False
+            self._pipe.send(self._progress())
+        if self._learner is not None and now - self._state_sent >= self._state_period:
+            self._send_state()
+            self._state_period = min(2.0 * self._state_period, STATE_PERIOD)
+
+    def _progress(self) -> Progress:
+        learner = self._learner
+        new = learner.version != self._sent_version
+        self._sent_version = learner.version
+        attempts, self._attempts = tuple(self._attempts), []
+        return Progress(
+            run=self._run,
+            version=learner.version,
+            model=learner.model if new else None,
+            learned_minutes=learner.learned_minutes,
+            attempts=attempts,
+            changes=learner.take_changes(),
+            needs=learner.needs(),
+            left_out=self._left_out,
+            cpu_share=self._budget.mean_share,
+        )
+
+    def _send_state(self) -> None:
+        self._state_sent = time.monotonic()
+        if self._learner is not None:
+            self._pipe.send(LearnerState(self._run, self._learner.state()))
+
+
+def main(handle: int, learner: str) -> None:
+    """Main function of the process.
+
+    Args:
+        handle: file descriptor of the pipe to the parent.
+        learner: class of the learner as "module:name".
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
+    os.nice(NICENESS)
+    parent = os.getppid()
+    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+    with Connection(handle) as pipe:
+        try:
+            make = resolve_name(learner)
+            Worker(pipe, make, CpuBudget(CPU_SHARE, CPU_RESERVE)).run()
+        except (EOFError, OSError):
+            pass  # the parent has ended
+        except Exception as error:
+            pipe.send(Trouble(f"{type(error).__name__}: {error}", fatal=True))
+            raise SystemExit(1) from None
+
+
+def _end_with(parent: int) -> None:
+    """End the process when its parent has ended, also in the middle of a computation."""
+    while os.getppid() == parent:
+        time.sleep(_LOOK)
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), sys.argv[2])

@@ -1,0 +1,98 @@
+"""Parameter: one parameter of a node, with its range and how it is typed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from ur_energy_model.telemetry.rtde.address import is_address
+
+Value: TypeAlias = bool | int | float | str | list[str]
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter of a node.
+
+    Attributes:
+        name: ROS parameter name.
+        default: its type is the parameter's type.
+        description: what it does, one sentence without a full stop.
+        unit: SI unit of a number.
+        minimum, maximum: inclusive range of a number.
+        choices: allowed values of a text.
+        read_only: True if it can only be changed while the node is unconfigured.
+        only_with: name of another parameter and the value of it with which this one has an
+            effect; None if it always has one.
+        address: True for the address of a host.
+    """
+
+    name: str
+    default: Value
+    description: str
+    unit: str = ""
+    minimum: float | None = None
+    maximum: float | None = None
+    choices: tuple[str, ...] = ()
+    read_only: bool = True
+    only_with: tuple[str, str] | None = None
+    address: bool = False
+
+    @property
+    def is_switch(self) -> bool:
+        """Whether it is a text that YAML, and so the command line of ROS, may read as a bool."""
+        return {"on", "off"} <= set(self.choices)
+
+    def normalized(self, value: Value) -> Value:
+        """The value with on and off as text, which YAML reads as true and false."""
+        if self.is_switch and isinstance(value, bool):
+            return "on" if value else "off"
+        return value
+
+    def problem(self, value: object) -> str | None:
+        """Reason why a value of the right type is refused; None if it is accepted."""
+        if self.choices and value not in self.choices:
+            return f"{self.name} must be one of {', '.join(self.choices)}, not {value!r}"
+        if self.address and not is_address(str(value)):
+            return f"{self.name} must be the address of a host, not {value!r}"
+        if isinstance(value, int | float):
+            low = -float("inf") if self.minimum is None else self.minimum
+            high = float("inf") if self.maximum is None else self.maximum
+            if not low <= value <= high:
+                return f"{self.name} must be between {low:g} and {high:g}, not {value:g}"
+        return None
+
+    def ignored(self, values: Mapping[str, object]) -> str | None:
+        """Line that says that the value given has no effect; None if it has one.
+
+        Args:
+            values: of all parameters of the node.
+        """
+        if self.only_with is None or values[self.name] == self.default:
+            return None
+        name, wanted = self.only_with
+        if values[name] == wanted:
+            return None
+        return f"{self.name} is ignored: it needs {name}:={wanted}, and {name} is {values[name]}"
+
+    def parse(self, text: str) -> Value:
+        """A value as typed on a command line; the items of a list are separated by commas.
+
+        Raises:
+            ValueError: the text is not a number, or the value is not allowed.
+        """
+        value: Value
+        if isinstance(self.default, bool):
+            value = text == "true"
+        elif isinstance(self.default, list):
+            value = [item.strip() for item in text.split(",") if item.strip()] or [""]
+        else:
+            try:
+                value = type(self.default)(text)
+            except ValueError as error:
+                raise ValueError(f"{self.name}:={text} is not a number") from error
+        problem = self.problem(value)
+        if problem is not None:
+            raise ValueError(problem)
+        return value
