@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.interpolate import PchipInterpolator
-from scipy.optimize import differential_evolution, minimize
+from scipy.optimize import Bounds, differential_evolution, minimize
 
 from test.optimization.simulated_cycle import arm_model
 from ur_energy_model.energy.prediction import predict_energy
@@ -74,7 +74,7 @@ class StraightMove:
 
 def search(case: StraightMove, limits: PathLimits, seed: int, rounds: int = 40) -> float:
     """The least energy that the search finds [J]."""
-    bounds = [(-1.5, 1.5)] * _POINTS
+    bounds = Bounds(np.full(_POINTS, -1.5), np.full(_POINTS, 1.5))
     wide = differential_evolution(
         case.cost, bounds, args=(limits,), seed=seed, maxiter=rounds, popsize=6, polish=False
     )
