@@ -84,3 +84,8 @@ class JointModel:
             std={name: by_name.get(name, 1.0) * value for name, value in self.std.items()},
             current_covariance=covariance,
         )
+
+
+def short_name(name: str) -> str:
+    """A joint's name in words: "shoulder_pan_joint" is "shoulder pan"."""
+    return name.removesuffix("_joint").replace("_", " ")

@@ -10,8 +10,8 @@ from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.identification.dynamics.reflected_inertia import split_inertia
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction.law import PARAMETER_UNITS
+from ur_energy_model.model.joint_model import short_name
 from ur_energy_model.model.robots import load_robot
-from ur_energy_model.report.charts.curves import short_name
 from ur_energy_model.report.drive_table import drive_table
 from ur_energy_model.report.tables.table import Cell, Table, source_text, with_interval
 
