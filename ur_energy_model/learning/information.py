@@ -16,6 +16,7 @@ from ur_energy_model.identification.friction.current_regression import CurrentRe
 from ur_energy_model.identification.friction.law_selection import WARMTH
 from ur_energy_model.identification.friction.unmoved_joint import SHORTEST_MOTION
 from ur_energy_model.identification.power.power_fit import PowerFit
+from ur_energy_model.identification.power.power_structures import PowerPrior
 from ur_energy_model.identification.regression.filtered_motion import FilteredMotion
 from ur_energy_model.identification.regression.motion_stream import MotionStream
 from ur_energy_model.identification.regression.narrow_filter import (
@@ -63,6 +64,7 @@ class ArmInformation:
     def __init__(self, robot: RobotDescription, prior: EnergyModel, friction: str) -> None:
         self.robot, self.prior, self.friction = robot, prior, friction
         self.powers: list[PowerFit] = []
+        self._known_power = PowerPrior.from_model(prior, robot)
         self.setup = SetupEstimate(robot, prior.setup)
         self.cutoff: float | None = None
         self._inertia = expected_inertia(robot)
@@ -74,7 +76,7 @@ class ArmInformation:
 
     def start_session(self) -> None:
         """Start another session, with its own standby power and friction level."""
-        self.powers.append(PowerFit(self.robot))
+        self.powers.append(PowerFit(self.robot, self._known_power))
         self.currents.start_session()
         self.setup.start_session()
         if len(self.powers) > _MOST_SESSIONS:
@@ -93,7 +95,9 @@ class ArmInformation:
 
     def restore(self, saved: Mapping[str, Any]) -> None:
         """Continue with saved sums."""
-        self.powers = [PowerFit.restored(self.robot, power) for power in saved["powers"]]
+        self.powers = [
+            PowerFit(self.robot, self._known_power).restore(power) for power in saved["powers"]
+        ]
         self.setup.restore(saved["setup"])
         self.cutoff = None if saved["cutoff"] is None else float(saved["cutoff"])
         self.currents.data = CurrentData.restored(saved["currents"])

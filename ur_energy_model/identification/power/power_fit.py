@@ -20,7 +20,13 @@ from ur_energy_model.identification.power.power_columns import (
     power_columns,
     power_rows,
 )
-from ur_energy_model.identification.power.power_structures import PHYSICAL, Structure, common, free
+from ur_energy_model.identification.power.power_structures import (
+    PHYSICAL,
+    PowerPrior,
+    Structure,
+    common,
+    free,
+)
 from ur_energy_model.identification.regression.gram_matrices import BlockedGram
 from ur_energy_model.identification.regression.least_squares import cross_validate, solve
 from ur_energy_model.model.bus_model import BusModel
@@ -79,10 +85,11 @@ class PowerFit:
 
     Args:
         robot: the arm, n joints.
+        known: prior of the parameters; None for that of the robot file.
     """
 
-    def __init__(self, robot: RobotDescription) -> None:
-        self.robot = robot
+    def __init__(self, robot: RobotDescription, known: PowerPrior | None = None) -> None:
+        self.robot, self.known = robot, known
         self._constant = np.nan_to_num(robot.torque_constant)
         prior = common(robot, self._constant, np.zeros(robot.dof))
         self._expected = prior.basis @ prior.prior.mean
@@ -141,7 +148,7 @@ class PowerFit:
         return time - last > _DISCHARGE_TIME
 
     def saved(self) -> dict[str, Any]:
-        """Everything needed to continue, see `restored`."""
+        """Everything needed to continue, see `restore`."""
         return {
             "gram": self._gram.saved(),
             "counts": self._counts.saved(),
@@ -149,16 +156,14 @@ class PowerFit:
             "rested": self._rested,
         }
 
-    @classmethod
-    def restored(cls, robot: RobotDescription, saved: Mapping[str, Any]) -> PowerFit:
-        """The accumulator of an arm that `saved` describes."""
-        out = cls(robot)
-        out._gram = BlockedGram.restored(saved["gram"])
-        out._counts = BlockedGram.restored(saved["counts"])
+    def restore(self, saved: Mapping[str, Any]) -> PowerFit:
+        """Continue with saved data of the same arm."""
+        self._gram = BlockedGram.restored(saved["gram"])
+        self._counts = BlockedGram.restored(saved["counts"])
         for name, sums in saved["modes"].items():
-            out._modes[name] += np.array(sums)
-        out._rested = float(saved["rested"])
-        return out
+            self._modes[name] = np.array(sums, dtype=float)
+        self._rested = float(saved["rested"])
+        return self
 
     def merge(self, other: PowerFit) -> None:
         """Include the data of another accumulator."""
@@ -174,7 +179,7 @@ class PowerFit:
 
     def with_standby_shifted(self, shift: float) -> PowerFit:
         """The same data with standby power lower by `shift` [W]."""
-        out = PowerFit(self.robot)
+        out = PowerFit(self.robot, self.known)
         out.merge(self)
         matrix = np.eye(self._gram.blocks.shape[-1])
         matrix[0, -1] = -shift
@@ -195,7 +200,8 @@ class PowerFit:
         if kind == "ecbot" and self.samples:
             return self._result("ecbot", free(self.robot.dof), {}, "EcBot's 4n+1 free coefficients")
         structures = {
-            name: make(self.robot, torque_constant, deviation) for name, make in PHYSICAL.items()
+            name: make(self.robot, torque_constant, deviation, self.known)
+            for name, make in PHYSICAL.items()
         }
         if not self.samples:
             reason = "no bus power recorded: robot file and typical values"

@@ -70,7 +70,7 @@ def fit_sessions(
 
 def _merged(powers: Sequence[PowerFit], known: Sequence[PowerFit], shifts: Array) -> PowerFit:
     """Data of all sessions, shifted to a common standby power."""
-    total = PowerFit(powers[0].robot)
+    total = PowerFit(powers[0].robot, powers[0].known)
     for power in powers:
         if power not in known:
             total.merge(power)

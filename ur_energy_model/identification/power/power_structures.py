@@ -16,6 +16,7 @@ import numpy as np
 
 from ur_energy_model.identification.power.power_columns import PowerLayout
 from ur_energy_model.identification.regression.least_squares import Prior
+from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.typing import Array, Indices
 
@@ -44,6 +45,9 @@ _RATED_SPREAD = 0.5
 DRIVER = (0.25, 0.06)
 """Driver loss [W/A]; regressions of recorded power give 0.1 to 0.35, each uncertain by 0.15,
 because i^2 and |i| are strongly correlated."""
+_LEAST_COPPER, _LEAST_DRIVER = 0.02, 0.01
+"""Least deviations of a copper factor, relative, and of a driver loss [W/A] known before: windings
+warm up."""
 DELAY = 2e-3
 """Spread of the delays [s]: a few cycles of drives and sensors."""
 
@@ -97,25 +101,73 @@ def free(n: int) -> Structure:
     )
 
 
-def common(robot: RobotDescription, constant: Array, deviation: Array) -> Structure:
+@dataclass(frozen=True)
+class PowerPrior:
+    """What is known of the power of an arm with n joints before its data; means and deviations.
+
+    Attributes:
+        standby: [W].
+        copper: factor of the winding resistances, common to the joints.
+        own_copper: of each joint beyond the common factor, means only [n].
+        driver: [W/A].
+    """
+
+    standby: tuple[float, float]
+    copper: tuple[float, float]
+    own_copper: Array
+    driver: tuple[float, float]
+
+    @classmethod
+    def from_robot(cls, robot: RobotDescription) -> PowerPrior:
+        """Of an arm that nobody has measured."""
+        standby = robot.standby_power if np.isfinite(robot.standby_power) else STANDBY[0]
+        return cls((standby, STANDBY[1]), COPPER_FACTOR, np.zeros(robot.dof), DRIVER)
+
+    @classmethod
+    def from_model(cls, model: EnergyModel, robot: RobotDescription) -> PowerPrior:
+        """Of an arm with a model, in any session."""
+        known = cls.from_robot(robot)
+        if model.bus.kind != "physical":
+            return known
+        expected, _ = expected_resistance(robot)
+        factors = np.array([joint.winding_resistance for joint in model.joints]) / expected
+        spread = np.array([joint.std.get("winding_resistance", np.inf) for joint in model.joints])
+        copper = float(min((spread / expected).max(), COPPER_FACTOR[1]))
+        standby = np.hypot(model.bus.std.get("standby", STANDBY[1]), model.sessions.standby)
+        driver = min(model.bus.std.get("driver", DRIVER[1]), DRIVER[1])
+        mean = float(factors.mean())
+        return cls(
+            standby=(model.bus.standby, float(min(standby, STANDBY[1]))),
+            copper=(mean, max(copper, _LEAST_COPPER * mean)),
+            own_copper=factors - mean,
+            driver=(float(model.bus.driver.mean()), max(float(driver), _LEAST_DRIVER)),
+        )
+
+
+def common(
+    robot: RobotDescription, constant: Array, deviation: Array, known: PowerPrior | None = None
+) -> Structure:
     """One copper factor for all joints.
 
     Args:
         robot: the arm, n joints.
         constant: torque constants identified from currents [n], N m/A.
         deviation: their standard deviations [n], N m/A.
+        known: prior of the other parameters; None for that of the robot file.
     """
-    return _physical(robot, constant, deviation, [])
+    return _physical(robot, constant, deviation, [], known or PowerPrior.from_robot(robot))
 
 
-def per_size(robot: RobotDescription, constant: Array, deviation: Array) -> Structure:
+def per_size(
+    robot: RobotDescription, constant: Array, deviation: Array, known: PowerPrior | None = None
+) -> Structure:
     """A copper factor for each motor size, that is for each winding resistance; as `common`."""
     resistance, _ = expected_resistance(robot)
     groups = [np.flatnonzero(resistance == value) for value in np.unique(resistance)]
-    return _physical(robot, constant, deviation, groups)
+    return _physical(robot, constant, deviation, groups, known or PowerPrior.from_robot(robot))
 
 
-PHYSICAL: dict[str, Callable[[RobotDescription, Array, Array], Structure]] = {
+PHYSICAL: dict[str, Callable[[RobotDescription, Array, Array, PowerPrior | None], Structure]] = {
     "common": common,
     "per size": per_size,
 }
@@ -134,7 +186,11 @@ class _Parameter:
 
 
 def _physical(
-    robot: RobotDescription, constant: Array, deviation: Array, groups: Sequence[Indices]
+    robot: RobotDescription,
+    constant: Array,
+    deviation: Array,
+    groups: Sequence[Indices],
+    known: PowerPrior,
 ) -> Structure:
     n = robot.dof
     layout = PowerLayout(n)
@@ -147,21 +203,20 @@ def _physical(
     def conversion(values: Array) -> Array:
         return layout.coefficients(layout.conversion, values)
 
-    standby = robot.standby_power if np.isfinite(robot.standby_power) else STANDBY[0]
     delays = (layout.current_delay, layout.supply_delay)
     current_delay, supply_delay = (layout.coefficients(place, 1.0) for place in delays)
     parameters = [
-        _Parameter("standby", layout.coefficients(layout.standby, 1.0), standby, STANDBY[1], none),
-        _Parameter("copper", copper(resistance), *COPPER_FACTOR, none),
+        _Parameter("standby", layout.coefficients(layout.standby, 1.0), *known.standby, none),
+        _Parameter("copper", copper(resistance), *known.copper, none),
         _Parameter("conversion", conversion(constant), *CONVERSION_FACTOR, none),
-        _Parameter("driver", layout.coefficients(layout.driver, 1.0), *DRIVER, none),
+        _Parameter("driver", layout.coefficients(layout.driver, 1.0), *known.driver, none),
         _Parameter("current_delay", current_delay, 0.0, DELAY, none),
         _Parameter("supply_delay", supply_delay, 0.0, DELAY, none),
     ]
     for i, relative in enumerate((spread / resistance).tolist()):
-        parameters.append(
-            _Parameter(f"copper_{i}", copper(resistance * joints[i]), 0.0, relative, none)
-        )
+        own = copper(resistance * joints[i])
+        mean = float(known.own_copper[i])
+        parameters.append(_Parameter(f"copper_{i}", own, mean, relative, none))
     if (deviation > 0).any():
         parameters.append(
             _Parameter("torque", conversion(constant), 0.0, COMMON_TORQUE_ERROR, constant)

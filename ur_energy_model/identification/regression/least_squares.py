@@ -112,7 +112,7 @@ def solve(blocks: Array, prior: Prior, counts: Array) -> Solution:
     middle = meat * min(factor, 9.0) + prior.precision
     return Solution(
         coefficients=coefficients,
-        covariance=bread @ middle @ bread,
+        covariance=_at_most(bread @ middle @ bread, prior),
         residual=float(np.sqrt(_squares(total, coefficients) / samples)),
         samples=samples,
         effective_samples=samples / inflation,
@@ -136,6 +136,25 @@ def cross_validate(blocks: Array, prior: Prior, counts: Array) -> Array:
         coefficients = _coefficients(total - held_out, prior, weight)
         out.append(_squares(held_out, coefficients) / counts[part].sum())
     return np.array(out)
+
+
+def _at_most(covariance: Array, prior: Prior) -> Array:
+    """The covariance [p, p], in no direction wider than the prior's: data do not remove knowledge.
+
+    Scatter between few blocks may suggest otherwise.
+    """
+    if not np.isfinite(prior.std).all():
+        return covariance
+    own = np.diag(np.square(prior.std)) if prior.covariance is None else prior.covariance
+    scale = np.where(prior.std > 0, prior.std, 1.0)
+    values, vectors = np.linalg.eigh(own / np.outer(scale, scale))
+    root = vectors * np.sqrt(np.maximum(values, 1e-12))
+    back = np.linalg.pinv(root)
+    shares, axes = np.linalg.eigh(back @ (covariance / np.outer(scale, scale)) @ back.T)
+    if shares.max(initial=0.0) <= 1.0:
+        return covariance
+    bounded = root @ axes
+    return np.asarray((bounded * np.minimum(shares, 1.0)) @ bounded.T * np.outer(scale, scale))
 
 
 def _coefficients(gram: Array, prior: Prior, weight: float) -> Array:
