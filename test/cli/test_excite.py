@@ -5,11 +5,15 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from ur_energy_model.cli.main import main
+from ur_energy_model.learning.history import NEEDS, Need
+from ur_energy_model.model.file.model_file import load_model, save_model
+from ur_energy_model.resources import config_file
 from ur_energy_model.trajectory.fourier import load_trajectory
 
 # The genetic search has no time limit, so its result is the same on every machine.
@@ -55,6 +59,28 @@ def test_json_contract(designed):
     trajectory = load_trajectory(path)
     assert (trajectory.harmonics, trajectory.period, trajectory.robot) == (4, 12.0, "ur5e")
     assert trajectory.design["condition_number"] == pytest.approx(result["condition_number"])
+
+
+def test_a_trajectory_for_the_gap_of_a_learned_model(tmp_path):
+    generic = load_model(config_file("models", "ur5e.yaml"))
+    need = Need(4, "speed", (0.2, 2.0), 1.8, "wrist 2 has not moved faster than 0.2 rad/s")
+    learned = replace(generic, provenance={"origin": "learned", NEEDS: [need.as_json()]})
+    model, path = tmp_path / "model.yaml", tmp_path / "gap.yaml"
+    save_model(learned, model)
+    arguments = ("--for-gap", str(model), *QUICK, "-o", str(path))
+    code, out, err = call("--robot", "ur5e", *arguments, "--json")
+    assert code == 0, err
+    (shown,) = json.loads(out)["for_gap"]
+    assert (shown["joint"], shown["speed_range"]) == ("wrist_2_joint", [0.2, 2.0])
+    assert shown["seconds"] > 1.0
+    assert load_trajectory(path).design["for_gap"] == [shown]
+    code, _, err = call("--robot", "ur3e", *arguments)
+    assert code == 1
+    assert "is of a ur5e, not a ur3e" in err
+    save_model(generic, model)
+    code, _, err = call("--robot", "ur5e", *arguments)
+    assert code == 1
+    assert "does not say what it lacks" in err
 
 
 def test_check_agrees_with_the_design(designed):

@@ -104,5 +104,5 @@ def _take(arm: SimulatedArm, part: float) -> None:
     center = (0.05 * GRIPPER.mass + 0.1 * part) / mass
     if abs(mass - arm.setup.payload.mass) > 1e-9:
         payload = Payload(mass, np.array([0.0, 0.0, center]))
-        arm.command(commands.SetPayload(mass, (0.0, 0.0, center)))
+        arm.command(commands.SetPayload(mass, payload.center_of_mass))
         arm.carry(payload)

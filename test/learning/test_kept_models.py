@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from ur_energy_model.errors import ModelFileError
-from ur_energy_model.learning.kept_models import FIRST, KEPT, ORIGIN, kept_path, save_learned
+from ur_energy_model.learning.kept_models import (
+    FIRST,
+    KEPT,
+    ORIGIN,
+    kept_path,
+    learned_digest,
+    save_learned,
+)
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.file.model_file import load_model, save_model
 
@@ -52,3 +60,9 @@ def test_the_first_model_needs_no_file(generic: EnergyModel, tmp_path: Path) -> 
     save_learned(version(generic, 1), path)
     assert saved_version(path) == 1
     assert [entry.name for entry in path.parent.iterdir()] == ["model.yaml"]
+
+
+def test_the_digest_is_that_of_the_file(generic: EnergyModel, tmp_path: Path) -> None:
+    path, model = tmp_path / "model.yaml", version(generic, 1)
+    save_learned(model, path)
+    assert learned_digest(model) == hashlib.sha256(path.read_bytes()).hexdigest()

@@ -102,7 +102,7 @@ class Need:
         speed_range: joint speeds that would help (low, high), rad/s; None where it is not about
             speed.
         energy_share_percent: half width of the 95 % interval that this leaves open in the whole
-            arm's energy over the learned work, percent.
+            arm's energy over a reference work (`learning.needs`), percent.
         words: the sentence for people.
     """
 

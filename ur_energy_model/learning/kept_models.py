@@ -8,10 +8,14 @@ from pathlib import Path
 
 from ur_energy_model.errors import ModelFileError
 from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.model.file.model_file import load_model, save_model
+from ur_energy_model.model.file.model_file import load_model, model_text, save_model
 
 ORIGIN = "learned"
 """`origin` in the provenance of a learned model."""
+HEADER = """\
+# Electro-mechanical model of a robot arm, learned while it worked (docs/learning.md).
+# Inertia is joint side; torque constant, friction and motor constants are motor side.
+"""
 KEPT = 5
 """Previous learned models that are kept: model.1.yaml is the latest of them."""
 FIRST = "original"
@@ -38,7 +42,12 @@ def save_learned(model: EnergyModel, path: str | Path) -> None:
         raise ModelFileError(
             path, f"its copy cannot be written ({error.strerror})", "choose another place"
         ) from error
-    save_model(model, path)
+    save_model(model, path, header=HEADER)
+
+
+def learned_digest(model: EnergyModel) -> str:
+    """SHA-256 of the file of a learned model."""
+    return hashlib.sha256(model_text(model, header=HEADER).encode()).hexdigest()
 
 
 def kept_path(path: str | Path, which: int | str) -> Path:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 
 from ur_energy_model import __version__
-from ur_energy_model.learning.kept_models import ORIGIN
+from ur_energy_model.learning.kept_models import ORIGIN, learned_digest
 from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.model.file.model_file import model_text
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 
 
@@ -71,7 +69,7 @@ def with_provenance(
             },
             "previous": {
                 "origin": str(previous.provenance.get("origin", "identified")),
-                "sha256": hashlib.sha256(model_text(previous).encode()).hexdigest(),
+                "sha256": learned_digest(previous),
             },
         },
     )

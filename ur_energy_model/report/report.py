@@ -17,9 +17,9 @@ from ur_energy_model.identification.evaluation.evaluation import evaluate
 from ur_energy_model.identification.recording_reader import digest
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.generic import is_generic, model_words
+from ur_energy_model.model.joint_model import short_name
 from ur_energy_model.model.setup import Payload
 from ur_energy_model.report.analysis import Analysis, analyse
-from ur_energy_model.report.charts.curves import short_name
 from ur_energy_model.report.shift import Shift, read_shift
 from ur_energy_model.report.tariff import Tariff
 from ur_energy_model.report.verdict import ModelVerdict, generic_statement, judge

@@ -89,6 +89,7 @@ def quick_design(request: DesignRequest, monkeypatch) -> Design:
     pytest.fail("none of twenty short descents passes the checks")
 
 
+@pytest.mark.timeout(300)  # ten seconds of processor time; other work on the machine may share it
 def test_learning_from_the_trajectory_closes_the_gap(monkeypatch):
     """Slow work, the trajectory for what it lacks, learning from both."""
     planner = Planner(ROBOT, limits=MotionLimits.for_robot(ROBOT, 0.35, 2.0))

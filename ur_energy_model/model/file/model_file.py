@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import yaml
 
@@ -86,7 +87,7 @@ def load_model(path: str | Path) -> EnergyModel:
     return _model(YamlTree.read(path, ModelFileError, _REMEDY))
 
 
-def model_from_document(content: object, source: str) -> EnergyModel:
+def model_from_document(content: dict[str, Any], source: str) -> EnergyModel:
     """The model that `document` turned into plain data.
 
     Args:

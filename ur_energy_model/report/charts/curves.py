@@ -8,17 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ur_energy_model.model.joint_model import short_name
 from ur_energy_model.report.analysis import Analysis
 from ur_energy_model.report.charts.chart import Line, LineChart, Panel, Role
 from ur_energy_model.report.recording_powers import Breaks
 from ur_energy_model.typing import Array
 
 S0 = "Clochiatti et al. 2024"
-
-
-def short_name(joint: str) -> str:
-    """A joint's name in words: "shoulder_pan_joint" is "shoulder pan"."""
-    return joint.removesuffix("_joint").replace("_", " ")
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from ur_energy_model.model.joint_model import short_name
 from ur_energy_model.report.charts.chart import Line, LineChart, Panel, Role
-from ur_energy_model.report.charts.curves import short_name
 from ur_energy_model.typing import Array
 
 TIME = "time [s]"

@@ -8,8 +8,8 @@ from itertools import pairwise
 import numpy as np
 
 from ur_energy_model.learning.history import Attempt
+from ur_energy_model.model.joint_model import short_name
 from ur_energy_model.report.charts.chart import Line, LineChart, Panel
-from ur_energy_model.report.charts.curves import short_name
 
 
 def learning_chart(attempts: Sequence[Attempt], joint_names: Sequence[str]) -> LineChart:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from ur_energy_model.model.joint_model import short_name
 from ur_energy_model.report.charts.chart import BarChart, Bars, Chart, Line, LineChart, Panel, Role
-from ur_energy_model.report.charts.curves import Timeline, short_name
+from ur_energy_model.report.charts.curves import Timeline
 from ur_energy_model.report.charts.power import stacked_lines
 from ur_energy_model.report.optimization import CyclePowers, OptimizationReport
 from ur_energy_model.typing import Array

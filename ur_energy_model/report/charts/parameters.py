@@ -8,7 +8,7 @@ from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction.law import PARAMETER_UNITS
 from ur_energy_model.model.friction.terms import OperatingPoint
-from ur_energy_model.model.joint_model import JointModel
+from ur_energy_model.model.joint_model import JointModel, short_name
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.report.charts.chart import (
     Interval,
@@ -18,7 +18,6 @@ from ur_energy_model.report.charts.chart import (
     LineChart,
     Panel,
 )
-from ur_energy_model.report.charts.curves import short_name
 from ur_energy_model.typing import Array
 
 _SPEED = 1.0

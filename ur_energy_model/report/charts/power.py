@@ -9,9 +9,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ur_energy_model.model.joint_model import short_name
 from ur_energy_model.report.analysis import Analysis
 from ur_energy_model.report.charts.chart import BarChart, Bars, Line, LineChart, Panel, Role
-from ur_energy_model.report.charts.curves import S0, Timeline, chart_over_time, short_name
+from ur_energy_model.report.charts.curves import S0, Timeline, chart_over_time
 from ur_energy_model.typing import Array
 
 

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ur_energy_model.model.joint_model import short_name
 from ur_energy_model.report.analysis import Analysis
 from ur_energy_model.report.charts.chart import Box, BoxChart, Line, LineChart, Panel
-from ur_energy_model.report.charts.curves import S0, Timeline, chart_over_time, short_name
+from ur_energy_model.report.charts.curves import S0, Timeline, chart_over_time
 from ur_energy_model.typing import Array, Mask
 
 SMALL = 0.001

@@ -15,8 +15,8 @@ from importlib.resources import files
 from math import floor, isfinite, log10
 
 from ur_energy_model import __version__
+from ur_energy_model.model.joint_model import short_name
 from ur_energy_model.report.charts.chart import Chart
-from ur_energy_model.report.charts.curves import short_name
 from ur_energy_model.report.page.chart_encoder import ChartEncoder
 from ur_energy_model.report.page.page import Page, Section, Tile
 from ur_energy_model.report.palette import stylesheet

@@ -11,11 +11,11 @@ from ur_energy_model.identification.dynamics.base_parameters import snapped_to_a
 from ur_energy_model.identification.dynamics.regrouping import FullRegressor, regroup
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.generic import is_generic, model_words
+from ur_energy_model.model.joint_model import short_name
 from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.report.analysis import DRAWN_SECONDS, Analysis
 from ur_energy_model.report.charts import motion, power, torque_and_current
 from ur_energy_model.report.charts.chart import Chart
-from ur_energy_model.report.charts.curves import short_name
 from ur_energy_model.report.charts.parameters import (
     interval_chart,
     singular_value_charts,

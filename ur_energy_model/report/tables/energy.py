@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ur_energy_model.energy.energy_summary import EnergySummary
 from ur_energy_model.energy.meter import CONFIDENCE
-from ur_energy_model.report.charts.curves import short_name
+from ur_energy_model.model.joint_model import short_name
 from ur_energy_model.report.tables.table import Cell, Table, with_interval
 
 

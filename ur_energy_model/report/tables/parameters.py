@@ -11,8 +11,8 @@ from ur_energy_model.identification.dynamics.reflected_inertia import split_iner
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction.law import PARAMETER_UNITS
 from ur_energy_model.model.generic import is_generic, model_words
+from ur_energy_model.model.joint_model import short_name
 from ur_energy_model.model.robots import load_robot
-from ur_energy_model.report.charts.curves import short_name
 from ur_energy_model.report.drive_table import drive_table
 from ur_energy_model.report.tables.table import Cell, Table, source_text, with_interval
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ur_energy_model.energy.arm_state import ArmState
-from ur_energy_model.report.charts.curves import short_name
+from ur_energy_model.model.joint_model import short_name
 from ur_energy_model.report.shift import Shift
 from ur_energy_model.report.tables.table import Table
 from ur_energy_model.report.tariff import Tariff
