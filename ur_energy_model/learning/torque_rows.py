@@ -90,6 +90,8 @@ class TorqueRows:
 
     def _append(self, rows: dict[str, Array]) -> None:
         rows = self._with_known_payload(rows)
+        if self.columns and set(rows) != set(self.columns):  # fields differ from those before
+            return
         if not len(rows["time"]):
             return
         joined = {
