@@ -76,7 +76,6 @@ def work(
     arm = SimulatedArm(robot, motion=motion, seed=SEED, options=ArmOptions(session=session))
     stream = MotionStream(robot.dof, 5.0, 1.0 / RATE)
     dynamics, offset = monitor.model.dynamics(), DAY * session
-    monitor.start_session(offset + arm.time, 1.0)
     found = []
     for minute in range(SESSION_MINUTES):
         if minute == CHANGE_MINUTE and inject is not None:

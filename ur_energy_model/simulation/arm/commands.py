@@ -7,6 +7,7 @@ from enum import Enum
 
 import numpy as np
 
+from ur_energy_model.model.setup import Payload
 from ur_energy_model.trajectory.motions import Motion
 from ur_energy_model.typing import Array
 
@@ -83,6 +84,13 @@ class SetPayload:
     mass: float
     cog: Array = field(default_factory=lambda: np.zeros(3))
     inertia: Array = field(default_factory=lambda: np.zeros(6))
+
+    @property
+    def payload(self) -> Payload:
+        """The payload that is configured."""
+        xx, yy, zz, xy, xz, yz = self.inertia
+        tensor = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]], dtype=float)
+        return Payload(float(self.mass), np.array(self.cog, dtype=float), tensor)
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from ur_energy_model.simulation.arm.sensors import SensedState, Sensors
 from ur_energy_model.simulation.arm.sessions import draw_session
 from ur_energy_model.simulation.arm.supervisor import Supervisor
 from ur_energy_model.simulation.arm.tool import Tool
-from ur_energy_model.simulation.arm.truth import Energies, TruthLog
+from ur_energy_model.simulation.arm.truth import Energies, TruthLog, setup_record
 from ur_energy_model.trajectory.motions import Motion
 from ur_energy_model.trajectory.planner import Planner
 from ur_energy_model.typing import Array
@@ -68,15 +68,13 @@ class SimulatedArm:
         truth: TruthLog | str | Path | None = None,
         options: ArmOptions | None = None,
     ) -> None:
-        options = ArmOptions() if options is None else options
-        setup = Setup() if setup is None else setup
+        options, setup = options or ArmOptions(), setup or Setup()
         self.robot, self.motion, self.setup = robot, motion, setup
         self.rate = robot.rate
         self.controller_version = options.controller_version
         self.session = draw_session(seed, options.session, robot.dof)
         self.parameters = self.session.applied_to(draw_parameters(robot, seed))
-        self._dt = 1.0 / self.rate
-        self._cycle = 0
+        self._cycle, self._dt = 0, 1.0 / self.rate
         self._true_setup = Setup(setup.gravity, setup.payload if carried is None else carried)
         q = motion.sample(np.zeros(1))[0][0].copy()
         self._plant = Plant(robot, self.parameters, self._true_setup, q)
@@ -89,8 +87,7 @@ class SimulatedArm:
         self._tool = Tool(ArmDynamics(robot, setup))
         self._plant.set_temperature(self._balance.thermal.temperature)
         load = self._plant.dynamics.gravity_torque(q[None])[0]
-        p = self.parameters
-        self._controller.trim = gear_twist(load, p.stiffness, p.knees)
+        self._controller.trim = gear_twist(load, self.parameters.stiffness, self.parameters.knees)
         self._targets = self._controller.targets(q, np.zeros(robot.dof), np.zeros(robot.dof))
         self._reference = self._drive_reference(self._targets)
         self.outputs = RtdeOutputs()
@@ -157,25 +154,14 @@ class SimulatedArm:
         self._plant.set_setup(self.robot, self._true_setup)
 
     def tilt(self, gravity: Array) -> None:
-        """Mount the arm another way without informing the controller.
-
-        Args:
-            gravity: in the base frame [3], m/s^2.
-        """
+        """Mount the arm another way, uninformed; gravity in the base frame [3], m/s^2."""
         self._true_setup = Setup(np.asarray(gravity, dtype=float), self._true_setup.payload)
         self._plant.set_setup(self.robot, self._true_setup)
 
     def change_friction(self, joint: int, factor: float) -> None:
-        """Multiply the friction of a joint, as wear or fresh grease do.
-
-        Args:
-            joint: index from 0.
-            factor: relative to the friction at present, positive.
-        """
-        scale = np.ones(self.robot.dof)
-        scale[joint] = factor
-        self.parameters = self.parameters.with_friction_scaled(scale)
-        self._plant.parameters = self.parameters
+        """Multiply the friction of a joint (index from 0)."""
+        scale = np.where(np.arange(self.robot.dof) == joint, factor, 1.0)
+        self.parameters = self._plant.parameters = self.parameters.with_friction_scaled(scale)
         self._plant.set_temperature(self._balance.thermal.temperature)
 
     def tick(self) -> None:
@@ -220,11 +206,9 @@ class SimulatedArm:
 
     def close(self) -> None:
         """Write the true energies if a log was requested."""
+        self._log_truth()
         if self._truth is None:
             return
-        self._log_truth()
-        setup = self.setup
-        carried = self._true_setup.payload
         self._truth.write(
             self.robot.joint_names,
             self.parameters,
@@ -232,11 +216,7 @@ class SimulatedArm:
                 "robot": self.robot.name,
                 "simulated": True,
                 "controller": self._controller.kind,
-                "gravity": setup.gravity,
-                "payload_mass": setup.payload.mass,
-                "payload_center_of_mass": setup.payload.center_of_mass,
-                "carried_mass": carried.mass,
-                "carried_center_of_mass": carried.center_of_mass,
+                **setup_record(self.setup, self._true_setup.payload),
                 "ambient": self._balance.thermal.ambient,
                 "temperature": self._balance.thermal.temperature,
                 "standby_power": self.parameters.standby_power,
@@ -263,9 +243,7 @@ class SimulatedArm:
         self._reference = self._drive_reference(self._targets)
 
     def _set_payload(self, command: cmd.SetPayload) -> None:
-        xx, yy, zz, xy, xz, yz = command.inertia
-        inertia = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]], dtype=float)
-        payload = Payload(float(command.mass), np.array(command.cog, dtype=float), inertia)
+        payload = command.payload
         if not is_possible(payload):
             raise MotionRefusedError("mass, centre of mass or inertia of the payload is impossible")
         self.setup = Setup(self.setup.gravity, payload)

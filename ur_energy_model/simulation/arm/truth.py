@@ -24,6 +24,7 @@ import numpy as np
 
 from ur_energy_model.errors import InputError
 from ur_energy_model.files import new_file, write_text
+from ur_energy_model.model.setup import Payload, Setup
 from ur_energy_model.plain import plain
 from ur_energy_model.simulation.arm.parameters import ArmParameters
 from ur_energy_model.typing import Array
@@ -189,3 +190,14 @@ def _joint_constants(p: ArmParameters, temperature: Array) -> dict[str, Array]:
 
 def _ratio(part: float, whole: float) -> float | None:
     return float(part / whole) if abs(whole) > 1e-9 else None
+
+
+def setup_record(setup: Setup, carried: Payload) -> dict[str, Any]:
+    """Mounting, configured payload and the one really carried, as in the truth file."""
+    return {
+        "gravity": setup.gravity,
+        "payload_mass": setup.payload.mass,
+        "payload_center_of_mass": setup.payload.center_of_mass,
+        "carried_mass": carried.mass,
+        "carried_center_of_mass": carried.center_of_mass,
+    }
