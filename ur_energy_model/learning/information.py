@@ -28,6 +28,8 @@ from ur_energy_model.learning.rest_fit import RestFit
 from ur_energy_model.learning.setup_estimate import SetupEstimate
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.file.document import document
+from ur_energy_model.model.file.model_file import model_from_document
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 from ur_energy_model.typing import Array
@@ -131,6 +133,7 @@ class ArmInformation:
 
         Raises:
             IdentificationError: currents that contradict the torques.
+            ModelFileError: values that no arm can have.
         """
         if self.setup.update():
             self.currents.data.restart_session()
@@ -142,7 +145,9 @@ class ArmInformation:
         told = self.setup.dynamics(RecordingInfo()).stated(np.full(4, np.nan))
         body = BodyResults(self.robot, estimate, told, inertia)
         results = fit_drives(body, joints, self.powers, "physical")
-        model = self.rest.completed(assemble(results, {}))
+        found = self.rest.completed(assemble(results, {}))
+        # As it will be read from a file, so that a restart changes nothing.
+        model = model_from_document(document(found), "learned model")
         self.rest = RestFit(model, learned=True)
         return model
 

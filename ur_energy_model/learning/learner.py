@@ -9,7 +9,8 @@ from dataclasses import asdict, replace
 import numpy as np
 
 from ur_energy_model.energy.rated_limits import rated_limits
-from ur_energy_model.errors import IdentificationError, InputError
+from ur_energy_model.errors import IdentificationError, InputError, ModelFileError
+from ur_energy_model.identification.recording_reader import REQUIRED
 from ur_energy_model.learning.arm_watch import ArmWatch
 from ur_energy_model.learning.history import Attempt, Change, Need, attempt_from_json
 from ur_energy_model.learning.information import ArmInformation
@@ -208,7 +209,8 @@ class Learner:
         """Learn from one window, and judge or fit a model where it is due."""
         window, impossible, _ = possible(window, self._limits)
         self.left_out += int(impossible.sum())
-        if not len(window):
+        if not len(window) or any(name not in window for name in REQUIRED):
+            self.left_out += len(window)
             return
         self._begin_session(float(window.time[0]))
         self._last_time, self._info = float(window.time[-1]), window.info
@@ -234,8 +236,6 @@ class Learner:
 
     def _worked(self, window: Telemetry) -> float:
         """Time of a window with brakes released in which the arm moves at all [s]."""
-        if "actual_qd" not in window:
-            return 0.0
         good = np.isfinite(window["actual_qd"]).all(axis=1)
         if "robot_mode" in window:
             good &= np.isin(window["robot_mode"], BRAKES_RELEASED)
@@ -270,8 +270,8 @@ class Learner:
         """Fit a candidate to all data and put it on trial."""
         try:
             candidate = self.information.fit()
-        except IdentificationError:
-            return
+        except (IdentificationError, ModelFileError, np.linalg.LinAlgError):
+            return  # the next one has more data
         if candidate is None or self._last_time is None:
             return
         self._fitted_until = self._last_time

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ur_energy_model.energy.operating_conditions import PAYLOAD
+from ur_energy_model.identification.regression.narrow_filter import sample_period
 from ur_energy_model.identification.regression.usable_samples import usable_samples
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, find_gaps
 from ur_energy_model.typing import Array
@@ -16,6 +17,8 @@ _TARGETS = ("target_q", "target_qd", "target_qdd", "target_moment")
 _ACTUALS = ("actual_q", "actual_qd", "target_moment")
 _TARGET_RATE, _ACTUAL_RATE = 25.0, 100.0
 """Samples per second kept of recorded targets, which have no noise, and of measured motion [Hz]."""
+_SPARSE = 1.5
+"""Samples are thinned where there are more than this times as many."""
 _MOST = 3000
 """Rows kept."""
 _KEPT = 800
@@ -54,8 +57,9 @@ class TorqueRows:
         told = [name for name in PAYLOAD if name in window]
         keep = usable_samples(window, *names, *told)
         rate = _TARGET_RATE if names is _TARGETS else _ACTUAL_RATE
-        tick = np.floor(window.time * rate)
-        keep &= np.diff(tick, prepend=-np.inf) != 0
+        tick = np.floor(window.time * rate + 0.5)
+        if sample_period(window.time) < 1.0 / (_SPARSE * rate):
+            keep &= np.diff(tick, prepend=-np.inf) != 0
         keep &= tick % self._stride == 0
         self._append({"time": window.time[keep], **{n: window[n][keep] for n in (*names, *told)}})
 
@@ -71,7 +75,7 @@ class TorqueRows:
         """The samples kept; `source` names them."""
         columns = {name: values for name, values in self.columns.items() if name != "time"}
         time = self.columns["time"]
-        gaps = () if self.from_targets else find_gaps(time, 1.0 / _ACTUAL_RATE)
+        gaps = () if self.from_targets else find_gaps(time, sample_period(time))
         return Telemetry(time, columns, RecordingInfo(source=source), gaps)
 
     def saved(self) -> dict[str, Any]:
@@ -90,6 +94,8 @@ class TorqueRows:
 
     def _append(self, rows: dict[str, Array]) -> None:
         rows = self._with_known_payload(rows)
+        if self.columns and set(rows) != set(self.columns):  # fields differ from those before
+            return
         if not len(rows["time"]):
             return
         joined = {
@@ -98,7 +104,7 @@ class TorqueRows:
         }
         while len(joined["time"]) > _MOST and "target_q" in joined:
             self._stride *= 2
-            even = np.floor(joined["time"] * _TARGET_RATE) % self._stride == 0
+            even = np.floor(joined["time"] * _TARGET_RATE + 0.5) % self._stride == 0
             joined = {name: part[even] for name, part in joined.items()}
         self.columns = {name: part[:_MOST] for name, part in joined.items()}
 

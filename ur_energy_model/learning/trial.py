@@ -12,6 +12,7 @@ from scipy.stats import t as student
 from ur_energy_model.energy.arm_state import ArmState
 from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.energy.meter import CONFIDENCE
+from ur_energy_model.energy.power_options import PowerOptions
 from ur_energy_model.identification.regression.filtered_motion import MOVING_SPEED
 from ur_energy_model.learning.information import ArmMotion
 from ur_energy_model.model.dynamics import ArmDynamics
@@ -122,7 +123,7 @@ class ModelRecord:
         n = self.robot.dof
         if self._channels is None:
             return np.full(n, np.nan)
-        channels = EnergyCalculator(self.model, self.robot).channels
+        channels = self._calculator().channels
         energy = np.abs(self._channels[channels.per_joint["electrical_power"]])
         std = channels.deviations(self._channels)[0]
         return np.asarray(CONFIDENCE * std / np.maximum(energy, 1e-9))
@@ -132,12 +133,16 @@ class ModelRecord:
         """Half width of the 95 % interval of the energy at the supply, relative."""
         if self._channels is None or self.bus_energy <= 0.0:
             return float("nan")
-        std = EnergyCalculator(self.model, self.robot).channels.deviations(self._channels)[1]
+        std = self._calculator().channels.deviations(self._channels)[1]
         return CONFIDENCE * std / self.bus_energy
 
+    def _calculator(self) -> EnergyCalculator:
+        """Computes powers from measured currents with the model's own standby."""
+        options = PowerOptions(method="current", track_standby=False)
+        return EnergyCalculator(self.model, self.robot, options)
+
     def _observe_supply(self, window: Telemetry) -> None:
-        calculator = EnergyCalculator(self.model, self.robot)
-        calculator.standby.enabled = False
+        calculator = self._calculator()
         table = calculator(window)
         if table is None:
             return
