@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,22 @@ def test_frictionless_torque_has_fewer(bags, capsys) -> None:
     assert out["torque_from"] == "target_moment"
     by_text = {entry["expression"]: entry["value"] for entry in out["parameters"]}
     assert by_text["Ja_4"] == pytest.approx(0.2118, rel=0.02)
+
+
+def test_measured_torque_needs_neither_currents_nor_constants(tmp_path, capsys) -> None:
+    robot = load_robot("ur5e")
+    made = made_up_recording(robot, seed=1, **FRICTION)
+    torque = made["actual_current"] * robot.gear_ratio * robot.torque_constant
+    columns = {name: made[name] for name in ("actual_q", "actual_qd")}
+    bag = write_bag(
+        tmp_path / "torque", replace(made, columns={**columns, "actual_current_as_torque": torque})
+    )
+    out = run(capsys, bag, "--robot", "ur5e", "--from", "measured_torque")
+    assert out["rank"] == 52
+    assert out["torque_from"] == "measured_torque"
+    assert min(out["self_verification"]["r2"]) > 0.9
+    assert main(["base-parameters", str(bag), "--robot", "ur5e"]) == 1
+    assert "actual_current" in capsys.readouterr().err
 
 
 def test_table_shows_expressions_and_both_verifications(bags, capsys) -> None:
