@@ -99,3 +99,13 @@ def test_without_currents_the_error_names_them(
     columns = {k: v for k, v in telemetry.columns.items() if k != "actual_current"}
     with pytest.raises(MissingFieldError, match="actual_current"):
         analyse(model, make_bag(replace(telemetry, columns=columns)))
+
+
+def test_speed_of_the_flange_is_the_slope_of_its_path(
+    model: EnergyModel, telemetry: Telemetry, make_bag: MakeBag
+) -> None:
+    analysis = analyse(model, make_bag(telemetry))
+    steps = np.linalg.norm(np.diff(analysis.flange, axis=0), axis=1) / np.diff(analysis.flange_time)
+    middle = 0.5 * (analysis.flange_speed[1:] + analysis.flange_speed[:-1])
+    assert middle.max() > 0.1
+    np.testing.assert_allclose(steps, middle, atol=0.05 * middle.max())

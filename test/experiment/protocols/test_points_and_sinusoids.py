@@ -11,6 +11,7 @@ from ur_energy_model.experiment.papers.contents import papers
 from ur_energy_model.experiment.papers.stages import Stage
 from ur_energy_model.experiment.protocols.outcome import Outcome
 
+pytestmark = pytest.mark.timeout(400)  # the first test of each fixture runs a whole protocol
 PLACES = {paper.key: {item.place for item in paper.items if not item.reason} for paper in papers()}
 
 

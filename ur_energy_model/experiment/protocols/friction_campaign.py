@@ -15,7 +15,7 @@ from ur_energy_model.identification.dynamics.base_parameter_bags import (
     BagBaseParameters,
     identify_base_parameters,
 )
-from ur_energy_model.report.charts.chart import Line, LineChart, Panel
+from ur_energy_model.report.charts.chart import BarChart, Bars, Line, LineChart, Panel
 from ur_energy_model.telemetry.bag.reader import iterate_bag
 from ur_energy_model.telemetry.samples import concatenate
 from ur_energy_model.typing import Array, Indices
@@ -47,7 +47,8 @@ def campaign_rows(
     seconds = _QUICK_WARM_UP if session.quick else WARM_UP
     warm_bag = session.record("excitation_warm", motion, warm_up=seconds)
     warm = identify_base_parameters([warm_bag], session.robot, progress=session.progress)
-    session.picture(_chart(cold, warm), "Fig. 4")
+    session.picture(_friction_chart(cold, warm), "Fig. 4")
+    session.picture(_unchanged_chart(cold, warm), "Fig. 4")
     differs = ("arm", "data", "method") if session.quick else ("arm", "data")
     rows = [
         Row(
@@ -152,25 +153,45 @@ def _temperatures(bag: Path) -> Array:
     return np.asarray(samples["joint_temperatures"].mean(axis=0))
 
 
-def _chart(cold: BagBaseParameters, warm: BagBaseParameters) -> LineChart:
-    """Base parameters of both states, numbered in the order of the paper."""
-    panels, first = [], 1
-    for name, kind in _GROUPS:
-        own = _group(cold, kind)
-        number = first + np.arange(len(own), dtype=float)
-        first += len(own)
-        lines = [
-            Line(label, number, base.parameters.values[own], joint=joint, points=True)
-            for joint, (label, base) in enumerate((("cold", cold), ("warm", warm)))
-        ]
-        panels.append(Panel(name, tuple(lines)))
-    title = "Base parameters of the cold and the warm arm (kg m², kg m, N m, N m s/rad)"
-    return LineChart(
+def _friction_chart(cold: BagBaseParameters, warm: BagBaseParameters) -> BarChart:
+    """Friction of both states as bars."""
+    own = np.concatenate([_group(cold, "fc"), _group(cold, "fv")])
+    names = cold.parameters.regrouping.names
+    columns = cold.parameters.regrouping.base[own]
+    title = "Friction of the cold and the warm arm (fc in N m, fv in N m s/rad)"
+    return BarChart(
         key="s1_cold_and_warm",
+        title=title,
+        caption="",
+        y_label="N m, N m s/rad",
+        categories=tuple(names[column] for column in columns),
+        bars=(
+            Bars("cold", cold.parameters.values[own]),
+            Bars("warm", warm.parameters.values[own], role="aside"),
+        ),
+    )
+
+
+def _unchanged_chart(cold: BagBaseParameters, warm: BagBaseParameters) -> LineChart:
+    """The other base parameters of both states."""
+    panels = []
+    for name, kind in _GROUPS:
+        if kind in {"fc", "fv"}:
+            continue
+        own = _group(cold, kind)
+        number = np.arange(1, len(own) + 1, dtype=float)
+        lines = (
+            Line("cold", number, cold.parameters.values[own], role="measured"),
+            Line("warm", number, warm.parameters.values[own], joint=1),
+        )
+        panels.append(Panel(f"{len(own)} {name} parameters", lines))
+    title = "Inertial base parameters of the cold and the warm arm (kg m², kg m)"
+    return LineChart(
+        key="s1_inertial_cold_and_warm",
         title=title,
         caption="",
         x_label="number of the base parameter",
         y_label="",
         panels=tuple(panels),
-        columns=2,
+        columns=1,
     )

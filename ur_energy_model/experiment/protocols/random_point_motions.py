@@ -82,7 +82,7 @@ def _record(session: ProtocolRun, name: str) -> Path:
 
     def through_points(seed: int) -> RepeatedMotion:
         motion = planner.chain_through(planner.random_points(seed))
-        return RepeatedMotion(session.robot.name, motion, REPETITIONS)
+        return RepeatedMotion(session.robot.name, motion, 1 if session.quick else REPETITIONS)
 
     return session.record(name, session.first_safe(through_points, session.seed + _SEEDS[name]))
 
