@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import shutil
 import sys
+from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
 from ur_energy_model.cli.output import progress
 from ur_energy_model.experiment.papers.markdown import markdown
 from ur_energy_model.experiment.papers.run_papers import run_papers
+from ur_energy_model.experiment.papers.side_by_side import PaperResult
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "papers.md"
@@ -32,6 +34,11 @@ def main() -> None:
     failed = [error for result in results for error in result.errors]
     if failed:
         raise SystemExit("\n".join(failed))
+    publish(folder, results)
+
+
+def publish(folder: Path, results: Sequence[PaperResult]) -> None:
+    """Write the page, and copy its pictures from the output folder."""
     shutil.rmtree(IMAGES, ignore_errors=True)
     IMAGES.mkdir(parents=True)
     for result in results:
