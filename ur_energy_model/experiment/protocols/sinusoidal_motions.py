@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,8 @@ _SECONDS, _QUICK_SECONDS = 60.0, 20.0
 """Duration of one recording [s]."""
 _WIDTH, _SEVEN_JOINT_WIDTH = 0.6, 0.45
 """Largest amplitude of six and of seven joints [rad]."""
-_TRIES = 2000
+_TRIES = 20
+"""Positions about each candidate at which its clearance is evaluated."""
 _TOLERANCE, _R2_TOLERANCE = 0.25, 0.02
 _DATA = "Section IV-A"
 _TABLE = "Table II"
@@ -94,12 +96,20 @@ def _sinusoids(session: ProtocolRun, frequency_factor: float) -> Callable[[int],
 
 
 def _open_position(robot: RobotDescription) -> Array:
-    """Centre of the sinusoids [n], rad; for arms other than UR's the clearest of random ones."""
+    """Centre of the sinusoids [n], rad.
+
+    For arms other than UR's, of the positions with every joint at zero or half a turn, the one
+    with most clearance in its neighbourhood.
+    """
     if robot.dof == len(_OPEN):
         return _OPEN
-    tries = np.random.default_rng(0).uniform(-np.pi, np.pi, (_TRIES, robot.dof))
-    clearance = ArmGeometry(robot).distances(tries).min(axis=1)
-    return np.asarray(tries[np.argmax(clearance)])
+    corners = np.pi * np.array(list(product((0.0, 1.0), repeat=robot.dof)))
+    corners = corners[(corners <= robot.max_position).all(axis=1)]
+    width = _SEVEN_JOINT_WIDTH
+    around = np.random.default_rng(0).uniform(-width, width, (_TRIES, robot.dof))
+    tries = (corners[:, None] + around).reshape(-1, robot.dof)
+    clearance = ArmGeometry(robot).distances(tries).min(axis=1).reshape(len(corners), -1)
+    return np.asarray(corners[np.argmax(clearance.min(axis=1))])
 
 
 def _data_rows(ecbot: Ecbot, test: EcbotTest, published: Mapping[str, Any]) -> list[Row]:
