@@ -19,6 +19,7 @@ from ur_energy_model.experiment.papers.contents import papers
 from ur_energy_model.experiment.protocols.published_results import published_results
 from ur_energy_model.model.capsules import read_capsules
 from ur_energy_model.model.file.model_file import load_model, save_model
+from ur_energy_model.model.generic import is_generic
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.resources import config_file
 from ur_energy_model.simulation.arm.constants_file import read_constants
@@ -67,6 +68,8 @@ def test_every_file_of_the_package_is_read(path: Path) -> None:
             assert load_robot(path).name == path.stem
         case "excitation", _:
             assert load_trajectory(path).robot == path.stem
+        case "models", _:
+            assert is_generic(load_model(path))
         case "geometry", _:
             assert len(read_capsules(path, path.stem)[0]) > 6
         case _, "arm.yaml":

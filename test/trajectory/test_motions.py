@@ -108,7 +108,7 @@ def test_every_motion_is_clear_of_arm_and_table(name):
 
 
 def test_arms_without_geometry_are_clear_of_table_and_column():
-    planner = Planner(load_robot("fr3"))
+    planner = Planner(replace(load_robot("fr3"), name="an arm without geometry"))
     assert not planner.is_clear(
         np.array([[0.0, 1.9, 0.0, -0.2, 0.0, 0.0, 0.0]])
     )  # bent to the table

@@ -15,11 +15,10 @@ from ur_energy_model.errors import InputError
 from ur_energy_model.experiment.periodic_motion import RepeatedMotion
 from ur_energy_model.experiment.protocols.outcome import Outcome, Row
 from ur_energy_model.experiment.protocols.protocol_run import ProtocolRun
+from ur_energy_model.experiment.protocols.random_point_energies import catalogue_rows, energy_rows
 from ur_energy_model.experiment.protocols.random_point_pictures import draw_test_motions
 from ur_energy_model.experiment.protocols.random_point_tables import (
-    catalogue_rows,
     current_rows,
-    energy_rows,
     friction_rows,
     inertia_rows,
     torque_rows,
