@@ -1,0 +1,36 @@
+"""A model in the session of its arm, as far as that is known."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ur_energy_model.energy.session.standby_tracker import StandbyTracker
+from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.sessions import SessionFriction
+
+
+class SessionModel:
+    """A model with what is known of the session: followed friction, standby power.
+
+    Args:
+        model: of the arm, in its session or in any.
+    """
+
+    def __init__(self, model: EnergyModel) -> None:
+        self._model, self._session = model, model.session
+
+    def use_friction(self, friction: SessionFriction | None) -> None:
+        """Take this friction from now on; None for that of the model."""
+        session = self._model.session
+        self._session = session if friction is None else friction.applied_to(session)
+
+    def tracked(self) -> EnergyModel:
+        """The model for samples, whose error of standby power the standby tracker states."""
+        return self._model.in_session(replace(self._session, standby_std=0.0))
+
+    def anchored(self, standby: StandbyTracker) -> EnergyModel:
+        """The model for predictions, with the standby power that is tracked."""
+        session = replace(self._session, standby=standby.power, standby_std=standby.std)
+        if standby.anchored:
+            session = replace(session, still_seconds=standby.still_seconds)
+        return self._model.in_session(session)
