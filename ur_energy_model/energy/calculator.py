@@ -126,6 +126,7 @@ class EnergyCalculator:
             if not len(batch):
                 return None
         self.conditions.update(batch)
+        self._session.motion.observe(batch, self.dynamics)
         bus = batch.bus_power
         standby = self._supply(powers, batch.time, steps.bridged, states, bus)
         self._brakes_engaged(powers, batch, states, bus)

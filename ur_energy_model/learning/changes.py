@@ -21,12 +21,11 @@ from ur_energy_model.learning.level_watch import (
 )
 from ur_energy_model.learning.minute import Minute, MinuteMeter
 from ur_energy_model.learning.next_model import NextModel
-from ur_energy_model.learning.options import SESSION_GAP
 from ur_energy_model.learning.standby_minutes import StandbyMinutes
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.joint_model import short_name
-from ur_energy_model.model.sessions import SessionFriction
+from ur_energy_model.model.sessions import SESSION_GAP, SessionFriction
 from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.typing import Array
 

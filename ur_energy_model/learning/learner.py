@@ -14,7 +14,7 @@ from ur_energy_model.identification.recording_reader import REQUIRED
 from ur_energy_model.learning.arm_watch import ArmWatch
 from ur_energy_model.learning.history import Attempt, Change, Need, attempt_from_json
 from ur_energy_model.learning.information import ArmInformation
-from ur_energy_model.learning.options import SESSION_GAP, LearningOptions, next_refit
+from ur_energy_model.learning.options import LearningOptions, next_refit
 from ur_energy_model.learning.provenance import LearnedTime, with_provenance
 from ur_energy_model.learning.saved_samples import restored_samples, saved_samples
 from ur_energy_model.learning.state_codec import decoded, encoded
@@ -24,7 +24,7 @@ from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.file.document import document
 from ur_energy_model.model.file.model_file import model_from_document
 from ur_energy_model.model.robots import RobotDescription
-from ur_energy_model.model.sessions import SessionFriction
+from ur_energy_model.model.sessions import SESSION_GAP, SessionFriction
 from ur_energy_model.telemetry.clock_check import possible_times
 from ur_energy_model.telemetry.modes import BRAKES_RELEASED
 from ur_energy_model.telemetry.plausibility import possible

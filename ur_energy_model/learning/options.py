@@ -8,11 +8,6 @@ SCHEDULE = (5.0, 10.0, 20.0, 40.0, 60.0, 120.0, 240.0, 480.0)
 """Learned time at which the model is fitted again [s]; every LATER seconds after the last."""
 LATER = 600.0
 
-SESSION_GAP = 1800.0
-"""Time without samples after which another session begins [s], for the model (its standby power and
-friction of each session) and for changes alike. Within half an hour the joints of an arm that is
-off cool by several kelvin, and it may have been switched on again."""
-
 
 @dataclass(frozen=True)
 class LearningOptions:

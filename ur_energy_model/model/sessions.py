@@ -24,6 +24,11 @@ FRICTION_SPREAD = 0.08
 """Relative standard deviation of friction between sessions if none were compared. That of a UR10e
 scatters by 5 % from day to day (per session, hence by 7 % between two sessions) at 0.5 rad/s."""
 
+SESSION_GAP = 1800.0
+"""Time without samples after which another session begins [s], for standby power, friction and
+changes alike. Within half an hour the joints of an arm that is off cool by several kelvin, and it
+may have been switched on again."""
+
 COMMON_FRICTION = 0.5
 """Share of the variance of friction between sessions that all joints of an arm have in common:
 their lubricant and its temperature. Between six arms it is a third, with friction 0.86 to 1.42
