@@ -130,7 +130,10 @@ class ModelLearning:
         if friction is None or np.isnan(friction.scale).all():
             return "that of the model"
         percent = zip(100.0 * friction.scale, 100.0 * CONFIDENCE * friction.std, strict=True)
-        return ", ".join(f"{scale:.0f} +-{half:.0f} %" for scale, half in percent)
+        return ", ".join(
+            "unknown" if np.isnan(scale) else f"{scale:.0f} +-{half:.0f} %"
+            for scale, half in percent
+        )
 
     def _told(self, news: LearningNews) -> list[Line]:
         lines: list[Line] = []
