@@ -16,6 +16,7 @@ import numpy as np
 
 from test.benchmarks.bench_drift import FIELDS, RATE, identified
 from test.learning.surrogate_work import DAY
+from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.energy.prediction import predict_energy
 from ur_energy_model.identification.regression.motion_stream import MotionStream
@@ -32,6 +33,9 @@ from ur_energy_model.typing import Array, Mask
 
 ARM = "ur5e"
 SEEDS = (6101, 6102, 6103)
+OTHER_SEEDS = (6203, 6204)
+FIRST_MOTION, BATCH = 20.0, 12
+"""Work before a prediction without learning [s], and samples of a batch of it."""
 SESSIONS = 4
 TIMES = (0, 2, 10)
 """Minutes of work at which the next minute is predicted, in all sessions but the first."""
@@ -138,6 +142,23 @@ def followed(seed: int) -> Iterator[tuple[int, Prediction, Prediction]]:
             temperature = samples["joint_temperatures"][-1]
 
 
+def without_learning(seed: int) -> tuple[Prediction, Prediction]:
+    """A minute predicted without and with the friction of the motion before it."""
+    with TemporaryDirectory() as name:
+        model = identified(Path(name), seed)
+    work, calculator = Work(ChangeMonitor(model), seed, 1), EnergyCalculator(model, load_robot(ARM))
+    first = record_arm(work.arm, FIRST_MOTION)
+    for start in range(0, len(first), BATCH):
+        calculator(first.cut(slice(start, start + BATCH)))
+    samples, truth = work.minute()
+    temperature = first["joint_temperatures"][-1]
+    both = [
+        predicted(each, samples, temperature, truth)
+        for each in (model, calculator.model_in_session())
+    ]
+    return both[0], both[1]
+
+
 def main() -> None:
     """Print the errors by time, over all arms."""
     found: dict[int, list[tuple[Prediction, Prediction]]] = {
@@ -158,6 +179,12 @@ def main() -> None:
                 f"a joint by {joints:.1%} of it (rms); currents by {current:.1%}; 95 % intervals "
                 f"of the joints cover {covered:.0%}"
             )
+    for seed in OTHER_SEEDS:
+        before, after = without_learning(seed)
+        print(
+            f"seed {seed}, without learning, after {FIRST_MOTION:g} s: energy of motion off by "
+            f"{before.whole:.1%} as identified, by {after.whole:.1%} with the first motion"
+        )
 
 
 if __name__ == "__main__":
