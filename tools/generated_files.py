@@ -117,12 +117,13 @@ Status `model` on `/diagnostics`:
 | `next_needed` | what would improve the model most, in words |
 | `model_version` | number of learned models so far; 0 is the first model |
 | `learned_because` | why the last learned model is used |
+| `friction_now` | friction of each joint now in percent of the model's, with 95 % intervals |
 | `last_change` | the last change of the arm, in words; the status is a warning for a minute |
 | `learning_cpu_percent` | mean share of a core used by learning |
 | `learning_left_out` | samples that learning had no time for |
 | `learning_restarts`, `learning_problem` | how often the process was started again, and why |
 
-The last six are absent with `learn:=off`."""
+The last seven are absent with `learn:=off`."""
 
 LAUNCH_INTRODUCTION = """
 ## Launch files

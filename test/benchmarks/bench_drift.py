@@ -56,10 +56,10 @@ TRIALS = 30
 Injection = Callable[[SimulatedArm], None]
 
 
-def identified(folder: Path) -> EnergyModel:
+def identified(folder: Path, seed: int = SEED) -> EnergyModel:
     """Model of the arm from half a minute of excitation in session 0."""
     motion = load_trajectory(config_file("excitation", f"{ARM}.yaml"))
-    recording = record_arm(SimulatedArm(load_robot(ARM), motion=motion, seed=SEED), 35.0)
+    recording = record_arm(SimulatedArm(load_robot(ARM), motion=motion, seed=seed), 35.0)
     writer = BagWriter(folder / "bag", recording.info, tuple(recording.columns))
     writer.write(recording)
     writer.close()

@@ -8,13 +8,17 @@ import time
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from ur_energy_model.learning.history import Attempt, Change, Need
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.model.sessions import SessionFriction
 from ur_energy_model.telemetry.samples import Telemetry
 
 ORDER = "output_int_register_0"
 """Column whose largest value says what to do."""
+FRICTION = SessionFriction(np.full(6, 1.25), np.full(6, 0.03), np.full(6, 30.0), 60.0)
 RAISE, DIE, COMPUTE, LEARN, NOTICE = 101.0, 102.0, 103.0, 104.0, 105.0
 
 
@@ -62,6 +66,9 @@ class FakeLearner:
 
     def needs(self) -> tuple[Need, ...]:
         return (Need(0, "speed", (1.0, 2.0), 0.5, "base above 1 rad/s"),)
+
+    def friction(self) -> SessionFriction:
+        return FRICTION
 
     def take_changes(self) -> tuple[Change, ...]:
         changes, self._changes = tuple(self._changes), []

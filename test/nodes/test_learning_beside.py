@@ -14,7 +14,7 @@ import pytest
 from rclpy.parameter import Parameter
 
 from test.energy.known_arm import STANDBY, known_model
-from test.learning.fake_learner import DIE, FIRST_STANDBY, LEARN, NOTICE
+from test.learning.fake_learner import DIE, FIRST_STANDBY, FRICTION, LEARN, NOTICE
 from test.nodes.conftest import Cell
 from test.nodes.moving_arm import MovingArm
 from ur_energy_model.learning import process
@@ -96,6 +96,19 @@ def test_a_learned_model_is_taken_over_without_a_jump(
     output = capfd.readouterr().err
     assert output.count("generic ur5e, not identified") == 1
     assert output.count("model version 1 is used") == 1
+
+
+def test_motion_is_predicted_with_the_friction_that_learning_states(cell: Cell) -> None:
+    learning = Learning(cell)
+    learning.wait("friction", lambda status: status["friction_now"].startswith("125 +-6 %"))
+    for version in (0, 1):  # a learned model is used with it, too
+        if version:
+            learning.learn(version)
+        calculator = learning.node._arm.estimator.calculator
+        assert calculator.model.bus.standby == FIRST_STANDBY + version or not version
+        session = calculator.model_in_session().session
+        np.testing.assert_array_equal(session.friction_scale, FRICTION.scale)
+        np.testing.assert_array_equal(session.friction_std, FRICTION.std)
 
 
 def test_another_arm_begins_with_the_first_model(cell: Cell, model: Path) -> None:

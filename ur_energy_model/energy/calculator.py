@@ -8,8 +8,6 @@ bus_capacitor.py; Clochiatti et al., Robotica 2024, eq. 19-26; Heredia et al., E
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from ur_energy_model.energy.arm_state import ArmState, arm_states
@@ -24,6 +22,7 @@ from ur_energy_model.energy.powers.mode_power import mode_power
 from ur_energy_model.energy.powers.motion_powers import MotionPowers
 from ur_energy_model.energy.rated_limits import most_power, rated_limits
 from ur_energy_model.energy.recording_checks import check_joints
+from ur_energy_model.energy.session.session_model import SessionModel
 from ur_energy_model.energy.session.standby_correction import StandbyCorrection
 from ur_energy_model.energy.session.standby_tracker import Standby, StandbyTracker
 from ur_energy_model.energy.usable_samples import UsableSamples
@@ -32,6 +31,7 @@ from ur_energy_model.model.drive_powers import DrivePowers
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.model.sessions import SessionFriction
 from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.typing import Array, Indices, Mask
 
@@ -71,8 +71,8 @@ class EnergyCalculator:
         self._most_power = most_power(robot)
         self._usable = UsableSamples(rated_limits(robot), self._most_power)
         self._refused_time = 0.0
-        # The standby tracker states the error of standby power, so the model must not.
-        tracked = model.in_session(replace(model.session, standby_std=0.0))
+        self._session = SessionModel(model)
+        tracked = self._session.tracked()
         self._measured = MeasuredPowers(tracked)
         self._motion = MotionPowers(tracked, robot, self.conditions)
         self._capacitor = BusCapacitor(model.bus.capacitor_energy, model.bus.floor)
@@ -126,6 +126,7 @@ class EnergyCalculator:
             if not len(batch):
                 return None
         self.conditions.update(batch)
+        self._session.motion.observe(batch, self.dynamics)
         bus = batch.bus_power
         standby = self._supply(powers, batch.time, steps.bridged, states, bus)
         self._brakes_engaged(powers, batch, states, bus)
@@ -142,12 +143,14 @@ class EnergyCalculator:
         """Positions of the joints in the base frame [n, 3], m, at joint angles [n], rad."""
         return self.dynamics.joint_positions(q)
 
+    def use_friction(self, friction: SessionFriction | None) -> None:
+        """Predict motion with this friction from now on; None for that of the model."""
+        self._session.use_friction(friction)
+        self._motion.model = self._session.tracked()
+
     def model_in_session(self) -> EnergyModel:
-        """The model with the standby power of this session."""
-        known = replace(
-            self.model.session, standby=self.standby.power, standby_std=self.standby.std
-        )
-        return self.model.in_session(known)
+        """The model with the standby power and, as far as it is known, friction of this session."""
+        return self._session.anchored(self.standby)
 
     @property
     def dynamics(self) -> ArmDynamics:

@@ -14,6 +14,7 @@ from ur_energy_model.learning.process import LEARNER, LearnerProcess, Report
 from ur_energy_model.learning.state_store import KeptState, StateStore, fingerprint
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.model.sessions import SessionFriction
 from ur_energy_model.telemetry.samples import Telemetry
 
 FIRST_PAUSE = 1.0
@@ -77,6 +78,7 @@ class BackgroundLearning:
         version: number of the model in use; 0 is the first one.
         learned_minutes: of the arm's work, over all its sessions.
         needs: what ordinary work has not shown yet.
+        friction: at present, over that of the model in use; None before it is known.
         cpu_share: mean share of a core that the process has used.
         failures: how often the process has ended by itself.
         problem: why nothing is learned at present, None while it is.
@@ -109,6 +111,7 @@ class BackgroundLearning:
         self.cpu_share = 0.0
         self.version, self.learned_minutes = 0, 0.0
         self.needs: tuple[Need, ...] = ()
+        self.friction: SessionFriction | None = None
 
     @property
     def left_out(self) -> int:
@@ -199,6 +202,7 @@ class BackgroundLearning:
     def _switch(self, run: _Run) -> None:
         """Learn for another run; samples offered from now on belong to it."""
         self.version, self.learned_minutes, self.needs = 0, 0.0, ()
+        self.friction = None
         with self._lock:
             self._before, self._run = self._run, run
             if self._process is not None:
@@ -252,7 +256,7 @@ class BackgroundLearning:
             return
         self.problem, self._pause = None, FIRST_PAUSE
         self.version, self.learned_minutes = report.version, report.learned_minutes
-        self.needs = report.needs
+        self.needs, self.friction = report.needs, report.friction
         news.attempts += report.attempts
         news.changes += report.changes
         if report.model is not None:

@@ -25,11 +25,10 @@ from ur_energy_model.learning.standby_minutes import StandbyMinutes
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.joint_model import short_name
+from ur_energy_model.model.sessions import SESSION_GAP, SessionFriction
 from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.typing import Array
 
-SESSION_GAP = 7200.0
-"""Time without samples after which another session begins [s]."""
 _UNKNOWN_DAYS = 0.5
 """Time between sessions if the controller restarted and no host time tells it [days]."""
 _STANDBY = DriftNoise(usual=2.5, wear=0.1, session=2.5, wander=0.4, wander_time=1800.0, least=0.2)
@@ -72,6 +71,8 @@ class ChangeMonitor:
         self._still = StandbyMinutes(model)
         self._standby = LevelWatch(_STANDBY, _STANDBY_LIMITS, 1)
         self._setup = LevelWatch(_SETUP, _SETUP_LIMITS, 3)
+        self._temperature: Array | None = None
+        """Of the last samples [n], degC; None before the first, also after a restart."""
         self._time: float | None = None
         self._epoch: float | None = None
         """Host time minus controller time [s]; None where unknown."""
@@ -88,6 +89,8 @@ class ChangeMonitor:
         if not len(window):
             return
         self._follow_clock(window)
+        unknown = np.full((1, self.model.dof), np.nan)
+        self._temperature = np.array(window.columns.get("joint_temperatures", unknown)[-1])
         for motion, dynamics in motions:
             minutes = self._meter.observe(motion, dynamics)
             for minute in minutes:
@@ -116,6 +119,11 @@ class ChangeMonitor:
         unknown = np.array([np.nan])
         for change in self._standby.observe(time, level, np.array([[std**2]]), unknown):
             self._say_standby(change)
+
+    def friction_now(self) -> SessionFriction:
+        """Friction of the joints at present, over that of the model in use."""
+        following = None if self._next is None else self._next.model
+        return self.friction.session_friction(self._temperature, following)
 
     def start_session(self, time: float, days: float) -> None:
         """A session starts at this time [s], some days after the last one."""

@@ -6,11 +6,13 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from ur_energy_model.energy.session.friction_anchor import WITHIN_SESSION
 from ur_energy_model.learning.drift_filter import DriftNoise
 from ur_energy_model.learning.level_watch import LevelChange, LevelWatch, WatchLimits
 from ur_energy_model.learning.minute import Minute
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction.bank import FrictionBank
+from ur_energy_model.model.sessions import SessionFriction
 from ur_energy_model.typing import Array
 
 NOISE = DriftNoise(
@@ -51,13 +53,17 @@ class FrictionClock:
     def __init__(self, model: EnergyModel) -> None:
         self.model = model
         self._watch = LevelWatch(NOISE, LIMITS, model.dof)
+        self._moving_seconds = 0.0
 
     def start_session(self, time: float, days: float) -> None:
         """A session starts at this time [s], some days after the last one."""
+        self._moving_seconds = 0.0
         self._watch.start_session(time, days)
 
     def observe(self, minute: Minute) -> list[LevelChange]:
         """Use a minute of work; returns the changes of friction that it completes."""
+        if np.isfinite(minute.level).any():
+            self._moving_seconds += float(np.max(minute.moving_seconds))
         return self._watch.observe(minute.time, minute.level, minute.covariance, minute.temperature)
 
     def scale(self, temperature: Array) -> tuple[Array, Array]:
@@ -71,6 +77,28 @@ class FrictionClock:
     def usual_scale(self, temperature: Array) -> tuple[Array, Array]:
         """The same for a session that has not begun: a cold start at this temperature, say."""
         return _scales(*self._watch.filter.usual_level(temperature))
+
+    def session_friction(
+        self, temperature: Array | None, model: EnergyModel | None = None
+    ) -> SessionFriction:
+        """Friction to be expected of motions from now on, other motions than those so far included.
+
+        Args:
+            temperature: of the joints [n], degC; None before the first samples, where it is that
+                of a session that has not begun.
+            model: that scales are relative to, if it is to be another one of the same arm.
+        """
+        unknown = np.full(self.model.dof, np.nan)
+        at = unknown if temperature is None else temperature
+        scale, std = self.usual_scale(at) if temperature is None else self.scale(at)
+        share = np.hypot(std / scale, WITHIN_SESSION)
+        if model is not None:
+            shift = self.difference(model)
+            scale, share = scale * np.exp(shift), np.hypot(share, _GUESSED * shift)
+        known = self._watch.known
+        scale, std = np.where(known, scale, np.nan), np.where(known, scale * share, np.nan)
+        moving = 0.0 if temperature is None else self._moving_seconds
+        return SessionFriction(scale, std, at, moving)
 
     def typical_torque(self) -> Array:
         """Friction of the model at TYPICAL_SPEED without load, joint side [n], N m."""

@@ -24,13 +24,12 @@ from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.file.document import document
 from ur_energy_model.model.file.model_file import model_from_document
 from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.model.sessions import SESSION_GAP, SessionFriction
 from ur_energy_model.telemetry.clock_check import possible_times
 from ur_energy_model.telemetry.modes import BRAKES_RELEASED
 from ur_energy_model.telemetry.plausibility import possible
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 
-SESSION_GAP = 1800.0
-"""Time without samples after which another session begins [s]."""
 _MOST_QUEUED = 12
 """Windows that wait for `step`; older ones are left out."""
 _MOVING = 0.02
@@ -133,6 +132,10 @@ class Learner:
     def needs(self) -> tuple[Need, ...]:
         """What ordinary work has not shown yet, the most important first."""
         return self.watch.needs()
+
+    def friction(self) -> SessionFriction:
+        """Friction of the joints at present, over that of the model in use."""
+        return self.watch.monitor.friction_now()
 
     def take_changes(self) -> tuple[Change, ...]:
         """Changes of the arm since the last call."""

@@ -91,6 +91,11 @@ class LevelWatch:
         """Whether each level differs from its usual one after a reported change [c]."""
         return np.array(self._changed)
 
+    @property
+    def known(self) -> Mask:
+        """Whether each level was ever measured [c]."""
+        return np.asarray(self._measured > 0.0)
+
     def start_session(self, time: float, days: float) -> None:
         """A session starts at this time [s], some days after the last one."""
         self._test.forget(self.filter.start_session(days))

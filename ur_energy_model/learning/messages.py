@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from ur_energy_model.learning.history import Attempt, Change, Need
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.model.sessions import SessionFriction
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,7 @@ class Progress:
         attempts: refits since the last Progress.
         changes: of the arm, noticed since the last Progress.
         needs: what ordinary work has not shown yet.
+        friction: of the joints at present, over that of the model in use.
         left_out: samples left out so far because of the limit on computing time.
         cpu_share: mean share of a core that the process has used.
     """
@@ -54,6 +56,7 @@ class Progress:
     attempts: tuple[Attempt, ...]
     changes: tuple[Change, ...]
     needs: tuple[Need, ...]
+    friction: SessionFriction
     left_out: int
     cpu_share: float
 

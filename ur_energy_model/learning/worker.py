@@ -140,6 +140,7 @@ class Worker:
             attempts=attempts,
             changes=learner.take_changes(),
             needs=learner.needs(),
+            friction=learner.friction(),
             left_out=self._left_out,
             cpu_share=self._budget.mean_share,
         )

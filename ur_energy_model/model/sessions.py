@@ -11,7 +11,7 @@ friction scale per joint on the first seconds of motion.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -23,6 +23,11 @@ STANDBY_SPREAD = 2.5
 FRICTION_SPREAD = 0.08
 """Relative standard deviation of friction between sessions if none were compared. That of a UR10e
 scatters by 5 % from day to day (per session, hence by 7 % between two sessions) at 0.5 rad/s."""
+
+SESSION_GAP = 1800.0
+"""Time without samples after which another session begins [s], for standby power, friction and
+changes alike. Within half an hour the joints of an arm that is off cool by several kelvin, and it
+may have been switched on again."""
 
 COMMON_FRICTION = 0.5
 """Share of the variance of friction between sessions that all joints of an arm have in common:
@@ -77,6 +82,34 @@ class Session:
     def unanchored(cls, standby: float, spread: SessionSpread, n: int) -> Session:
         """An unknown session: the model's own standby power [W] and friction of n joints."""
         return cls(standby, spread.standby, np.ones(n), spread.friction_of(n))
+
+
+@dataclass(frozen=True)
+class SessionFriction:
+    """Friction of n joints at present, followed while they work.
+
+    Attributes:
+        scale: friction over that of the model at these temperatures [n]; NaN where unknown.
+        std: its standard deviation [n].
+        temperature: of the joints [n], degC; NaN where unknown.
+        moving_seconds: motion of this session that it was measured in [s]; 0 for an expectation
+            from earlier sessions.
+    """
+
+    scale: Array
+    std: Array
+    temperature: Array
+    moving_seconds: float = 0.0
+
+    def applied_to(self, session: Session) -> Session:
+        """The session with this friction, where it is known."""
+        known = np.isfinite(self.scale)
+        return replace(
+            session,
+            friction_scale=np.where(known, self.scale, session.friction_scale),
+            friction_std=np.where(known, self.std, session.friction_std),
+            moving_seconds=self.moving_seconds if known.any() else session.moving_seconds,
+        )
 
 
 def scaled_parameters(names: Sequence[str]) -> Mask:

@@ -86,9 +86,10 @@ class EstimatedArm:
         if self.learning is None:
             return []
         model, lines = self.learning.look(self.base)
-        if model is not None:
-            with self._lock:
+        with self._lock:
+            if model is not None:
                 self.estimator.use_model(model)
+            self.estimator.calculator.use_friction(self.learning.friction)
         return lines
 
     def stop_learning(self) -> None:

@@ -7,12 +7,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.errors import ModelFileError
 from ur_energy_model.learning.background import BackgroundLearning, LearningNews
 from ur_energy_model.learning.kept_models import save_learned
 from ur_energy_model.learning.state_store import StateStore
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.file.model_file import load_model
+from ur_energy_model.model.sessions import SessionFriction
 from ur_energy_model.nodes.terminal.learning_lines import LearningLines
 from ur_energy_model.nodes.terminal.line import Line
 from ur_energy_model.nodes.watched_model import WatchedModel
@@ -53,6 +57,11 @@ class ModelLearning:
             return ""
         minutes = self._background.learned_minutes
         return f", version {version} learned from {minutes:.1f} min of work"
+
+    @property
+    def friction(self) -> SessionFriction | None:
+        """Friction at present, over that of the model in use; None before it is known."""
+        return self._background.friction
 
     @property
     def warning(self) -> str | None:
@@ -103,6 +112,7 @@ class ModelLearning:
             "learned_minutes": learning.learned_minutes,
             "next_needed": learning.needs[0].words if learning.needs else "nothing",
             "learned_because": self._because(),
+            "friction_now": self._friction_words(),
             "last_change": self._change or "none",
             "learning_cpu_percent": 100.0 * learning.cpu_share,
             "learning_left_out": learning.left_out,
@@ -114,6 +124,16 @@ class ModelLearning:
         if self._background.version == 0:
             return "nothing learned yet"
         return self._reason or "learned before the last start"
+
+    def _friction_words(self) -> str:
+        friction = self.friction
+        if friction is None or np.isnan(friction.scale).all():
+            return "that of the model"
+        percent = zip(100.0 * friction.scale, 100.0 * CONFIDENCE * friction.std, strict=True)
+        return ", ".join(
+            "unknown" if np.isnan(scale) else f"{scale:.0f} +-{half:.0f} %"
+            for scale, half in percent
+        )
 
     def _told(self, news: LearningNews) -> list[Line]:
         lines: list[Line] = []

@@ -1,0 +1,115 @@
+"""Predictions use what is known of the session: followed friction and standby power."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from test.energy.known_arm import changed, known_model, motion, packets
+from ur_energy_model.energy.calculator import EnergyCalculator
+from ur_energy_model.energy.power_options import PowerOptions
+from ur_energy_model.energy.session.session_model import SessionModel
+from ur_energy_model.energy.session.standby_tracker import StandbyTracker
+from ur_energy_model.model.robots import load_robot
+from ur_energy_model.model.sessions import SessionFriction
+from ur_energy_model.telemetry.samples import Telemetry
+
+SCALE = np.array([1.3, np.nan, 0.8, 1.0, 1.0, 1.0])
+FRICTION = SessionFriction(SCALE, np.full(6, 0.03), np.full(6, 30.0), 60.0)
+
+
+def test_friction_that_is_not_known_stays_that_of_the_model():
+    model = known_model()
+    session_model = SessionModel(model)
+    session_model.use_friction(FRICTION)
+    session = session_model.tracked().session
+    np.testing.assert_array_equal(session.friction_scale, np.where(np.isnan(SCALE), 1.0, SCALE))
+    assert session.friction_std[0] == 0.03
+    assert session.friction_std[1] == model.session.friction_std[1]
+    session_model.use_friction(None)
+    np.testing.assert_array_equal(session_model.tracked().session.friction_scale, 1.0)
+
+
+def test_standby_measured_at_standstill_replaces_that_of_the_model():
+    model = known_model()
+    tracker = StandbyTracker(model.bus.standby, model.session.standby_std)
+    session_model = SessionModel(model)
+    assert session_model.anchored(tracker).session.still_seconds == 0.0
+    time = np.arange(0.0, 5.0, 0.01)
+    power = np.full(len(time), model.bus.standby + 3.0)
+    tracker.update(time, np.full(len(time), 0.01), np.ones(len(time), bool), power)
+    anchored = session_model.anchored(tracker)
+    assert anchored.bus.standby == pytest.approx(model.bus.standby + 3.0)
+    assert anchored.session.standby_std < model.session.standby_std
+    assert anchored.session.still_seconds > 4.0
+
+
+def moved(scale: float, seconds: float, start: float = 100.0) -> Telemetry:
+    """Motion of the known arm with its friction scaled, as its controller would show it."""
+    samples, rate = motion(seconds, start=start), 2 * np.pi * 0.5
+    angle = rate * (samples.time - samples.time[0])[:, None] + np.arange(6)
+    q, qd, qdd = samples["actual_q"], samples["actual_qd"], -rate * np.sin(angle)
+    model = known_model()
+    actual = model.in_session(replace(model.session, friction_scale=np.full(6, scale)))
+    current = actual.predict(q, qd, qdd, std=False).current
+    return changed(samples, actual_current=current, target_q=q, target_qd=qd, target_qdd=qdd)
+
+
+def test_the_first_motion_anchors_predictions_until_learning_has_measured_friction():
+    model, robot = known_model(), load_robot("ur5e")
+    calculator = EnergyCalculator(model, robot)
+    for packet in packets(moved(1.2, 8.0), 50):
+        calculator(packet)
+    session = calculator.model_in_session().session
+    np.testing.assert_allclose(session.friction_scale, 1.2, atol=0.02)
+    assert (session.friction_std < model.session.friction_std).all()
+    assert session.moving_seconds >= 3.0
+    calculator.use_friction(replace(FRICTION, moving_seconds=0.0))  # of earlier sessions
+    np.testing.assert_allclose(calculator.model_in_session().session.friction_scale, 1.2, atol=0.02)
+    calculator.use_friction(FRICTION)
+    assert calculator.model_in_session().session.friction_scale[0] == SCALE[0]
+
+
+@pytest.mark.parametrize("start", [9000.0, 10.0])
+def test_another_session_is_anchored_anew(start: float):
+    """After a long pause or a restart of the controller."""
+    calculator = EnergyCalculator(known_model(), load_robot("ur5e"))
+    for scale, time in ((1.2, 100.0), (0.9, start)):
+        for packet in packets(moved(scale, 8.0, time), 50):
+            calculator(packet)
+        found = calculator.model_in_session().session.friction_scale
+        np.testing.assert_allclose(found, scale, atol=0.02)
+
+
+def test_without_targets_the_friction_of_the_model_is_expected():
+    calculator = EnergyCalculator(known_model(), load_robot("ur5e"))
+    for packet in packets(motion(5.0), 50):
+        calculator(packet)
+    np.testing.assert_array_equal(calculator.model_in_session().session.friction_scale, 1.0)
+
+
+def test_powers_from_motion_change_with_friction_and_those_from_currents_do_not():
+    model, robot = known_model(), load_robot("ur5e")
+    time = np.arange(0.0, 2.0, 0.01)
+    speed, zero = np.zeros((len(time), 6)), np.zeros((len(time), 6))
+    speed[:, 0] = 0.5
+    columns = {
+        **{f"{kind}_qd": speed for kind in ("actual", "target")},
+        **{f"{kind}_q": np.cumsum(speed, axis=0) * 0.01 for kind in ("actual", "target")},
+        "target_qdd": zero,
+        "actual_current": np.full((len(time), 6), 0.5),
+        "robot_mode": np.full(len(time), 7.0),
+    }
+    powers = {}
+    for method in ("motion", "current"):
+        for scale in (1.0, 1.3):
+            calculator = EnergyCalculator(model, robot, PowerOptions(method=method))
+            calculator.use_friction(replace(FRICTION, scale=np.full(6, scale)))
+            table = calculator(Telemetry(time, columns))
+            assert table is not None
+            joints = calculator.channels.per_joint["electrical_power"]
+            powers[method, scale] = table.power[-1, joints][0]
+    assert powers["motion", 1.3] > 1.1 * powers["motion", 1.0]
+    assert powers["current", 1.3] == powers["current", 1.0]

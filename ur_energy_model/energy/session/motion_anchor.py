@@ -1,0 +1,72 @@
+"""Friction scales of a session from the first seconds of motion that telemetry shows."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ur_energy_model.energy.session.friction_anchor import (
+    ANCHOR_SPEED,
+    FrictionAnchor,
+    MeasuredMotion,
+)
+from ur_energy_model.model.dynamics import ArmDynamics
+from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.sessions import SESSION_GAP, Session
+from ur_energy_model.telemetry.samples import Telemetry
+
+MOST_SECONDS = 120.0
+"""Motion of the arm after which joints that hardly moved are left as they are [s]."""
+_LONGEST_STEP = 0.05
+_FIELDS = ("target_q", "target_qd", "target_qdd", "actual_current")
+
+
+class MotionAnchor:
+    """Anchors the friction of each session, for as long as that takes.
+
+    Accelerations are the controller's targets: those differentiated from measured speeds come too
+    late, and inertia would count as friction.
+
+    Args:
+        model: of the arm, n joints; one that is anchored already stays as it is.
+    """
+
+    def __init__(self, model: EnergyModel) -> None:
+        self._model = model
+        self._time: float | None = None
+        self._begin()
+
+    def _begin(self) -> None:
+        anchored = self._model.session.moving_seconds > 0
+        self._anchor = None if anchored else FrictionAnchor(self._model)
+        self._session: Session | None = None
+        self._seconds = 0.0
+
+    def observe(self, samples: Telemetry, dynamics: ArmDynamics) -> None:
+        """Use usable samples that follow the previous ones.
+
+        Args:
+            samples: of one setup; those without targets and currents tell nothing.
+            dynamics: of the arm in its setup.
+        """
+        before, self._time = self._time, float(samples.time[-1])
+        if before is not None and not 0.0 <= samples.time[0] - before <= SESSION_GAP:
+            self._begin()
+        anchor, columns = self._anchor, samples.columns
+        if anchor is None or len(samples) < 2 or any(name not in columns for name in _FIELDS):
+            return
+        q, qd, qdd, current = (columns[name] for name in _FIELDS)
+        if not np.abs(qd).max() >= ANCHOR_SPEED or np.diff(samples.time).max() > _LONGEST_STEP:
+            return
+        if not all(np.isfinite(values).all() for values in (q, qd, qdd, current)):
+            return
+        temperature = columns.get("joint_temperatures")
+        anchor.observe(MeasuredMotion(samples.time, q, qd, qdd, current, temperature), dynamics)
+        self._seconds += samples.duration
+        self._session = anchor.session()
+        if anchor.done or self._seconds >= MOST_SECONDS:
+            self._anchor = None
+
+    @property
+    def session(self) -> Session | None:
+        """Friction so far, with the model's standby power; None before the arm has moved."""
+        return self._session
