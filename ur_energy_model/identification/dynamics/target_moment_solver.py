@@ -39,7 +39,7 @@ from ur_energy_model.identification.regression.least_squares import score_scatte
 from ur_energy_model.model.inertial_parameters import entries_of, inertial_parameters, tensor_of
 from ur_energy_model.model.link_tensors import LinkTensors
 from ur_energy_model.model.setup import Setup
-from ur_energy_model.typing import Array
+from ur_energy_model.typing import Array, Indices
 
 _MAGNITUDE_STD = 0.02
 """Prior of the magnitude of gravity [m/s^2]."""
@@ -102,7 +102,7 @@ class TargetMomentSolver:
         where = self._tensors
         covariance = self._information(unknowns).common_inverse[where, where]
         values = nearest_possible_tensors(
-            np.linalg.inv(covariance), unknowns[where], self.robot, self.spread[where]
+            np.asarray(np.linalg.inv(covariance)), unknowns[where], self.robot, self.spread[where]
         )
         spreads = std[where].reshape(-1, 6)
         return LinkTensors(values, np.array([tensor_of(entries) for entries in spreads]))
@@ -261,10 +261,10 @@ class TargetMomentSolver:
     def _weighted_gram(self, index: int) -> Array:
         return np.asarray(np.einsum("j,jik->ik", 1 / self.noise[index] ** 2, self.data[index].gram))
 
-    def _concerned(self, index: int) -> Array:
+    def _concerned(self, index: int) -> Indices:
         """Places of the unknowns on which one setup depends: the common ones and its own."""
         own = self._own(index)
-        return np.r_[0 : self._tensors.stop, own.start : own.stop]
+        return np.concatenate([np.arange(self._tensors.stop), np.arange(own.start, own.stop)])
 
     def _slopes(self, unknowns: Array, index: int) -> Array:
         """Change of `_coefficients` with each unknown concerned [coefficients, unknowns]."""
