@@ -30,7 +30,8 @@ from ur_energy_model.model.robots import load_robot
 from ur_energy_model.telemetry.bag.writer import BagWriter
 
 ARMS = (
-    ("ur5e", 101), ("ur3e", 102), ("ur10e", 103), ("ur5e", 104), ("ur16e", 105), ("ur3e", 106),
+    ("ur5e", 101), ("ur3e", 102), ("ur10e", 103), ("ur16e", 105),
+    ("ur5e", 201), ("ur10e", 202), ("ur3e", 203), ("ur16e", 209), ("ur5", 210),
 )  # fmt: skip
 TIMES = (10.0, 60.0, 300.0, 600.0)
 """Production before the prediction [s]."""
@@ -96,7 +97,8 @@ def main() -> None:
     """Print a line per arm and time, and the worst of all."""
     errors: dict[float, list[float]] = {time: [] for time in TIMES}
     worst: dict[float, float] = dict.fromkeys(TIMES, 0.0)
-    inside: dict[float, list[bool]] = {time: [] for time in TIMES}
+    joint_errors: dict[float, list[float]] = {time: [] for time in TIMES}
+    supply_errors: dict[float, list[float]] = {time: [] for time in TIMES}
     for name, seed in ARMS:
         predictions, share, size = learn(name, seed)
         print(f"{name} {seed}: {100 * share:.1f} % of a core, state {size:.1f} MB", flush=True)
@@ -108,10 +110,8 @@ def main() -> None:
             half = CONFIDENCE * summary.electrical_std
             errors[time] += joints[known].tolist()
             worst[time] = max(worst[time], abs(supply))
-            inside[time] += (np.abs(summary.electrical - truth) <= half).tolist()
-            inside[time].append(
-                abs(summary.supply - prediction.supply) <= CONFIDENCE * summary.supply_std
-            )
+            joint_errors[time] += ((summary.electrical - truth) / summary.electrical_std).tolist()
+            supply_errors[time].append((summary.supply - prediction.supply) / summary.supply_std)
             width = ", ".join(f"{100 * h / abs(t):.0f}" for h, t in zip(half, truth, strict=True))
             print(
                 f"  after {time:3.0f} s: supply {supply:+.2f} %, joints "
@@ -121,10 +121,16 @@ def main() -> None:
         rms = float(np.sqrt(np.mean(np.square(errors[time]))))
         print(
             f"after {time:3.0f} s: supply within {worst[time]:.2f} %, joints within "
-            f"{np.abs(errors[time]).max():.1f} % (rms {rms:.1f} %), intervals that hold the truth "
-            f"{100 * np.mean(inside[time]):.0f} %"
+            f"{np.abs(errors[time]).max():.1f} % (rms {rms:.1f} %); intervals of the joints "
+            f"{coverage(joint_errors[time])}, of the supply {coverage(supply_errors[time])}"
         )
     memory()
+
+
+def coverage(errors: list[float]) -> str:
+    """Share of errors inside the 95 % interval, and their rms, of errors in standard deviations."""
+    inside = np.mean(np.abs(errors) <= CONFIDENCE)
+    return f"hold {100 * inside:.0f} % (rms {np.sqrt(np.mean(np.square(errors))):.2f})"
 
 
 def memory() -> None:

@@ -224,8 +224,8 @@ class Trial:
 
     def verdict(self) -> Verdict:
         """Whether the candidate predicts better, by more than the uncertainty of the difference."""
-        supply = better_or_worse(np.square(self.present.supply), np.square(self.candidate.supply))
-        current = self._compare_currents()
+        supply = better_or_worse(*self._supply_losses())
+        current = better_or_worse(*self._current_losses())
         if supply > 0 and current >= 0:
             return Verdict(True, "predicts the power at the supply better")
         if supply >= 0 and current > 0:
@@ -241,9 +241,9 @@ class Trial:
         """Whether the candidate's intervals are narrower and still contain what was measured.
 
         A prediction is a value and its interval: of two with the same error, the narrower is the
-        better one as long as it holds.
+        better one as long as it holds. Here a larger mean error counts, certain or not.
         """
-        if len(self.present.moving_cells) < LEAST_CELLS:
+        if len(self.present.moving_cells) < LEAST_CELLS or not self._as_good():
             return False
         before, after = self.present.joint_intervals, self.candidate.joint_intervals
         if not after.mean() < (1.0 - LEAST_NARROWING) * before.mean():
@@ -251,15 +251,26 @@ class Trial:
         error = self.candidate.supply_energy_error
         return error is None or abs(error) <= max(self.candidate.supply_interval, LEAST_ERROR)
 
-    def _compare_currents(self) -> int:
-        """1 if the candidate's currents are better, -1 if worse, 0 if neither is certain."""
+    def _as_good(self) -> bool:
+        """Whether no mean loss of the candidate is above the present one's by LEAST_GAIN."""
+        pairs = (self._supply_losses(), self._current_losses())
+        return all(
+            after.mean() <= (1.0 + LEAST_GAIN) * before.mean()
+            for before, after in pairs
+            if len(before)
+        )
+
+    def _supply_losses(self) -> tuple[Array, Array]:
+        """Squared errors at the supply of the present and the candidate [cells], W^2."""
+        return np.square(self.present.supply), np.square(self.candidate.supply)
+
+    def _current_losses(self) -> tuple[Array, Array]:
+        """Squared errors of the currents of both [cells], relative to the present's mean."""
         before, after = self.present.moving_cells, self.candidate.moving_cells
-        if not len(before):
-            return 0
         known = np.isfinite(before)
         scale = np.where(known, before, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
         usual = np.where(scale > 0, scale, 1.0)
-        return better_or_worse(np.nansum(before / usual, axis=1), np.nansum(after / usual, axis=1))
+        return np.nansum(before / usual, axis=1), np.nansum(after / usual, axis=1)
 
 
 def better_or_worse(before: Array, after: Array) -> int:

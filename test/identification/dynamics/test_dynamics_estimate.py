@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from ur_energy_model.errors import IdentificationError, MissingFieldError
+from ur_energy_model.identification.dynamics import target_moment_solver
 from ur_energy_model.identification.dynamics.dynamics_estimate import estimate_dynamics
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.robots import load_robot
@@ -212,3 +213,22 @@ def test_real_arms(recordings: Path, name: str) -> None:
     assert found.setup.payload.mass == pytest.approx(mass, abs=0.01)
     assert np.allclose(found.reflected_inertia, robot.reflected_inertia, rtol=0.02)
     assert found.rms.max() < (0.02 if rms is None else rms)
+
+
+def test_many_setups_give_what_few_give(recording: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The method for many setups finds the same unknowns and deviations as the dense one."""
+    robot = load_robot("ur5e")
+    loads = (Payload(), LOAD, Payload(0.6, np.array([0.0, 0.02, 0.05])))
+    made = [
+        recording(robot, setup=Setup(TILTED, load), seconds=20, seed=k, source=f"part {k}")
+        for k, load in enumerate(loads)
+    ]
+    few = estimate_dynamics(made, robot)
+    monkeypatch.setattr(target_moment_solver, "_FEW", 0)
+    many = estimate_dynamics(made, robot)
+    assert np.allclose(many.reflected_inertia, few.reflected_inertia, rtol=1e-4)
+    assert np.allclose(many.std, few.std, rtol=1e-2)
+    for one, other in zip(many.recordings, few.recordings, strict=True):
+        assert np.allclose(one.setup.gravity, other.setup.gravity, atol=1e-4)
+        assert one.setup.payload.mass == pytest.approx(other.setup.payload.mass, abs=1e-4)
+        assert one.mass_std == pytest.approx(other.mass_std, rel=1e-2)

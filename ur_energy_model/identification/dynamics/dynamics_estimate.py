@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ur_energy_model.errors import IdentificationError
+from ur_energy_model.identification.dynamics.arm_solution import SetupSolution
 from ur_energy_model.identification.dynamics.reference_blocks import reference_blocks
 from ur_energy_model.identification.dynamics.reflected_inertia import expected_inertia
 from ur_energy_model.identification.dynamics.setup_unknowns import GRAVITY_STD, MASS_STD
@@ -21,10 +22,7 @@ from ur_energy_model.identification.dynamics.stated_setup import (
     constant_payloads,
     stated_setup,
 )
-from ur_energy_model.identification.dynamics.target_moment_solver import (
-    SetupSolution,
-    TargetMomentSolver,
-)
+from ur_energy_model.identification.dynamics.target_moment_solver import TargetMomentSolver
 from ur_energy_model.identification.dynamics.torque_columns import TorqueColumns
 from ur_energy_model.identification.dynamics.torque_information import TorqueInformation
 from ur_energy_model.model.link_tensors import LinkTensors

@@ -9,11 +9,12 @@ time count as independent, not samples, because the residuals are persistent mod
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import least_squares
 
+from ur_energy_model.identification.dynamics.arm_solution import ArmSolution, SetupSolution
+from ur_energy_model.identification.dynamics.arrow_matrix import ArrowMatrix
 from ur_energy_model.identification.dynamics.physical_consistency import (
     nearest_possible_tensors,
 )
@@ -38,7 +39,7 @@ from ur_energy_model.identification.regression.least_squares import score_scatte
 from ur_energy_model.model.inertial_parameters import entries_of, inertial_parameters, tensor_of
 from ur_energy_model.model.link_tensors import LinkTensors
 from ur_energy_model.model.setup import Setup
-from ur_energy_model.typing import Array, Mask
+from ur_energy_model.typing import Array, Indices
 
 _MAGNITUDE_STD = 0.02
 """Prior of the magnitude of gravity [m/s^2]."""
@@ -50,48 +51,11 @@ _BORROWED_STD = 0.1
 """Prior of each component of a borrowed gravity [m/s^2]."""
 _NOISE_FLOOR = 1e-3
 _ROUNDS = 4
-
-
-@dataclass(frozen=True)
-class SetupSolution:
-    """Solution for one setup.
-
-    Attributes:
-        setup: mounting and payload.
-        gravity_std, mass_std, center_std: standard deviations [3], scalar, [3].
-        delay: of target_moment beyond the nominal one [s].
-        squares: sum of squared torque residuals per joint [n], (N m)^2.
-        spread: sum of squared deviations of the torque from its mean [n], (N m)^2.
-    """
-
-    setup: Setup
-    gravity_std: Array
-    mass_std: float
-    center_std: Array
-    delay: float
-    squares: Array
-    spread: Array
-
-
-@dataclass(frozen=True)
-class ArmSolution:
-    """Solution for the arm and all its setups.
-
-    Attributes:
-        reflected_inertia, std: joint side [n], kg m^2.
-        std_given_tensors: standard deviation of the inertia for given link tensors [n]. Only the
-            sum of the first joint's inertia and its link's tensor shows in the motion.
-        link_tensors: of the moving links, None unless requested.
-        moved: joints that moved in some recording [n].
-        setups: one per setup.
-    """
-
-    reflected_inertia: Array
-    std: Array
-    std_given_tensors: Array
-    link_tensors: LinkTensors | None
-    moved: Mask
-    setups: tuple[SetupSolution, ...]
+_FEW = 8
+"""Setups up to which all unknowns are solved for as one dense problem."""
+_STEPS = 50
+_CONVERGED = 1e-8
+"""Relative reduction of the squares below which the iteration ends."""
 
 
 class TargetMomentSolver:
@@ -136,9 +100,9 @@ class TargetMomentSolver:
     def _possible_tensors(self, unknowns: Array, std: Array) -> LinkTensors:
         """Physically possible tensors nearest to the deviations found."""
         where = self._tensors
-        covariance = np.linalg.inv(self._information(unknowns)[0])[where, where]
+        covariance = self._information(unknowns).common_inverse[where, where]
         values = nearest_possible_tensors(
-            np.linalg.inv(covariance), unknowns[where], self.robot, self.spread[where]
+            np.asarray(np.linalg.inv(covariance)), unknowns[where], self.robot, self.spread[where]
         )
         spreads = std[where].reshape(-1, 6)
         return LinkTensors(values, np.array([tensor_of(entries) for entries in spreads]))
@@ -181,15 +145,38 @@ class TargetMomentSolver:
         unknowns = start.copy()
         unknowns[masses] = np.maximum(unknowns[masses], 0.5)  # a massless body has no centre
         for _ in range(_ROUNDS):
-            unknowns = least_squares(
-                self._residual, unknowns, x_scale=self.spread, bounds=(lower, np.inf)
-            ).x
+            if len(self.data) > _FEW:
+                unknowns = self._descend(unknowns, lower)
+            else:
+                unknowns = least_squares(
+                    self._residual, unknowns, x_scale=self.spread, bounds=(lower, np.inf)
+                ).x
             for index, entry in enumerate(self.data):
                 rms = np.sqrt(self._squares(unknowns, index) / entry.samples)
                 self.noise[index] = np.maximum(rms, _NOISE_FLOOR)
-        hessian, middle = self._information(unknowns)
-        inverse = np.linalg.inv(hessian)  # sandwich covariance, blocks of time independent
-        return unknowns, np.sqrt(np.diag(inverse @ middle @ inverse))
+        information, scatter = self._information(unknowns), self._scatter(unknowns)
+        return unknowns, np.sqrt(information.sandwich(scatter))  # blocks of time independent
+
+    def _descend(self, unknowns: Array, lower: Array) -> Array:
+        """Levenberg-Marquardt steps, each in time proportional to the number of setups."""
+        cost, damping = float(np.square(self._residual(unknowns)).sum()), 1e-4
+        for _ in range(_STEPS):
+            information, gradient = self._information(unknowns), self._gradient(unknowns)
+            held = (unknowns <= lower) & (gradient > 0)
+            gain = 0.0
+            while gain <= 0.0 and damping < 1e6:
+                damped = information.copy()
+                damped.add_diagonal(np.where(held, 1e12, damping) * information.diagonal)
+                step = np.where(held, 0.0, damped.solve(-gradient))
+                trial = np.maximum(unknowns + step, lower)
+                gain = cost - float(np.square(self._residual(trial)).sum())
+                damping *= 0.1 if gain > 0.0 else 10.0
+            if gain <= 0.0:
+                break
+            unknowns, cost = trial, cost - gain
+            if gain < _CONVERGED * cost:
+                break
+        return unknowns
 
     def _borrow_gravity(self, unknowns: Array, std: Array) -> bool:
         """Take the best-determined mounting as prior for setups that do not determine theirs.
@@ -231,30 +218,59 @@ class TargetMomentSolver:
         residual = self.roots[index] @ self._coefficients(unknowns, index)
         return np.asarray((residual**2).sum(axis=1))
 
-    def _information(self, unknowns: Array) -> tuple[Array, Array]:
-        """Information matrix, and scatter of the scores over blocks of time (with the prior)."""
-        prior = np.diag(1 / self.spread**2)
+    def _information(self, unknowns: Array) -> ArrowMatrix:
+        """Information matrix, prior included."""
+        out = self._prior_information(unknowns)
         for index in range(len(self.data)):
-            direction = np.zeros(len(unknowns))
-            gravity = unknowns[self._own(index)][GRAVITY]
-            unit = gravity / np.linalg.norm(gravity)
-            direction[self._own(index)][GRAVITY] = unit / _MAGNITUDE_STD
-            prior += np.outer(direction, direction)
-        hessian, middle = prior.copy(), prior.copy()
-        for index, entry in enumerate(self.data):
             slopes = self._slopes(unknowns, index)
+            out.add(index, slopes.T @ self._weighted_gram(index) @ slopes)
+        return out
+
+    def _gradient(self, unknowns: Array) -> Array:
+        """Gradient of half the sum of squares."""
+        out = (unknowns - self.mean) / self.spread**2
+        for index in range(len(self.data)):
+            now = self._weighted_gram(index) @ self._coefficients(unknowns, index)
+            out[self._concerned(index)] += now @ self._slopes(unknowns, index)
+            own = self._own(index)
+            magnitude = np.linalg.norm(unknowns[own][GRAVITY])
+            excess = magnitude - np.linalg.norm(self.mean[own][GRAVITY])
+            unit = unknowns[own][GRAVITY] / magnitude
+            out[own][GRAVITY] += unit * excess / _MAGNITUDE_STD**2
+        return out
+
+    def _scatter(self, unknowns: Array) -> ArrowMatrix:
+        """Scatter of the scores over blocks of time, with the prior."""
+        out = self._prior_information(unknowns)
+        for index, entry in enumerate(self.data):
             weight = 1 / self.noise[index] ** 2
-            now = self._coefficients(unknowns, index)
-            hessian += slopes.T @ np.einsum("j,jik->ik", weight, entry.gram) @ slopes
             blocks = np.einsum("j,bjik->bik", weight, entry.grams.blocks)
-            scores = (blocks @ now) @ slopes
-            middle += score_scatter(scores)
-        return hessian, middle
+            scores = blocks @ self._coefficients(unknowns, index) @ self._slopes(unknowns, index)
+            out.add(index, score_scatter(scores))
+        return out
+
+    def _prior_information(self, unknowns: Array) -> ArrowMatrix:
+        out = ArrowMatrix.zeros(self._tensors.stop, len(self.data), COUNT)
+        out.add_diagonal(1 / self.spread**2)
+        for index in range(len(self.data)):
+            gravity = unknowns[self._own(index)][GRAVITY]
+            unit = gravity / np.linalg.norm(gravity) / _MAGNITUDE_STD
+            out.own[index, GRAVITY, GRAVITY] += np.outer(unit, unit)
+        return out
+
+    def _weighted_gram(self, index: int) -> Array:
+        return np.asarray(np.einsum("j,jik->ik", 1 / self.noise[index] ** 2, self.data[index].gram))
+
+    def _concerned(self, index: int) -> Indices:
+        """Places of the unknowns on which one setup depends: the common ones and its own."""
+        own = self._own(index)
+        return np.concatenate([np.arange(self._tensors.stop), np.arange(own.start, own.stop)])
 
     def _slopes(self, unknowns: Array, index: int) -> Array:
-        """Change of `_coefficients` with each unknown [coefficients, unknowns]."""
+        """Change of `_coefficients` with each unknown concerned [coefficients, unknowns]."""
         out = []
-        for k, step in enumerate(1e-6 * self.spread):
+        for k in self._concerned(index):
+            step = 1e-6 * self.spread[k]
             above, below = unknowns.copy(), unknowns.copy()
             above[k] += step
             below[k] -= step
