@@ -40,6 +40,7 @@ class JointEstimate:
         comparison: held-out RMS [A] by law name.
         unexplained_over_load: RMS of the residual's systematic part over that of the current for
             the load; infinite if the joint did not move.
+        load_error: relative uncertainty of the load from mounting and payload.
         regressed_constant, regressed_std: torque constant from currents alone [N m/A].
         session_scales: friction of each session in which the joint moved, over their mean.
         inertia: reflected inertia fitted too; None if it was known or the joint did not move.
@@ -56,6 +57,7 @@ class JointEstimate:
     reason: str = ""
     comparison: dict[str, float] = field(default_factory=dict)
     unexplained_over_load: float = float("inf")
+    load_error: float = 0.0
     regressed_constant: float = float("nan")
     regressed_std: float = float("nan")
     session_scales: Array = field(default_factory=lambda: np.ones(0))
