@@ -27,6 +27,7 @@ from ur_energy_model.identification.power.power_structures import (
     Structure,
     catalogue,
     common,
+    expected_constant,
     free,
 )
 from ur_energy_model.identification.regression.gram_matrices import BlockedGram
@@ -92,7 +93,8 @@ class PowerFit:
 
     def __init__(self, robot: RobotDescription, known: PowerPrior | None = None) -> None:
         self.robot, self.known = robot, known
-        self._constant = np.nan_to_num(robot.torque_constant)
+        # Weights of the delays, and of power given back: neither may vanish without a robot file's.
+        self._constant = expected_constant(robot)
         prior = common(robot, self._constant, np.zeros(robot.dof))
         self._expected = prior.basis @ prior.prior.mean
         self._gram = BlockedGram()
