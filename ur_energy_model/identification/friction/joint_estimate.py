@@ -21,6 +21,8 @@ between currents and speeds (from simulated arms with such delays)."""
 
 _NO_CURRENT = 1e-6
 """A moving motor has more current than this (RMS) [A]."""
+_CLEAR = 3.0
+"""Standard deviations beyond which a wrong sign is not chance."""
 
 
 @dataclass(frozen=True)
@@ -142,6 +144,11 @@ def refuse_impossible(name: str, solution: Solution, gram: Array) -> None:
         raise IdentificationError(
             f"{name}: actual_current stays zero while the joint moves; check the recorder and "
             "record again"
+        )
+    if -_CLEAR * solution.std[0] < solution.coefficients[0] <= 0:
+        raise IdentificationError(
+            f"{name}: its currents do not show a torque constant; record longer, with faster starts "
+            "and stops of this joint, or add drive.torque_constant to the robot file"
         )
     if not solution.coefficients[0] > 0:
         raise IdentificationError(
