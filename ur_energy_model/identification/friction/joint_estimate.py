@@ -147,8 +147,8 @@ def refuse_impossible(name: str, solution: Solution, gram: Array) -> None:
         )
     if -_CLEAR * solution.std[0] < solution.coefficients[0] <= 0:
         raise IdentificationError(
-            f"{name}: its currents do not show a torque constant; record longer, with faster starts "
-            "and stops of this joint, or add drive.torque_constant to the robot file"
+            f"{name}: its currents do not show a torque constant; record longer, with faster "
+            "starts and stops of this joint, or add drive.torque_constant to the robot file"
         )
     if not solution.coefficients[0] > 0:
         raise IdentificationError(
