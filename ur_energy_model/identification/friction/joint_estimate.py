@@ -138,7 +138,7 @@ def refuse_impossible(name: str, solution: Solution, gram: Array) -> None:
         gram: Gram matrix of all samples.
 
     Raises:
-        IdentificationError: no current in motion, or one that falls as torque rises.
+        IdentificationError: no current in motion, or one that does not rise with torque.
     """
     if gram[CURRENT, CURRENT] <= _NO_CURRENT**2 * solution.samples:
         raise IdentificationError(
@@ -147,8 +147,9 @@ def refuse_impossible(name: str, solution: Solution, gram: Array) -> None:
         )
     if -_CLEAR * solution.std[0] < solution.coefficients[0] <= 0:
         raise IdentificationError(
-            f"{name}: its currents do not show a torque constant; record longer, with faster "
-            "starts and stops of this joint, or add drive.torque_constant to the robot file"
+            f"{name}: its currents do not show a torque constant; check that actual_current is "
+            "this robot's, and record longer with faster starts and stops of this joint, or add "
+            "drive.torque_constant to the robot file if it has none"
         )
     if not solution.coefficients[0] > 0:
         raise IdentificationError(
