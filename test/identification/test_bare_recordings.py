@@ -81,3 +81,11 @@ def test_intervals_of_inertia_and_torque_constant_are_honest(tmp_path: Path) -> 
     for found in (constants, inertias):
         inside = np.abs(np.concatenate(found)) < 1.96
         assert inside.mean() > 0.9
+
+
+def test_bus_power_shows_the_inertia_of_a_joint_that_carries_nothing(tmp_path: Path) -> None:
+    """The last link of Gen3 needs no torque: only bus power gives its torque constant."""
+    for seed in (31, 32):
+        last = model_of("gen3", tmp_path, noise=0.2, seed=seed).joints[-1]
+        assert last.source["reflected_inertia"] == "current"
+        assert last.reflected_inertia == pytest.approx(INERTIA[7][-1], rel=0.15)

@@ -199,7 +199,7 @@ ODD = {
         lambda whole: changed(
             whole, actual_current=np.random.default_rng(0).standard_normal(whole["actual_q"].shape)
         ),
-        "current falls as torque rises",
+        "currents do not show a torque constant",
     ),
     "currents of the wrong sign": (
         lambda whole: changed(whole, actual_current=-whole["actual_current"]),

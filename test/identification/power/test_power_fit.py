@@ -46,10 +46,14 @@ def test_determines_an_uncertain_torque_constant() -> None:
     assert result.back_emf_constant[2] == pytest.approx(TORQUE_CONSTANT[2], rel=0.02)
 
 
-def test_finds_the_delay_of_the_currents() -> None:
+@pytest.mark.parametrize("stated", [True, False])
+def test_finds_the_delay_of_the_currents(stated: bool) -> None:
+    """With and without torque constants in the robot file, which weight the joints' delays."""
     arm = ExactArm(current_noise=0.0, current_delay=3e-3)
     recording = arm.record(120.0, rate=500.0, seed=28)
-    result = accumulated(arm, recording).fit("physical", TORQUE_CONSTANT, 0.01 * TORQUE_CONSTANT)
+    unstated = replace(arm.robot, torque_constant=np.full(arm.robot.dof, np.nan))
+    known = arm if stated else replace(arm, robot=unstated)
+    result = accumulated(known, recording).fit("physical", TORQUE_CONSTANT, 0.01 * TORQUE_CONSTANT)
     spread = result.factors["current_delay"][1]
     assert 0.0 < spread < 0.3e-3
     assert result.current_delay == pytest.approx(arm.current_delay, abs=3 * spread)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ur_energy_model.identification.friction.current_columns import ACCELERATION, LOAD
+from ur_energy_model.identification.friction.current_columns import ACCELERATION
 from ur_energy_model.identification.regression.least_squares import Prior, Solution, solve
 from ur_energy_model.typing import Array
 
@@ -64,8 +64,8 @@ class InertiaFromCurrent:
         excess: (inertia - nominal) / k_t [kg m^2 A/(N m)].
         slope: change of `excess` with 1/k_t along the regression [kg m^2].
         rest: variance of `excess` at a given 1/k_t.
-        left_out: standard deviation of the inertia beyond the statistical one [kg m^2]: the
-            systematic part of the residual that acceleration could explain.
+        left_out: standard deviation of the inertia at a given 1/k_t beyond the statistical one
+            [kg m^2]: the systematic part of the residual that acceleration could explain.
     """
 
     nominal: float
@@ -106,9 +106,9 @@ def separate_inertia(
     others = replace(
         solution, coefficients=solution.coefficients[:-1], covariance=covariance[:-1, :-1]
     )
-    shared = gram[LOAD, ACCELERATION] ** 2 / max(gram[LOAD, LOAD], 1e-30)
-    own = max(gram[ACCELERATION, ACCELERATION] - shared, 0.0)
-    current = float(solution.coefficients[_INVERSE] * np.sqrt(own / solution.samples))
+    # What the load shares with acceleration is in `slope`, and certain where k_t is.
+    accelerated = np.sqrt(gram[ACCELERATION, ACCELERATION] / solution.samples)
+    current = float(solution.coefficients[_INVERSE] * accelerated)
     return others, InertiaFromCurrent(
         nominal=nominal,
         excess=float(solution.coefficients[_EXCESS]),

@@ -21,6 +21,8 @@ between currents and speeds (from simulated arms with such delays)."""
 
 _NO_CURRENT = 1e-6
 """A moving motor has more current than this (RMS) [A]."""
+_CLEAR = 3.0
+"""Standard deviations beyond which a wrong sign is not chance."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,7 @@ class JointEstimate:
         comparison: held-out RMS [A] by law name.
         unexplained_over_load: RMS of the residual's systematic part over that of the current for
             the load; infinite if the joint did not move.
+        load_error: relative uncertainty of the load from mounting and payload.
         regressed_constant, regressed_std: torque constant from currents alone [N m/A].
         session_scales: friction of each session in which the joint moved, over their mean.
         inertia: reflected inertia fitted too; None if it was known or the joint did not move.
@@ -56,6 +59,7 @@ class JointEstimate:
     reason: str = ""
     comparison: dict[str, float] = field(default_factory=dict)
     unexplained_over_load: float = float("inf")
+    load_error: float = 0.0
     regressed_constant: float = float("nan")
     regressed_std: float = float("nan")
     session_scales: Array = field(default_factory=lambda: np.ones(0))
@@ -134,12 +138,18 @@ def refuse_impossible(name: str, solution: Solution, gram: Array) -> None:
         gram: Gram matrix of all samples.
 
     Raises:
-        IdentificationError: no current in motion, or one that falls as torque rises.
+        IdentificationError: no current in motion, or one that does not rise with torque.
     """
     if gram[CURRENT, CURRENT] <= _NO_CURRENT**2 * solution.samples:
         raise IdentificationError(
             f"{name}: actual_current stays zero while the joint moves; check the recorder and "
             "record again"
+        )
+    if -_CLEAR * solution.std[0] < solution.coefficients[0] <= 0:
+        raise IdentificationError(
+            f"{name}: its currents do not show a torque constant; check that actual_current is "
+            "this robot's, and record longer with faster starts and stops of this joint, or add "
+            "drive.torque_constant to the robot file if it has none"
         )
     if not solution.coefficients[0] > 0:
         raise IdentificationError(

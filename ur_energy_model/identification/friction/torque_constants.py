@@ -37,7 +37,7 @@ _FROM_LINKS = ("current", "joints of the same size")
 
 def model_error(fit: JointEstimate) -> float:
     """Relative model error of the torque constant."""
-    return float(np.hypot(MODEL_ERROR, fit.unexplained_over_load))
+    return float(np.hypot(_load_scale_error(fit), fit.unexplained_over_load))
 
 
 def stated_deviation(fit: JointEstimate) -> float:
@@ -89,7 +89,7 @@ def with_shared_sizes(
 def with_load_error(fits: Sequence[JointEstimate], error: Array) -> tuple[JointEstimate, ...]:
     """Fits with a relative uncertainty of their loads [n] added to the model error."""
     return tuple(
-        replace(fit, unexplained_over_load=float(np.hypot(fit.unexplained_over_load, share)))
+        replace(fit, load_error=float(np.hypot(fit.load_error, share)))
         for fit, share in zip(fits, error, strict=True)
     )
 
@@ -129,8 +129,9 @@ def reflected_inertia(
 ) -> tuple[float, float] | None:
     """Reflected inertia and its standard deviation, updated by the currents, joint side [kg m^2].
 
-    It changes with the torque constant as far as their statistical errors correlate. The model
-    error has no such direction; it gives the prior more weight.
+    Inertia and torque constant share the errors of one regression, so that a torque constant known
+    better since (from bus power) corrects the inertia as well. Wrong masses or mounting scale the
+    load alone: that part of the change is left out.
 
     Args:
         fit: of one joint.
@@ -143,12 +144,11 @@ def reflected_inertia(
     if fit.inertia is None:
         return None
     inverse = 1.0 / fit.regressed_constant
-    statistical = (fit.regressed_std * inverse**2) ** 2
-    left_out = (model_error(fit) * inverse) ** 2
-    change = (1.0 / fit.torque_constant - inverse) * statistical / (statistical + left_out)
-    value, std = fit.inertia.inertia_at(
-        inverse, change, min(float(fit.covariance[0, 0]), statistical)
-    )
+    regressed = (fit.regressed_std * inverse**2) ** 2
+    regressed += (fit.unexplained_over_load * inverse) ** 2
+    scaled = (_load_scale_error(fit) * inverse) ** 2
+    change = (1.0 / fit.torque_constant - inverse) * regressed / (regressed + scaled)
+    value, std = fit.inertia.inertia_at(inverse, change, float(fit.covariance[0, 0]))
     data = max(1.0 / max(std, 1e-9) ** 2 - 1.0 / spread**2, 0.0)
     if data == 0.0:
         return value, std
@@ -157,6 +157,11 @@ def reflected_inertia(
     precision = weight + 1.0 / spread**2
     value = (shown * weight + prior / spread**2) / precision
     return max(value, 0.0), float(np.sqrt(1.0 / precision))
+
+
+def _load_scale_error(fit: JointEstimate) -> float:
+    """Relative error of the load's scale: masses, mounting and payload."""
+    return float(np.hypot(MODEL_ERROR, fit.load_error))
 
 
 def _own_deviation(fit: JointEstimate) -> float:

@@ -12,16 +12,13 @@ from ur_energy_model.energy.powers.bus_capacitor import BusCapacitor
 from ur_energy_model.energy.powers.measured_powers import MeasuredPowers
 from ur_energy_model.identification.friction.joint_estimate import JointEstimate
 from ur_energy_model.identification.friction.torque_constants import with_torque_constant
-from ur_energy_model.identification.power.power_fit import MODEL_ERROR, PowerFit, PowerFitResult
+from ur_energy_model.identification.power.power_fit import PowerFit, PowerFitResult
 from ur_energy_model.identification.recording import Recording
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.typing import Array
 
 _DEVIATION_SHARE = 0.8
 """A torque constant is updated where bus power lowers its deviation to this share or less."""
-_LEFT_OUT = 0.03
-"""Power of a moving joint that the model leaves out [W]: on simulated arms, torque constants of
-joints that convert a watt or less came out 3 % wrong."""
 _ROUNDS = 4
 CAPACITIES = np.concatenate([[0.0], np.geomspace(0.1, 100.0, 31)])
 """Candidate energies [J], in steps of a quarter."""
@@ -64,8 +61,7 @@ def fit_sessions(
     if kind != "physical" or result.source != "bus_power":
         return joints, result, standby
     updated = list(joints)
-    converted = np.maximum(merged.conversion_power(result.torque_constant), _LEFT_OUT)
-    left_out = np.hypot(MODEL_ERROR, _LEFT_OUT / converted)
+    left_out = merged.conversion_error(result.torque_constant)
     for j, joint in enumerate(joints):
         value, value_std = float(result.torque_constant[j]), float(result.torque_constant_std[j])
         whole = float(np.hypot(value_std, left_out[j] * value))

@@ -42,6 +42,10 @@ UNKNOWN_RESISTANCE = (1.0, 1.0)
 _RATED_TORQUE = (9.0, 28.0, 54.0, 150.0, 330.0)
 _RATED_RESISTANCE = (2.394, 1.65, 0.78, 0.3, 0.088)
 """Winding resistances by rated torque, joint side [N m], from the e-Series robot files."""
+_RATED_CONSTANT = (3.60, 7.77, 10.86, 9.93, 12.09)
+"""Torque constants times gear ratio by rated torque, joint side [N m/A], from the same files."""
+_UNRATED_CONSTANT = 10.0
+"""The same where the rated torque is unknown, too [N m/A]."""
 _RATED_SPREAD = 0.5
 _EXACT = 1e-9
 """Standard deviation of what is assumed, not fitted."""
@@ -88,6 +92,19 @@ def expected_resistance(robot: RobotDescription) -> tuple[Array, Array]:
     known = np.isfinite(robot.winding_resistance)
     nominal = np.nan_to_num(robot.winding_resistance)
     return np.where(known, nominal, value), np.where(known, RESISTANCE_SPREAD * nominal, spread)
+
+
+def expected_constant(robot: RobotDescription) -> Array:
+    """Torque constants before any data [n], N m/A, motor side.
+
+    From the robot file; where it has none, interpolated over the rated torque (both logarithmic).
+    """
+    sized = np.isfinite(robot.max_torque)
+    rated = np.where(sized, robot.max_torque, _RATED_TORQUE[0])
+    typical = np.exp(np.interp(np.log(rated), np.log(_RATED_TORQUE), np.log(_RATED_CONSTANT)))
+    joint_side = np.where(sized, typical, _UNRATED_CONSTANT)
+    known = np.isfinite(robot.torque_constant)
+    return np.where(known, np.nan_to_num(robot.torque_constant), joint_side / robot.gear_ratio)
 
 
 def free(n: int) -> Structure:
