@@ -19,7 +19,8 @@ from ur_energy_model.identification.friction.torque_constants import (
     stated_deviation,
     with_shared_sizes,
 )
-from ur_energy_model.identification.power.power_fit import PowerFit, PowerFitResult
+from ur_energy_model.identification.power.power_fit import PowerFit
+from ur_energy_model.identification.power.power_fit_result import PowerFitResult
 from ur_energy_model.identification.power.power_stage import fit_sessions
 from ur_energy_model.identification.recording import Recording
 from ur_energy_model.identification.recording_reader import digest

@@ -34,7 +34,7 @@ from ur_energy_model.identification.payload.payload_check import (
     check_payloads,
     fit_with_payload,
 )
-from ur_energy_model.identification.power.power_fit import PowerFitResult
+from ur_energy_model.identification.power.power_fit_result import PowerFitResult
 from ur_energy_model.identification.power.power_stage import with_capacitor_energy
 from ur_energy_model.identification.recording import Recording
 from ur_energy_model.identification.recording_reader import read_recording

@@ -11,7 +11,8 @@ from test.identification.exact_arm import TORQUE_CONSTANT, ExactArm
 from ur_energy_model.energy.powers.speed_alignment import backward_difference
 from ur_energy_model.errors import InputError
 from ur_energy_model.identification.power.power_columns import PowerRows, breaking_away
-from ur_energy_model.identification.power.power_fit import PowerFit, PowerFitResult
+from ur_energy_model.identification.power.power_fit import PowerFit
+from ur_energy_model.identification.power.power_fit_result import PowerFitResult
 from ur_energy_model.identification.power.power_structures import expected_resistance
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.telemetry.samples import Telemetry

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from ur_energy_model.identification.power.power_columns import (
     power_columns,
     power_rows,
 )
+from ur_energy_model.identification.power.power_fit_result import PowerFitResult
 from ur_energy_model.identification.power.power_structures import (
     PHYSICAL,
     STANDBY,
@@ -57,36 +57,6 @@ _FLOOR_MARGIN = 3.0
 _DISCHARGE_TIME = 0.3
 """Time in which the surplus energy of the bus capacitor is used up [s]: 10 mF charged to the
 voltage at which the braking resistor switches on hold 3 J, a tenth of a second of standby."""
-
-
-@dataclass(frozen=True)
-class PowerFitResult:
-    """Result of the power stage.
-
-    Attributes:
-        bus: model of the supply.
-        winding_resistance, back_emf_constant: effective constants [n], ohm and V s/rad.
-        resistance_std, back_emf_std: [n].
-        torque_constant, torque_constant_std: from currents and bus power together [n], N m/A.
-        current_delay: of the currents behind the speeds [s].
-        source: of resistances and back-EMF constants: "bus_power", "prior" or "catalogue".
-        comparison: held-out RMSE by structure [W].
-        factors: estimate and standard deviation of each parameter, by name.
-        coefficients: of the power columns [4 n + 3].
-    """
-
-    bus: BusModel
-    winding_resistance: Array
-    back_emf_constant: Array
-    resistance_std: Array
-    back_emf_std: Array
-    torque_constant: Array
-    torque_constant_std: Array
-    current_delay: float
-    source: str
-    comparison: dict[str, float]
-    factors: dict[str, tuple[float, float]]
-    coefficients: Array
 
 
 class PowerFit:

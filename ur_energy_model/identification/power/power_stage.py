@@ -12,7 +12,8 @@ from ur_energy_model.energy.powers.bus_capacitor import BusCapacitor
 from ur_energy_model.energy.powers.measured_powers import MeasuredPowers
 from ur_energy_model.identification.friction.joint_estimate import JointEstimate
 from ur_energy_model.identification.friction.torque_constants import with_torque_constant
-from ur_energy_model.identification.power.power_fit import PowerFit, PowerFitResult
+from ur_energy_model.identification.power.power_fit import PowerFit
+from ur_energy_model.identification.power.power_fit_result import PowerFitResult
 from ur_energy_model.identification.recording import Recording
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.typing import Array
