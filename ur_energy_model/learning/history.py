@@ -16,9 +16,9 @@ class Attempt:
         samples: learned from so far.
         version: number of the model in use after the attempt; 0 is the first model.
         supply_energy_error_percent: error of the model in use over the held-out time, whole arm
-            at the supply; None without measured bus power.
+            at the supply; None without measured bus power, or without motion.
         joint_energy_interval_percent: half width of the 95 % interval of each joint's electrical
-            energy over the learned motion, percent of that energy.
+            energy over the motion of the held-out time, percent of that energy; NaN without any.
         accepted: whether the refitted model replaced the one before.
         reason: one clause in words, such as "predicts the next two minutes better".
     """

@@ -72,6 +72,8 @@ class ModelRecord:
         self._sums = [0.0, 0.0, 0.0]
         """Time, time at standstill [s], error of the energy at standstill [J]."""
         self._channels: Array | None = None
+        self._moving: Array | None = None
+        """Integrals of all channels over motion; `_channels` has those over all the time."""
         self._arms: dict[tuple[float, ...], ArmDynamics] = {}
 
     def saved(self) -> dict[str, Any]:
@@ -82,6 +84,7 @@ class ModelRecord:
             "currents": np.array(self.currents).reshape(-1, self.robot.dof),
             "sums": [self.bus_energy, self.energy_error, *self._sums],
             "channels": self._channels,
+            "moving": self._moving,
         }
 
     @classmethod
@@ -91,7 +94,7 @@ class ModelRecord:
         out.supply = list(saved["supply"])
         out.currents = list(np.array(saved["currents"], dtype=float))
         out.bus_energy, out.energy_error, *out._sums = saved["sums"]
-        out._channels = saved["channels"]
+        out._channels, out._moving = saved["channels"], saved["moving"]
         return out
 
     def observe(self, window: Telemetry, motions: list[ArmMotion]) -> None:
@@ -108,24 +111,29 @@ class ModelRecord:
 
     @property
     def supply_energy_error(self) -> float | None:
-        """Relative error of the energy at the supply with standby tracked; None without bus."""
-        if self.bus_energy <= 0.0:
+        """Relative error of the energy at the supply with standby tracked.
+
+        None without bus power, and without motion: standstill alone defines the standby power.
+        """
+        time, still_time, still_error = self._sums
+        if self.bus_energy <= 0.0 or time <= still_time:
             return None
         shift = 0.0
-        time, still_time, still_error = self._sums
         if still_time >= _LEAST_STILL:
             shift = still_error / still_time
         return (self.energy_error - shift * time) / self.bus_energy
 
     @property
     def joint_intervals(self) -> Array:
-        """Half widths of the 95 % intervals of the joints' electrical energies, relative [n]."""
-        n = self.robot.dof
-        if self._channels is None:
-            return np.full(n, np.nan)
+        """Half widths of the 95 % intervals of the joints' electrical energies, relative [n].
+
+        Over the motion; at rest there is hardly any energy to relate them to. NaN without motion.
+        """
+        if self._moving is None:
+            return np.full(self.robot.dof, np.nan)
         channels = self._calculator().channels
-        energy = np.abs(self._channels[channels.per_joint["electrical_power"]])
-        std = channels.deviations(self._channels)[0]
+        energy = np.abs(self._moving[channels.per_joint["electrical_power"]])
+        std = channels.deviations(self._moving)[0]
         return np.asarray(CONFIDENCE * std / np.maximum(energy, 1e-9))
 
     @property
@@ -149,6 +157,10 @@ class ModelRecord:
         steps, power = table.steps.bridged, table.power
         energies = steps @ power
         self._channels = energies if self._channels is None else self._channels + energies
+        moves = table.states == ArmState.MOVING
+        if moves.any():
+            moving = steps[moves] @ power[moves]
+            self._moving = moving if self._moving is None else self._moving + moving
         if not table.bus_measured:
             return
         arm = calculator.channels.arm
