@@ -68,10 +68,10 @@ class EnergyCalculator:
             self.options.standby_limit,
             self.options.track_standby,
         )
-        self._most_power = most_power(robot)
-        self._usable = UsableSamples(rated_limits(robot), self._most_power)
+        limits, self._most_power = rated_limits(robot), most_power(robot)
+        self._usable = UsableSamples(limits, self._most_power)
         self._refused_time = 0.0
-        self._session = SessionModel(model)
+        self._session = SessionModel(model, limits)
         tracked = self._session.tracked()
         self._measured = MeasuredPowers(tracked)
         self._motion = MotionPowers(tracked, robot, self.conditions)

@@ -83,6 +83,18 @@ def test_another_session_is_anchored_anew(start: float):
         np.testing.assert_allclose(found, scale, atol=0.02)
 
 
+@pytest.mark.parametrize("value", [1e300, -np.inf, np.nan, 50.0])
+def test_impossible_targets_do_not_anchor_friction(value: float):
+    samples = moved(1.2, 8.0)
+    speed = samples["target_qd"].copy()
+    speed[::400, 1] = value
+    calculator = EnergyCalculator(known_model(), load_robot("ur5e"))
+    for packet in packets(changed(samples, target_qd=speed), 50):
+        calculator(packet)
+    scale = calculator.model_in_session().session.friction_scale
+    np.testing.assert_allclose(scale, 1.2, atol=0.02)
+
+
 def test_without_targets_the_friction_of_the_model_is_expected():
     calculator = EnergyCalculator(known_model(), load_robot("ur5e"))
     for packet in packets(motion(5.0), 50):

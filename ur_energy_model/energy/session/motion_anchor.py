@@ -12,6 +12,7 @@ from ur_energy_model.energy.session.friction_anchor import (
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.sessions import SESSION_GAP, Session
+from ur_energy_model.telemetry.plausibility import ANY_ARM, PlausibleRanges, impossible_rows
 from ur_energy_model.telemetry.samples import Telemetry
 
 MOST_SECONDS = 120.0
@@ -28,10 +29,11 @@ class MotionAnchor:
 
     Args:
         model: of the arm, n joints; one that is anchored already stays as it is.
+        limits: of the arm; blocks of samples with a value beyond them are left out.
     """
 
-    def __init__(self, model: EnergyModel) -> None:
-        self._model = model
+    def __init__(self, model: EnergyModel, limits: PlausibleRanges = ANY_ARM) -> None:
+        self._model, self._limits = model, limits
         self._time: float | None = None
         self._begin()
 
@@ -54,10 +56,11 @@ class MotionAnchor:
         anchor, columns = self._anchor, samples.columns
         if anchor is None or len(samples) < 2 or any(name not in columns for name in _FIELDS):
             return
-        q, qd, qdd, current = (columns[name] for name in _FIELDS)
+        used = {name: columns[name] for name in _FIELDS}
+        q, qd, qdd, current = used.values()
         if not np.abs(qd).max() >= ANCHOR_SPEED or np.diff(samples.time).max() > _LONGEST_STEP:
             return
-        if not all(np.isfinite(values).all() for values in (q, qd, qdd, current)):
+        if impossible_rows(used, self._limits)[0].any():
             return
         temperature = columns.get("joint_temperatures")
         anchor.observe(MeasuredMotion(samples.time, q, qd, qdd, current, temperature), dynamics)

@@ -13,6 +13,7 @@ from ur_energy_model.energy.session.motion_anchor import MotionAnchor
 from ur_energy_model.energy.session.standby_tracker import StandbyTracker
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.sessions import SessionFriction
+from ur_energy_model.telemetry.plausibility import ANY_ARM, PlausibleRanges
 
 
 class SessionModel:
@@ -20,14 +21,15 @@ class SessionModel:
 
     Args:
         model: of the arm, in its session or in any.
+        limits: plausible values of its telemetry.
 
     Attributes:
         motion: anchors friction on the first motion, for predictions.
     """
 
-    def __init__(self, model: EnergyModel) -> None:
+    def __init__(self, model: EnergyModel, limits: PlausibleRanges = ANY_ARM) -> None:
         self._model, self._session = model, model.session
-        self.motion = MotionAnchor(model)
+        self.motion = MotionAnchor(model, limits)
 
     def use_friction(self, friction: SessionFriction | None) -> None:
         """Take this friction from now on; None for that of the model."""
