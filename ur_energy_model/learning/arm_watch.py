@@ -10,7 +10,7 @@ from ur_energy_model.learning.changes import ChangeMonitor
 from ur_energy_model.learning.coverage import Coverage
 from ur_energy_model.learning.history import NEEDS, Change, Need, change_from_json
 from ur_energy_model.learning.information import ArmMotion
-from ur_energy_model.learning.needs import needs
+from ur_energy_model.learning.needs import ReferenceWork, needs, reference_work
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.telemetry.samples import Telemetry
@@ -30,6 +30,8 @@ class ArmWatch:
 
     def __init__(self, robot: RobotDescription, model: EnergyModel) -> None:
         self._robot, self._model = robot, model
+        self._work: ReferenceWork | None = None
+        """By that model; None before it is needed."""
         self.coverage = Coverage(robot.dof)
         self.monitor = ChangeMonitor(model)
 
@@ -40,7 +42,7 @@ class ArmWatch:
 
     def use_model(self, model: EnergyModel) -> EnergyModel:
         """Go on with another model of the arm; returns it with the needs in its provenance."""
-        self._model = model
+        self._model, self._work = model, None
         self.monitor.use_model(model)
         provenance = {**model.provenance, NEEDS: [need.as_json() for need in self.needs()]}
         self._model = replace(model, provenance=provenance)
@@ -48,7 +50,9 @@ class ArmWatch:
 
     def needs(self) -> tuple[Need, ...]:
         """What ordinary work has not shown yet, the most important first."""
-        return needs(self._model, self.coverage, self._robot)
+        if self._work is None:
+            self._work = reference_work(self._model, self._robot)
+        return needs(self._model, self.coverage, self._work)
 
     def take_changes(self) -> tuple[Change, ...]:
         """Changes of the arm since the last call."""

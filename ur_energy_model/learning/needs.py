@@ -46,8 +46,8 @@ _RATE = 50.0
 
 
 @dataclass(frozen=True)
-class _Reference:
-    """Reference work of an arm with n joints.
+class ReferenceWork:
+    """Reference work of an arm with n joints, by one model.
 
     Attributes:
         energy: of the whole arm [J]; seconds: duration [s].
@@ -70,16 +70,16 @@ class _Reference:
 
 
 def needs(
-    model: EnergyModel, coverage: Coverage, robot: RobotDescription | None = None
+    model: EnergyModel, coverage: Coverage, work: ReferenceWork | None = None
 ) -> tuple[Need, ...]:
     """What would make the energies of the arm surer, the most useful first; none if little would.
 
     Args:
         model: in use, n joints.
         coverage: what work has shown.
-        robot: description of the arm; None loads the one that the model names.
+        work: reference work by this model; None computes it for the arm that the model names.
     """
-    work = _reference(model, model.description(robot))
+    work = reference_work(model) if work is None else work
     found = [
         *_of_joints(model, coverage, work),
         *_of_standby(model, coverage, work),
@@ -95,7 +95,14 @@ def next_needed(found: tuple[Need, ...]) -> str:
     return found[0].words if found else "nothing"
 
 
-def _reference(model: EnergyModel, robot: RobotDescription) -> _Reference:
+def reference_work(model: EnergyModel, robot: RobotDescription | None = None) -> ReferenceWork:
+    """The reference work, which takes long to compute and depends on the model alone.
+
+    Args:
+        model: in use, n joints.
+        robot: description of the arm; None loads the one that the model names.
+    """
+    robot = model.description(robot)
     motion = named_motion(REFERENCE_WORK, robot, model.setup)
     time = np.arange(0.0, motion.duration, 1.0 / _RATE)
     q, qd, qdd = motion.sample(time)
@@ -111,7 +118,7 @@ def _reference(model: EnergyModel, robot: RobotDescription) -> _Reference:
     friction = bank.torque(qd, load) / constant
     current = load / (ratio * constant) + friction
     powers = model.joint_power(qd, current, std=False)
-    return _Reference(
+    return ReferenceWork(
         energy=float(powers.total_power.sum()) / _RATE,
         seconds=float(len(time)) / _RATE,
         speed=np.abs(qd),
@@ -123,7 +130,7 @@ def _reference(model: EnergyModel, robot: RobotDescription) -> _Reference:
     )
 
 
-def _of_joints(model: EnergyModel, coverage: Coverage, work: _Reference) -> Iterator[Need]:
+def _of_joints(model: EnergyModel, coverage: Coverage, work: ReferenceWork) -> Iterator[Need]:
     """One need per joint: its speeds, or its load if the speeds have been shown."""
     for j, joint in enumerate(model.joints):
         top = float(work.speed[:, j].max())
@@ -157,7 +164,7 @@ def _of_joints(model: EnergyModel, coverage: Coverage, work: _Reference) -> Iter
             yield Need(j, "acceleration", None, share, words)
 
 
-def _torque_constant_open(work: _Reference, joint: JointModel, j: int, spread: float) -> bool:
+def _torque_constant_open(work: ReferenceWork, joint: JointModel, j: int, spread: float) -> bool:
     """Whether the torque constant alone makes most of the deviation of the energy [J]."""
     own = abs(float(work.cost[:, j] @ work.load[:, j])) * float(
         np.linalg.norm(joint.current_root[0])
@@ -178,7 +185,7 @@ def _first_edge_below(speed: float) -> float:
     return float(SPEED_EDGES[max(int(np.searchsorted(SPEED_EDGES, speed)) - 1, 0)])
 
 
-def _of_standby(model: EnergyModel, coverage: Coverage, work: _Reference) -> Iterator[Need]:
+def _of_standby(model: EnergyModel, coverage: Coverage, work: ReferenceWork) -> Iterator[Need]:
     if coverage.still_seconds >= SHOWN_SECONDS:
         return
     share = _percent(model.session.standby_std * work.seconds, work)
@@ -193,7 +200,7 @@ def _of_standby(model: EnergyModel, coverage: Coverage, work: _Reference) -> Ite
         yield Need(None, "standstill", None, share, words)
 
 
-def _of_temperature(model: EnergyModel, coverage: Coverage, work: _Reference) -> Iterator[Need]:
+def _of_temperature(model: EnergyModel, coverage: Coverage, work: ReferenceWork) -> Iterator[Need]:
     """Joints seen at one temperature only, with a friction law that does not know the others."""
     low, high = coverage.temperature.T
     unknown = [
@@ -217,6 +224,6 @@ def _knows_temperature(friction: Friction) -> bool:
     return friction.law.uses_temperature and span is not None and span[1] - span[0] >= _WARM_RANGE
 
 
-def _percent(deviation: float, work: _Reference) -> float:
+def _percent(deviation: float, work: ReferenceWork) -> float:
     """Half width of the 95 % interval [%] of a standard deviation of the energy [J]."""
     return float(100.0 * CONFIDENCE * deviation / work.energy)
