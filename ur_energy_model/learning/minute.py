@@ -12,6 +12,7 @@ from ur_energy_model.energy.session.friction_split import FrictionSplit
 from ur_energy_model.identification.regression.filtered_motion import FilteredMotion
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.telemetry.runs import time_blocks
 from ur_energy_model.typing import Array
 
 MINUTE = 60.0
@@ -187,9 +188,8 @@ class MinuteMeter:
 
 def _minutes(motion: FilteredMotion) -> Iterator[tuple[float, FilteredMotion]]:
     """Number of each minute that a motion touches, and the motion's part in it."""
-    numbers = np.floor(motion.time / MINUTE)
-    for number in np.unique(numbers):
-        yield float(number), motion.cut(np.flatnonzero(numbers == number))
+    for part in time_blocks(motion.time, MINUTE):
+        yield float(np.floor(motion.time[part.start] / MINUTE)), motion.cut(part)
 
 
 def _tilts(gravity: Array) -> Array:

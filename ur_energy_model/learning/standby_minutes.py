@@ -8,6 +8,7 @@ from ur_energy_model.energy.arm_state import ArmState, arm_states
 from ur_energy_model.energy.session.standby_tracker import StandbyTracker
 from ur_energy_model.learning.minute import MINUTE
 from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.telemetry.runs import time_blocks
 from ur_energy_model.telemetry.samples import Telemetry
 
 _LEAST_STILL = 2.0
@@ -39,13 +40,12 @@ class StandbyMinutes:
         if any(name not in window for name in _FIELDS) or len(window) < 2:
             return []
         out = []
-        numbers = np.floor(window.time / MINUTE)
-        edges = np.flatnonzero(np.diff(numbers)) + 1
-        for start, stop in zip([0, *edges], [*edges, len(window)], strict=True):
-            if self._number is not None and numbers[start] != self._number:
+        for part in time_blocks(window.time, MINUTE):
+            number = float(np.floor(window.time[part.start] / MINUTE))
+            if self._number is not None and number != self._number:
                 out += self._finished(self._number)
-            self._number = float(numbers[start])
-            self._use(window.cut(slice(start, stop)))
+            self._number = number
+            self._use(window.cut(part))
         return out
 
     def _use(self, part: Telemetry) -> None:
