@@ -13,6 +13,7 @@ from ur_energy_model.energy.live.cycles import TRIGGER_FIELD, CycleDetector, Tri
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.optimization.recorded_motion import RecordedMotion
 from ur_energy_model.optimization.stops import Stretch
+from ur_energy_model.telemetry.runs import equal_runs
 from ur_energy_model.typing import Array
 
 FoundBy = Literal["program", "digital_output", "int_register", "repetition", "whole"]
@@ -127,12 +128,11 @@ def _repetition(points: Array, ends: Array) -> tuple[int, int, int] | None:
     both = np.concatenate([points, ends], axis=1)
     for period in range(1, total):
         same = (np.abs(both[period:] - both[:-period]) < SAME_POINT).all(axis=1)
-        edges = np.flatnonzero(np.diff(np.concatenate([[0], same.astype(int), [0]])))
-        runs = edges.reshape(-1, 2)
-        if not len(runs):
+        runs = [rows for rows in equal_runs(same) if same[rows.start]]
+        if not runs:
             continue
-        first, stop = runs[int(np.argmax(runs[:, 1] - runs[:, 0]))].tolist()
-        covered = stop - first + period
+        longest = max(runs, key=lambda rows: rows.stop - rows.start)
+        covered = longest.stop - longest.start + period
         if covered >= MOST * total:
-            return first, period, (covered - 1) // period
+            return longest.start, period, (covered - 1) // period
     return None

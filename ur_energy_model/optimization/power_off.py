@@ -8,6 +8,7 @@ import numpy as np
 
 from ur_energy_model.energy.meter import integrate
 from ur_energy_model.telemetry.modes import BACKDRIVE, BRAKES_RELEASED
+from ur_energy_model.telemetry.runs import equal_runs
 from ur_energy_model.telemetry.samples import Telemetry
 
 
@@ -41,14 +42,12 @@ def recorded_switching(telemetry: Telemetry) -> Switching | None:
     power, modes = telemetry.bus_power, telemetry.columns.get("robot_mode")
     if power is None or modes is None:
         return None
-    off = np.asarray(~np.isin(modes, BRAKES_RELEASED) & (modes < BACKDRIVE)).astype(int)
-    edges = np.flatnonzero(np.diff(np.concatenate([[off[0]], off, [off[-1]]])))
+    off = np.asarray(~np.isin(modes, BRAKES_RELEASED) & (modes < BACKDRIVE))
     found = []
-    for start in edges[off[np.minimum(edges, len(off) - 1)] == 1].tolist():
-        stops = edges[edges > start]
-        if not len(stops) or start == 0:
+    for run in equal_runs(off):
+        if not off[run.start] or run.start == 0 or run.stop == len(off):
             continue
-        rows = slice(start - 1, int(stops[0]) + 1)
+        rows = slice(run.start - 1, run.stop + 1)
         time, there, drawn = telemetry.time[rows], modes[rows], power[rows]
         low = there == there[1:-1].min()
         steps = np.diff(time, append=time[-1])

@@ -8,6 +8,7 @@ import numpy as np
 
 from ur_energy_model.energy.arm_state import STANDSTILL_SPEED
 from ur_energy_model.optimization.recorded_motion import RecordedMotion
+from ur_energy_model.telemetry.runs import equal_runs
 from ur_energy_model.typing import Array, Mask
 
 STILL_TARGET = 1e-3
@@ -49,20 +50,15 @@ def find_moves(motion: RecordedMotion) -> list[Stretch]:
         moving[end] &= np.abs(motion.qd[end]).max() > NEARLY_STILL
     for gap in motion.telemetry.gaps:
         moving[max(gap.index - 1, 0) : gap.index + 1] |= _travelled(motion, gap.index)
-    edges = np.flatnonzero(np.diff(moving.astype(int)))
-    out: list[Stretch] = []
-    start: int | None = None
-    for edge in edges.tolist():
-        if not moving[edge]:
-            start = edge
-        elif start is not None:
-            out.append(Stretch(start, edge + 1))
-            start = None
-    out = _to_full_rest(motion, out)
+    whole = [
+        Stretch(rows.start - 1, rows.stop)
+        for rows in equal_runs(moving)
+        if moving[rows.start] and rows.start > 0 and rows.stop < len(moving)
+    ]
     broken = [gap.index for gap in motion.telemetry.gaps if gap.seconds > 0.1]
     return [
         move
-        for move in out
+        for move in _to_full_rest(motion, whole)
         if _reach(motion.q[move.first : move.last + 1]) > SHORTEST_MOVE
         and not any(move.first < index <= move.last for index in broken)
     ]
