@@ -14,7 +14,12 @@ import numpy as np
 
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.simulation.arm.joint_friction import NoLoadFriction
-from ur_energy_model.simulation.arm.parameters import ArmParameters, constants
+from ur_energy_model.simulation.arm.parameters import (
+    ArmParameters,
+    closest_sizes,
+    constants,
+    joint_sizes,
+)
 from ur_energy_model.typing import Array
 
 DriveSet = Literal["typical", "s3"]
@@ -77,8 +82,5 @@ def with_drive_set(
 
 def _gears(robot: RobotDescription, table: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The gear of each joint."""
-    assumed = constants()["motor"]["assumed_max_torque"]
-    torque = np.where(np.isfinite(robot.max_torque), robot.max_torque, assumed)
     sizes = np.array([gear["max_torque"] for gear in table])
-    distance = np.abs(np.log(torque[:, None] / sizes))
-    return [table[k] for k in np.argmin(distance, axis=1).tolist()]
+    return [table[k] for k in closest_sizes(joint_sizes(robot), sizes).tolist()]

@@ -19,7 +19,7 @@ from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.resources import config_file
 from ur_energy_model.simulation.arm.constants_file import read_constants
 from ur_energy_model.simulation.arm.joint_friction import NoLoadFriction, fit_calibration
-from ur_energy_model.typing import Array
+from ur_energy_model.typing import Array, Indices
 
 
 @cache
@@ -107,14 +107,7 @@ class ArmParameters:
         """The same arm without friction of motors, gears and flex splines."""
         none = np.zeros_like(self.load_direct)
         return dataclasses.replace(
-            self,
-            friction=self.friction.scaled(none),
-            load_direct=none,
-            load_reverse=none,
-            flex_spline_coulomb=none,
-            flex_spline_viscous=none,
-            controller_coulomb=none,
-            controller_viscous=none,
+            self.with_friction_scaled(none), controller_coulomb=none, controller_viscous=none
         )
 
     def with_friction_scaled(self, scale: Array) -> ArmParameters:
@@ -143,9 +136,7 @@ def draw_parameters(robot: RobotDescription, seed: int = 0) -> ArmParameters:
     spread, limits = table["spread"], table["thermal"]
     random = np.random.default_rng([seed, 20241021])
     n = robot.dof
-    torque = np.where(
-        np.isfinite(robot.max_torque), robot.max_torque, table["motor"]["assumed_max_torque"]
-    )
+    torque = joint_sizes(robot)
 
     def around(half_width: float) -> Array:
         return np.asarray(1.0 + random.uniform(-half_width, half_width, n))
@@ -155,7 +146,7 @@ def draw_parameters(robot: RobotDescription, seed: int = 0) -> ArmParameters:
     resistance = motor["winding_resistance"] * around(spread["winding_resistance"])
     reflected = robot.gear_ratio**2 * motor["rotor_inertia"]
     scale = around(spread["friction"])
-    friction = no_load_friction(robot, torque, scale)
+    friction = _no_load_friction(robot, torque, scale)
     standby = float(random.uniform(*spread["standby_power"]))
     gears = _gears(torque)
     laws = table["friction"]
@@ -206,6 +197,17 @@ def draw_parameters(robot: RobotDescription, seed: int = 0) -> ArmParameters:
     )
 
 
+def joint_sizes(robot: RobotDescription) -> Array:
+    """Rated torque of each joint [n], N m; assumed where the type's is unknown."""
+    assumed = constants()["motor"]["assumed_max_torque"]
+    return np.where(np.isfinite(robot.max_torque), robot.max_torque, assumed)
+
+
+def closest_sizes(torque: Array, sizes: Array) -> Indices:
+    """Index of the size [sizes], N m, closest to each torque [n] on a logarithmic scale."""
+    return np.asarray(np.argmin(np.abs(np.log(torque[:, None] / sizes)), axis=1))
+
+
 def motor_constants(robot: RobotDescription, torque: Array) -> dict[str, Array]:
     """Motor constants [n] of the type; missing ones are assumed by joint size."""
     table = constants()["motor"]
@@ -224,7 +226,7 @@ def motor_constants(robot: RobotDescription, torque: Array) -> dict[str, Array]:
     return {name: np.where(np.isfinite(known[name]), known[name], assumed[name]) for name in powers}
 
 
-def no_load_friction(robot: RobotDescription, torque: Array, scale: Array) -> NoLoadFriction:
+def _no_load_friction(robot: RobotDescription, torque: Array, scale: Array) -> NoLoadFriction:
     """Friction [n] at the calibration temperature, joint side."""
     table = constants()["friction_calibration"]
     laws = constants()["friction"]
@@ -232,8 +234,7 @@ def no_load_friction(robot: RobotDescription, torque: Array, scale: Array) -> No
     if robot.dof == len(calibrated):
         like = np.arange(robot.dof)
     else:  # the calibrated joint closest in size
-        distance = np.abs(np.log(torque[:, None] / calibrated[None, :]))
-        like = np.argmin(distance, axis=1)
+        like = closest_sizes(torque, calibrated)
     size = (torque / calibrated[like]) ** table["size_exponent"]
     to_joint = constants()["motor"]["gear_ratio"] * np.array(table["torque_constant"])[like]
     curves = [
