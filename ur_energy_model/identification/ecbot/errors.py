@@ -17,15 +17,10 @@ class EcbotErrors:
 
     def __init__(self, channels: int) -> None:
         self._errors = ErrorStatistics(channels)
-        self._low, self._high = np.full(channels, np.inf), np.full(channels, -np.inf)
 
     def accumulate(self, measured: Array, model: Array) -> None:
         """Add samples [samples, k]."""
-        if not len(measured):
-            return
         self._errors.accumulate(measured, model)
-        self._low = np.minimum(self._low, measured.min(axis=0))
-        self._high = np.maximum(self._high, measured.max(axis=0))
 
     @property
     def samples(self) -> int:
@@ -40,7 +35,7 @@ class EcbotErrors:
     @property
     def rmse_percent(self) -> float:
         """Mean over the channels of the RMSE over the range of the measurement (eq. 23, 26) [%]."""
-        return float(np.mean(100 * self._errors.rms / (self._high - self._low)))
+        return float(np.mean(self._errors.rms_percent))
 
     @property
     def r2(self) -> float:

@@ -38,6 +38,7 @@ class ErrorStatistics:
         self._largest = np.zeros(channels)
         self._mean = np.zeros(channels)
         self._scatter = np.zeros(channels)
+        self._low, self._high = np.full(channels, np.inf), np.full(channels, -np.inf)
 
     def accumulate(self, measured: Array, model: Array, mask: Mask | None = None) -> None:
         """Accumulate samples [samples, n], only those where the mask [samples, n] is True."""
@@ -58,6 +59,8 @@ class ErrorStatistics:
         self._scatter += scatter + shift**2 * self.count * count / np.maximum(total, 1.0)
         self._mean += shift * count / np.maximum(total, 1.0)
         self.count = total
+        self._low = np.minimum(self._low, np.where(use, measured, np.inf).min(axis=0))
+        self._high = np.maximum(self._high, np.where(use, measured, -np.inf).max(axis=0))
 
     @property
     def rms(self) -> Array:
@@ -78,6 +81,15 @@ class ErrorStatistics:
     def r2(self) -> Array:
         """Coefficient of determination per channel [n]; NaN where the measurement is constant."""
         return np.asarray(1.0 - self._squared / _positive(self._scatter))
+
+    @property
+    def rms_percent(self) -> Array:
+        """RMS error over the range of the measurement (EcBot, eq. 23 and 26) per channel [n], %.
+
+        NaN where the measurement is constant.
+        """
+        span = np.where(self.count > 0, self._high - self._low, 0.0)
+        return np.asarray(100 * self.rms / _positive(span))
 
     def entries(self) -> list[Statistics]:
         """{"mean", "max", "rms", "r2"} per channel; mean and max of the absolute errors."""
@@ -137,7 +149,6 @@ class PowerStatistics:
         self._errors, self._within = ErrorStatistics(1), IntervalStatistics(1)
         self._blocks: list[float] = []
         """Mean squared error of each block of time [W^2]."""
-        self._low, self._high = np.inf, -np.inf
         self._seconds, self._measured, self._model = (np.zeros(len(ArmState)) for _ in range(3))
 
     def accumulate(self, table: PowerTable) -> None:
@@ -158,8 +169,6 @@ class PowerStatistics:
         self._seconds += np.bincount(states, steps, count)
         self._measured += np.bincount(states, steps * measured, count)
         self._model += np.bincount(states, steps * model, count)
-        self._low = min(self._low, float(measured.min()))
-        self._high = max(self._high, float(measured.max()))
 
     @property
     def samples(self) -> int:
@@ -193,13 +202,12 @@ class PowerStatistics:
         """
         rmse = float(self._errors.rms[0])
         low, high = self._rmse_interval()
-        span = self._high - self._low
         measured, model = self._measured.sum(), self._model.sum()
         return {
             "rmse": finite_or_none(rmse),
             "rmse_low": finite_or_none(low),
             "rmse_high": finite_or_none(high),
-            "rmse_percent": finite_or_none(100 * rmse / span) if span > 0 else None,
+            "rmse_percent": finite_or_none(float(self._errors.rms_percent[0])),
             "r2": finite_or_none(float(self._errors.r2[0])),
             "energy_error_percent": (
                 finite_or_none(100 * (model - measured) / measured) if measured else None

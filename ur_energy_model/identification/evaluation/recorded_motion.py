@@ -100,6 +100,9 @@ def _motions(part: Telemetry, start: float, stop: float, cutoff: float) -> Itera
     if len(part) < _SHORTEST:
         return
     good = usable_samples(part, *_NAMES)
+    power = part.bus_power
+    if power is None:
+        power = np.full(len(part), np.nan)
     steps = np.diff(part.time)
     broken = steps > _LONGEST_STEP * float(np.median(steps))
     edges = np.flatnonzero(~good[1:] | ~good[:-1] | broken) + 1
@@ -120,19 +123,11 @@ def _motions(part: Telemetry, start: float, stop: float, cutoff: float) -> Itera
             qdd=acceleration[keep],
             current=part["actual_current"][rows][keep],
             torque=_recorded(part, "actual_current_as_torque", rows, speed.shape[1])[keep],
-            power=_bus_power(part, rows)[keep],
+            power=power[rows][keep],
             payload=np.hstack(
                 [_recorded(part, "payload", rows, 1), _recorded(part, "payload_cog", rows, 3)]
             )[keep],
         )
-
-
-def _bus_power(part: Telemetry, rows: slice) -> Array:
-    voltage, current = (
-        _recorded(part, name, rows, 1)[:, 0]
-        for name in ("actual_robot_voltage", "actual_robot_current")
-    )
-    return np.asarray(voltage * current)
 
 
 def _recorded(part: Telemetry, name: str, rows: slice, width: int) -> Array:
