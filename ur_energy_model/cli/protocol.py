@@ -100,8 +100,7 @@ def _run_all(options: argparse.Namespace) -> None:
     """Every protocol on simulated arms.
 
     Raises:
-        InputError: a robot was asked for.
-        ProtocolsFailedError: a stage failed; the page is written nevertheless.
+        InputError: a robot was asked for, or a stage failed; the pages are written nevertheless.
     """
     from ur_energy_model.errors import InputError
     from ur_energy_model.experiment.papers.run_papers import HTML, MARKDOWN, run_papers
@@ -123,8 +122,8 @@ def _run_all(options: argparse.Namespace) -> None:
                 [
                     result.paper.key,
                     sum(result.verdicts.values()),
-                    ", ".join(f"{n} {word}" for word, n in sorted(result.verdicts.items())),
-                    ", ".join(item.place for item in result.missing) or "-",
+                    result.counts,
+                    result.missing_places,
                 ]
                 for result in results
             ],

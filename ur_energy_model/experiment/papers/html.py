@@ -39,8 +39,7 @@ def html(results: Sequence[PaperResult], folder: Path, remarks: Sequence[str] = 
     """
     contents = "".join(
         f'<li><a href="#{escape(r.paper.key)}">{escape(r.paper.key)}: {escape(r.paper.title)}</a>: '
-        + escape(", ".join(f"{n} {word}" for word, n in sorted(r.verdicts.items())))
-        + "</li>"
+        f"{escape(r.counts)}</li>"
         for r in results
     )
     notes = "".join(f"<li>{escape(remark)}</li>" for remark in remarks)

@@ -52,10 +52,8 @@ def markdown(
 
 def summary(result: PaperResult) -> str:
     """A paper's row in the table at the top."""
-    counts = ", ".join(f"{number} {word}" for word, number in sorted(result.verdicts.items()))
-    missing = ", ".join(item.place for item in result.missing) or "-"
-    total = sum(result.verdicts.values())
-    return f"| {result.paper.key} {result.paper.source} | {total} | {counts} | {missing} |"
+    paper, total = result.paper, sum(result.verdicts.values())
+    return f"| {paper.key} {paper.source} | {total} | {result.counts} | {result.missing_places} |"
 
 
 def _item(result: ItemResult, place: Callable[[PurePosixPath], PurePosixPath]) -> list[str]:

@@ -72,6 +72,16 @@ class PaperResult:
             row["verdict"].split(";")[0].split(":")[0] for item in self.items for row in item.rows
         )
 
+    @property
+    def counts(self) -> str:
+        """`verdicts` as text, such as "3 agrees, 1 differs"."""
+        return ", ".join(f"{number} {word}" for word, number in sorted(self.verdicts.items()))
+
+    @property
+    def missing_places(self) -> str:
+        """Places of `missing` as text; "-" without any."""
+        return ", ".join(item.place for item in self.missing) or "-"
+
     def as_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
         return {
