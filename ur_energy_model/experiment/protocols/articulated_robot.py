@@ -33,6 +33,7 @@ from ur_energy_model.experiment.protocols.measured_run import (
 from ur_energy_model.experiment.protocols.outcome import Outcome, Row
 from ur_energy_model.experiment.protocols.protocol_run import ProtocolRun
 from ur_energy_model.identification.dynamics.regrouping import FullRegressor, Regrouping, regroup
+from ur_energy_model.identification.evaluation.error_statistics import ErrorStatistics
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import Setup
@@ -244,17 +245,14 @@ def _measured(
 def _verification_rows(
     kind: str, place: str, words: str, measured: Array, predicted: Array
 ) -> list[Row]:
-    error = measured - predicted
-    rms = np.sqrt(np.mean(error**2, axis=0))
-    determination = 1 - (error**2).sum(axis=0) / ((measured - measured.mean(axis=0)) ** 2).sum(
-        axis=0
-    )
+    errors = ErrorStatistics(measured.shape[1])
+    errors.accumulate(measured, predicted)
     how = f"{kind}-trajectory verification over one period, averaged and smoothed"
     said = "see text: closer, as the simulated arm has no coupled wrist drives"
     return [
-        Row(f"torque error by joint, RMS, {kind} verification [N m]", words, rms, place, how,
+        Row(f"torque error by joint, RMS, {kind} verification [N m]", words, errors.rms, place, how,
             ("arm", "data"), judged=said),
-        Row(f"torque R2 by joint, {kind} verification", words, determination, place, how,
+        Row(f"torque R2 by joint, {kind} verification", words, errors.r2, place, how,
             ("arm", "data"), judged=said),
     ]  # fmt: skip
 

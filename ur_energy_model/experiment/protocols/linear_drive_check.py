@@ -154,7 +154,8 @@ def gain_rows(session: ProtocolRun) -> list[Row]:
 
 def gravity_row(robot: RobotDescription) -> Row:
     """Gravity torques of the controller beside the gradient of the potential energy."""
-    model, data = ArmDynamics(robot).model, ArmDynamics(robot).data
+    dynamics = ArmDynamics(robot)
+    model, data = dynamics.model, dynamics.data
     worst = 0.0
     for q in np.random.default_rng(0).uniform(-np.pi, np.pi, (50, robot.dof)):
         used = pin.computeGeneralizedGravity(model, data, q)

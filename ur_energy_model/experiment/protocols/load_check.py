@@ -115,7 +115,7 @@ def _swing(
     motion = RepeatedMotion(
         robot.name, Sinusoids(level, amplitude, frequency, 2.5 * _PERIOD, fade_time=1.0)
     )
-    gravity = Setup().gravity / np.linalg.norm(Setup().gravity) * robot.controller_gravity
+    gravity = np.array([0.0, 0.0, -robot.controller_gravity])
     flange = _lever(ArmDynamics(robot), level)
     centre = np.array([0.0, 0.0, published["load_arm"] - flange])
     dynamics = ArmDynamics(robot, Setup(gravity=gravity, payload=Payload(mass, centre)))
