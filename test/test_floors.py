@@ -14,14 +14,15 @@ ROOT = Path(ur_energy_model.__file__).parent
 FLOOR = {
     "errors": 0, "typing": 0, "resources": 0, "files": 0, "plain": 0, "interrupts": 0,
     "low_pass": 0, "temporary_files": 0, "diagnostic_status": 0, "terminal_text": 0,
-    "missing_packages": 0,
+    "missing_packages": 0, "many_bags": 0, "topics_and_services": 0,
     "reading": 0, "robot_modes": 0,
     "telemetry": 1, "model": 1,
     "trajectory": 2,
     "energy": 3,
-    "identification": 4, "simulation": 4, "learning": 5, "optimization": 5,
+    "identification": 4, "simulation": 4, "energy_topics": 4,
+    "learning": 5, "optimization": 5, "plant": 5, "sinks": 5,
     "experiment": 6, "report": 6,
-    "energy_topics": 7, "layouts": 7, "nodes": 7, "cli": 7, "demo": 7, "scripts": 7,
+    "layouts": 7, "nodes": 7, "cli": 7, "demo": 7, "scripts": 7,
 }  # fmt: skip
 ROS_PACKAGES = {"rclpy", "std_msgs", "sensor_msgs", "diagnostic_msgs", "visualization_msgs"}
 

@@ -17,8 +17,8 @@ from ur_energy_model.layouts.files import layout_files
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.nodes.node_command import EXECUTABLES
 from ur_energy_model.nodes.parameters import NODES
-from ur_energy_model.nodes.topics_and_services import SERVICES, TOPICS
 from ur_energy_model.resources import share_directory
+from ur_energy_model.topics_and_services import SERVICES, TOPICS
 
 PURPOSE: dict[str, str] = {
     "logger": "Records RTDE into bags without loss and publishes joint_states.",

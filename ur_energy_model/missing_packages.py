@@ -8,7 +8,10 @@ from contextlib import contextmanager
 from ur_energy_model.errors import UrEnergyError
 
 NAMES_ON_PYPI = {
+    "foxglove": "foxglove-sdk",
+    "paho": "paho-mqtt",
     "pinocchio": "pin",
+    "prometheus_client": "prometheus-client",
     "rtde_control": "ur-rtde",
     "rtde_receive": "ur-rtde",
     "yaml": "PyYAML",

@@ -241,7 +241,7 @@ def node(observed: bool, busy: bool) -> None:
     from std_msgs.msg import Float64
 
     from test.nodes.conftest import Observer
-    from ur_energy_model.nodes.topics_and_services import live_topics
+    from ur_energy_model.topics_and_services import live_topics
 
     context = multiprocessing.get_context("spawn")
     domain = random.randrange(1, 101)

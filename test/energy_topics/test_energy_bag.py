@@ -16,8 +16,8 @@ from test.energy.known_arm import ROBOT, electrical, known_model, motion, total
 from test.telemetry.bag.bag_files import write_bag
 from ur_energy_model.energy_topics.energy_bag import write_energy_bag
 from ur_energy_model.energy_topics.stamped import stamped_names
-from ur_energy_model.nodes.topics_and_services import live_topics
 from ur_energy_model.telemetry.samples import Telemetry
+from ur_energy_model.topics_and_services import live_topics
 
 MESSAGES: Any = get_typestore(Stores.ROS2_JAZZY)
 EPOCH = 1_700_000_000_000_000_000

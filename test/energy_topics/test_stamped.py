@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from test.energy.known_arm import ROBOT, known_model, motion, packets
+from ur_energy_model import topics_and_services as topics
 from ur_energy_model.energy.live.estimator import LiveEstimator
 from ur_energy_model.energy.live.snapshot import Snapshot
 from ur_energy_model.energy_topics.numbers import number_topics, other_numbers, total_numbers
 from ur_energy_model.energy_topics.stamped import stamped_names, stamped_values
-from ur_energy_model.nodes import topics_and_services as topics
 from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.typing import Array
 

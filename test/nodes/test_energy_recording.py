@@ -10,7 +10,7 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import Header
 
 from test.nodes.conftest import Cell
-from ur_energy_model.nodes import topics_and_services as topics
+from ur_energy_model import topics_and_services as topics
 from ur_energy_model.nodes.conversions import time_message
 from ur_energy_model.nodes.diagnostics import WARN
 from ur_energy_model.nodes.energy_recording import MOST_AWAY_NS, EnergyRecording

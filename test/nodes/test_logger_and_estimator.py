@@ -29,10 +29,10 @@ from test.nodes.conftest import Cell, message_class
 from ur_energy_model.energy_topics.stamped import stamped_names
 from ur_energy_model.model.file.model_file import save_model
 from ur_energy_model.nodes.conversions import seconds_of
-from ur_energy_model.nodes.topics_and_services import SERVICES, live_topics
 from ur_energy_model.resources import config_file
 from ur_energy_model.telemetry.bag.reader import read_bag, read_events
 from ur_energy_model.telemetry.samples import Telemetry
+from ur_energy_model.topics_and_services import SERVICES, live_topics
 
 JOINTS = ROBOT.joint_names
 

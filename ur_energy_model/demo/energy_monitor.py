@@ -10,7 +10,7 @@ from rclpy.executors import SingleThreadedExecutor
 from rclpy.qos import QoSProfile
 from std_msgs.msg import Float64
 
-from ur_energy_model.nodes.topics_and_services import (
+from ur_energy_model.topics_and_services import (
     BUS_ENERGY,
     BUS_POWER,
     TOTAL_ENERGY,

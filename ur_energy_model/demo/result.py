@@ -17,13 +17,13 @@ from ur_energy_model.energy.recording_energy import estimate_energy
 from ur_energy_model.files import write_text
 from ur_energy_model.identification.evaluation.evaluation import Metrics, evaluate
 from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.nodes.topics_and_services import BUS_ENERGY, TOTAL_ENERGY
 from ur_energy_model.plain import plain
 from ur_energy_model.report.figures.figures import save_figures
 from ur_energy_model.report.page.html import render
 from ur_energy_model.report.page.layout import report_page
 from ur_energy_model.report.report import make_report
 from ur_energy_model.telemetry.bag.reader import read_bag
+from ur_energy_model.topics_and_services import BUS_ENERGY, TOTAL_ENERGY
 
 
 @dataclass(frozen=True)

@@ -22,8 +22,8 @@ from ur_energy_model.errors import InputError
 from ur_energy_model.identification.pipeline import identify
 from ur_energy_model.model.file.model_file import save_model
 from ur_energy_model.nodes.node_command import node_command
-from ur_energy_model.nodes.topics_and_services import BUS_POWER, TOTAL_ENERGY, TOTAL_POWER
 from ur_energy_model.telemetry.rtde.connection import PORT as RTDE_PORT
+from ur_energy_model.topics_and_services import BUS_POWER, TOTAL_ENERGY, TOTAL_POWER
 
 START_TIMEOUT = 90.0
 """Longest time for a node to start [s]; the simulated arm is compiled on first use."""

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ur_energy_model import topics_and_services as topics
 from ur_energy_model.diagnostic_status import Status
 from ur_energy_model.energy.live.cycles import Cycle
 from ur_energy_model.energy.live.snapshot import Snapshot
 from ur_energy_model.energy_topics.numbers import number_topics, other_numbers, total_numbers
 from ur_energy_model.energy_topics.stamped import stamped_names, stamped_values
 from ur_energy_model.energy_topics.statuses import cycle_status, summary_statuses
-from ur_energy_model.nodes import topics_and_services as topics
 from ur_energy_model.telemetry.bag.extra_messages import BagTopic, Messages
 from ur_energy_model.telemetry.bag.layout import joint_state_template
 from ur_energy_model.telemetry.bag.message_types import DIAGNOSTIC_ARRAY, FLOAT64, JOINT_STATE

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
+from ur_energy_model import topics_and_services as topics
 from ur_energy_model.energy.live.snapshot import Snapshot
-from ur_energy_model.nodes import topics_and_services as topics
 
 
 def number_topics(joints: Sequence[str]) -> tuple[topics.Topic, ...]:

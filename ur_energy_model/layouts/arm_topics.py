@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from ur_energy_model import topics_and_services as topics
 from ur_energy_model.energy_topics.stamped import stamped_names
 from ur_energy_model.errors import InputError
-from ur_energy_model.nodes import topics_and_services as topics
 
 COLORS = ("#1f77b4", "#d62728", "#2ca02c", "#ff7f0e", "#9467bd", "#17becf", "#7f7f7f", "#000000")
 WINDOW = 60.0

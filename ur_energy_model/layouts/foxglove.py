@@ -6,8 +6,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from ur_energy_model import topics_and_services as topics
 from ur_energy_model.layouts.arm_topics import COLORS, WINDOW, ArmTopics
-from ur_energy_model.nodes import topics_and_services as topics
 
 
 def foxglove_layout(arm: ArmTopics) -> str:

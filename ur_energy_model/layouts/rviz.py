@@ -6,8 +6,8 @@ from typing import Any
 
 import yaml
 
+from ur_energy_model import topics_and_services as topics
 from ur_energy_model.layouts.arm_topics import ArmTopics
-from ur_energy_model.nodes import topics_and_services as topics
 
 
 def rviz_layout(arm: ArmTopics) -> str:

@@ -13,6 +13,7 @@ from std_msgs.msg import Float64
 from trajectory_msgs.msg import JointTrajectory
 from visualization_msgs.msg import MarkerArray
 
+from ur_energy_model import topics_and_services as topics
 from ur_energy_model.energy.channels import Channels
 from ur_energy_model.energy.live.cycles import Cycle
 from ur_energy_model.energy.live.snapshot import Snapshot
@@ -24,7 +25,6 @@ from ur_energy_model.energy_topics.statuses import (
     prediction_statuses,
     summary_statuses,
 )
-from ur_energy_model.nodes import topics_and_services as topics
 from ur_energy_model.nodes.conversions import joint_state
 from ur_energy_model.nodes.diagnostics import diagnostic_array, ros_statuses
 from ur_energy_model.nodes.dynamic_joint_states import DynamicJointStates

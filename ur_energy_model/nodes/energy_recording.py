@@ -13,7 +13,7 @@ import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from sensor_msgs.msg import JointState
 
-from ur_energy_model.nodes import topics_and_services as topics
+from ur_energy_model import topics_and_services as topics
 from ur_energy_model.nodes.diagnostics import OK, WARN, status
 from ur_energy_model.nodes.managed_node import ManagedNode
 from ur_energy_model.nodes.polled_subscription import PolledSubscription

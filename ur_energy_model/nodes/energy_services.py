@@ -6,9 +6,9 @@ import json
 import threading
 from collections.abc import Callable
 
+from ur_energy_model import topics_and_services as names
 from ur_energy_model.energy.live.estimator import LiveEstimator
 from ur_energy_model.energy_topics.statuses import interval_energies
-from ur_energy_model.nodes import topics_and_services as names
 
 
 class EnergyServices:

@@ -13,13 +13,13 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from trajectory_msgs.msg import JointTrajectory
 
+from ur_energy_model import topics_and_services as names
 from ur_energy_model.energy.live.cycles import Cycle
 from ur_energy_model.energy.live.estimator import LiveEstimator
 from ur_energy_model.energy.live.source_reader import SourceReader
 from ur_energy_model.errors import UrEnergyError
 from ur_energy_model.model.robots import ANY_ROBOT, load_robot
 from ur_energy_model.model.urdf_export import urdf
-from ur_energy_model.nodes import topics_and_services as names
 from ur_energy_model.nodes.conversions import time_message
 from ur_energy_model.nodes.energy_publishers import EnergyPublishers
 from ur_energy_model.nodes.energy_services import EnergyServices

@@ -16,7 +16,7 @@ from ur_energy_model.nodes.diagnostics import ERROR, OK, diagnostic_array, statu
 from ur_energy_model.nodes.managed_node import ManagedNode
 from ur_energy_model.nodes.node_process import run_nodes
 from ur_energy_model.nodes.terminal.line import Level, Line
-from ur_energy_model.nodes.topics_and_services import IDENTIFICATION_RESULT, IDENTIFY
+from ur_energy_model.topics_and_services import IDENTIFICATION_RESULT, IDENTIFY
 
 
 class IdentificationNode(ManagedNode):

@@ -11,9 +11,9 @@ from typing import Any
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
+from ur_energy_model import topics_and_services as names
 from ur_energy_model.errors import UrEnergyError
 from ur_energy_model.model.robots import ANY_ROBOT, load_robot
-from ur_energy_model.nodes import topics_and_services as names
 from ur_energy_model.nodes.energy_recording import EnergyRecording
 from ur_energy_model.nodes.estimator_sources import batch_seconds
 from ur_energy_model.nodes.joint_states_publisher import JointStatesPublisher

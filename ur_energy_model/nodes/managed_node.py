@@ -31,8 +31,8 @@ from ur_energy_model.nodes.parameters import NODES, ignored
 from ur_energy_model.nodes.polled_subscription import PolledSubscription
 from ur_energy_model.nodes.quality_of_service import OVERRIDES, best_effort, latched, live
 from ur_energy_model.nodes.terminal.line import Level, Line
-from ur_energy_model.nodes.topics_and_services import DIAGNOSTICS, Service, Topic
 from ur_energy_model.terminal_text import printable
+from ur_energy_model.topics_and_services import DIAGNOSTICS, Service, Topic
 
 REPORT_PERIOD = 1.0
 """Period of /diagnostics [s]."""

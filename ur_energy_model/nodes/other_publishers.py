@@ -11,9 +11,9 @@ from sensor_msgs.msg import JointState
 
 from ur_energy_model.nodes.polled_subscription import PolledSubscription, publishing_nodes
 from ur_energy_model.nodes.quality_of_service import best_effort
-from ur_energy_model.nodes.topics_and_services import Topic
 from ur_energy_model.telemetry.bag.cdr import CdrError
 from ur_energy_model.telemetry.joint_state_messages import JointStateFormats, as_array
+from ur_energy_model.topics_and_services import Topic
 
 DEPTH = 50
 """Messages that wait for a look; a driver repeats itself."""

@@ -146,7 +146,7 @@ def draw_parameters(robot: RobotDescription, seed: int = 0) -> ArmParameters:
     resistance = motor["winding_resistance"] * around(spread["winding_resistance"])
     reflected = robot.gear_ratio**2 * motor["rotor_inertia"]
     scale = around(spread["friction"])
-    friction = _no_load_friction(robot, torque, scale)
+    friction = no_load_friction(robot, torque, scale)
     standby = float(random.uniform(*spread["standby_power"]))
     gears = _gears(torque)
     laws = table["friction"]
@@ -226,7 +226,7 @@ def motor_constants(robot: RobotDescription, torque: Array) -> dict[str, Array]:
     return {name: np.where(np.isfinite(known[name]), known[name], assumed[name]) for name in powers}
 
 
-def _no_load_friction(robot: RobotDescription, torque: Array, scale: Array) -> NoLoadFriction:
+def no_load_friction(robot: RobotDescription, torque: Array, scale: Array) -> NoLoadFriction:
     """Friction [n] at the calibration temperature, joint side."""
     table = constants()["friction_calibration"]
     laws = constants()["friction"]

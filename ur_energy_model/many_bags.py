@@ -1,0 +1,68 @@
+"""Work on many bags: what runs it, here or on a cluster, and what it returns for each bag.
+
+The rooms that work on bags take a `ForEachBag`; plant/ has one that uses Dask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Generic, Protocol, TypeVar
+
+from ur_energy_model.errors import UrEnergyError
+from ur_energy_model.typing import Progress
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class BagResult(Generic[Result]):
+    """What the work on one bag gave.
+
+    Attributes:
+        bag: as given by the user.
+        value: the result; None if the bag failed.
+        reason: why it failed, in one line; None if it did not.
+    """
+
+    bag: Path
+    value: Result | None
+    reason: str | None = None
+
+
+class ForEachBag(Protocol):
+    """Runs the same work on every bag.
+
+    A bag that fails does not end the others. Results come in the order of the bags, whatever the
+    order in which they are done, so that what is made of them does not depend on workers.
+    """
+
+    def __call__(
+        self,
+        work: Callable[[Path], Result],
+        bags: Sequence[Path],
+        progress: Progress | None = None,
+    ) -> Iterator[BagResult[Result]]:
+        """Results of `work`, one per bag.
+
+        Args:
+            work: called with each bag, perhaps in another process or on another machine: it and
+                its result can be pickled.
+            bags: what to work on.
+            progress: called with the finished fraction and text.
+        """
+        ...
+
+
+def in_this_process(
+    work: Callable[[Path], Result], bags: Sequence[Path], progress: Progress | None = None
+) -> Iterator[BagResult[Result]]:
+    """One bag after the other, in this process: the ForEachBag that needs nothing else."""
+    for number, bag in enumerate(bags):
+        if progress is not None:
+            progress(number / len(bags), f"{bag.name}: {number + 1} of {len(bags)} bags")
+        try:
+            yield BagResult(bag, work(bag))
+        except UrEnergyError as error:
+            yield BagResult(bag, None, str(error))

@@ -1,0 +1,1 @@
+"""History of arms: energy per second and per cycle, as a Parquet dataset."""

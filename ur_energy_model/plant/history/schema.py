@@ -1,0 +1,141 @@
+"""Tables of the history: columns with type, unit and meaning.
+
+The store is a Hive-partitioned dataset that any Parquet reader can open:
+`STORE/<table>/arm=<name>/day=<YYYY-MM-DD>/<source>.parquet`. The partition keys `arm` (arm_name of
+arm_identity.py) and `day` (UTC) are not repeated in the files. `source` is the SHA-256 of the bag,
+or the name of a live writer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from ur_energy_model.energy.arm_state import ArmState
+from ur_energy_model.missing_packages import needed_here
+
+if TYPE_CHECKING:
+    import pyarrow
+
+Kind = Literal["time", "text", "integer", "number", "numbers", "texts"]
+"""Of a column's values; `numbers` and `texts` are lists, one entry per joint."""
+
+SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column.
+
+    Attributes:
+        name: in the file.
+        kind: of its values.
+        unit: SI unit, degC, or empty.
+        description: what it is.
+        nullable: whether values can be missing.
+    """
+
+    name: str
+    kind: Kind
+    unit: str
+    description: str
+    nullable: bool = False
+
+
+def _states() -> tuple[Column, ...]:
+    return tuple(
+        column
+        for state in ArmState
+        for column in (
+            Column(f"{state.name.lower()}_time", "number", "s", f"time in state {state.name}"),
+            Column(
+                f"{state.name.lower()}_energy", "number", "J", f"total_energy in state {state.name}"
+            ),
+        )
+    )
+
+
+_SOURCE = (
+    Column("source", "text", "", "SHA-256 of the bag, or name of the live writer"),
+    Column("robot", "text", "", "type of the arm, such as ur5e"),
+    Column("model", "text", "", "model in use: first 16 digits of its SHA-256, or generic"),
+)
+_WHOLE_ARM = (
+    Column("total_energy", "number", "J", "model at the supply: joints, drivers and standby"),
+    Column("total_std", "number", "J", "standard deviation of total_energy; errors of the model "
+           "are common to all rows, so that sums of it are upper bounds"),
+    Column("bus_energy", "number", "J", "measured voltage times current", nullable=True),
+)  # fmt: skip
+
+SECONDS: tuple[Column, ...] = (
+    Column("second", "time", "UTC", "begin of the second"),
+    *_SOURCE,
+    Column("accounted", "number", "s", "time integrated over"),
+    Column("unaccounted", "number", "s", "time in gaps, without energy"),
+    Column("samples", "integer", "", "number of samples"),
+    *_WHOLE_ARM,
+    Column("standby_energy", "number", "J", "standby, part of total_energy"),
+    Column("driver_energy", "number", "J", "drivers, part of total_energy"),
+    Column("residual_energy", "number", "J", "total_energy minus bus_energy", nullable=True),
+    Column("peak_power", "number", "W", "largest total power"),
+    *_states(),
+    Column("joints", "texts", "", "names of the joints, the order of all lists"),
+    Column("joint_energy", "numbers", "J", "electrical energy, regeneration subtracted"),
+    Column("joint_mechanical_energy", "numbers", "J", "mechanical energy, motor side"),
+    Column("joint_friction_energy", "numbers", "J", "friction losses"),
+    Column("joint_copper_energy", "numbers", "J", "copper losses"),
+    Column("joint_temperature", "numbers", "degC", "mean temperature", nullable=True),
+    Column("speed_scaling", "number", "", "mean of slider times limiter", nullable=True),
+)
+"""Per second and arm. A second holds the samples whose host time is in it, each with the step that
+ends in it; sums over all rows of a source are its energies."""
+
+CYCLES: tuple[Column, ...] = (
+    Column("start", "time", "UTC", "begin of the cycle"),
+    *_SOURCE,
+    Column("number", "integer", "", "of the cycle in its source, from 1"),
+    Column("program", "text", "", "name of the program where it is known", nullable=True),
+    Column("duration", "number", "s", "from start to end, gaps included"),
+    *_WHOLE_ARM,
+    Column("energy_low", "number", "J", "lower end of the 95 % interval of total_energy"),
+    Column("energy_high", "number", "J", "upper end of the 95 % interval of total_energy"),
+    Column("peak_power", "number", "W", "largest total power"),
+    Column("motion_time", "number", "s", "time in motion"),
+    Column("motion_energy", "number", "J", "total_energy in motion"),
+    Column("idle_time", "number", "s", "time without motion"),
+    Column("idle_energy", "number", "J", "total_energy without motion"),
+    Column("joints", "texts", "", "names of the joints, the order of all lists"),
+    Column("joint_energy", "numbers", "J", "electrical energy, regeneration subtracted"),
+)
+"""Per program cycle."""
+
+TABLES: dict[str, tuple[Column, ...]] = {"seconds": SECONDS, "cycles": CYCLES}
+"""Columns by table; further tables may be added, columns of these only at their end."""
+
+
+def arrow_schema(table: str) -> pyarrow.Schema:
+    """Arrow schema of a table, with units and descriptions as metadata of its columns.
+
+    Raises:
+        MissingPackageError: pyarrow is not installed.
+    """
+    with needed_here():
+        import pyarrow as pa
+    types = {
+        "time": pa.timestamp("us", tz="UTC"),
+        "text": pa.string(),
+        "integer": pa.int64(),
+        "number": pa.float64(),
+        "numbers": pa.list_(pa.float64()),
+        "texts": pa.list_(pa.string()),
+    }
+    fields = [
+        pa.field(
+            column.name,
+            types[column.kind],
+            nullable=column.nullable,
+            metadata={"unit": column.unit, "description": column.description},
+        )
+        for column in TABLES[table]
+    ]
+    return pa.schema(fields, metadata={"ur_energy_model.history": str(SCHEMA_VERSION)})

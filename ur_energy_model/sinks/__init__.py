@@ -1,0 +1,1 @@
+"""Where people look: terminal, Foxglove, Prometheus, MQTT, OPC UA; knows no ROS."""

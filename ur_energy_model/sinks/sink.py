@@ -1,0 +1,50 @@
+"""Sink: the interface between the estimator and whatever shows or forwards its readings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from ur_energy_model.sinks.arm_reading import ArmReading
+
+
+@dataclass(frozen=True)
+class SinkStatus:
+    """State of a sink.
+
+    Attributes:
+        name: such as "foxglove 127.0.0.1:8765".
+        problem: why readings do not arrive now, None while they do.
+        delivered: number of readings delivered.
+        dropped: number of readings left out because the sink was too slow or away.
+        waiting: number of readings that wait.
+        clients: number of connected clients, None where a sink does not know.
+    """
+
+    name: str
+    problem: str | None = None
+    delivered: int = 0
+    dropped: int = 0
+    waiting: int = 0
+    clients: int | None = None
+
+
+class Sink(Protocol):
+    """Takes readings; never blocks and never raises once it is made.
+
+    Making one checks what the user stated (address, files) and raises UrEnergyError; a server that
+    cannot be reached or a port in use later is a `problem` of its status, and is tried again.
+    """
+
+    @property
+    def status(self) -> SinkStatus:
+        """State, at any time."""
+        ...
+
+    def offer(self, reading: ArmReading) -> None:
+        """Take a reading; it is left out and counted if the queue is full."""
+        ...
+
+    def close(self) -> None:
+        """Deliver what waits, for a short time at most, and release everything."""
+        ...
