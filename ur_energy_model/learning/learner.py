@@ -11,6 +11,7 @@ import numpy as np
 from ur_energy_model.energy.rated_limits import rated_limits
 from ur_energy_model.errors import IdentificationError, InputError, ModelFileError
 from ur_energy_model.identification.recording_reader import REQUIRED
+from ur_energy_model.identification.regression.filtered_motion import MOVING_SPEED
 from ur_energy_model.learning.arm_watch import ArmWatch
 from ur_energy_model.learning.history import Attempt, Change, Need, attempt_from_json
 from ur_energy_model.learning.information import ArmInformation
@@ -24,7 +25,7 @@ from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.file.document import document
 from ur_energy_model.model.file.model_file import model_from_document
 from ur_energy_model.model.robots import RobotDescription
-from ur_energy_model.model.sessions import SESSION_GAP, SessionFriction
+from ur_energy_model.model.sessions import SessionFriction, begins_session
 from ur_energy_model.telemetry.clock_check import possible_times
 from ur_energy_model.telemetry.modes import BRAKES_RELEASED
 from ur_energy_model.telemetry.plausibility import possible
@@ -32,7 +33,6 @@ from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 
 _MOST_QUEUED = 12
 """Windows that wait for `step`; older ones are left out."""
-_MOVING = 0.02
 _NUMBERS = (
     "version",
     "left_out",
@@ -233,7 +233,7 @@ class Learner:
         last = self._last_time
         if last is None:
             return
-        if self._end_of_session or time < last or time - last > SESSION_GAP:
+        if self._end_of_session or begins_session(last, time):
             self.information.start_session()
         self._end_of_session = False
 
@@ -242,7 +242,7 @@ class Learner:
         good = np.isfinite(window["actual_qd"]).all(axis=1)
         if "robot_mode" in window:
             good &= np.isin(window["robot_mode"], BRAKES_RELEASED)
-        moving = good & (np.abs(np.nan_to_num(window["actual_qd"])).max(axis=1) > _MOVING)
+        moving = good & (np.abs(np.nan_to_num(window["actual_qd"])).max(axis=1) > MOVING_SPEED)
         return window.duration * float(good.mean()) if moving.any() else 0.0
 
     def _judge(self) -> None:

@@ -112,6 +112,16 @@ class SessionFriction:
         )
 
 
+def begins_session(before: float, time: float) -> bool:
+    """Whether another session begins with a sample: after SESSION_GAP, or where the clock goes back.
+
+    Args:
+        before: controller time of the previous sample [s].
+        time: that of the sample [s].
+    """
+    return not 0.0 <= time - before <= SESSION_GAP
+
+
 def scaled_parameters(names: Sequence[str]) -> Mask:
     """Which friction parameters vary together from session to session [p].
 

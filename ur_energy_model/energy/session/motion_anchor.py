@@ -11,7 +11,7 @@ from ur_energy_model.energy.session.friction_anchor import (
 )
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.model.sessions import SESSION_GAP, Session
+from ur_energy_model.model.sessions import Session, begins_session
 from ur_energy_model.telemetry.plausibility import ANY_ARM, PlausibleRanges, impossible_rows
 from ur_energy_model.telemetry.samples import Telemetry
 
@@ -51,7 +51,7 @@ class MotionAnchor:
             dynamics: of the arm in its setup.
         """
         before, self._time = self._time, float(samples.time[-1])
-        if before is not None and not 0.0 <= samples.time[0] - before <= SESSION_GAP:
+        if before is not None and begins_session(before, float(samples.time[0])):
             self._begin()
         anchor, columns = self._anchor, samples.columns
         if anchor is None or len(samples) < 2 or any(name not in columns for name in _FIELDS):

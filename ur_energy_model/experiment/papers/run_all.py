@@ -21,10 +21,11 @@ from ur_energy_model.experiment.child_process import (
     start_ignoring_interrupts,
 )
 from ur_energy_model.experiment.papers.stages import STAGES, Stage
+from ur_energy_model.experiment.protocols.protocol_run import VERDICT
 from ur_energy_model.files import write_text
 from ur_energy_model.typing import Progress
 
-SETTINGS, VERDICT, ERROR = "settings.json", "verdict.json", "error.txt"
+SETTINGS, ERROR = "settings.json", "error.txt"
 _POLL = 0.2
 """Time between looks at the processes [s]."""
 

@@ -161,13 +161,13 @@ def _simulation_rows(
         own = [name for name in names if name.endswith(f"_{link}")]
         kinds = " ".join(name.split("_")[0] for name in own)
         label = f"link {link}: {kinds}"
+        theoretical, simulated = ([theirs[name][k] for name in own] for k in (0, 1))
+        actual, recovered = ([values[name] for name in own] for values in (true, found))
         rows += [
-            Row(f"{label}, true", [theirs[n][0] for n in own], [true[n] for n in own], place,
-                "theoretical values", (), judged=_same([theirs[n][0] for n in own],
-                [true[n] for n in own], _NOTEWORTHY) + ": our links are chosen to have them"),
-            Row(f"{label}, recovered", [theirs[n][1] for n in own], [found[n] for n in own], place,
-                how, ("data",), judged=_same([true[n] for n in own], [found[n] for n in own],
-                                             _NOTEWORTHY, "the true values")),
+            Row(f"{label}, true", theoretical, actual, place, "theoretical values",
+                judged=f"{_same(theoretical, actual)}: our links are chosen to have them"),
+            Row(f"{label}, recovered", simulated, recovered, place, how, ("data",),
+                judged=_same(actual, recovered, "the true values")),
         ]  # fmt: skip
     errors = np.array([abs(found[name] - true[name]) for name in names])
     their_errors = np.array([abs(theirs[name][1] - theirs[name][0]) for name in names])
@@ -195,7 +195,7 @@ def _experiment_rows(
     clean = [processed(each, _REPETITIONS) for each in runs]
     model = BaseModel.of(robot, names, friction=True)
     values = model.identified(clean[0])
-    found = model.by_name(values)
+    found, true = model.by_name(values), model.true
     inertial = model.regrouping.rank - 2 * robot.dof
     joints = range(1, robot.dof + 1)
     coulomb, viscous = ([found[f"{kind}_{j}"] for j in joints] for kind in ("fc", "fv"))
@@ -210,7 +210,7 @@ def _experiment_rows(
         Row("viscous friction by joint [N m s/rad]", published["viscous"], viscous, place,
             f"{how}; the simulated arm has the published values", ("data",), 0.1),
         Row("inertial base parameters, largest deviation from the true ones", None,
-            max(abs(found[name] - model.true[name]) for name in names), place,
+            max(abs(found[name] - true[name]) for name in names), place,
             f"{how}; the paper's arm has no known truth, and its values in Table 9 are ten times "
             "those of Table 5"),
     ]  # fmt: skip
@@ -257,8 +257,8 @@ def _verification_rows(
     ]  # fmt: skip
 
 
-def _same(first: list[float], second: list[float], limit: float, to: str = "") -> str:
+def _same(first: list[float], second: list[float], to: str = "") -> str:
     """Verdict on two lists of base parameters, within an absolute limit."""
     worst = max(abs(a - b) for a, b in zip(first, second, strict=True))
     target = f" from {to}" if to else ""
-    return "agrees" if worst < limit else f"differs:{target} by up to {worst:.2g}"
+    return "agrees" if worst < _NOTEWORTHY else f"differs:{target} by up to {worst:.2g}"

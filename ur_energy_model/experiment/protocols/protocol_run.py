@@ -29,6 +29,8 @@ from ur_energy_model.typing import Progress
 
 Run = Callable[[ExecutionPlan, Path], ExecutionResult]
 Mount = Callable[[float], None]
+VERDICT = "verdict.json"
+"""Outcome in the output folder."""
 PICTURES = "pictures"
 """Folder of the pictures in the output folder."""
 _DPI = 90
@@ -172,5 +174,5 @@ class ProtocolRun:
         )
         write_text(self.folder / "verdict.md", outcome.markdown())
         text = json.dumps(plain(outcome.as_dict()), indent=2, allow_nan=False)
-        write_text(self.folder / "verdict.json", text + "\n")
+        write_text(self.folder / VERDICT, text + "\n")
         return outcome

@@ -20,9 +20,13 @@ from ur_energy_model.typing import Array
 
 LARGE, WRISTS = slice(0, 3), slice(3, 6)
 """Joints of the larger and the smaller size."""
+_SIZES = (("joints 1-3", "large_joints", LARGE), ("wrists", "wrists", WRISTS))
+_CURRENT_LIMITS = (0.020, 0.066)
+"""RMS errors of the current in Table VII by size of joint [A]."""
 _DATA = ("arm and data",)
 _SAME = 0.15
 _ALL = "every sample as recorded, not filtered, standstill included"
+_SIGNED = f"mean of model less measurement with its sign, over {_ALL}"
 _OURS = "ours: filtered, samples at which the joint moves"
 _SIMULATED = "simulated currents are as noisy as those recorded on UR5e arms"
 
@@ -68,7 +72,7 @@ def inertia_rows(
             Row(
                 f"mean motor inertia, {name} [kg m2]",
                 published[f"motor_inertia_{key}"],
-                mean_of_known(rotor[joints]),
+                _mean_of_known(rotor[joints]),
                 "Table IV",
                 "eq. 9 less the reducer, mean of three joints",
                 _DATA,
@@ -77,9 +81,6 @@ def inertia_rows(
             for name, key, joints in _SIZES
         ),
     ]
-
-
-_SIZES = (("joints 1-3", "large_joints", LARGE), ("wrists", "wrists", WRISTS))
 
 
 def friction_rows(
@@ -140,7 +141,7 @@ def torque_rows(
     )
     r2 = torque.r2
     return [
-        Row(f"torque, mean error by joint, {test} [N m]", None, torque.mean, "Table V", _signed()),
+        Row(f"torque, mean error by joint, {test} [N m]", None, torque.mean, "Table V", _SIGNED),
         Row(
             f"torque, largest error by joint, {test} [N m]",
             published["torque_peak"],
@@ -168,9 +169,8 @@ def current_rows(
     """Table VII for one test motion."""
     current, place = errors.current, "Table VII"
     rms, r2 = current.rms, current.r2
-    limits = ((LARGE, 0.020, "large_joints", "joints 1-3"), (WRISTS, 0.066, "wrists", "wrists"))
     rows = [
-        Row(f"current, mean error by joint, {test} [A]", None, current.mean, place, _signed()),
+        Row(f"current, mean error by joint, {test} [A]", None, current.mean, place, _SIGNED),
         Row(
             f"current, largest error by joint, {test} [A]",
             "sometimes above 1 A",
@@ -181,7 +181,7 @@ def current_rows(
             "arm and data",
         ),
     ]
-    for joints, limit, key, name in limits:
+    for (name, key, joints), limit in zip(_SIZES, _CURRENT_LIMITS, strict=True):
         within = bool((rms[joints] <= limit).all())
         rows.append(
             Row(
@@ -219,7 +219,7 @@ def current_rows(
     return rows
 
 
-def mean_of_known(values: Array) -> float | None:
+def _mean_of_known(values: Array) -> float | None:
     """Mean without NaN; None if all are NaN (the reducers of CB3 arms are unpublished)."""
     known = values[np.isfinite(values)]
     return float(known.mean()) if len(known) else None
@@ -247,7 +247,3 @@ def _our_rows(
         )
         for key, name, suffix in (("rms", "RMS error", f" [{unit}]"), ("r2", "R2", ""))
     ]
-
-
-def _signed() -> str:
-    return f"mean of model less measurement with its sign, over {_ALL}"

@@ -10,7 +10,7 @@ from ur_energy_model.experiment.execution.execution_plan import ExecutionPlan, E
 from ur_energy_model.experiment.periodic_motion import PeriodicMotion
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import Payload
-from ur_energy_model.simulation.arm.arm_options import ArmOptions, default_version
+from ur_energy_model.simulation.arm.arm_options import ArmOptions
 from ur_energy_model.simulation.arm.commands import Follow, MoveJ
 from ur_energy_model.simulation.arm.simulated_arm import SimulatedArm
 from ur_energy_model.simulation.arm_recording import record_arm
@@ -34,18 +34,17 @@ class SimulatedCell:
     Args:
         robot: the arm, six joints.
         seed: selects the individual arm and its noise.
-        options: of the arm; None for a controller of its generation.
+        options: of the arm.
         progress: called with NaN and the arm time so far.
     """
 
     def __init__(
         self,
         robot: RobotDescription,
-        seed: int = 0,
-        options: ArmOptions | None = None,
+        seed: int,
+        options: ArmOptions,
         progress: Progress | None = None,
     ) -> None:
-        options = options or ArmOptions(controller_version=default_version(robot))
         self._robot = robot
         self._progress = progress
         self.arm = SimulatedArm(
