@@ -37,8 +37,6 @@ DRAWN_SECONDS = 1200.0
 """Longest part of a recording that figures over time show [s]."""
 FOCUS_SECONDS = 30.0
 """Length of the part that the page shows first if a recording is three times as long [s]."""
-_STEP = 1e-4
-"""Time step of the flange's speed [s]."""
 PATH_POINTS = 2000
 """Approximate number of points of the flange's path."""
 
@@ -189,7 +187,9 @@ def analyse(
         joint_names=tuple(joint.name for joint in model.joints),
         flange=dynamics.flange_pose(current.q[every])[:, :3, 3],
         flange_time=current.time[every],
-        flange_speed=_flange_speed(dynamics, current.q[every], current.qd[every]),
+        flange_speed=np.linalg.norm(
+            dynamics.flange_speed(current.q[every], current.qd[every]), axis=1
+        ),
         torque=torque,
         current=current,
         powers=recording_powers(model, telemetry),
@@ -260,9 +260,3 @@ def _torques(
     shown = time - start <= seconds
     time = time[shown] - start
     return TorqueComparison(time, gap_indices(time), recorded[shown], modelled[shown])
-
-
-def _flange_speed(dynamics: ArmDynamics, q: Array, qd: Array) -> Array:
-    """Speed of the flange [k], m/s, at positions and joint speeds [k, n]: central difference."""
-    before, after = (dynamics.flange_pose(q + sign * _STEP * qd)[:, :3, 3] for sign in (-1.0, 1.0))
-    return np.asarray(np.linalg.norm(after - before, axis=1) / (2 * _STEP))

@@ -146,12 +146,10 @@ def _piece(table: PowerTable, channels: Channels, end: Array) -> tuple[Array, ..
         deviations of the joints' electrical powers and the total's [n, joints + 1], W; energies of
         the joints, the total and the bus [n, joints + 2], J.
     """
-    n, (each, whole) = len(channels.joints), channels.errors
+    n, (each, _) = len(channels.joints), channels.errors
     first, power, steps = channels.sensitivity, table.power, table.steps.bridged
     joints = power[:, first : first + n * each].reshape(-1, n, each)
-    spread = np.column_stack(
-        [np.linalg.norm(joints, axis=2), np.linalg.norm(power[:, -whole:], axis=1)]
-    )
+    spread = np.column_stack([np.linalg.norm(joints, axis=2), channels.deviations_of_total(power)])
     electrical, arm = channels.per_joint["electrical_power"], channels.arm
     shown = [*range(electrical.start, electrical.stop), arm["total"], arm["bus"]]
     energy = np.column_stack([energy_at(steps, power[:, k], end[k]) for k in shown])

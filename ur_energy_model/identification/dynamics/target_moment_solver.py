@@ -100,7 +100,7 @@ class TargetMomentSolver:
     def _possible_tensors(self, unknowns: Array, std: Array) -> LinkTensors:
         """Physically possible tensors nearest to the deviations found."""
         where = self._tensors
-        covariance = self._information(unknowns).common_inverse[where, where]
+        covariance = self._normal_equations(unknowns)[0].common_inverse[where, where]
         values = nearest_possible_tensors(
             np.asarray(np.linalg.inv(covariance)), unknowns[where], self.robot, self.spread[where]
         )
@@ -154,14 +154,15 @@ class TargetMomentSolver:
             for index, entry in enumerate(self.data):
                 rms = np.sqrt(self._squares(unknowns, index) / entry.samples)
                 self.noise[index] = np.maximum(rms, _NOISE_FLOOR)
-        information, scatter = self._information(unknowns), self._scatter(unknowns)
-        return unknowns, np.sqrt(information.sandwich(scatter))  # blocks of time independent
+        information, _ = self._normal_equations(unknowns)
+        scatter = self._scatter(unknowns)  # blocks of time independent
+        return unknowns, np.sqrt(information.sandwich(scatter))
 
     def _descend(self, unknowns: Array, lower: Array) -> Array:
         """Levenberg-Marquardt steps, each in time proportional to the number of setups."""
         cost, damping = float(np.square(self._residual(unknowns)).sum()), 1e-4
         for _ in range(_STEPS):
-            information, gradient = self._information(unknowns), self._gradient(unknowns)
+            information, gradient = self._normal_equations(unknowns)
             held = (unknowns <= lower) & (gradient > 0)
             gain = 0.0
             while gain <= 0.0 and damping < 1e6:
@@ -218,26 +219,22 @@ class TargetMomentSolver:
         residual = self.roots[index] @ self._coefficients(unknowns, index)
         return np.asarray((residual**2).sum(axis=1))
 
-    def _information(self, unknowns: Array) -> ArrowMatrix:
-        """Information matrix, prior included."""
-        out = self._prior_information(unknowns)
-        for index in range(len(self.data)):
+    def _normal_equations(self, unknowns: Array) -> tuple[ArrowMatrix, Array]:
+        """Information matrix, and gradient of half the sum of squares, prior included."""
+        information = self._prior_information(unknowns)
+        gradient = (unknowns - self.mean) / self.spread**2
+        for index, entry in enumerate(self.data):
             slopes = self._slopes(unknowns, index)
-            out.add(index, slopes.T @ self._weighted_gram(index) @ slopes)
-        return out
-
-    def _gradient(self, unknowns: Array) -> Array:
-        """Gradient of half the sum of squares."""
-        out = (unknowns - self.mean) / self.spread**2
-        for index in range(len(self.data)):
-            now = self._weighted_gram(index) @ self._coefficients(unknowns, index)
-            out[self._concerned(index)] += now @ self._slopes(unknowns, index)
+            gram = np.einsum("j,jik->ik", 1 / self.noise[index] ** 2, entry.gram)
+            information.add(index, slopes.T @ gram @ slopes)
+            now = gram @ self._coefficients(unknowns, index)
+            gradient[self._concerned(index)] += now @ slopes
             own = self._own(index)
             magnitude = np.linalg.norm(unknowns[own][GRAVITY])
             excess = magnitude - np.linalg.norm(self.mean[own][GRAVITY])
             unit = unknowns[own][GRAVITY] / magnitude
-            out[own][GRAVITY] += unit * excess / _MAGNITUDE_STD**2
-        return out
+            gradient[own][GRAVITY] += unit * excess / _MAGNITUDE_STD**2
+        return information, gradient
 
     def _scatter(self, unknowns: Array) -> ArrowMatrix:
         """Scatter of the scores over blocks of time, with the prior."""
@@ -257,9 +254,6 @@ class TargetMomentSolver:
             unit = gravity / np.linalg.norm(gravity) / _MAGNITUDE_STD
             out.own[index, GRAVITY, GRAVITY] += np.outer(unit, unit)
         return out
-
-    def _weighted_gram(self, index: int) -> Array:
-        return np.asarray(np.einsum("j,jik->ik", 1 / self.noise[index] ** 2, self.data[index].gram))
 
     def _concerned(self, index: int) -> Indices:
         """Places of the unknowns on which one setup depends: the common ones and its own."""

@@ -11,7 +11,7 @@ from ur_energy_model.identification.friction.joint_estimate import JointEstimate
 from ur_energy_model.identification.friction.known_friction import KnownFriction
 from ur_energy_model.identification.friction.law_selection import AUTO, candidates
 from ur_energy_model.identification.friction.priors import current_prior
-from ur_energy_model.identification.regression.least_squares import Solution
+from ur_energy_model.identification.regression.least_squares import prior_alone
 from ur_energy_model.model.friction.law import LAWS
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.typing import Array
@@ -43,9 +43,9 @@ def joint_from_robot_file(
             "all joints or add drive.torque_constant to the robot file"
         )
     candidate = next(c for c in candidates(name, warm=True))
-    solution = Solution(prior.mean, np.diag(prior.std**2), float("nan"), 0.0, 0.0)
+    found = estimate_joint(robot, j, candidate, prior, prior_alone(prior), temperature)
     reason = f"joint moved for less than {SHORTEST_MOTION:g} s: robot file and typical friction"
-    return replace(estimate_joint(robot, j, candidate, prior, solution, temperature), reason=reason)
+    return replace(found, reason=reason)
 
 
 def joint_known_before(
@@ -60,8 +60,8 @@ def joint_known_before(
         temperature: lowest and highest in the recordings [2], degC; NaN where not recorded.
     """
     prior = known.prior(j)
-    solution = Solution(prior.mean, np.asarray(prior.covariance), float("nan"), 0.0, 0.0)
-    reason = f"joint moved for less than {SHORTEST_MOTION:g} s: as known before"
     seen = known.temperature_range(j, temperature)
-    found = estimate_joint(robot, j, known.candidate(j), prior, solution, seen)
-    return replace(found, reason=reason)
+    found = estimate_joint(robot, j, known.candidate(j), prior, prior_alone(prior), seen)
+    return replace(
+        found, reason=f"joint moved for less than {SHORTEST_MOTION:g} s: as known before"
+    )

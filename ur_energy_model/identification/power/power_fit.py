@@ -33,6 +33,7 @@ from ur_energy_model.identification.power.power_structures import (
 from ur_energy_model.identification.regression.gram_matrices import BlockedGram
 from ur_energy_model.identification.regression.least_squares import cross_validate, solve
 from ur_energy_model.model.bus_model import BusModel
+from ur_energy_model.model.joint_model import square_root
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.robot_modes import ROBOT_MODES
 from ur_energy_model.telemetry.modes import BRAKES_RELEASED
@@ -251,8 +252,7 @@ class PowerFit:
             std = np.minimum(structure.prior.std, STANDBY[1])  # infinite ones are of standby power
             values, covariance = structure.prior.mean, np.diag(std**2)
             residual, source = float("nan"), "prior"
-        level, vectors = np.linalg.eigh(covariance)
-        root = vectors * np.sqrt(np.clip(level, 0.0, None))
+        root = square_root(covariance)
         roots = structure.basis @ root
         layout = PowerLayout(self.robot.dof)
         coefficients = structure.basis @ values

@@ -69,12 +69,6 @@ class BlockedGram:
         out._length, out._open = self._length, self._open
         return out
 
-    def shortened(self, most: int) -> BlockedGram:
-        """The same data in at most `most` blocks."""
-        out = BlockedGram(most)
-        out.merge(self)
-        return out
-
     def saved(self) -> dict[str, Any]:
         """Everything needed to continue, see `restored`."""
         return {

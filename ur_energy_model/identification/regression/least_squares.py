@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy.stats import t as student
@@ -33,6 +34,11 @@ class Prior:
     covariance: Array | None = None
 
     @property
+    def full_covariance(self) -> Array:
+        """Covariance [p, p], diagonal if independent."""
+        return np.diag(np.square(self.std)) if self.covariance is None else self.covariance
+
+    @cached_property
     def precision(self) -> Array:
         """Inverse of the covariance [p, p]; zero without prior knowledge."""
         if self.covariance is None:
@@ -74,6 +80,11 @@ class Solution:
         return np.asarray(np.sqrt(np.diag(self.covariance)))
 
 
+def prior_alone(prior: Prior) -> Solution:
+    """What is known without data."""
+    return Solution(prior.mean, prior.full_covariance, float("nan"), 0.0, 0.0)
+
+
 def solve(blocks: Array, prior: Prior, counts: Array) -> Solution:
     """Least squares with a prior, and a covariance from the scatter between blocks.
 
@@ -90,7 +101,7 @@ def solve(blocks: Array, prior: Prior, counts: Array) -> Solution:
     blocks, counts = blocks[used], counts[used]
     p = blocks.shape[-1] - 1 if len(blocks) else len(prior.mean)
     if not len(blocks):
-        return Solution(prior.mean, np.diag(prior.std**2), float("nan"), 0.0, 0.0)
+        return prior_alone(prior)
     total = blocks.sum(axis=0)
     information = total[:p, :p]
     count, samples = len(blocks), float(counts.sum())
@@ -149,7 +160,7 @@ def _at_most(covariance: Array, prior: Prior) -> Array:
     """
     if not np.isfinite(prior.std).all():
         return covariance
-    own = np.diag(np.square(prior.std)) if prior.covariance is None else prior.covariance
+    own = prior.full_covariance
     scale = np.where(prior.std > 0, prior.std, 1.0)
     values, vectors = np.linalg.eigh(own / np.outer(scale, scale))
     root = vectors * np.sqrt(np.maximum(values, 1e-12))
