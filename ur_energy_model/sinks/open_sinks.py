@@ -7,7 +7,7 @@ from contextlib import ExitStack, closing
 
 from ur_energy_model.missing_packages import needed_here
 from ur_energy_model.sinks.address import Address, listening_address
-from ur_energy_model.sinks.arm_commands import ArmCommands
+from ur_energy_model.sinks.arm_actions import ArmActions
 from ur_energy_model.sinks.options import SinkOptions
 from ur_energy_model.sinks.sink import Sink
 
@@ -16,24 +16,24 @@ PROMETHEUS_PORT = 9464
 """Default ports: Foxglove's own, and that of OpenTelemetry's Prometheus exporters."""
 
 
-def open_sinks(options: SinkOptions, commands: ArmCommands) -> tuple[Sink, ...]:
+def open_sinks(options: SinkOptions, actions: ArmActions | None = None) -> tuple[Sink, ...]:
     """Make all sinks of the options.
 
     Args:
         options: as the user states them.
-        commands: what clients of a sink may ask of the estimator.
+        actions: what clients of a sink may ask of the estimator.
 
     Raises:
         InputError: an address, a URL or a file that cannot be used.
         MissingPackageError: the package of a kind is not installed.
     """
     with ExitStack() as opened:  # an error closes those made before
-        sinks = tuple(opened.enter_context(closing(sink)) for sink in _made(options, commands))
+        sinks = tuple(opened.enter_context(closing(sink)) for sink in _made(options, actions))
         opened.pop_all()
     return sinks
 
 
-def _made(options: SinkOptions, commands: ArmCommands) -> Iterator[Sink]:
+def _made(options: SinkOptions, actions: ArmActions | None) -> Iterator[Sink]:
     if options.foxglove:
         with needed_here():
             from ur_energy_model.sinks.foxglove.foxglove_sink import foxglove_sink
@@ -63,7 +63,7 @@ def _made(options: SinkOptions, commands: ArmCommands) -> Iterator[Sink]:
             from ur_energy_model.sinks.opcua.opcua_sink import opcua_sink
 
         for url in options.opcua:
-            yield opcua_sink(url, options, commands)
+            yield opcua_sink(url, options, actions)
 
 
 def _address(options: SinkOptions, option: str, text: str, port: int) -> Address:
