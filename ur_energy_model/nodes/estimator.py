@@ -26,6 +26,7 @@ from ur_energy_model.nodes.energy_services import EnergyServices
 from ur_energy_model.nodes.estimated_arm import EstimatedArm, arm_of
 from ur_energy_model.nodes.estimator_health import EstimatorHealth
 from ur_energy_model.nodes.estimator_options import check_parameters, first_model, live_options
+from ur_energy_model.nodes.estimator_outlets import EstimatorOutlets
 from ur_energy_model.nodes.estimator_sources import joint_states_source, source_of
 from ur_energy_model.nodes.joint_states_source import DEPTH
 from ur_energy_model.nodes.managed_node import ManagedNode
@@ -35,6 +36,7 @@ from ur_energy_model.nodes.plan_predictions import PlanPredictions
 from ur_energy_model.nodes.terminal.estimator_lines import EstimatorLines
 from ur_energy_model.nodes.terminal.line import Level, Line
 from ur_energy_model.nodes.watched_model import WatchedModel
+from ur_energy_model.sinks.estimator_reading import estimator_actions
 from ur_energy_model.telemetry.decimation import Decimator
 from ur_energy_model.telemetry.host_clock import HOST_CLOCK
 from ur_energy_model.telemetry.samples import Telemetry
@@ -84,7 +86,8 @@ class EstimatorNode(ManagedNode):
         if self.value("source") == "bag" and self.get_parameter("use_sim_time").value:
             self._clock_topic = self.add_publisher(Clock, names.CLOCK)
         self._stamp: int | None = None
-        EnergyServices(self.add_service, self._estimator, self._lock, self._joints)
+        self._actions = estimator_actions(self._estimator, self._lock, self._joints)
+        EnergyServices(self.add_service, self._estimator, self._lock, self._actions)
         self.add_subscription(JointTrajectory, names.PLANNED_TRAJECTORY, self._on_plan, raw=True)
         self._joint_states = None
         if self.value("source") == "joint_states":
@@ -100,6 +103,7 @@ class EstimatorNode(ManagedNode):
         self._publishing = Decimator(self.value("publish_rate"))
         self.say(self._lines.begin())
         sys.setswitchinterval(SWITCH_INTERVAL)
+        self._outlets = EstimatorOutlets(self.full_name, self._joints, self.value, self._actions)
         if self._arm is not None:
             self._describe(self._arm)
         self._reader = SourceReader(
@@ -116,6 +120,7 @@ class EstimatorNode(ManagedNode):
         reader, self._reader = self._reader, None
         if reader is not None:
             reader.stop()
+            self._outlets.close()
         arm, snapshot = self._arm, None
         if arm is not None:
             with self._lock:
@@ -187,6 +192,7 @@ class EstimatorNode(ManagedNode):
         with self._lock:
             arm.estimator.update(batch)
             self._health.record_batch(batch)
+            self._outlets.offer(arm, batch, self._reader)
             due = self._publishing.due(float(batch.time[-1]))
         if arm.learning is not None and self._reader is not None:
             arm.learning.offer(batch, self._reader.attempts)
@@ -237,8 +243,10 @@ class EstimatorNode(ManagedNode):
         if snapshot is not None:
             self.say(self._lines.arm(snapshot.note))
             self._energy.publish_summary(snapshot, stamp, arm.model_words)
-        self.publish_diagnostics(self._health.statuses(snapshot, self._reader, arm), stamp)
+        statuses = self._health.statuses(snapshot, self._reader, arm)
+        self.publish_diagnostics([*statuses, *self._outlets.statuses()], stamp)
         self.say(self._lines.source(self._reader))
+        self.say(self._outlets.lines())
         self.say(self._lines.problems(arm.model.problem, self._health.disk_problem, log_problem))
 
     def _fail(self, failure: BaseException) -> None:
@@ -254,6 +262,7 @@ class EstimatorNode(ManagedNode):
         self._health.disk_problem = arm.estimator.disk_problem
 
     def _on_cycle(self, cycle: Cycle) -> None:
+        self._outlets.note_cycle(cycle)
         self._energy.publish_cycle(cycle, self._estimator().channels, self._now())
 
     def _warn(self, text: str) -> None:

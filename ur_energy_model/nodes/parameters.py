@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from ur_energy_model.nodes.parameter import Parameter
+from ur_energy_model.sinks.options import READINGS_PER_SECOND
 
 AUTOSTART = Parameter(
     "autostart", True, "configure and activate at start, without a lifecycle manager"
@@ -88,6 +89,38 @@ IDENTIFICATION: tuple[Parameter, ...] = (
     ),
 )
 
+SINKS: tuple[Parameter, ...] = (
+    Parameter(
+        "foxglove", [""], "addresses of servers for Foxglove and Lichtblick, such as "
+        "127.0.0.1:8765",
+    ),
+    Parameter("mcap", [""], "MCAP files that get what a Foxglove server sends"),
+    Parameter(
+        "prometheus", [""], "addresses of metrics servers for Prometheus, such as 127.0.0.1:9464"
+    ),
+    Parameter(
+        "mqtt", [""], "URLs of MQTT brokers for Sparkplug B, such as mqtt://127.0.0.1:1883 or "
+        "mqtts://broker:8883",
+    ),
+    Parameter("opcua", [""], "URLs of OPC UA servers, such as opc.tcp://127.0.0.1:4840"),
+    Parameter(
+        "sink_rate", READINGS_PER_SECOND, "rate of readings for foxglove, mcap, prometheus, mqtt "
+        "and opcua", unit="Hz", minimum=0.1, maximum=50.0,
+    ),
+    Parameter(
+        "allow_network", False, "allow addresses of foxglove, prometheus and opcua that other "
+        "machines reach",
+    ),
+    Parameter(
+        "credentials", "", "YAML file with user names, passwords and certificates of mqtt and "
+        "opcua; empty for the environment",
+    ),
+    Parameter("mqtt_group", "ur_energy", "group of Sparkplug topics"),
+    Parameter("mqtt_node", "estimator", "edge node of Sparkplug topics"),
+    Parameter("mqtt_json", False, "also publish plain JSON topics"),
+)  # fmt: skip
+"""Of the estimator: where the energies go besides ROS."""
+
 ESTIMATOR: tuple[Parameter, ...] = (
     AUTOSTART,
     Parameter(
@@ -159,6 +192,7 @@ ESTIMATOR: tuple[Parameter, ...] = (
         "publish_robot_description", False, "publish robot_description, a simple robot model made "
         "from the robot file, for rviz without ur_description",
     ),
+    *SINKS,
 )  # fmt: skip
 
 SIMULATED_ROBOT: tuple[Parameter, ...] = (

@@ -84,8 +84,8 @@ def _summarised(path: Path, summary: bytes) -> FileContents:
         elif op == Op.CHUNK_INDEX:
             _, _, offset, length, entries = _CHUNK_INDEX.unpack_from(content)
             head = _CHUNK_INDEX.size
-            numbers = struct.iter_unpack("<HQ", content[head : head + entries])
-            chunks.append((offset, length, frozenset(number for number, _ in numbers)))
+            places = struct.iter_unpack("<HQ", content[head : head + entries])
+            chunks.append((offset, length, frozenset(number for number, _ in places)))
     topics = {number: channel.topic for number, channel in reader.definitions.channels.items()}
     events = {number for number, topic in topics.items() if topic == EVENTS_TOPIC}
     unpacker = ChunkUnpacker(path, path.stat().st_size)
