@@ -68,7 +68,7 @@ def test_without_torque_nothing_is_kept() -> None:
 
 
 def test_a_pickled_recording_holds_the_same_samples(tmp_path: Path) -> None:
-    bag = ExactArm().bag(tmp_path, duration=8.0, rate=125.0)
+    bag = ExactArm().bag(tmp_path, seconds=8.0, rate=125.0)
     with closing(read_recording(bag, load_robot("ur5e"))) as recording:
         sent = pickle.dumps(recording)
         with closing(pickle.loads(sent)) as found:
