@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 CONNECT = 10.0
 """Longest time to reach a scheduler [s]."""
 _LOOPBACK = "127.0.0.1"
-_ONE_THREAD = {name: "1" for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")}
+_ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 """Environment of worker processes: each has one core."""
 
 

@@ -54,7 +54,8 @@ class DaskBags:
             ClusterError: the scheduler does not answer any more, no worker comes, or the workers
                 lack this package.
         """
-        sent: deque[Future] = deque()
+        sent: deque[Future[Any]] = deque()
+        result: BagResult[Result] | None
         self._last_seen = time.monotonic()
         try:
             for number, bag in enumerate(bags):
@@ -79,7 +80,7 @@ class DaskBags:
         except OSError:
             raise self._lost() from None
 
-    def _result_soon(self, bag: Path, future: Future) -> BagResult[Result] | None:
+    def _result_soon(self, bag: Path, future: Future[Any]) -> BagResult[Result] | None:
         """Wait a moment for the result of a task; None if it is not there yet.
 
         Raises:
