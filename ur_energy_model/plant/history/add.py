@@ -10,13 +10,12 @@ from pathlib import Path
 from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.errors import RecordingError, UrEnergyError
 from ur_energy_model.identification.recording_reader import digest
-from ur_energy_model.many_bags import ForEachBag, in_this_process
+from ur_energy_model.many_bags import BagResult, ForEachBag, in_this_process
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.plant.history.bag_history import BagHistory, HistoryOptions, bag_history
 from ur_energy_model.plant.history.parquet_files import DAY, days_of
 from ur_energy_model.plant.history.part_table import host_times
-from ur_energy_model.plant.history.places import StoreError
 from ur_energy_model.plant.history.source_record import SourceRecord
 from ur_energy_model.plant.history.store import HistoryStore, TimeTakenError
 from ur_energy_model.plant.history.time_ranges import TimeRanges
@@ -115,44 +114,49 @@ def add_bags(
         MissingPackageError: pyarrow is not installed.
     """
     store, added = HistoryStore(work.address), Added()
+    work = replace(work, address=store.address)
     ordered = sorted(dict.fromkeys(bags), key=_begin)
     for result in for_each(work, ordered, progress):
-        if result.value is None:
-            added.failed.append((result.bag, result.reason or "unknown"))
-            continue
-        try:
-            record = _commit(store, work, result.bag, result.value)
-        except StoreError:
-            raise
-        except UrEnergyError as error:
-            added.failed.append((result.bag, str(error)))
-            continue
-        if record is None:
-            added.skipped.append(result.bag)
-        else:
-            added.records.append(record)
+        _commit(store, work, result, for_each, added)
     return added
 
 
 def _commit(
-    store: HistoryStore, work: BagWork, bag: Path, history: BagHistory | str
-) -> SourceRecord | None:
-    """Write the history of a bag; None if the store has it already.
+    store: HistoryStore,
+    work: BagWork,
+    result: BagResult[BagHistory | str],
+    for_each: ForEachBag,
+    added: Added,
+) -> None:
+    """Write the history of a bag.
 
-    Other processes may have written the same time since the history was made: then it is made
-    again without that time.
+    Other processes may have written the same time since it was made: then it is made again without
+    that time.
     """
+    bag = result.bag
     for _ in range(MOST_TRIES):
-        if isinstance(history, str):
-            return None
+        history = result.value
+        if history is None:
+            added.failed.append((bag, result.reason or "unknown"))
+            return
         try:
-            return store.add(history.record, history.tables, history.ranges)
+            record = (
+                None
+                if isinstance(history, str)
+                else store.add(history.record, history.tables, history.ranges)
+            )
         except TimeTakenError:
-            days = (history.record.end - history.record.start) // DAY + FIRST_DAYS
-            history = replace(work, days=days)(bag)
-    raise RecordingError(
-        bag, "other processes add the same time again and again", "add it again later"
-    )
+            (result,) = for_each(replace(work, days=history.days), [bag])
+            continue
+        except RecordingError as error:
+            added.failed.append((bag, str(error)))
+            return
+        if record is None:
+            added.skipped.append(bag)
+        else:
+            added.records.append(record)
+        return
+    added.failed.append((bag, f"{bag}: others add the same time again and again; add it later"))
 
 
 def _begin(bag: Path) -> tuple[float, str]:

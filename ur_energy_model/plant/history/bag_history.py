@@ -18,6 +18,7 @@ from ur_energy_model.errors import RecordingError
 from ur_energy_model.missing_packages import needed_here
 from ur_energy_model.plant.history.cycle_rows import CycleRows
 from ur_energy_model.plant.history.energy_parts import EnergyParts
+from ur_energy_model.plant.history.parquet_files import DAY
 from ur_energy_model.plant.history.part_table import PartTable, has_host_time, host_times
 from ur_energy_model.plant.history.second_rows import second_rows
 from ur_energy_model.plant.history.source_keys import SourceKeys, robot_key
@@ -62,6 +63,11 @@ class BagHistory:
     record: SourceRecord
     tables: dict[str, pyarrow.Table]
     ranges: TimeRanges
+
+    @property
+    def days(self) -> int:
+        """Number of days on which the bag may have rows."""
+        return (self.record.end - self.record.start) // DAY + 2
 
 
 class RowMaker(Protocol):
@@ -183,7 +189,7 @@ class _State:
         }
         record = SourceRecord(
             source=self.keys.source,
-            bag=str(bag),
+            bag=str(bag.absolute()),
             arm=self.arm,
             robot=self.keys.robot,
             model=self.keys.model,

@@ -28,6 +28,11 @@ class LocalPlace:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
+    @property
+    def address(self) -> str:
+        """See Place."""
+        return str(self.folder)
+
     def write(self, name: str, data: bytes) -> None:
         """See Place."""
         path = self.folder / name

@@ -22,6 +22,11 @@ class Place(Protocol):
     Every method may raise OSError.
     """
 
+    @property
+    def address(self) -> str:
+        """As the user states it; a folder's is absolute."""
+        ...
+
     def write(self, name: str, data: bytes) -> None:
         """Write a file: afterwards it is there as a whole, or as it was before."""
         ...

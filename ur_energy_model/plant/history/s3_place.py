@@ -52,6 +52,11 @@ class S3Place:
         self.path = path.strip("/")
         self._files = _connect()
 
+    @property
+    def address(self) -> str:
+        """See Place."""
+        return f"s3://{self.path}"
+
     def write(self, name: str, data: bytes) -> None:
         """See Place."""
         with self._files.open_output_stream(f"{self.path}/{name}") as stream:

@@ -12,7 +12,7 @@ class SourceRecord:
 
     Attributes:
         source: SHA-256 of the bag, or name of the live writer.
-        bag: path as given by the user.
+        bag: absolute path where it was read.
         arm: name of the arm.
         robot: its type.
         model: that its energies were computed with, see `model_key`.

@@ -52,8 +52,11 @@ class HistoryStore:
     """
 
     def __init__(self, address: str | Path) -> None:
-        self.address = str(address)
-        self._place = self._open()
+        with needed_here():
+            import pyarrow.parquet  # noqa: F401
+        self._place = _place(str(address))
+        self.address = self._place.address
+        """Absolute path of the folder, or s3:// address."""
 
     def has(self, source: str) -> bool:
         """Whether a source is complete.
@@ -151,21 +154,6 @@ class HistoryStore:
                 exclude_invalid_files=False,
             )
 
-    def _open(self) -> Place:
-        if self.address.startswith(_S3):
-            path = self.address.removeprefix(_S3).strip("/")
-            if not path:
-                raise StoreError(self.address, "names no bucket", "give s3://BUCKET/PREFIX")
-            return S3Place(path)
-        if "://" in self.address:
-            raise StoreError(
-                self.address, "is neither a folder nor an s3:// address", "give one of these"
-            )
-        folder = Path(self.address).expanduser()
-        if folder.exists() and not folder.is_dir():
-            raise StoreError(folder, "is not a folder", "name the folder of the store")
-        return LocalPlace(folder)
-
     def _covered(self, arm: str, days: Iterable[str], besides: str) -> TimeRanges:
         pairs: list[tuple[int, int]] = []
         for day in days:
@@ -225,6 +213,20 @@ class HistoryStore:
                 f"cannot be {what} ({problem})",
                 "check the place and its free space, then repeat the command",
             ) from error
+
+
+def _place(address: str) -> Place:
+    if address.startswith(_S3):
+        path = address.removeprefix(_S3).strip("/")
+        if not path:
+            raise StoreError(address, "names no bucket", "give s3://BUCKET/PREFIX")
+        return S3Place(path)
+    if "://" in address:
+        raise StoreError(address, "is neither a folder nor an s3:// address", "give one of these")
+    folder = Path(address).expanduser().absolute()
+    if folder.exists() and not folder.is_dir():
+        raise StoreError(folder, "is not a folder", "name the folder of the store")
+    return LocalPlace(folder)
 
 
 def _record(source: str) -> str:
