@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from ur_energy_model.energy.live.cycles import Cycle
 from ur_energy_model.energy.live.estimator import LiveEstimator
+from ur_energy_model.energy.power_table import PowerTable
 from ur_energy_model.errors import ControllerError, InputError, UrEnergyError
+from ur_energy_model.missing_packages import needed_here
 from ur_energy_model.model.generic import model_words
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.nodes.estimator_options import first_model, live_options
 from ur_energy_model.nodes.model_learning import ModelLearning
 from ur_energy_model.nodes.terminal.line import Line
 from ur_energy_model.nodes.watched_model import WatchedModel
+from ur_energy_model.plant.history.source_keys import model_key
 from ur_energy_model.telemetry.samples import RecordingInfo
+
+if TYPE_CHECKING:
+    from ur_energy_model.plant.history.live_history import LiveHistory
 
 
 class EstimatedArm:
@@ -28,7 +34,9 @@ class EstimatedArm:
         on_cycle: called with each completed cycle.
 
     Raises:
-        InputError: the state file is damaged, in use or belongs to another robot.
+        InputError: the state file is damaged, in use or belongs to another robot; the history's
+            address is none.
+        MissingPackageError: a package for the history is not installed.
         WrongRobotError: model and description have different joints.
     """
 
@@ -45,10 +53,26 @@ class EstimatedArm:
         self.learning: ModelLearning | None = None
         if value("learn") != "off":
             self.learning = ModelLearning(model, value)
-        # Last, since it locks the state file.
-        self.estimator = LiveEstimator(
-            model.first, model.robot, live_options(value), on_cycle=on_cycle
-        )
+        self.history: LiveHistory | None = None
+        if value("history_store"):
+            with needed_here():
+                from ur_energy_model.plant.history.live_history import LiveHistory
+
+            self.history = LiveHistory(
+                value("history_store"), model.robot.name, model_key(model.path)
+            )
+        try:
+            # Last, since it locks the state file.
+            self.estimator = LiveEstimator(
+                model.first,
+                model.robot,
+                live_options(value),
+                on_cycle=on_cycle,
+                on_powers=None if self.history is None else self._keep_powers,
+            )
+        except UrEnergyError:
+            self._close_history()
+            raise
 
     @property
     def robot(self) -> RobotDescription:
@@ -79,6 +103,7 @@ class EstimatedArm:
         self.base = model
         if self.learning is not None:
             self.learning.begin_again(model)
+        self._name_model()
         return True
 
     def follow_learning(self) -> list[Line]:
@@ -90,12 +115,35 @@ class EstimatedArm:
             if model is not None:
                 self.estimator.use_model(model)
             self.estimator.calculator.use_friction(self.learning.friction)
+        if model is not None:
+            self._name_model()
         return lines
 
     def stop_learning(self) -> None:
         """End the process that learns, and save its state."""
         if self.learning is not None:
             self.learning.stop()
+
+    def close(self) -> None:
+        """Save the counters, release the state file and finish the history."""
+        self.estimator.close()
+        self._close_history()
+
+    def _keep_powers(self, table: PowerTable, starts: Sequence[int]) -> None:
+        """Powers for the history (called in the reading thread, with the lock held)."""
+        if self.history is not None:
+            self.history.update(table, starts, self.estimator.channels)
+
+    def _close_history(self) -> None:
+        if self.history is not None:
+            self.history.close()
+
+    def _name_model(self) -> None:
+        """Tell the history which model is in use."""
+        if self.history is not None:
+            version = 0 if self.learning is None else self.learning.version
+            key = model_key(self.model.path)
+            self.history.use_model(f"{key}+learned{version}" if version else key)
 
 
 def arm_of(

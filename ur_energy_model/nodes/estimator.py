@@ -135,7 +135,7 @@ class EstimatorNode(ManagedNode):
         arm, self._arm = self._arm, None
         if arm is not None:
             self._plans.stop()
-            arm.estimator.close()
+            arm.close()
 
     def on_parameter(self, name: str) -> None:
         """Apply a parameter that may change while the node is configured."""
@@ -247,7 +247,9 @@ class EstimatorNode(ManagedNode):
         self.publish_diagnostics([*statuses, *self._outlets.statuses()], stamp)
         self.say(self._lines.source(self._reader))
         self.say(self._outlets.lines())
-        self.say(self._lines.problems(arm.model.problem, self._health.disk_problem, log_problem))
+        history = None if arm.history is None else arm.history.problem
+        disk = self._health.disk_problem
+        self.say(self._lines.problems(arm.model.problem, disk, log_problem, history))
 
     def _fail(self, failure: BaseException) -> None:
         """End the process because the source can no longer be read."""

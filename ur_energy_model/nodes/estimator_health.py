@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticStatus
@@ -17,6 +18,9 @@ from ur_energy_model.nodes.diagnostics import ERROR, OK, SILENT_AFTER, WARN, sta
 from ur_energy_model.nodes.estimated_arm import EstimatedArm
 from ur_energy_model.telemetry.host_clock import HOST_CLOCK
 from ur_energy_model.telemetry.samples import Telemetry
+
+if TYPE_CHECKING:
+    from ur_energy_model.plant.history.live_history import LiveHistory
 
 MAX_LATENCIES = 2000
 """Largest number of latencies kept between two reports."""
@@ -65,6 +69,7 @@ class EstimatorHealth:
             self._source(snapshot, reader),
             self._model(snapshot, arm),
             self._counters(snapshot, arm.estimator.log_problem),
+            *(() if arm.history is None else (self._history(arm.history),)),
         ]
 
     def statuses_before_arm(self, reader: SourceReader | None) -> list[DiagnosticStatus]:
@@ -168,6 +173,13 @@ class EstimatorHealth:
                 values["note"] = snapshot.note
         level = OK if problem is None else ERROR
         return status(f"{self._node}: counters", level, problem or "kept", values, self._hardware)
+
+    def _history(self, history: LiveHistory) -> DiagnosticStatus:
+        level, text = OK, "written each minute"
+        if history.problem is not None:
+            level, text = WARN, history.problem
+        values = {"history_store": history.address}
+        return status(f"{self._node}: history", level, text, values, self._hardware)
 
 
 def age_of(path: Path) -> float | None:

@@ -59,6 +59,11 @@ class ModelLearning:
         return f", version {version} learned from {minutes:.1f} min of work"
 
     @property
+    def version(self) -> int:
+        """Of the model in use; 0 while nothing was learned."""
+        return self._background.version
+
+    @property
     def friction(self) -> SessionFriction | None:
         """Friction at present, over that of the model in use; None before it is known."""
         return self._background.friction

@@ -192,6 +192,10 @@ ESTIMATOR: tuple[Parameter, ...] = (
         "publish_robot_description", False, "publish robot_description, a simple robot model made "
         "from the robot file, for rviz without ur_description",
     ),
+    Parameter(
+        "history_store", "", "folder or s3:// address of the history, to which energies per second "
+        "and per cycle are written; empty for none",
+    ),
     *SINKS,
 )  # fmt: skip
 

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import numpy as np
+
+from ur_energy_model.energy.arm_state import ArmState
+from ur_energy_model.energy.channels import Channels
+from ur_energy_model.energy.power_table import PowerTable
 from ur_energy_model.energy.session.running_mean import RunningMean
 
 
@@ -26,6 +31,17 @@ class ResidualMonitor:
     def update(self, duration: float, residual: float) -> None:
         """Include the mean residual [W] of samples that last `duration` [s]."""
         self.statistics.update(duration, residual)
+
+    def compare(self, table: PowerTable, channels: Channels) -> None:
+        """Include powers while brakes are released, if the bus power is measured."""
+        if not table.bus_measured:
+            return
+        seconds = np.where(table.states >= ArmState.STANDSTILL, table.steps.bridged, 0.0)
+        passed = float(seconds.sum())
+        if passed > 0.0:
+            columns = channels.arm
+            residual = table.power[:, columns["total"]] - table.power[:, columns["bus"]]
+            self.update(passed, float(seconds @ residual) / passed)
 
     @property
     def drifting(self) -> bool:

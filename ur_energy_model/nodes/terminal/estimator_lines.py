@@ -33,6 +33,7 @@ class EstimatorLines:
         self._connection = ConnectionLines("joint_states" if topic else value("robot_ip"))
         self._counters = ProblemLines("the energy counters are saved again")
         self._log = ProblemLines("the cycle log is written again")
+        self._history = ProblemLines("the history is written again", Level.WARN)
         self._model_file = ProblemLines("the model file can be used again", Level.WARN)
         self._models = RepeatedLines()
         self._bag = RepeatedLines()
@@ -57,7 +58,9 @@ class EstimatorLines:
         """The line about a plan whose energy cannot be predicted, if it is due."""
         return self._plans.happened(f"no prediction: {problem}")
 
-    def problems(self, model_file: str | None, counters: str | None, log: str | None) -> list[Line]:
+    def problems(
+        self, model_file: str | None, counters: str | None, log: str | None, history: str | None
+    ) -> list[Line]:
         """Lines due now about files that cannot be used or written, None for no problem."""
         if model_file is not None:
             model_file = f"keeping the old model: {model_file}"
@@ -65,6 +68,7 @@ class EstimatorLines:
             *self._model_file.update(model_file),
             *self._counters.update(counters),
             *self._log.update(log),
+            *self._history.update(None if history is None else f"history: {history}"),
         ]
 
     def source(self, reader: SourceReader | None) -> list[Line]:
