@@ -26,9 +26,11 @@ from ur_energy_model.terminal_text import one_line
 
 LEAST_ENERGY = 1.0
 """Electrical energy from which on an efficiency is shown [J]."""
-NAME, POWER, ENERGY, SMALL = 13, 10, 11, 8
+NAME, POWER, ENERGY, SMALL = 14, 9, 11, 7
 """Widths of columns."""
 LEAST_BAR = 6
+WIDEST = 120
+"""Columns that are used of a wider terminal."""
 FOOTER = "q or Ctrl-C: quit"
 
 
@@ -49,6 +51,7 @@ class LiveView:
 
         Blank lines are left out first, then the lines about sinks become one.
         """
+        width = min(width, WIDEST)
         blocks = [
             [self._head(state, width)],
             list(self._arm(state.reading, width)),
@@ -126,14 +129,15 @@ class LiveView:
         rows = joint_rows(state.reading)
         for row in rows:
             self.history.observe(row.power)
-        fixed = NAME + POWER + ENERGY + 2 * SMALL + 2
-        room = max(width - fixed, LEAST_BAR)
+        fixed = NAME + POWER + ENERGY + 2
+        small = SMALL if width >= fixed + 2 * SMALL + LEAST_BAR else 0  # columns may be left out
+        room = max(width - fixed - 2 * small, LEAST_BAR)
         scale = end_of_scale(self.history.largest)
         quiet = "dim" if state.silence is not None else ""
         limits = f"0 to {scale:,.0f} W" if room >= 12 else ""
         yield Text(
             "joint".ljust(NAME) + "power".rjust(POWER) + "  " + limits.ljust(room)
-            + "energy".rjust(ENERGY) + "effic.".rjust(SMALL) + "temp.".rjust(SMALL),
+            + "energy".rjust(ENERGY) + ("effic.".rjust(small) + "temp.".rjust(small)) * bool(small),
             "dim",
         )  # fmt: skip
         for row in rows:
@@ -144,8 +148,7 @@ class LiveView:
                 (bar(abs(row.power) / scale, room, ascii_only=self.ascii_only),
                  "green" if row.power < 0.0 else "cyan"),
                 joules(row.energy).rjust(ENERGY),
-                ratio.rjust(SMALL),
-                degrees(row.temperature).rjust(SMALL),
+                (ratio.rjust(small) + degrees(row.temperature).rjust(small)) * bool(small),
                 style=quiet,
             )  # fmt: skip
 
