@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from ur_energy_model.energy.live.cycles import Cycle
 from ur_energy_model.energy.live.snapshot import Snapshot
 from ur_energy_model.energy_topics.numbers import other_numbers, total_numbers
+from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.telemetry.source import LinkStatus
 from ur_energy_model.typing import Array
 
@@ -24,6 +25,7 @@ class ArmReading:
         positions: joint origins in the base frame [n, 3], m; None where joint angles are unknown.
         cycles: completed since the previous reading.
         model: the model in use, in words.
+        robot: description of the arm; None where a source of readings does not know it.
     """
 
     arm: str
@@ -34,6 +36,7 @@ class ArmReading:
     positions: Array | None = None
     cycles: tuple[Cycle, ...] = ()
     model: str = ""
+    robot: RobotDescription | None = None
 
     def numbers(self) -> dict[str, float]:
         """Values of the energy topics by name, the same as the ROS topics'; W and J."""
