@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+import ssl
 import time
 from collections.abc import Callable, Iterable
 from typing import Any
 from uuid import uuid4
 
-from ur_energy_model.missing_packages import needed_here
+import paho.mqtt.client as mqtt
+
 from ur_energy_model.sinks.credentials import MqttCredentials
 from ur_energy_model.sinks.mqtt.broker import Broker
 from ur_energy_model.sinks.mqtt.edge_node import Message
-
-with needed_here():
-    import paho.mqtt.client as mqtt
 
 KEEP_ALIVE = 15
 """Longest silence on the connection [s]; the broker publishes the will after 1.5 times that."""
@@ -47,10 +46,7 @@ class Connection:
         if credentials.username is not None:
             client.username_pw_set(credentials.username, credentials.password)
         if broker.tls:
-            client.tls_set(*(
-                None if path is None else str(path)
-                for path in (credentials.ca, credentials.certificate, credentials.key)
-            ))  # fmt: skip
+            client.tls_set_context(_context(credentials))
         client.will_set(will.topic, will.payload, will.qos)
         client.on_connect, client.on_unsubscribe = self._connected, self._answered
         client.on_message = lambda _client, _data, message: on_command(message.payload)
@@ -107,8 +103,10 @@ class Connection:
         self._client.disconnect()
 
     def abandon(self) -> None:
-        """Close at once: the broker publishes the will."""
-        sock = self._client.socket()
+        """Close at once: the broker publishes the will, unless `close` was called."""
+        client = self._client
+        client.on_connect = client.on_unsubscribe = client.on_message = None  # no cycles of objects
+        sock = client.socket()
         if sock is not None:
             sock.close()
 
@@ -126,3 +124,11 @@ class Connection:
     def _answered(self, _client: mqtt.Client, _data: Any, number: int) -> None:
         if number == self._waiting_for:
             self._waiting_for = None
+
+
+def _context(credentials: MqttCredentials) -> ssl.SSLContext:
+    """TLS that checks the broker's certificate and its name."""
+    context = ssl.create_default_context(cafile=credentials.ca)
+    if credentials.certificate is not None:
+        context.load_cert_chain(credentials.certificate, credentials.key)
+    return context

@@ -9,11 +9,24 @@ when they change. Payloads are those of pysparkplug.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import groupby
 
+from pysparkplug import (
+    DataType,
+    DBirth,
+    DData,
+    DDeath,
+    MessageType,
+    Metadata,
+    Metric,
+    NBirth,
+    NCmd,
+    NDeath,
+    Topic,
+)
+
 from ur_energy_model.errors import InputError
-from ur_energy_model.missing_packages import needed_here
 from ur_energy_model.sinks.mqtt.metrics import (
     INTEGERS,
     NO_CYCLE,
@@ -24,21 +37,6 @@ from ur_energy_model.sinks.mqtt.metrics import (
 )
 from ur_energy_model.sinks.mqtt.reading_store import Batch
 from ur_energy_model.sinks.mqtt.stored_reading import StoredReading
-
-with needed_here():
-    from pysparkplug import (
-        DataType,
-        DBirth,
-        DData,
-        DDeath,
-        MessageType,
-        Metadata,
-        Metric,
-        NBirth,
-        NCmd,
-        NDeath,
-        Topic,
-    )
 
 REBIRTH = "Node Control/Rebirth"
 SEQUENCE = 256
@@ -69,12 +67,12 @@ class _Device:
     """What hosts know of an arm in the present session.
 
     Attributes:
-        values: as published last.
         born: stamp of the reading in the DBIRTH [ms]; it is not published again.
+        values: as published last.
     """
 
     born: int
-    values: dict[str, Value] = field(default_factory=dict)
+    values: dict[str, Value]
 
 
 class EdgeNode:
@@ -98,6 +96,8 @@ class EdgeNode:
         self._births = -1
         self._sequence = 0
         self._devices: dict[str, _Device] = {}
+        self._cycles: dict[str, dict[str, Value]] = {}
+        """Metrics of the last cycle of each arm, also of a previous session."""
 
     @property
     def command_topic(self) -> str:
@@ -126,7 +126,6 @@ class EdgeNode:
             now: time [ms].
             newest: reading of each arm.
         """
-        alive, self._devices = self._devices, {}
         self._sequence = SEQUENCE - 1
         payload = NBirth(
             now,
@@ -137,9 +136,7 @@ class EdgeNode:
             ),
         )
         out = [Message(self._topic(MessageType.NBIRTH), payload.encode())]
-        for arm, device in alive.items():
-            out.append(self._device_birth(newest[arm], device.values, now))
-        return out
+        return out + [self._device_birth(newest[arm], now) for arm in self._devices]
 
     def data(self, batch: Batch, now: int) -> list[Message]:
         """DDATA of readings, and a DBIRTH where hosts do not know an arm or one of its metrics.
@@ -152,9 +149,9 @@ class EdgeNode:
             readings, last = list(group), batch.newest[arm]
             device = self._devices.get(arm)
             if device is None or not device.values.keys() >= values_of(last).keys():
-                known = {} if device is None else device.values
-                out.append(self._device_birth(last, known, now))
+                out.append(self._device_birth(last, now))
                 device = self._devices[arm]
+            self._note_cycle(readings)
             metrics = _metrics(device, readings, last)
             if metrics:
                 payload = DData(now, self._next(), metrics)
@@ -176,11 +173,17 @@ class EdgeNode:
             return False
         return any(metric.name == REBIRTH and metric.value is True for metric in metrics)
 
-    def _device_birth(
-        self, reading: StoredReading, known: Mapping[str, Value], now: int
-    ) -> Message:
-        """DBIRTH with the values of a reading, and those known of metrics that it lacks."""
-        values = {**NO_CYCLE, **known, **values_of(reading)}
+    def _note_cycle(self, readings: Sequence[StoredReading]) -> None:
+        """Remember the last cycle of readings of one arm."""
+        for reading in readings:
+            if reading.cycles:
+                values = values_of(reading)
+                self._cycles[reading.arm] = {name: values[name] for name in NO_CYCLE}
+
+    def _device_birth(self, reading: StoredReading, now: int) -> Message:
+        """DBIRTH with the values of a reading and the last cycle."""
+        self._note_cycle([reading])
+        values = values_of(reading) | self._cycles.get(reading.arm, NO_CYCLE)
         self._devices[reading.arm] = _Device(reading.stamp, values)
         metrics = tuple(
             _metric(name, value, reading.stamp, metadata=Metadata(description=description_of(name)))
@@ -213,9 +216,7 @@ def _metrics(
             changed = {name: v for name, v in values.items() if device.values[name] != v}
             device.values.update(values)
             values = changed
-        out += [
-            _metric(name, value, reading.stamp, historical) for name, value in values.items()
-        ]
+        out += [_metric(name, value, reading.stamp, historical) for name, value in values.items()]
     return tuple(out)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import threading
 import time
 
@@ -14,7 +15,7 @@ from ur_energy_model.sinks.mqtt.json_messages import json_messages
 from ur_energy_model.sinks.mqtt.reading_store import Batch, ReadingStore
 from ur_energy_model.sinks.mqtt.stored_reading import ReadingCompressor
 from ur_energy_model.sinks.options import SinkOptions
-from ur_energy_model.sinks.queued_sink import FIRST_PAUSE, LAST_CHANCE, LONGEST_PAUSE
+from ur_energy_model.sinks.queued_sink import FIRST_PAUSE, LAST_CHANCE
 from ur_energy_model.sinks.sink import SinkStatus
 
 OPTION = "--mqtt"
@@ -22,6 +23,8 @@ BATCH = 50
 """Most readings that are on the way at once."""
 POLL = 0.05
 """Longest time between looks for new readings [s]."""
+LONGEST_PAUSE = 5.0
+"""Longest pause before the next attempt to connect [s], doubled with every failure."""
 SILENCE = 5.0
 """Time without readings after which an arm is dead to hosts [s]."""
 
@@ -74,7 +77,7 @@ class MqttSink:
         self._problem: str | None = "not connected yet"
         self._closing = threading.Event()
         self._deadline = float("inf")
-        self._thread = threading.Thread(target=self._run, name=f"mqtt {broker}", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=str(broker), daemon=True)
         self._thread.start()
 
     @property
@@ -82,7 +85,7 @@ class MqttSink:
         """State, at any time."""
         store = self._store
         return SinkStatus(
-            f"mqtt {self._broker}", self._problem, store.delivered, store.dropped, len(store)
+            str(self._broker), self._problem, store.delivered, store.dropped, len(store)
         )
 
     def offer(self, reading: ArmReading) -> None:
@@ -110,7 +113,8 @@ class MqttSink:
             except Exception as error:  # paho and ssl may raise anything
                 self._problem = f"{type(error).__name__}: {error}" if str(error) else repr(error)
             pause = FIRST_PAUSE if self._store.delivered > delivered else pause
-            self._closing.wait(pause)
+            # Many arms whose broker was restarted do not come back in step.
+            self._closing.wait(random.uniform(0.5, 1.0) * pause)
             pause = min(2.0 * pause, LONGEST_PAUSE)
 
     def _serve(self) -> None:
