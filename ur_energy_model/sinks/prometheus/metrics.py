@@ -85,9 +85,26 @@ CONNECTED = _gauge("connected", _ARM, "1 while samples of the arm arrive, 0 othe
 INFO = _gauge("info", ("arm", "robot", "model"), "Always 1; the labels describe the arm.")
 
 METRICS: tuple[Metric, ...] = (
-    JOINT_POWER, JOINT_ENERGY, JOINT_MECHANICAL_ENERGY, JOINT_TEMPERATURE, TOTAL_POWER,
-    TOTAL_POWER_STD, TOTAL_ENERGY, BUS_POWER, BUS_ENERGY, STANDBY_POWER, RESIDUAL_POWER,
-    STATE_POWER, STATE_ENERGY, STATE_TIME, CYCLES, CYCLE_ENERGY, CYCLE_DURATION, SAMPLES,
-    SAMPLES_LOST, CONNECTED, INFO,
-)  # fmt: skip
+    JOINT_POWER,
+    JOINT_ENERGY,
+    JOINT_MECHANICAL_ENERGY,
+    JOINT_TEMPERATURE,
+    TOTAL_POWER,
+    TOTAL_POWER_STD,
+    TOTAL_ENERGY,
+    BUS_POWER,
+    BUS_ENERGY,
+    STANDBY_POWER,
+    RESIDUAL_POWER,
+    STATE_POWER,
+    STATE_ENERGY,
+    STATE_TIME,
+    CYCLES,
+    CYCLE_ENERGY,
+    CYCLE_DURATION,
+    SAMPLES,
+    SAMPLES_LOST,
+    CONNECTED,
+    INFO,
+)
 """All metrics, in the order of the page."""
