@@ -27,6 +27,7 @@ class _Handler(WSGIRequestHandler):
 class _Server(ThreadingMixIn, WSGIServer):
     daemon_threads = True
     block_on_close = False
+    request_queue_size = 4 * MOST_CONNECTIONS
 
     def __init__(self, address: Address) -> None:
         if ":" in address.host:
