@@ -73,7 +73,7 @@ def text_line(state: LiveState) -> str:
     snapshot = reading.snapshot
     columns = [snapshot.channels.arm[name] for name in ("total", "bus")]
     parts = [
-        f"{watts(float(snapshot.power[column]))} {energy}"
+        f"{energy} at {watts(float(snapshot.power[column]))}"
         for column, energy in zip(columns, _energies(snapshot), strict=False)
     ]
     powers = " ".join(f"{row.power:.1f}" for row in joint_rows(reading))

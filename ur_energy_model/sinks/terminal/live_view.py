@@ -26,9 +26,11 @@ from ur_energy_model.terminal_text import one_line
 
 LEAST_ENERGY = 1.0
 """Electrical energy from which on an efficiency is shown [J]."""
-NAME, POWER, ENERGY, SMALL = 13, 10, 11, 8
+NAME, POWER, ENERGY, SMALL = 14, 9, 11, 7
 """Widths of columns."""
 LEAST_BAR = 6
+WIDEST = 120
+"""Columns that are used of a wider terminal."""
 FOOTER = "q or Ctrl-C: quit"
 
 
@@ -49,6 +51,7 @@ class LiveView:
 
         Blank lines are left out first, then the lines about sinks become one.
         """
+        width = min(width, WIDEST)
         blocks = [
             [self._head(state, width)],
             list(self._arm(state.reading, width)),
@@ -70,10 +73,8 @@ class LiveView:
     def _head(self, state: LiveState, width: int) -> Text:
         reading = state.reading
         if reading is None:
-            return Text.assemble(
-                ("waiting for ", "bold yellow"), (one_line(state.source), "bold"),
-                (f": {one_line(state.silence or '')}", "yellow"),
-            )  # fmt: skip
+            text = f"waiting for {state.source}: {state.silence}"
+            return Text(one_line(text), "yellow")
         robot = "" if reading.robot is None else f"{reading.robot.name} "
         left = Text.assemble((one_line(robot + reading.arm), "bold"), "  ")
         if state.silence is None:
@@ -93,13 +94,14 @@ class LiveView:
             return
         snapshot = reading.snapshot
         arm, net = snapshot.channels.arm, snapshot.since_reset.net
-        total = float(net[arm["total"]])
         half = CONFIDENCE * snapshot.channels.deviations(net)[1]
-        yield self._supply("total", float(snapshot.power[arm["total"]]), self.history.total,
-                           f"{joules(total)} ± {joules(half)}", width)  # fmt: skip
+        energy = f"{joules(float(net[arm['total']]))} ± {joules(half)}"
+        power = float(snapshot.power[arm["total"]])
+        yield self._supply(("total", power, energy), self.history.total, width)
         if snapshot.bus_measured:
-            yield self._supply("bus", float(snapshot.power[arm["bus"]]), self.history.bus,
-                               f"{joules(float(net[arm['bus']]))} measured", width)  # fmt: skip
+            energy = f"{joules(float(net[arm['bus']]))} measured"
+            power = float(snapshot.power[arm["bus"]])
+            yield self._supply(("bus", power, energy), self.history.bus, width)
         line = Text.assemble("standby".ljust(NAME), watts(snapshot.standby).rjust(POWER))
         line.append("  measured" if snapshot.standby_measured is not None else "  of the model")
         if snapshot.bus_measured:
@@ -109,10 +111,9 @@ class LiveView:
             line.append("  drifting", "bold yellow")
         yield line
 
-    def _supply(
-        self, name: str, power: float, past: Sequence[float], energy: str, width: int
-    ) -> Text:
-        """Power, its past and energy of the whole arm."""
+    def _supply(self, values: tuple[str, float, str], past: Sequence[float], width: int) -> Text:
+        """Name, power and energy of the whole arm, and the power of the past seconds."""
+        name, power, energy = values
         line = Text.assemble((name.ljust(NAME), "bold"), watts(power).rjust(POWER), "  ")
         room = width - line.cell_len - max(len(energy), 22) - 2
         if room >= LEAST_BAR:
@@ -126,28 +127,28 @@ class LiveView:
         rows = joint_rows(state.reading)
         for row in rows:
             self.history.observe(row.power)
-        fixed = NAME + POWER + ENERGY + 2 * SMALL + 2
-        room = max(width - fixed, LEAST_BAR)
+        fixed = NAME + POWER + ENERGY + 2
+        small = SMALL if width >= fixed + 2 * SMALL + LEAST_BAR else 0  # columns may be left out
+        room = max(width - fixed - 2 * small, LEAST_BAR)
         scale = end_of_scale(self.history.largest)
         quiet = "dim" if state.silence is not None else ""
         limits = f"0 to {scale:,.0f} W" if room >= 12 else ""
-        yield Text(
-            "joint".ljust(NAME) + "power".rjust(POWER) + "  " + limits.ljust(room)
-            + "energy".rjust(ENERGY) + "effic.".rjust(SMALL) + "temp.".rjust(SMALL),
-            "dim",
-        )  # fmt: skip
+        cells = ["joint".ljust(NAME), "power".rjust(POWER), "  ", limits.ljust(room)]
+        cells += [
+            "energy".rjust(ENERGY),
+            *(name.rjust(small) for name in ("effic.", "temp.") if small),
+        ]
+        yield Text("".join(cells), "dim")
         for row in rows:
             ratio = percent(row.efficiency) if abs(row.energy) >= LEAST_ENERGY else UNKNOWN
-            yield Text.assemble(
-                one_line(row.name).removesuffix("_joint")[: NAME - 1].ljust(NAME),
-                watts(row.power).rjust(POWER) + "  ",
-                (bar(abs(row.power) / scale, room, ascii_only=self.ascii_only),
-                 "green" if row.power < 0.0 else "cyan"),
-                joules(row.energy).rjust(ENERGY),
-                ratio.rjust(SMALL),
-                degrees(row.temperature).rjust(SMALL),
-                style=quiet,
-            )  # fmt: skip
+            name = one_line(row.name).removesuffix("_joint")[: NAME - 1]
+            line = Text(name.ljust(NAME) + watts(row.power).rjust(POWER) + "  ", quiet)
+            filled = bar(abs(row.power) / scale, room, ascii_only=self.ascii_only)
+            line.append(filled, "green" if row.power < 0.0 else "cyan")
+            line.append(joules(row.energy).rjust(ENERGY))
+            if small:
+                line.append(ratio.rjust(small) + degrees(row.temperature).rjust(small))
+            yield line
 
 
 def _joined(blocks: Sequence[Sequence[Text]], between: Text | None = None) -> list[Text]:
