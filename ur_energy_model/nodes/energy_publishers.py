@@ -18,6 +18,7 @@ from ur_energy_model.energy.channels import Channels
 from ur_energy_model.energy.live.cycles import Cycle
 from ur_energy_model.energy.live.snapshot import Snapshot
 from ur_energy_model.energy.meter import MeterReading
+from ur_energy_model.energy_topics.joint_interfaces import joint_interfaces
 from ur_energy_model.energy_topics.numbers import number_topics, other_numbers, total_numbers
 from ur_energy_model.energy_topics.stamped import stamped_names, stamped_values
 from ur_energy_model.energy_topics.statuses import (
@@ -89,7 +90,8 @@ class EnergyPublishers:
             self._stamped.publish(self._stamped_message(snapshot, stamp))
         self._publish_numbers(other_numbers(snapshot, self._joints))
         if self._all_joints is not None and has_subscribers(self._all_joints):
-            self._all_joints.publish(self._dynamic.message(stamp, self._interfaces(snapshot)))
+            interfaces = joint_interfaces(snapshot, self._joints)
+            self._all_joints.publish(self._dynamic.message(stamp, interfaces))
         if (
             snapshot.q is not None
             and self._markers_due.due(snapshot.time)
@@ -137,22 +139,3 @@ class EnergyPublishers:
     def _stamped_message(self, snapshot: Snapshot, stamp: Time) -> JointState:
         energy, power, std = stamped_values(snapshot)
         return joint_state(self._stamped_names, stamp, energy, power, std)
-
-    def _interfaces(self, snapshot: Snapshot) -> dict[str, dict[str, float]]:
-        """Values of energy/joints by joint name (and "total") and interface name."""
-        columns, power = snapshot.channels, snapshot.power
-        energy = snapshot.since_reset.net[columns.per_joint["electrical_power"]]
-        values = {name: power[part] for name, part in columns.per_joint.items()}
-        out = {
-            joint: {
-                **{name: float(each[i]) for name, each in values.items()},
-                "electrical_energy": float(energy[i]),
-            }
-            for i, joint in enumerate(self._joints)
-        }
-        out["total"] = {
-            **{name: float(each.sum()) for name, each in values.items()},
-            "electrical_power": float(power[columns.arm["total"]]),
-            "electrical_energy": float(snapshot.since_reset.net[columns.arm["total"]]),
-        }
-        return out

@@ -6,12 +6,11 @@ from builtin_interfaces.msg import Duration, Time
 from std_msgs.msg import ColorRGBA
 from visualization_msgs.msg import Marker, MarkerArray
 
+from ur_energy_model.energy_topics.power_scale import FULL_SCALE, color, diameter, level_of
 from ur_energy_model.typing import Array
 
 LIFETIME = Duration(sec=2)
 """Markers vanish this long after the estimator has ended."""
-SMALLEST_DIAMETER, DIAMETER_RANGE = 0.10, 0.08
-"""Diameter of a sphere at zero power, and the increase at full scale [m]."""
 
 
 class PowerMarkers:
@@ -25,7 +24,7 @@ class PowerMarkers:
         full_scale: power at which a sphere is red [W].
     """
 
-    def __init__(self, frame: str, joints: int, full_scale: float = 100.0) -> None:
+    def __init__(self, frame: str, joints: int, full_scale: float = FULL_SCALE) -> None:
         self._full_scale = full_scale
         self._spheres = [
             Marker(ns="joint_power", id=i, type=Marker.SPHERE, action=Marker.ADD, lifetime=LIFETIME)
@@ -55,20 +54,13 @@ class PowerMarkers:
         for sphere, (x, y, z), watt in zip(
             self._spheres, positions.tolist(), power.tolist(), strict=True
         ):
-            level = min(max(watt / self._full_scale, -1.0), 1.0)
+            level = level_of(watt, self._full_scale)
             position, scale = sphere.pose.position, sphere.scale
             position.x, position.y, position.z = x, y, z
-            scale.x = scale.y = scale.z = SMALLEST_DIAMETER + DIAMETER_RANGE * abs(level)
+            scale.x = scale.y = scale.z = diameter(level)
             sphere.color.r, sphere.color.g, sphere.color.b, sphere.color.a = color(level)
         self._text.text = f"{total:.0f} W"
         self._text.pose.position.z = float(positions[:, 2].max()) + 0.25
         for marker in self._array.markers:
             marker.header.stamp = stamp
         return self._array
-
-
-def color(level: float) -> tuple[float, float, float, float]:
-    """RGBA of a level: -1 (regeneration) blue, 0 green, 0.5 yellow, 1 (full consumption) red."""
-    if level < 0:
-        return 0.0, 1.0 + level, -level, 0.9
-    return min(1.0, 2 * level), min(1.0, 2 - 2 * level), 0.0, 0.9

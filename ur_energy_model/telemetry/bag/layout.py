@@ -55,16 +55,8 @@ class TelemetryLayout:
         fields = [FIELDS[name] for name in names]
         joint = [field.name for field in fields if field.per_joint]
         robot = [name for f in fields if not f.per_joint for name in column_names(f)]
-        builder = CdrBuilder()
-        builder.u32(0)
-        builder.u32(0)
-        builder.string("")
-        builder.strings((*joint_names, ROBOT))
-        builder.u32(len(joint_names) + 1)
-        for interfaces in (*[joint] * len(joint_names), robot):
-            builder.strings(interfaces)
-            builder.doubles(len(interfaces))
-        return cls.of_message(bytes(builder.body))
+        groups = {**dict.fromkeys(joint_names, joint), ROBOT: robot}
+        return cls.of_message(dynamic_joint_state_template(groups).message)
 
     @classmethod
     def of_message(cls, message: bytes) -> TelemetryLayout:
@@ -239,6 +231,20 @@ def joint_state_template(names: Sequence[str], counts: tuple[int, int, int]) -> 
     builder.strings(names)
     for count in counts:
         builder.doubles(count)
+    return Template(bytes(builder.body), tuple(builder.blocks))
+
+
+def dynamic_joint_state_template(groups: Mapping[str, Sequence[str]]) -> Template:
+    """A DynamicJointState message with the interfaces of each group (joint)."""
+    builder = CdrBuilder()
+    builder.u32(0)
+    builder.u32(0)
+    builder.string("")
+    builder.strings(tuple(groups))
+    builder.u32(len(groups))
+    for interfaces in groups.values():
+        builder.strings(interfaces)
+        builder.doubles(len(interfaces))
     return Template(bytes(builder.body), tuple(builder.blocks))
 
 

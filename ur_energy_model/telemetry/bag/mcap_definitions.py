@@ -89,7 +89,7 @@ class McapDefinitions:
             self._metadata.append(content)
         elif op == Op.SCHEMA:
             number = _number(stream, "<H")
-            schema = Schema(number, _text(stream), _text(stream), _text(stream))
+            schema = Schema(number, _text(stream), _text(stream), _bytes(stream))
             self._count(op, number, len(content))
             self.schemas[number] = schema
         else:
@@ -111,11 +111,15 @@ def _number(stream: BinaryIO, code: str) -> int:
 
 
 def _text(stream: BinaryIO) -> str:
+    return _bytes(stream).decode()
+
+
+def _bytes(stream: BinaryIO) -> bytes:
     size = _number(stream, "<I")
     data = stream.read(size)
     if len(data) != size:
         raise struct.error
-    return data.decode()
+    return data
 
 
 def _map(stream: BinaryIO) -> dict[str, str]:

@@ -48,9 +48,9 @@ def record(op: int, content: bytes) -> bytes:
     return PREFIX.pack(op, len(content)) + content
 
 
-def text(value: str) -> bytes:
-    """A string prefixed with its length."""
-    data = value.encode()
+def text(value: str | bytes) -> bytes:
+    """A string, or bytes, prefixed with the length."""
+    data = value.encode() if isinstance(value, str) else value
     return struct.pack("<I", len(data)) + data
 
 
@@ -72,7 +72,7 @@ class Schema:
     id: int
     name: str
     encoding: str
-    data: str
+    data: str | bytes
 
     def encode(self) -> bytes:
         """The record."""

@@ -49,12 +49,13 @@ class McapWriter:
     Args:
         path: file to create; it must not exist.
         durable: wait until each chunk is on the disk, so that a power cut loses little.
+        profile: "ros2" for bags, empty for files with messages of other kinds.
 
     Raises:
         OSError: from every method, if the disk fails.
     """
 
-    def __init__(self, path: Path, *, durable: bool = False) -> None:
+    def __init__(self, path: Path, *, durable: bool = False, profile: str = "ros2") -> None:
         self.path = path
         self.summary = Summary()
         self._durable = durable
@@ -65,7 +66,7 @@ class McapWriter:
         self._file = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644)
         self._end = 0
         self._state: FileState | None = FileState.of(os.fstat(self._file))
-        head = MAGIC + record(Op.HEADER, text("ros2") + text(LIBRARY))
+        head = MAGIC + record(Op.HEADER, text(profile) + text(LIBRARY))
         try:
             self._append(head)
         except OSError:

@@ -51,9 +51,9 @@ def channel_of(number: int) -> tuple[Channel, Schema]:
 
 def definitions(number: int, topic: str, kind: MessageType) -> tuple[Channel, Schema]:
     """Definitions of a channel and of its schema, which has the same number."""
-    metadata = {"offered_qos_profiles": "", "topic_type_hash": kind.digest}
-    schema = Schema(number, kind.name, "ros2msg", kind.definition)
-    return Channel(number, number, topic, metadata=metadata), schema
+    metadata = {"offered_qos_profiles": "", "topic_type_hash": kind.digest} if kind.digest else {}
+    schema = Schema(number, kind.name, kind.schema_encoding, kind.definition)
+    return Channel(number, number, topic, kind.message_encoding, metadata), schema
 
 
 class MessageEncoder:

@@ -1,4 +1,4 @@
-"""The message types of a bag: embedded definitions and type hashes.
+"""The message types of a bag: embedded definitions and type hashes of ROS 2 types.
 
 The hashes are those of the ROS 2 Jazzy types (RIHS01); a test computes them again from the
 definitions.
@@ -23,17 +23,26 @@ string frame_id
 
 @dataclass(frozen=True)
 class MessageType:
-    """A ROS 2 message type.
+    """A message type: of ROS 2, if nothing else is stated.
 
     Attributes:
         name: such as "sensor_msgs/msg/JointState".
-        definition: with the definitions of all types it uses (encoding "ros2msg").
-        digest: RIHS01 hash.
+        definition: with the definitions of all types it uses.
+        digest: RIHS01 hash of a ROS 2 type, else empty.
+        schema_encoding: of the definition.
+        message_encoding: of the messages.
     """
 
     name: str
-    definition: str
+    definition: str | bytes
     digest: str
+    schema_encoding: str = "ros2msg"
+    message_encoding: str = "cdr"
+
+    @property
+    def definition_bytes(self) -> bytes:
+        """The definition as it is stored."""
+        return self.definition.encode() if isinstance(self.definition, str) else self.definition
 
 
 DYNAMIC_JOINT_STATE = MessageType(
@@ -74,6 +83,11 @@ string function
 uint32 line
 {_TIME}""",
     "RIHS01_e28ce254ca8abc06abf92773b74602cdbf116ed34fbaf294fb9f81da9f318eac",
+)
+STRING = MessageType(
+    "std_msgs/msg/String",
+    "string data\n",
+    "RIHS01_df668c740482bbd48fb39d76a70dfd4bd59db1288021743503259e948f6b1a18",
 )
 FLOAT64 = MessageType(
     "std_msgs/msg/Float64",

@@ -1,4 +1,4 @@
-"""Encoded messages of the standard types std_msgs/Float64 and diagnostic_msgs/DiagnosticArray."""
+"""Encoded messages of the standard types Float64, String and DiagnosticArray."""
 
 from __future__ import annotations
 
@@ -17,6 +17,13 @@ def encode_numbers(values: Array) -> Bytes:
     out[:, : len(ENCAPSULATION)] = np.frombuffer(ENCAPSULATION, np.uint8)
     out[:, len(ENCAPSULATION) :] = np.asarray(values, "<f8").view(np.uint8).reshape(-1, 8)
     return out
+
+
+def encode_text(text: str) -> bytes:
+    """A std_msgs/String."""
+    builder = CdrBuilder()
+    builder.string(text)
+    return bytes(builder.body)
 
 
 def encode_diagnostics(stamp: int, statuses: Sequence[Status]) -> bytes:

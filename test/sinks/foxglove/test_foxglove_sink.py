@@ -1,0 +1,193 @@
+"""The Foxglove server: what a client gets, and what clients cannot do to the estimator."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Iterator
+
+import pytest
+
+pytest.importorskip("foxglove")
+
+from test.sinks.foxglove.foxglove_client import FoxgloveClient
+from test.sinks.live_readings import live_readings
+from test.sinks.waiting import until
+from ur_energy_model.sinks import queued_sink
+from ur_energy_model.sinks.address import Address
+from ur_energy_model.sinks.arm_reading import ArmReading
+from ur_energy_model.sinks.foxglove import foxglove_sink as module
+from ur_energy_model.sinks.foxglove.foxglove_sink import FoxgloveDelivery, foxglove_sink
+from ur_energy_model.sinks.foxglove.reading_messages import ReadingMessages
+from ur_energy_model.sinks.queued_sink import QueuedSink
+
+ANY_PORT = Address("127.0.0.1", 0)
+TOTAL = "/energy/total/power"
+
+
+@pytest.fixture(scope="module")
+def readings() -> list[ArmReading]:
+    return list(live_readings(2.0))
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(queued_sink, "FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(queued_sink, "LONGEST_PAUSE", 0.05)
+
+
+@pytest.fixture
+def delivery() -> Iterator[FoxgloveDelivery]:
+    made = FoxgloveDelivery(ANY_PORT)
+    made.open()
+    yield made
+    made.close()
+
+
+def port_of(sink: QueuedSink) -> int:
+    """The port that a sink listens on, once it does."""
+    until(lambda: sink.status.problem is None)
+    return int(sink.status.name.rpartition(":")[2])
+
+
+def test_a_client_gets_every_message_as_encoded(
+    delivery: FoxgloveDelivery, readings: list[ArmReading]
+) -> None:
+    delivery.deliver(readings[0])
+    client = FoxgloveClient(delivery.address.port)
+    encoder = ReadingMessages()
+    topics = {messages.topic.name for messages in encoder.of_reading(readings[0])}
+    topics.discard("/robot_description")
+    client.subscribe(*topics)
+    until(lambda: delivery.clients == 1)
+    for reading in readings[1:4]:
+        delivery.deliver(reading)
+        expected = {
+            (messages.topic.name, int(stamp), payload.tobytes())
+            for messages in encoder.of_reading(reading)
+            for stamp, payload in zip(messages.stamp, messages.payload, strict=True)
+        }
+        got = [client.message() for _ in expected]
+        assert {(each.topic, each.time, each.payload) for each in got} == expected
+    client.close()
+
+
+def test_channels_have_the_schemas_of_their_messages(
+    delivery: FoxgloveDelivery, readings: list[ArmReading]
+) -> None:
+    delivery.deliver(readings[0])
+    client = FoxgloveClient(delivery.address.port)
+    for messages in ReadingMessages().of_reading(readings[0]):
+        channel, kind = client.advertised(messages.topic.name), messages.topic.kind
+        assert channel["schemaName"] == kind.name
+        assert (channel["schemaEncoding"], channel["encoding"]) == (
+            kind.schema_encoding,
+            kind.message_encoding,
+        )
+        assert channel["schema"]
+    assert client.advertised(TOTAL)["schema"] == "float64 data\n"
+    client.close()
+
+
+def test_a_late_client_gets_the_urdf_and_the_last_cycle(
+    delivery: FoxgloveDelivery, readings: list[ArmReading]
+) -> None:
+    for reading in readings[:12]:
+        delivery.deliver(reading)
+    client = FoxgloveClient(delivery.address.port)
+    client.subscribe("/robot_description", "/energy/cycle")
+    until(lambda: delivery.clients == 1)
+    delivery.deliver(readings[12])
+    late = {message.topic: message for message in (client.message(), client.message())}
+    assert b"<robot name=" in late["/robot_description"].payload
+    assert late["/energy/cycle"].time == readings[10].stamp
+    client.close()
+
+
+def test_clients_come_and_go(delivery: FoxgloveDelivery, readings: list[ArmReading]) -> None:
+    delivery.deliver(readings[0])
+    clients = [FoxgloveClient(delivery.address.port) for _ in range(3)]
+    for client in clients:
+        client.subscribe(TOTAL)
+    until(lambda: delivery.clients == 3)
+    clients[0].kill()
+    clients[1].close()
+    until(lambda: delivery.clients == 1)
+    again = FoxgloveClient(delivery.address.port)
+    again.subscribe(TOTAL)
+    until(lambda: delivery.clients == 2)
+    delivery.deliver(readings[1])
+    assert again.message().time == clients[2].message().time == readings[1].stamp
+    for client in (clients[2], again):
+        client.close()
+
+
+def test_a_client_that_reads_nothing_delays_nothing(
+    delivery: FoxgloveDelivery, readings: list[ArmReading]
+) -> None:
+    """The server drops what it cannot send; 100 s of readings are far more than sockets hold."""
+    delivery.deliver(readings[0])
+    slow, other = (FoxgloveClient(delivery.address.port) for _ in range(2))
+    slow.subscribe("/energy/markers", "/energy/joints")
+    other.subscribe(TOTAL)
+    until(lambda: delivery.clients == 2)
+    start = time.process_time()
+    for _ in range(50):
+        for reading in readings:
+            delivery.deliver(reading)
+    assert time.process_time() - start < 20.0
+    last = readings[-1].stamp
+    while other.message().time != last:
+        pass
+    for client in (slow, other):
+        client.kill()
+
+
+def test_a_port_in_use_is_a_problem_until_it_is_free(readings: list[ArmReading]) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        sink = foxglove_sink(Address("127.0.0.1", port))
+        until(lambda: sink.status.problem not in {None, "not open yet"})
+        assert "in use" in (sink.status.problem or "")
+        sink.offer(readings[0])
+    assert port_of(sink) == port
+    client = FoxgloveClient(port)
+    client.advertised(TOTAL)
+    client.close()
+    sink.close()
+
+
+def test_a_closed_sink_frees_its_port(readings: list[ArmReading]) -> None:
+    sink = foxglove_sink(ANY_PORT)
+    port = port_of(sink)
+    client = FoxgloveClient(port)
+    sink.offer(readings[0])
+    client.advertised(TOTAL)
+    sink.close()
+    assert sink.status.delivered == 1
+    with pytest.raises((ConnectionError, OSError)):
+        FoxgloveClient(port)
+    client.kill()
+
+
+def test_the_sink_comes_back_after_a_failure(
+    readings: list[ArmReading], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sink = foxglove_sink(ANY_PORT)
+    port = port_of(sink)
+    encode = ReadingMessages.of_reading
+    monkeypatch.setattr(module.ReadingMessages, "of_reading", lambda *_: 1 / 0)
+    sink.offer(readings[0])
+    until(lambda: sink.status.dropped == 1)
+    monkeypatch.setattr(module.ReadingMessages, "of_reading", encode)
+    assert port_of(sink) == port
+    sink.offer(readings[1])
+    client = FoxgloveClient(port)
+    client.subscribe(TOTAL)
+    until(lambda: sink.status.clients == 1)
+    sink.offer(readings[2])
+    assert client.message().time == readings[2].stamp
+    client.close()
+    sink.close()

@@ -1,0 +1,27 @@
+"""Content of energy/joints: powers and energies by joint and interface name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ur_energy_model.energy.live.snapshot import Snapshot
+
+
+def joint_interfaces(snapshot: Snapshot, joints: Sequence[str]) -> dict[str, dict[str, float]]:
+    """Values [W, J] by joint name (and "total") and interface name."""
+    columns, power = snapshot.channels, snapshot.power
+    energy = snapshot.since_reset.net[columns.per_joint["electrical_power"]]
+    values = {name: power[part] for name, part in columns.per_joint.items()}
+    out = {
+        joint: {
+            **{name: float(each[i]) for name, each in values.items()},
+            "electrical_energy": float(energy[i]),
+        }
+        for i, joint in enumerate(joints)
+    }
+    out["total"] = {
+        **{name: float(each.sum()) for name, each in values.items()},
+        "electrical_power": float(power[columns.arm["total"]]),
+        "electrical_energy": float(snapshot.since_reset.net[columns.arm["total"]]),
+    }
+    return out

@@ -1,0 +1,141 @@
+"""A WebSocket server for Foxglove and programs that know its protocol."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+
+import foxglove
+from foxglove.websocket import ChannelView, Client, ServerListener, WebSocketServer
+
+from ur_energy_model import topics_and_services as topics
+from ur_energy_model.sinks.address import Address
+from ur_energy_model.sinks.arm_reading import ArmReading
+from ur_energy_model.sinks.foxglove.reading_messages import ReadingMessages
+from ur_energy_model.sinks.queued_sink import QueuedSink
+from ur_energy_model.telemetry.bag.extra_messages import BagTopic, Messages
+
+SERVER_NAME = "ur_energy_model"
+BACKLOG = 512
+"""Messages that wait for a slow client; the oldest is dropped for a new one."""
+KEPT_FOR_LATE_CLIENTS = frozenset(
+    topic.absolute_name for topic in (topics.ROBOT_DESCRIPTION, topics.ENERGY_CYCLE)
+)
+"""Topics whose last message a client gets when it subscribes."""
+
+
+def foxglove_sink(address: Address) -> QueuedSink:
+    """A Foxglove server as a sink."""
+    return QueuedSink(FoxgloveDelivery(address))
+
+
+class FoxgloveDelivery:
+    """Serves readings at an address; see queued_sink.Delivery.
+
+    Args:
+        address: port 0 takes a free one, which `address` then has.
+    """
+
+    def __init__(self, address: Address) -> None:
+        self.address = address
+        self._messages = ReadingMessages()
+        # Channels belong to the context and outlive a server that had to be opened again.
+        self._context = foxglove.Context()
+        self._channels: dict[BagTopic, foxglove.Channel] = {}
+        self._kept: dict[str, Messages] = {}
+        self._listener = _Listener()
+        self._server: WebSocketServer | None = None
+
+    @property
+    def name(self) -> str:
+        """Kind and address."""
+        return f"foxglove {self.address}"
+
+    @property
+    def clients(self) -> int:
+        """Number of clients with a subscription."""
+        return self._listener.clients
+
+    def open(self) -> None:
+        """Begin to listen.
+
+        Raises:
+            RuntimeError: the port is in use, or the address is not one of this machine.
+        """
+        self._listener = _Listener()
+        self._server = foxglove.start_server(
+            name=SERVER_NAME,
+            host=self.address.host,
+            port=self.address.port,
+            context=self._context,
+            server_listener=self._listener,
+            message_backlog_size=BACKLOG,
+        )
+        self.address = Address(self.address.host, self._server.port)
+
+    def deliver(self, reading: ArmReading) -> None:
+        """Send one reading to every client; clients never make this wait."""
+        for topic in self._listener.take_new():
+            if topic in self._kept:
+                self._send(self._kept[topic])
+        for messages in self._messages.of_reading(reading):
+            if messages.topic.name in KEPT_FOR_LATE_CLIENTS:
+                self._kept[messages.topic.name] = messages
+            self._send(messages)
+
+    def close(self) -> None:
+        """Disconnect all clients and free the port."""
+        server, self._server = self._server, None
+        if server is not None:
+            server.stop()
+
+    def _send(self, messages: Messages) -> None:
+        channel = self._channel(messages.topic)
+        for stamp, payload in zip(messages.stamp.tolist(), messages.payload, strict=True):
+            channel.log(payload.tobytes(), log_time=stamp)
+
+    def _channel(self, topic: BagTopic) -> foxglove.Channel:
+        if topic not in self._channels:
+            kind = topic.kind
+            self._channels[topic] = foxglove.Channel(
+                topic.name,
+                schema=foxglove.Schema(
+                    name=kind.name, encoding=kind.schema_encoding, data=kind.definition_bytes
+                ),
+                message_encoding=kind.message_encoding,
+                context=self._context,
+            )
+        return self._channels[topic]
+
+
+class _Listener(ServerListener):
+    """Counts subscriptions by client; called from the server's threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._subscriptions: Counter[int] = Counter()
+        self._new: set[str] = set()
+
+    @property
+    def clients(self) -> int:
+        """Number of clients with a subscription."""
+        return len(self._subscriptions)
+
+    def on_subscribe(self, client: Client, channel: ChannelView) -> None:
+        """A client wants a topic."""
+        with self._lock:
+            self._subscriptions[client.id] += 1
+            self._new.add(channel.topic)
+
+    def on_unsubscribe(self, client: Client, channel: ChannelView) -> None:
+        """A client wants it no longer, or is gone."""
+        with self._lock:
+            self._subscriptions[client.id] -= 1
+            if self._subscriptions[client.id] <= 0:
+                del self._subscriptions[client.id]
+
+    def take_new(self) -> set[str]:
+        """Topics subscribed to since the last call."""
+        with self._lock:
+            new, self._new = self._new, set()
+        return new
