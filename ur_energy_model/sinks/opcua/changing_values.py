@@ -47,7 +47,8 @@ class ChangingValues:
         Args:
             parent: node above it.
             key: of its values.
-            text, space: browse name.
+            text: browse name.
+            space: namespace of the browse name.
             value: first value, which also states the type.
             kind: type definition.
             by: reference from its parent.

@@ -145,9 +145,7 @@ class CompanionTypes:
         kind = await make.object_type(ua.NodeId(IDS.BaseObjectType), name)
         tag = self._name(spec.ECM, spec.TAG, "ApplicationTag")
         await make.rule(await make.variable(kind, tag, variant(""), writable=True), MANDATORY)
-        await self._add_reset(
-            kind, spec.ECM, spec.MEASUREMENT_RESET, spec.MEASUREMENT_START
-        )
+        await self._add_reset(kind, spec.ECM, spec.MEASUREMENT_RESET, spec.MEASUREMENT_START)
         await make.refer(kind, IDS.HasInterface, self.id(spec.IA, spec.STATISTICS_TYPE))
         name = self._name(spec.ECM, spec.VALUE_TYPE, "EnergyMeasurementValueType")
         value_type = await make.variable_type(ua.NodeId(IDS.BaseDataVariableType), name)

@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 
 from asyncua import Server, ua
 
-from ur_energy_model import __version__
 from ur_energy_model.sinks.address import Address
 from ur_energy_model.sinks.arm_actions import ArmActions
 from ur_energy_model.sinks.arm_reading import ArmReading
