@@ -11,6 +11,7 @@ from ur_energy_model.nodes.launch_actions import (
     robot_state_publisher,
     rviz,
 )
+from ur_energy_model.nodes.launch_arguments import BUDGET, OUTLETS
 from ur_energy_model.nodes.launch_checks import check_packages, described_robot
 from ur_energy_model.nodes.launch_parameters import changed_parameters
 
@@ -32,6 +33,7 @@ def launch_setup(context):
             "effort_unit",
             "tf_prefix",
             "state_file",
+            *OUTLETS,
         ],
     )
     logger = use_sim_time | changed_parameters(
@@ -43,8 +45,7 @@ def launch_setup(context):
             "tf_prefix",
             "record",
             "bag_directory",
-            "retention_days",
-            "retention_gb",
+            *BUDGET,
             "publish_joint_states",
         ],
     )
@@ -79,10 +80,10 @@ def generate_launch_description():
                 "logger",
                 "record",
                 "bag_directory",
-                "retention_days",
-                "retention_gb",
+                *BUDGET,
                 "publish_joint_states",
             ),
+            *parameter_arguments("estimator", *OUTLETS),
             DeclareLaunchArgument(
                 "logger",
                 default_value="true",

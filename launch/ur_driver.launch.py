@@ -10,6 +10,7 @@ from ur_energy_model.nodes.launch_actions import (
     parameter_arguments,
     rviz,
 )
+from ur_energy_model.nodes.launch_arguments import BUDGET, OUTLETS
 from ur_energy_model.nodes.launch_checks import check_packages
 from ur_energy_model.nodes.launch_parameters import changed_parameters
 
@@ -29,12 +30,13 @@ def launch_setup(context):
             "effort_unit",
             "tf_prefix",
             "state_file",
+            *OUTLETS,
         ],
     )
     logger = {"publish_joint_states": False} | changed_parameters(
         "logger",
         arguments,
-        ["robot_ip", "robot_model", "tf_prefix", "record", "bag_directory"],
+        ["robot_ip", "robot_model", "tf_prefix", "record", "bag_directory", *BUDGET],
     )
     actions = estimator_and_logger(
         arguments,
@@ -72,7 +74,8 @@ def generate_launch_description():
                 description="start the logger too, on a connection to the controller",
                 choices=["true", "false"],
             ),
-            *parameter_arguments("logger", "record", "bag_directory"),
+            *parameter_arguments("logger", "record", "bag_directory", *BUDGET),
+            *parameter_arguments("estimator", *OUTLETS),
             *parameter_arguments("estimator", "state_file"),
             *common_arguments("params_file", "log_level"),
             DeclareLaunchArgument(

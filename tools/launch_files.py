@@ -5,7 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+from ur_energy_model.nodes import launch_arguments
 from ur_energy_model.nodes.launch_arguments import LaunchArgument, common, of_parameters
 from ur_energy_model.resources import share_directory
 
@@ -30,7 +32,7 @@ def declared_arguments(name: str) -> list[LaunchArgument]:
     """Arguments that a launch file declares, in its order.
 
     Raises:
-        ValueError: an argument is not written as literals.
+        ValueError: an argument is neither a literal nor one of a tuple of launch_arguments.py.
     """
     tree = ast.parse(launch_file(name).read_text(encoding="utf-8"))
     calls = [
@@ -46,9 +48,16 @@ def declared_arguments(name: str) -> list[LaunchArgument]:
 
 def _arguments(call: ast.Call) -> list[LaunchArgument]:
     """Arguments that one call declares."""
-    given = [ast.literal_eval(value) for value in call.args]
+    given = [each for value in call.args for each in _literals(value)]
     values = {str(entry.arg): ast.literal_eval(entry.value) for entry in call.keywords}
     if isinstance(call.func, ast.Name) and call.func.id in SHARED:
         return SHARED[call.func.id](*given, **values)
     values["choices"] = tuple(values.get("choices", ()))
     return [LaunchArgument(*given, **values)]
+
+
+def _literals(value: ast.expr) -> list[Any]:
+    """A literal, or those of a tuple of launch_arguments.py that is unpacked."""
+    if isinstance(value, ast.Starred) and isinstance(value.value, ast.Name):
+        return list(getattr(launch_arguments, value.value.id))
+    return [ast.literal_eval(value)]

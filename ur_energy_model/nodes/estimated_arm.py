@@ -86,6 +86,15 @@ class EstimatedArm:
         learned = "" if self.learning is None else self.learning.words
         return words.removesuffix(", not identified") + learned if learned else words
 
+    def problems(self, disk: str | None) -> tuple[str | None, str | None, str | None, str | None]:
+        """What is wrong with model file, counters, cycle log and history; None for nothing.
+
+        Args:
+            disk: problem of the counters.
+        """
+        history = None if self.history is None else self.history.problem
+        return self.model.problem, disk, self.estimator.log_problem, history
+
     def reload(self) -> bool:
         """Use a changed model file; returns whether it is used.
 

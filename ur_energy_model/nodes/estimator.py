@@ -34,7 +34,6 @@ from ur_energy_model.nodes.node_process import run_nodes
 from ur_energy_model.nodes.plan_answer import PlanAnswer
 from ur_energy_model.nodes.plan_predictions import PlanPredictions
 from ur_energy_model.nodes.terminal.estimator_lines import EstimatorLines
-from ur_energy_model.nodes.terminal.line import Level, Line
 from ur_energy_model.nodes.watched_model import WatchedModel
 from ur_energy_model.sinks.estimator_reading import estimator_actions
 from ur_energy_model.telemetry.decimation import Decimator
@@ -111,7 +110,7 @@ class EstimatorNode(ManagedNode):
             self._consume,
             loop=self.value("source") == "bag" and self.value("loop"),
             clock=HOST_CLOCK if self.value("source") == "rtde" else None,
-            on_end=self._publish,  # the last samples of a bag may not fill a period
+            on_end=self._finish_bag,
         )
         self._reader.start()
 
@@ -177,7 +176,7 @@ class EstimatorNode(ManagedNode):
         if self._given_source is not None:
             return self._given_source()
         if self._joint_states is not None:
-            source = joint_states_source(self.value, self._joint_states, self._joints, self._warn)
+            source = joint_states_source(self.value, self._joint_states, self._joints, self.say)
             self._health.details = source.details
             return source
         return source_of(self.value, self.robot_name)
@@ -199,6 +198,12 @@ class EstimatorNode(ManagedNode):
         if due:
             self._stamp = None if batch.stamp is None else int(batch.stamp[-1])
             self._publish()
+
+    def _finish_bag(self) -> None:
+        """Publish what the last samples of a bag, which may not fill a period, have changed."""
+        self._publish()
+        with self._lock:
+            self._outlets.offer_last()
 
     def _publish(self) -> None:
         """Publish the topics of publish_rate."""
@@ -236,20 +241,17 @@ class EstimatorNode(ManagedNode):
         self.say(arm.follow_learning())
         with self._lock:
             snapshot = arm.estimator.snapshot("summary")
-            log_problem = arm.estimator.log_problem
             save = arm.estimator.prepare_save()
         self._save(arm, save)  # without the lock: a slow disk must not delay the samples
         stamp = self._now()
         if snapshot is not None:
             self.say(self._lines.arm(snapshot.note))
             self._energy.publish_summary(snapshot, stamp, arm.model_words)
-        statuses = self._health.statuses(snapshot, self._reader, arm)
-        self.publish_diagnostics([*statuses, *self._outlets.statuses()], stamp)
+        statuses = *self._health.statuses(snapshot, self._reader, arm), *self._outlets.statuses()
+        self.publish_diagnostics(statuses, stamp)
         self.say(self._lines.source(self._reader))
         self.say(self._outlets.lines())
-        history = None if arm.history is None else arm.history.problem
-        disk = self._health.disk_problem
-        self.say(self._lines.problems(arm.model.problem, disk, log_problem, history))
+        self.say(self._lines.problems(*arm.problems(self._health.disk_problem)))
 
     def _fail(self, failure: BaseException) -> None:
         """End the process because the source can no longer be read."""
@@ -266,9 +268,6 @@ class EstimatorNode(ManagedNode):
     def _on_cycle(self, cycle: Cycle) -> None:
         self._outlets.note_cycle(cycle)
         self._energy.publish_cycle(cycle, self._estimator().channels, self._now())
-
-    def _warn(self, text: str) -> None:
-        self.say([Line(Level.WARN, text)])
 
     def _on_plan(self, message: bytes) -> None:
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +82,7 @@ class EstimatorOutlets:
         }
         self._worked: set[str] = set()
         self._cycles: list[Cycle] = []
+        self._make: Callable[[], ArmReading | None] = lambda: None
 
     def note_cycle(self, cycle: Cycle) -> None:
         """Keep a completed cycle for the next reading."""
@@ -95,18 +97,22 @@ class EstimatorOutlets:
             batch: last samples.
             reader: that they come from.
         """
+        link = LinkStatus() if reader is None else reader.link
+        about = About(batch, link, arm.model_words, self._joints)
+        self._make = partial(self._reading, arm, about)
+        self._outlets.offer(float(batch.time[-1]), self._make)
 
-        def reading() -> ArmReading | None:
-            link = LinkStatus() if reader is None else reader.link
-            about = About(batch, link, arm.model_words, self._joints)
-            made = estimator_reading(arm.estimator, "sinks", about)
-            if made is None:
-                return None
-            made = replace(made, cycles=tuple(self._cycles))
-            self._cycles.clear()
-            return made
+    def offer_last(self) -> None:
+        """Offer a reading after the last samples of a recording; the estimator's lock is held."""
+        self._outlets.offer_at_once(self._make)
 
-        self._outlets.offer(float(batch.time[-1]), reading)
+    def _reading(self, arm: EstimatedArm, about: About) -> ArmReading | None:
+        made = estimator_reading(arm.estimator, "sinks", about)
+        if made is None:
+            return None
+        made = replace(made, cycles=tuple(self._cycles))
+        self._cycles.clear()
+        return made
 
     def lines(self) -> list[Line]:
         """Lines due now: sinks that begin to work, fail, and work again."""

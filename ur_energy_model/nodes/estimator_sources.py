@@ -9,6 +9,7 @@ from ur_energy_model.energy.live.options import LIVE_FIELDS
 from ur_energy_model.identification.fields import FIELDS as LEARNED_FIELDS
 from ur_energy_model.nodes.joint_states_source import JointStatesSource
 from ur_energy_model.nodes.polled_subscription import PolledSubscription
+from ur_energy_model.nodes.terminal.line import Level, Line
 from ur_energy_model.telemetry.bag.source import BagSource
 from ur_energy_model.telemetry.joint_state_stream import JointStateStream
 from ur_energy_model.telemetry.rtde.source import RtdeSource
@@ -63,7 +64,7 @@ def joint_states_source(
     value: Callable[[str], Any],
     subscription: PolledSubscription,
     joints: Sequence[str],
-    notice: Callable[[str], None],
+    say: Callable[[list[Line]], None],
 ) -> JointStatesSource:
     """The joint_states topic of a driver.
 
@@ -71,7 +72,7 @@ def joint_states_source(
         value: returns the value of a parameter by its name.
         subscription: to the topic.
         joints: joint names of the arm, prefix included.
-        notice: called with a line about messages that were refused.
+        say: called with lines about messages that were refused.
     """
     amperes = value("effort_unit") == "ampere"
     stream = JointStateStream(
@@ -80,6 +81,10 @@ def joint_states_source(
         require_effort=value("method") == "current",
         source="joint_states",
     )
+
+    def notice(text: str) -> None:
+        say([Line(Level.WARN, text)])
+
     return JointStatesSource(
         subscription, stream, batch_seconds=batch_seconds(value), notice=notice
     )

@@ -11,6 +11,13 @@ from ur_energy_model.nodes.parameter import Value
 from ur_energy_model.nodes.parameters import parameter
 
 SWITCH = ("true", "false")
+OUTLETS = (
+    "history_store", "foxglove", "mcap", "prometheus", "mqtt", "opcua", "allow_network",
+    "credentials",
+)  # fmt: skip
+"""Parameters of the estimator that say where the energies go besides ROS."""
+BUDGET = ("retention_days", "retention_gb")
+"""Parameters of the logger that limit its bags."""
 
 
 @dataclass(frozen=True)
