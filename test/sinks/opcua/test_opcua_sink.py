@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import stat
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,57 +17,22 @@ from asyncua import Client, Node, ua
 from asyncua.crypto.security_policies import SecurityPolicyBasic256Sha256
 
 from test.sinks.made_up_reading import LOST, START, made_up_reading
-from test.sinks.servers import free_port
+from test.sinks.opcua.opcua_server import OpcuaServer
 from test.sinks.waiting import until
 from ur_energy_model.errors import InputError
 from ur_energy_model.sinks import queued_sink
-from ur_energy_model.sinks.arm_actions import ArmActions
 from ur_energy_model.sinks.opcua import companion as spec
 from ur_energy_model.sinks.opcua import opcua_delivery
 from ur_energy_model.sinks.opcua.opcua_sink import opcua_sink
 from ur_energy_model.sinks.options import SinkOptions
-from ur_energy_model.sinks.sink import Sink
-
-INTERVAL = {"accounted_s": 2.0, "unaccounted_s": 0.0, "total_J": 5.0, "bus_J": None, "joints": {}}
-
-
-class Server:
-    """A sink with a server, and what clients asked of the estimator."""
-
-    def __init__(self, credentials: Path) -> None:
-        credentials.write_text("opcua: {users: {plc: secret}}")
-        self.url = f"opc.tcp://127.0.0.1:{free_port()}"
-        self.resets: list[str] = []
-        options = SinkOptions(credentials=credentials)
-        actions = ArmActions(self.resets.append, lambda: INTERVAL)
-        self.sink: Sink = opcua_sink(self.url, options, actions)
-        until(lambda: self.sink.status.problem is None, 60)
-
-    def offer(self, reading: Any) -> None:
-        delivered = self.sink.status.delivered
-        self.sink.offer(reading)
-        until(lambda: self.sink.status.delivered > delivered)
-
-    def ask(
-        self, question: Callable[[Client], Awaitable[Any]], user: str = "", password: str = ""
-    ) -> Any:
-        async def run() -> Any:
-            client = Client(self.url)
-            if user:
-                client.set_user(user)
-                client.set_password(password)
-            async with client:
-                return await question(client)
-
-        return asyncio.run(run())
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpcuaServer]:
     folder = tmp_path_factory.mktemp("opcua")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(folder))
-        running = Server(folder / "credentials.yaml")
+        running = OpcuaServer(folder / "credentials.yaml")
         yield running
         running.sink.close()
 
@@ -86,7 +51,7 @@ async def plain(client: Client, name: str) -> ua.DataValue:
     return await node.read_data_value(raise_on_bad_status=False)
 
 
-def test_anonymous_clients_read_what_the_topics_say(server: Server) -> None:
+def test_anonymous_clients_read_what_the_topics_say(server: OpcuaServer) -> None:
     for number in (1, 10):
         server.offer(made_up_reading(number))
     reading = made_up_reading(10)
@@ -101,7 +66,7 @@ def test_anonymous_clients_read_what_the_topics_say(server: Server) -> None:
         assert found[name].SourceTimestamp.timestamp() == pytest.approx(START * 1e-9 + 1.0)
 
 
-def test_metering_points_below_a_machine(server: Server) -> None:
+def test_metering_points_below_a_machine(server: OpcuaServer) -> None:
     server.offer(made_up_reading(36_000))
 
     async def question(client: Client) -> None:
@@ -139,7 +104,7 @@ def test_metering_points_below_a_machine(server: Server) -> None:
     server.ask(question)
 
 
-def test_subscriptions_see_changes(server: Server) -> None:
+def test_subscriptions_see_changes(server: OpcuaServer) -> None:
     server.offer(made_up_reading(1))
 
     async def question(client: Client) -> list[float]:
@@ -165,7 +130,7 @@ def test_subscriptions_see_changes(server: Server) -> None:
     assert server.ask(question)[-1] == made_up_reading(22).numbers()["energy/total/energy"]
 
 
-def test_users_reset_and_read_intervals(server: Server) -> None:
+def test_users_reset_and_read_intervals(server: OpcuaServer) -> None:
     server.offer(made_up_reading(1))
     server.resets.clear()
 
@@ -184,7 +149,7 @@ def test_users_reset_and_read_intervals(server: Server) -> None:
     assert '"total_J": 5.0' in text
 
 
-def test_anonymous_clients_change_nothing(server: Server) -> None:
+def test_anonymous_clients_change_nothing(server: OpcuaServer) -> None:
     server.offer(made_up_reading(1))
     server.resets.clear()
 
@@ -203,13 +168,13 @@ def test_anonymous_clients_change_nothing(server: Server) -> None:
     server.ask(write, "plc", "secret")
 
 
-def test_wrong_passwords_are_refused(server: Server) -> None:
+def test_wrong_passwords_are_refused(server: OpcuaServer) -> None:
     for user, password in (("plc", "wrong"), ("nobody", "secret"), ("nobody", "")):
         with pytest.raises(ua.UaStatusCodeError):
             server.ask(machine_of, user, password)
 
 
-def test_encrypted_clients(server: Server, tmp_path: Path) -> None:
+def test_encrypted_clients(server: OpcuaServer, tmp_path: Path) -> None:
     from asyncua.crypto.cert_gen import setup_self_signed_certificate
     from cryptography.x509.oid import ExtendedKeyUsageOID
 
@@ -229,7 +194,9 @@ def test_encrypted_clients(server: Server, tmp_path: Path) -> None:
     assert asyncio.run(run()) == made_up_reading(2).numbers()["energy/total/energy"]
 
 
-def test_values_of_a_lost_arm_are_marked(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_values_of_a_lost_arm_are_marked(
+    server: OpcuaServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def status() -> ua.StatusCode:
         return server.ask(lambda client: plain(client, "energy/total/energy")).StatusCode
 
@@ -243,7 +210,7 @@ def test_values_of_a_lost_arm_are_marked(server: Server, monkeypatch: pytest.Mon
     until(lambda: status().name == "UncertainLastUsableValue")
 
 
-def test_the_certificate_is_made_once_and_its_key_is_private(server: Server) -> None:
+def test_the_certificate_is_made_once_and_its_key_is_private(server: OpcuaServer) -> None:
     import os
 
     folder = Path(os.environ["XDG_STATE_HOME"]) / "ur_energy" / "opcua"

@@ -103,9 +103,7 @@ class OpcuaDelivery:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(longest)
 
     async def _start(self) -> None:
-        server = Server(
-            user_manager=Users(self._users, anonymous=self._address.is_loopback)  # type: ignore[arg-type]
-        )
+        server = Server(user_manager=Users(self._users, anonymous=self._address.is_loopback))
         await server.init()
         await server.set_application_uri(application_uri())
         server.set_server_name("ur_energy")
