@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -77,11 +75,3 @@ def made_up_reading(
 def without_bus(reading: ArmReading) -> ArmReading:
     """The same reading of a source that does not measure the bus."""
     return replace(reading, snapshot=replace(reading.snapshot, bus_measured=False))
-
-
-def until(condition: Callable[[], object], seconds: float = 20.0) -> None:
-    """Wait for a condition; the time limit is far beyond what a busy machine needs."""
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "timed out"
-        time.sleep(0.005)

@@ -6,6 +6,8 @@ import socket
 import threading
 from contextlib import suppress
 
+from test.sinks.servers import free_port
+
 
 class Gate:
     """Passes connections on to a port; a context manager."""
@@ -16,8 +18,7 @@ class Gate:
         self._passing = threading.Event()
         self._passing.set()
         self._sockets: list[socket.socket] = []
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self.port: int = free.getsockname()[1]
+        self.port = free_port()
 
     def open(self) -> None:
         """Accept connections."""
@@ -56,6 +57,8 @@ class Gate:
                 with suppress(OSError):
                     theirs = socket.create_connection(("127.0.0.1", self._target))
                     self._sockets += [ours, theirs]
+                    for sock in (ours, theirs):
+                        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                     for pair in ((ours, theirs), (theirs, ours)):
                         threading.Thread(target=self._pass_on, args=pair, daemon=True).start()
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -13,10 +11,8 @@ from pathlib import Path
 import paho.mqtt.client as mqtt
 from pysparkplug import DataType, DBirth, DData, MessageType, Metric, NBirth, NCmd, NDeath, Topic
 
-from test.sinks.made_up_reading import until
-
-PROGRAM = shutil.which("mosquitto", path=os.environ.get("PATH", "") + ":/usr/sbin")
-REASON = "mosquitto is not installed: make servers"
+from test.sinks.servers import free_port, program
+from test.sinks.waiting import until
 
 
 class Mosquitto:
@@ -28,17 +24,17 @@ class Mosquitto:
     """
 
     def __init__(self, folder: Path, *lines: str) -> None:
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self.port: int = free.getsockname()[1]
+        self.port = free_port()
         self._file = folder / "mosquitto.conf"
         text = (f"listener {self.port} 127.0.0.1", "user root", *lines)
         self._file.write_text("\n".join(text) + "\n")
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        assert PROGRAM is not None
+        found = program("mosquitto")
+        assert found is not None
         self._process = subprocess.Popen(
-            [PROGRAM, "-c", str(self._file)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            [found, "-c", str(self._file)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
         until(self._listens)
 

@@ -75,7 +75,8 @@ def test_first_data_are_a_birth_with_all_topics() -> None:
         assert values[name].datatype == DataType.DOUBLE
         assert values[name].timestamp == reading.stamp // 1_000_000
         metadata = values[name].metadata
-        assert metadata is not None and "[" in str(metadata.description)
+        assert metadata is not None
+        assert "[" in str(metadata.description)
     assert values["state"].value == "moving"
     assert values["samples_lost"].value == 3
     assert values["energy/cycle/number"].is_null

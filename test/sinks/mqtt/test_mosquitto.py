@@ -12,9 +12,11 @@ import pytest
 pytest.importorskip("paho.mqtt.client")
 pytest.importorskip("pysparkplug")
 
-from test.sinks.made_up_reading import LOST, made_up_reading, until
+from test.sinks.made_up_reading import LOST, made_up_reading
 from test.sinks.mqtt.gate import Gate
-from test.sinks.mqtt.mosquitto import PROGRAM, REASON, Mosquitto, SparkplugHost
+from test.sinks.mqtt.mosquitto import Mosquitto, SparkplugHost
+from test.sinks.servers import needs_program, program
+from test.sinks.waiting import until
 from ur_energy_model.sinks.mqtt import connection, mqtt_sink
 from ur_energy_model.sinks.mqtt.edge_node import EdgeNode
 from ur_energy_model.sinks.mqtt.mqtt_sink import MqttSink
@@ -22,7 +24,7 @@ from ur_energy_model.sinks.open_sinks import open_sinks
 from ur_energy_model.sinks.options import SinkOptions
 from ur_energy_model.sinks.sink import Sink
 
-pytestmark = pytest.mark.skipif(PROGRAM is None, reason=REASON)
+pytestmark = needs_program("mosquitto")
 NAME = "energy/total/energy"
 
 
@@ -179,7 +181,8 @@ def test_passwords_and_certificates(tmp_path: Path) -> None:
         pytest.skip("openssl is not installed")
     passwords = tmp_path / "passwords"
     passwords.touch()
-    tool = Path(str(PROGRAM)).parents[1] / "bin/mosquitto_passwd"
+    tool = program("mosquitto_passwd")
+    assert tool is not None
     subprocess.run([tool, "-b", passwords, "arm", "secret"], check=True, capture_output=True)
     credentials = tmp_path / "credentials.yaml"
     lines = (

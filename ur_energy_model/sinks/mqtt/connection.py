@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import ssl
 import time
 from collections.abc import Callable, Iterable
@@ -56,6 +57,8 @@ class Connection:
         self._waiting_for: int | None = None
         self._asked = time.monotonic()
         client.connect(broker.address.host, broker.address.port, KEEP_ALIVE)
+        # A reading and the question behind it are two small packets, which must not wait.
+        client.socket().setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._until(lambda: self._open)
 
     @property
