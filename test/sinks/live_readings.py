@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from test.energy.known_arm import ROBOT, known_model, motion
 from ur_energy_model.energy.live.cycles import Cycle
@@ -14,6 +15,8 @@ from ur_energy_model.telemetry.source import LinkStatus
 
 START = 1_750_000_000_000_000_000
 """Time of the first sample [ns]."""
+RESET = "2025-06-15T15:06:40.000+00:00"
+"""When the counters were set to zero."""
 PERIOD = 0.1
 """Between readings [s]."""
 
@@ -28,6 +31,7 @@ def live_readings(seconds: float, *, prefix: str = "") -> Iterator[ArmReading]:
         snapshot = estimator.snapshot()
         if snapshot is None:
             continue
+        snapshot = replace(snapshot, reset_time=RESET)
         cycles: tuple[Cycle, ...] = ()
         if number and number % 10 == 0:
             cycles = (Cycle(number // 10, snapshot.time - 1.0, snapshot.since_reset, 200.0),)
