@@ -252,3 +252,23 @@ def test_urls_that_are_refused(url: str, message: str) -> None:
 def test_a_server_for_other_machines_needs_users() -> None:
     with pytest.raises(InputError, match="no users"):
         opcua_sink("opc.tcp://0.0.0.0:4840", SinkOptions(allow_network=True))
+
+
+def test_junk_does_not_stop_the_server(server: OpcuaServer, capfd: pytest.CaptureFixture) -> None:
+    port = int(server.url.rpartition(":")[2])
+    hello = b"HELF" + (32 + 40).to_bytes(4, "little") + bytes(64)
+    for junk in (
+        b"GET / HTTP/1.1\r\n\r\n",
+        hello,
+        bytes(5000),
+        b"OPNF\xff\xff\xff\x7f" + bytes(99),
+    ):
+        with socket.create_connection(("127.0.0.1", port), 5.0) as client:
+            client.sendall(junk)
+    idle = [socket.create_connection(("127.0.0.1", port), 5.0) for _ in range(5)]
+    server.offer(made_up_reading(5))
+    found = server.ask(lambda client: plain(client, "energy/total/energy"))
+    assert found.Value.Value == made_up_reading(5).numbers()["energy/total/energy"]
+    for client in idle:
+        client.close()
+    assert capfd.readouterr().err == ""  # nothing between the lines of the terminal view
