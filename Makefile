@@ -3,6 +3,7 @@
 #   make test      lint, types, tests (one process per core; WORKERS=0 for a single one, TEST=a/file.py)
 #   make torture   faults of networks, disks, files, clocks and processes (SEED=1 MINUTES=3)
 #   make papers    the papers side by side: every protocol on simulated arms, docs/papers.md
+#   make servers   mosquitto, prometheus and clients from npm, for tests that skip without them
 #   make coverage  the tests again, with the lines and branches that they run
 PYTHON ?= python3
 VENV := .venv
@@ -17,7 +18,9 @@ WORKERS ?= auto
 SEED ?= 0
 MINUTES ?= 13
 
-.PHONY: setup demo test lint types tests coverage bench torture papers docs clean
+NPM_PACKAGES := @foxglove/ws-protocol@0.8.0 ws@8.23.0 node-opcua-client@2.182.2
+
+.PHONY: setup demo test lint types tests coverage bench torture papers servers docs clean
 
 setup: $(STAMP)
 
@@ -78,6 +81,14 @@ torture: setup
 # it was stopped; `rm -r build/papers` starts anew.
 papers: setup
 	$(BIN)/python -m tools.papers build/papers
+
+# Programs from apt, which needs root, and clients from npm, kept apart in build/npm. Debian starts
+# mosquitto and prometheus as services; the tests start their own on free ports.
+servers:
+	@if [ "$$(id -u)" = 0 ]; then sudo=; else sudo=sudo; fi; set -ex; \
+	  $$sudo apt-get install -y --no-install-recommends mosquitto prometheus; \
+	  command -v npm > /dev/null || $$sudo apt-get install -y --no-install-recommends nodejs npm
+	npm install --prefix build/npm --no-audit --no-fund --no-save $(NPM_PACKAGES)
 
 # Warnings are errors: a broken link or a page in no index fails the build.
 docs: setup

@@ -1,4 +1,4 @@
-"""`ur_energy layouts`: layouts of PlotJuggler, Foxglove and rviz for one arm."""
+"""`ur_energy layouts`: layouts of PlotJuggler, Foxglove, rviz and Grafana for one arm."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ def register(subparsers: arguments.Subparsers) -> None:
         subparsers,
         "layouts",
         run,
-        summary="write layouts of PlotJuggler, Foxglove and rviz for an arm",
+        summary="write layouts of PlotJuggler, Foxglove, rviz and Grafana for an arm",
         description="Write layouts of PlotJuggler (live topics and bags), Foxglove and rviz for "
-        "the energy topics of an arm, with the namespace and the tf_prefix of its nodes. Those "
-        "without either are in the package's config folder.",
+        "the energy topics of an arm, with the namespace and the tf_prefix of its nodes, and a "
+        "dashboard of Grafana with a configuration of Prometheus. Those without namespace and "
+        "prefix are in the package's config folder.",
         examples="ur_energy layouts --namespace cell1 --tf-prefix left_ -o layouts",
     )
     parser.add_argument(

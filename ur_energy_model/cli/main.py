@@ -22,9 +22,9 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 DONE, REFUSED, USAGE = 0, 1, 2
 
 COMMANDS: tuple[str, ...] = (
-    "import_csv", "recover", "record", "identify", "learn", "evaluate", "estimate", "predict",
-    "optimize", "inspect", "payload", "base_parameters", "excite", "protocol", "simulate", "report",
-    "layouts", "demo", "completion",
+    "import_csv", "recover", "record", "live", "identify", "learn", "evaluate", "estimate",
+    "predict", "optimize", "inspect", "payload", "base_parameters", "excite", "protocol",
+    "simulate", "report", "layouts", "demo", "completion",
 )  # fmt: skip
 """Modules of the subcommands, in the order of the help; each has `register(subparsers)`."""
 

@@ -103,15 +103,17 @@ class Channels:
 
     def convert(self, reading: MeterReading, names: Sequence[str]) -> MeterReading:
         """A reading of other channels `names` for these channels; new ones start at zero."""
+        net, consumed = (
+            self.convert_values(values, names) for values in (reading.net, reading.consumed)
+        )
+        return replace(reading, net=net, consumed=consumed)
+
+    def convert_values(self, values: Array, names: Sequence[str]) -> Array:
+        """Values of other channels `names` for these channels; new ones are zero."""
         if tuple(names) == self.names:
-            return reading
-        positions = {name: i for i, name in enumerate(names)}
-        old = [positions.get(name) for name in self.names]
-
-        def pick(values: Array) -> Array:
-            return np.array([0.0 if i is None else values[i] for i in old])
-
-        return replace(reading, net=pick(reading.net), consumed=pick(reading.consumed))
+            return values
+        old = dict(zip(names, values.tolist(), strict=True))
+        return np.array([old.get(name, 0.0) for name in self.names])
 
     def __len__(self) -> int:
         return len(self.names)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from ur_energy_model.layouts.arm_topics import ArmTopics
 from ur_energy_model.layouts.foxglove import foxglove_layout
+from ur_energy_model.layouts.grafana import grafana_dashboard, scrape_configuration
 from ur_energy_model.layouts.plotjuggler import bag_layout, live_layout, server_layout
 from ur_energy_model.layouts.rviz import rviz_layout
 
@@ -15,6 +16,8 @@ _LAYOUTS: dict[str, tuple[Callable[[ArmTopics], str], str]] = {
     "plotjuggler/energy_bag.xml": (bag_layout, "PlotJuggler, a bag"),
     "foxglove/energy.json": (foxglove_layout, "Foxglove, live topics or a bag"),
     "rviz/energy.rviz": (rviz_layout, "rviz, live topics"),
+    "grafana/energy.json": (lambda _: grafana_dashboard(), "Grafana, metrics of Prometheus"),
+    "prometheus/prometheus.yml": (lambda _: scrape_configuration(), "Prometheus"),
 }
 
 PURPOSES: dict[str, str] = {name: purpose for name, (_, purpose) in _LAYOUTS.items()}

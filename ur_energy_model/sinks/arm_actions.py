@@ -1,4 +1,4 @@
-"""ArmActions: what sinks may ask of the estimator, such as an OPC UA client that resets counters."""
+"""ArmActions: what sinks may ask of the estimator, such as a reset of the counters."""
 
 from __future__ import annotations
 

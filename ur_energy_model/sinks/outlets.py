@@ -29,9 +29,12 @@ class Outlets:
             time: controller time of the last sample [s].
             make: makes the reading, None before the first sample.
         """
-        if not (self.sinks and self._decimator.due(time)):
-            return
-        reading = make()
+        if self._decimator.due(time):
+            self.offer_at_once(make)
+
+    def offer_at_once(self, make: Callable[[], ArmReading | None]) -> None:
+        """Offer a reading to all sinks; `make` as in `offer`."""
+        reading = make() if self.sinks else None
         if reading is not None:
             for sink in self.sinks:
                 sink.offer(reading)

@@ -15,6 +15,7 @@ import pytest
 from test.energy.known_arm import ROBOT, known_model, motion, packets
 from ur_energy_model.energy.channels import Channels
 from ur_energy_model.energy.live.estimator import LiveEstimator
+from ur_energy_model.energy.live.journal_entry import JournalEntry
 from ur_energy_model.energy.live.options import LiveOptions
 from ur_energy_model.energy.live.saved_state import Counters
 from ur_energy_model.energy.live.state_file import StateFile
@@ -51,8 +52,8 @@ def test_saved_counters_are_loaded(tmp_path: Path) -> None:
 def test_the_journal_is_newer_than_the_file(tmp_path: Path) -> None:
     file = StateFile(tmp_path / "s", CHANNELS)
     file.save(counters(5.0))
-    file.journal(reading(6.0), 51.0)
-    file.journal(reading(7.0), 52.0)
+    file.journal(JournalEntry(reading(6.0), 51.0))
+    file.journal(JournalEntry(reading(7.0), 52.0))
     file.close()  # without saving, as a killed process
     again = StateFile(tmp_path / "s", CHANNELS).load()
     assert again is not None
@@ -64,8 +65,8 @@ def test_the_journal_is_newer_than_the_file(tmp_path: Path) -> None:
 def test_an_interrupted_journal_entry_leaves_the_previous_one(tmp_path: Path) -> None:
     file = StateFile(tmp_path / "s", CHANNELS)
     file.save(counters(5.0))
-    file.journal(reading(6.0), 51.0)
-    file.journal(reading(7.0), 52.0)
+    file.journal(JournalEntry(reading(6.0), 51.0))
+    file.journal(JournalEntry(reading(7.0), 52.0))
     file.close()
     journal = tmp_path / "s.journal"
     content = bytearray(journal.read_bytes())
@@ -81,7 +82,7 @@ def test_an_interrupted_journal_entry_leaves_the_previous_one(tmp_path: Path) ->
 def test_a_journal_older_than_the_file_is_ignored(tmp_path: Path) -> None:
     file = StateFile(tmp_path / "s", CHANNELS)
     file.save(counters(5.0))
-    file.journal(reading(6.0), 51.0)
+    file.journal(JournalEntry(reading(6.0), 51.0))
     file.save(counters(8.0))
     file.close()
     again = StateFile(tmp_path / "s", CHANNELS).load()
@@ -171,6 +172,7 @@ import sys
 from pathlib import Path
 from test.energy.known_arm import ROBOT, known_model, motion, packets
 from ur_energy_model.energy.live.estimator import LiveEstimator
+from ur_energy_model.energy.live.journal_entry import JournalEntry
 from ur_energy_model.energy.live.options import LiveOptions
 estimator = LiveEstimator(known_model(), ROBOT, LiveOptions(state_file=Path(sys.argv[1])))
 for batch in packets(motion(600.0), 10):
@@ -198,3 +200,68 @@ def test_a_kill_takes_back_no_published_energy(tmp_path: Path) -> None:
     continued = again.read_interval().consumed.sum()
     again.close()
     assert continued >= last > 0
+
+
+ELBOW = "elbow_joint/electrical_power"
+
+
+def published(estimator: LiveEstimator) -> float:
+    """Highest energy of a joint that was published."""
+    snapshot = estimator.snapshot()
+    assert snapshot is not None
+    return float(snapshot.highest[snapshot.channels.names.index(ELBOW)])
+
+
+def test_the_highest_energies_survive_a_kill_in_a_regeneration_dip(tmp_path: Path) -> None:
+    """A counter that went back after a restart would count everything again in Prometheus."""
+    options = LiveOptions(state_file=tmp_path / "s.json")
+    estimator = LiveEstimator(known_model(), ROBOT, options)
+    seen = []
+    for batch in packets(motion(3.0), 50):
+        estimator.update(batch)
+        seen.append(published(estimator))
+    assert seen == sorted(seen)
+    lifetime = estimator.snapshot().lifetime.net
+    assert max(seen) > lifetime[estimator.channels.names.index(ELBOW)], "no dip at the end"
+    estimator._counters._file.close()  # without saving, as a killed process
+    again = LiveEstimator(known_model(), ROBOT, options)
+    again.update(motion(0.02, start=200.0))
+    assert published(again) == pytest.approx(max(seen), rel=1e-12)
+    again.close()
+    content = json.loads((tmp_path / "s.json").read_text())
+    assert content["highest"][content["names"].index(ELBOW)] == pytest.approx(max(seen))
+
+
+def test_files_and_journals_of_earlier_versions_have_no_highest_energies(tmp_path: Path) -> None:
+    path = tmp_path / "s"
+    file = StateFile(path, CHANNELS)
+    file.save(counters(5.0))
+    file.journal(JournalEntry(reading(6.0), 51.0))
+    file.close()
+    content = json.loads(path.read_text())
+    del content["highest"]
+    path.write_text(json.dumps(content))
+    file = StateFile(path, CHANNELS)
+    again = file.load()
+    assert again is not None
+    assert again.lifetime.net == pytest.approx(6.0)
+    assert again.highest is None
+    n = len(CHANNELS)
+    file.journal(JournalEntry(reading(7.0), 52.0, np.full(n, 9.0)))  # longer than the old slots
+    file.close()
+    again = StateFile(path, CHANNELS).load()
+    assert again is not None
+    assert again.lifetime.net == pytest.approx(7.0)
+    assert again.highest == pytest.approx(9.0)
+
+
+@pytest.mark.parametrize("highest", [[1.0], "x", [float("1e99")] * len(CHANNELS)])
+def test_impossible_highest_energies_are_refused(tmp_path: Path, highest: object) -> None:
+    path = tmp_path / "s.json"
+    file = StateFile(path, CHANNELS)
+    file.save(counters(5.0))
+    file.close()
+    content = {**json.loads(path.read_text()), "highest": highest}
+    path.write_text(json.dumps(content))
+    with pytest.raises(InputError, match="state file"):
+        StateFile(path, CHANNELS).load()

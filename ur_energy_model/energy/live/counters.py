@@ -8,8 +8,11 @@ from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 
+import numpy as np
+
 from ur_energy_model.energy.channels import Channels
 from ur_energy_model.energy.gaps import Steps
+from ur_energy_model.energy.live.journal_entry import JournalEntry
 from ur_energy_model.energy.live.saved_state import Counters
 from ur_energy_model.energy.live.state_file import StateFile
 from ur_energy_model.energy.meter import EnergyMeter, MeterReading
@@ -60,12 +63,23 @@ class EnergyCounters:
         self._counters = counters
         self._meter = EnergyMeter(len(self.channels), start=counters.lifetime)
         self._clock = counters.clock
+        self._highest = counters.lifetime.net
+        if counters.highest is not None:
+            self._highest = np.maximum(self._highest, counters.highest)
         self._resuming = counters.clock is not None
 
     @property
     def lifetime(self) -> MeterReading:
         """Energy since the state file was created."""
         return self._meter.reading
+
+    @property
+    def highest(self) -> Array:
+        """Highest lifetime net energy at any journal entry so far [channels], J.
+
+        It never decreases, also where a joint gives energy back, and over restarts.
+        """
+        return self._highest
 
     @property
     def since_reset(self) -> MeterReading:
@@ -167,12 +181,8 @@ class EnergyCounters:
         last = replace(self.lifetime, net=self._meter.last_power)
         self._meter = EnergyMeter(len(channels), start=channels.convert(self.lifetime, names))
         self._meter.last_power = channels.convert(last, names).net
-        self._counters = replace(
-            counters,
-            lifetime=self.lifetime,
-            reset=channels.convert(counters.reset, names),
-            interval=channels.convert(counters.interval, names),
-        )
+        self._counters = counters.converted(channels, names)
+        self._highest = channels.convert_values(self._highest, names)
         self.channels = channels
         if self._file is not None:
             self._file.set_channels(channels)
@@ -180,10 +190,11 @@ class EnergyCounters:
 
     def journal(self) -> None:
         """Journal the counters before they are published, so that a kill cannot take them back."""
+        self._highest = np.maximum(self._highest, self.lifetime.net)
         if self._file is None:
             return
         try:
-            self._file.journal(self.lifetime, self._clock)
+            self._file.journal(JournalEntry(self.lifetime, self._clock, self._highest))
         except OSError as error:
             self._journal_problem = f"{self._file.path}: cannot be written ({error.strerror})"
         else:
@@ -220,7 +231,7 @@ class EnergyCounters:
 
     def _present(self) -> Counters:
         """The counters now."""
-        return replace(self._counters, lifetime=self.lifetime, clock=self._clock)
+        return self._counters.at(self.lifetime, self._clock, self._highest)
 
     def _account_for_absence(self, now: float) -> None:
         """Count the time since the last run as unaccounted, if the clock has not restarted."""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from ur_energy_model.energy.meter import MeterReading
 from ur_energy_model.energy.rated_limits import MOST_POWER
+from ur_energy_model.typing import Array
 
 LONGEST_TIME = 1.0e10
 """Time that no counter reaches [s]: three centuries."""
@@ -28,6 +31,18 @@ def check_reading(reading: MeterReading) -> None:
     largest = float(np.abs(energies).max(initial=0.0))
     if largest > MOST_POWER * (reading.accounted + ALLOWANCE):
         raise ValueError(f"{largest:.3g} J in {reading.accounted:.3g} s, more than any arm takes")
+
+
+def check_highest(highest: Array, lifetime: MeterReading) -> Array:
+    """Highest net energies [channels], J, that are possible beside these counters.
+
+    Raises:
+        ValueError: they are not.
+    """
+    if highest.shape != lifetime.net.shape:
+        raise ValueError("wrong number of highest energies")
+    check_reading(replace(lifetime, net=highest))
+    return highest
 
 
 def check_time(seconds: float) -> float:

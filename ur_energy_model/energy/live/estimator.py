@@ -137,6 +137,7 @@ class LiveEstimator:
             power=power,
             since_reset=self._counters.since_reset,
             lifetime=self._counters.lifetime,
+            highest=self._counters.highest,
             state=ArmState(int(last.states[-1])),
             robot_mode=code_of(samples, "robot_mode"),
             safety_mode=code_of(samples, "safety_mode"),

@@ -16,8 +16,6 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from ur_energy_model.typing import Array
-
 
 class Journal:
     """Two slots of numbers in a file; locked by one process at a time.
@@ -134,11 +132,3 @@ class Journal:
 def _slot(values: int) -> struct.Struct:
     """Format of a slot: number of the state file, sequence number, values."""
     return struct.Struct(f"<QQ{values}d")
-
-
-def as_values(*parts: Array | float) -> list[float]:
-    """Numbers and arrays as one list."""
-    out: list[float] = []
-    for part in parts:
-        out.extend([float(part)] if isinstance(part, float | int) else part.tolist())
-    return out

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ur_energy_model.energy.live.counters_check import check_reading, check_time
+from ur_energy_model.energy.channels import Channels
+from ur_energy_model.energy.live.counters_check import check_highest, check_reading, check_time
 from ur_energy_model.energy.meter import MeterReading
+from ur_energy_model.typing import Array
 
 SCHEMA = 1
 READINGS = ("ever", "reset", "interval")
@@ -32,6 +35,8 @@ class Counters:
         reset_time: of the last reset, ISO 8601.
         reset_reason: of the last reset.
         serial: number of the arm, None where unknown.
+        highest: highest lifetime net energy of each channel so far [channels], J; None for that of
+            `lifetime`, as in files of earlier versions.
     """
 
     lifetime: MeterReading
@@ -41,12 +46,29 @@ class Counters:
     reset_time: str
     reset_reason: str
     serial: str | None = None
+    highest: Array | None = None
 
     @classmethod
     def new(cls, channels: int, now: str, reason: str = "first start") -> Counters:
         """Counters at zero."""
         zero = MeterReading.zero(channels)
         return cls(zero, zero, zero, None, now, reason)
+
+    def at(self, lifetime: MeterReading, clock: float | None, highest: Array | None) -> Counters:
+        """The counters at a later moment; without `highest` the known one remains."""
+        highest = self.highest if highest is None else highest
+        return replace(self, lifetime=lifetime, clock=clock, highest=highest)
+
+    def converted(self, channels: Channels, names: Sequence[str]) -> Counters:
+        """The same counters, of channels `names`, for other channels."""
+        highest = self.highest
+        if highest is not None:
+            highest = channels.convert_values(highest, names)
+        lifetime, reset, interval = (
+            channels.convert(reading, names)
+            for reading in (self.lifetime, self.reset, self.interval)
+        )
+        return replace(self, lifetime=lifetime, reset=reset, interval=interval, highest=highest)
 
 
 @dataclass(frozen=True)
@@ -82,6 +104,7 @@ class SavedState:
             "reset_reason": counters.reset_reason,
             "clock": counters.clock,
             "names": self.names,
+            "highest": None if counters.highest is None else counters.highest.tolist(),
             **{key: _plain(reading) for key, reading in zip(READINGS, readings, strict=True)},
         }
 
@@ -116,6 +139,7 @@ def _parse(content: Any) -> SavedState:
         raise ValueError("impossible number")
     clock, robot, serial = (content.get(key) for key in ("clock", "robot", "serial"))
     lifetime, reset, interval = (_reading(content[key], len(names)) for key in READINGS)
+    highest = content.get("highest")
     counters = Counters(
         lifetime,
         reset,
@@ -124,6 +148,7 @@ def _parse(content: Any) -> SavedState:
         reset_time=str(content["reset_time"]),
         reset_reason=str(content["reset_reason"]),
         serial=None if serial is None else str(serial),
+        highest=None if highest is None else check_highest(np.array(highest, float), lifetime),
     )
     return SavedState(counters, names, sequence, number, None if robot is None else str(robot))
 

@@ -23,6 +23,7 @@ class Snapshot:
         q, qd: last joint positions and velocities [n], rad, rad/s; q is None where unknown.
         power: mean powers since the viewer's previous snapshot [W].
         since_reset, lifetime: energies [J].
+        highest: highest lifetime net energies published so far [J]; they never decrease.
         state: of the arm.
         robot_mode, safety_mode: RTDE codes, None where unknown.
         bus_measured: whether the bus power is a measurement.
@@ -49,6 +50,7 @@ class Snapshot:
     power: Array
     since_reset: MeterReading
     lifetime: MeterReading
+    highest: Array
     state: ArmState
     robot_mode: int | None
     safety_mode: int | None

@@ -13,21 +13,17 @@ import os
 import re
 import secrets
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
-
 from ur_energy_model.energy.channels import Channels
-from ur_energy_model.energy.live.counters_check import check_reading, check_time
-from ur_energy_model.energy.live.journal import Journal, as_values
+from ur_energy_model.energy.live.journal import Journal
+from ur_energy_model.energy.live.journal_entry import JournalEntry
 from ur_energy_model.energy.live.saved_state import (
     LARGEST_NUMBER,
     Counters,
     SavedState,
     read_state,
 )
-from ur_energy_model.energy.meter import MeterReading
 from ur_energy_model.errors import InputError
 from ur_energy_model.files import new_file
 
@@ -161,21 +157,14 @@ class StateFile:
         """
         self.prepare_save(counters)()
 
-    def journal(self, lifetime: MeterReading, clock: float | None) -> None:
+    def journal(self, entry: JournalEntry) -> None:
         """Write the lifetime counters to the journal: a few microseconds, safe against a kill.
 
         Raises:
             OSError: the disk cannot be written.
         """
         self._sequence += 1
-        values = as_values(
-            lifetime.net,
-            lifetime.consumed,
-            lifetime.accounted,
-            lifetime.unaccounted,
-            float("nan") if clock is None else clock,
-        )
-        self._journal.write(self._number, self._sequence, values)
+        self._journal.write(self._number, self._sequence, entry.values)
 
     def close(self) -> None:
         """Release the lock."""
@@ -239,35 +228,29 @@ class StateFile:
         """The counters of a state, or those of the journal if they are newer."""
         n = len(state.names)
         try:
-            entries = list(self._journal.entries(2 * n + 3, state.number))
+            entries = [
+                entry
+                for length in JournalEntry.lengths(n)
+                for entry in self._journal.entries(length, state.number)
+            ]
         except OSError as error:
             self.problem = f"{self._journal.path}: cannot be read ({error.strerror})"
             return counters
         for sequence, values in entries:
             if not self._sequence < sequence < LARGEST_NUMBER:
                 continue
-            reading = MeterReading(
-                np.array(values[:n]), np.array(values[n : 2 * n]), values[-3], values[-2]
-            )
             try:
-                check_reading(reading)
-                clock = None if np.isnan(values[-1]) else check_time(values[-1])
+                entry = JournalEntry.from_values(values, n)
             except ValueError:
                 continue
-            lifetime = self._channels.convert(reading, state.names)
-            counters = replace(counters, lifetime=lifetime, clock=clock)
+            new = state.counters.at(entry.lifetime, entry.clock, entry.highest)
+            counters = self._converted(new, state.names)
             self._sequence = sequence
         return counters
 
     def _converted(self, counters: Counters, names: tuple[str, ...]) -> Counters:
         """Counters of channels `names` for the channels of this file."""
-        convert = self._channels.convert
-        return replace(
-            counters,
-            lifetime=convert(counters.lifetime, names),
-            reset=convert(counters.reset, names),
-            interval=convert(counters.interval, names),
-        )
+        return counters.converted(self._channels, names)
 
     def _of_arm(self, serial: str) -> Path:
         """Where the counters of an arm are kept while another one is counted."""

@@ -60,6 +60,11 @@ class FoxgloveDelivery:
         """Number of clients with a subscription."""
         return self._listener.clients
 
+    @property
+    def subscriptions(self) -> int:
+        """Number of subscriptions of all clients."""
+        return self._listener.total
+
     def open(self) -> None:
         """Begin to listen.
 
@@ -124,6 +129,12 @@ class _Listener(ServerListener):
     def clients(self) -> int:
         """Number of clients with a subscription."""
         return len(self._subscriptions)
+
+    @property
+    def total(self) -> int:
+        """Number of subscriptions."""
+        with self._lock:
+            return self._subscriptions.total()
 
     def on_subscribe(self, client: Client, channel: ChannelView) -> None:
         """A client wants a topic."""

@@ -1,0 +1,140 @@
+"""Mosquitto: the real broker on a free port of loopback, and a Sparkplug host at it."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import paho.mqtt.client as mqtt
+from pysparkplug import DataType, DBirth, DData, MessageType, Metric, NBirth, NCmd, NDeath, Topic
+
+from test.sinks.servers import free_port, program
+from test.sinks.waiting import until
+
+
+class Mosquitto:
+    """A broker; a context manager.
+
+    Args:
+        folder: for its configuration.
+        lines: of the configuration, besides the listener.
+    """
+
+    def __init__(self, folder: Path, *lines: str) -> None:
+        self.port = free_port()
+        self._file = folder / "mosquitto.conf"
+        text = (f"listener {self.port} 127.0.0.1", "user root", *lines)
+        self._file.write_text("\n".join(text) + "\n")
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        found = program("mosquitto")
+        assert found is not None
+        self._process = subprocess.Popen(
+            [found, "-c", str(self._file)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        until(self._listens)
+
+    def kill(self) -> None:
+        """End it as a power failure does."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGKILL)
+            self._process.wait(10)
+            self._process = None
+
+    def __enter__(self) -> Mosquitto:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+
+    def _listens(self) -> bool:
+        try:
+            socket.create_connection(("127.0.0.1", self.port), 1.0).close()
+        except OSError:
+            return False
+        return True
+
+
+@dataclass
+class SparkplugHost:
+    """What a host application makes of the messages of one edge node; a context manager.
+
+    Attributes:
+        kinds: types of the messages, in order.
+        values: newest value of each metric, by arm and name.
+        history: (arm, stamp, name, value, historical) of all metrics of devices.
+        births: bdSeq of the NBIRTHs; deaths those of the NDEATHs.
+        gaps: number of messages whose seq did not follow.
+    """
+
+    port: int
+    kinds: list[str] = field(default_factory=list)
+    values: dict[tuple[str, str], object] = field(default_factory=dict)
+    history: list[tuple[str, int, str, object, bool]] = field(default_factory=list)
+    births: list[object] = field(default_factory=list)
+    deaths: list[object] = field(default_factory=list)
+    others: list[tuple[str, bytes]] = field(default_factory=list)
+    gaps: int = 0
+
+    def __enter__(self) -> SparkplugHost:
+        self._sequence = -1
+        self._device: dict[str, DBirth] = {}
+        self._ready = False
+        self.client = mqtt.Client()
+        self.client.on_message = self._take
+        self.client.on_subscribe = lambda *_: setattr(self, "_ready", True)
+        self.client.connect("127.0.0.1", self.port)
+        self.client.subscribe("#", qos=1)
+        self.client.loop_start()
+        until(lambda: self._ready)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.client.loop_stop()
+        self.client.disconnect()
+
+    def ask_for_rebirth(self, group: str, node: str) -> None:
+        """Send the command."""
+        metric = Metric(None, "Node Control/Rebirth", DataType.BOOLEAN, value=True)
+        payload = NCmd(0, (metric,)).encode(include_dtypes=True)
+        self.client.publish(f"spBv1.0/{group}/NCMD/{node}", payload)
+
+    def stamps(self, name: str) -> list[int]:
+        """Times at which a metric was received, in the order of arrival."""
+        return [stamp for _, stamp, metric, _, _ in self.history if metric == name]
+
+    def _take(self, _client: mqtt.Client, _data: object, message: mqtt.MQTTMessage) -> None:
+        if not message.topic.startswith("spBv1.0/"):
+            self.others.append((message.topic, message.payload))
+            return
+        topic = Topic.from_str(message.topic)
+        kind = str(topic.message_type)
+        if kind == "NCMD":
+            return
+        assert not message.retain
+        payload = MessageType(kind).payload.decode(  # type: ignore[attr-defined]
+            message.payload, birth=self._device.get(str(topic.device_id))
+        )
+        if isinstance(payload, NDeath):
+            self.deaths.append(payload.bd_seq_metric.value)
+        else:
+            expected = 0 if isinstance(payload, NBirth) else (self._sequence + 1) % 256
+            self.gaps += payload.seq != expected
+            self._sequence = payload.seq
+        if isinstance(payload, NBirth):
+            self.births.append({m.name: m.value for m in payload.metrics}["bdSeq"])
+        if isinstance(payload, DBirth):
+            self._device[str(topic.device_id)] = payload
+        if isinstance(payload, (DBirth, DData)):
+            for metric in payload.metrics:
+                arm, name = str(topic.device_id), str(metric.name)
+                stamp, old = int(metric.timestamp or 0), metric.is_historical
+                self.history.append((arm, stamp, name, metric.value, old))
+                if not old:
+                    self.values[arm, name] = metric.value
+        self.kinds.append(kind)

@@ -1,0 +1,94 @@
+"""Metering points of a reading, compared with recorded ones: no server, no asyncua."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from test.sinks.made_up_reading import CHANNELS, POWER, made_up_reading, without_bus
+from ur_energy_model.sinks.opcua.companion import JOULE, SECOND, WATT, WATT_HOUR
+from ur_energy_model.sinks.opcua.measurements import (
+    BUS,
+    EXPORT,
+    IMPORT,
+    MAIN,
+    STANDBY,
+    SUM,
+    Measurement,
+    metering_points,
+)
+from ur_energy_model.sinks.opcua.measurements import (
+    POWER as DC_POWER,
+)
+from ur_energy_model.sinks.opcua.plain_values import plain_values
+
+HOUR = 36_000
+"""Number of the reading after one hour."""
+
+
+def test_units_have_the_numbers_of_the_specification() -> None:
+    """OPC 34100 tables 21 to 23 print those of watt and watt hour."""
+    assert (WATT.number, WATT_HOUR.number) == (5723220, 5720146)
+    assert JOULE.number == 0x4A4F55
+
+
+def test_golden_points_after_an_hour() -> None:
+    """Powers were constant, so that energies in Wh are powers in W; a tenth was fed back."""
+    points = metering_points(made_up_reading(HOUR))
+    assert list(points) == [MAIN, STANDBY, BUS, "shoulder_joint", "elbow_joint"]
+    expected = {MAIN: 9.0, STANDBY: 10.0, BUS: 12.0, "shoulder_joint": 1.0, "elbow_joint": 2.0}
+    for point, power in expected.items():
+        values = {quantity.name: found.value for quantity, found in points[point].items()}
+        assert values == {
+            "DcActivePower": power,
+            "DcEnergyTotalImportHp": pytest.approx(1.1 * power),
+            "DcEnergyTotalExportHp": pytest.approx(0.1 * power),
+            "DcEnergyTotalSumHp": pytest.approx(power),
+        }
+    numbers = {quantity.name: quantity.number for quantity in points[MAIN]}
+    assert numbers == {
+        "DcActivePower": 1032,
+        "DcEnergyTotalImportHp": 1023,
+        "DcEnergyTotalExportHp": 1026,
+        "DcEnergyTotalSumHp": 1029,
+    }
+
+
+def test_uncertainties_are_those_of_the_model() -> None:
+    points = metering_points(made_up_reading(HOUR))
+    joints, total = CHANNELS.deviations(POWER)
+    for quantity in (DC_POWER, IMPORT, EXPORT, SUM):
+        assert points[MAIN][quantity].uncertainty == pytest.approx(1.96 * total)
+        assert points["elbow_joint"][quantity].uncertainty == pytest.approx(1.96 * joints[1])
+        assert math.isnan(points[BUS][quantity].uncertainty)
+    assert BUS not in metering_points(without_bus(made_up_reading(1)))
+
+
+@pytest.mark.parametrize(
+    ("value", "uncertainty", "number"),
+    [
+        (100.0, 0.001, 1),
+        (100.0, 0.1, 4),
+        (-100.0, 0.9, 7),
+        (100.0, 2.6, 11),
+        (100.0, 20.0, 14),
+        (100.0, 21.0, 15),
+        (0.0, 1.0, 15),
+        (100.0, math.nan, 0),
+    ],
+)
+def test_accuracy_classes(value: float, uncertainty: float, number: int) -> None:
+    assert Measurement(value, uncertainty).accuracy_class == number
+
+
+def test_plain_values_are_those_of_the_topics() -> None:
+    reading = made_up_reading(10)
+    found = plain_values(reading)
+    for name, value in reading.numbers().items():
+        assert found[name].value == value
+        assert found[name].unit == (WATT if name.endswith("/power") else JOULE)
+    assert found["state"].value == "moving"
+    assert found["energy/cycle/number"].value == 1
+    assert found["energy/cycle/duration"].unit == SECOND
+    assert "energy/cycle/number" not in plain_values(made_up_reading(9))

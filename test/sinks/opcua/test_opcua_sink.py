@@ -1,0 +1,254 @@
+"""The OPC UA server, asked by asyncua's own client."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("asyncua")
+
+from asyncua import Client, Node, ua
+from asyncua.crypto.security_policies import SecurityPolicyBasic256Sha256
+
+from test.sinks.made_up_reading import LOST, START, made_up_reading
+from test.sinks.opcua.opcua_server import OpcuaServer
+from test.sinks.waiting import until
+from ur_energy_model.errors import InputError
+from ur_energy_model.sinks import queued_sink
+from ur_energy_model.sinks.opcua import companion as spec
+from ur_energy_model.sinks.opcua import opcua_delivery
+from ur_energy_model.sinks.opcua.opcua_sink import opcua_sink
+from ur_energy_model.sinks.options import SinkOptions
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpcuaServer]:
+    folder = tmp_path_factory.mktemp("opcua")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(folder))
+        running = OpcuaServer(folder / "credentials.yaml")
+        yield running
+        running.sink.close()
+
+
+async def machine_of(client: Client) -> Node:
+    """The arm, found as any client of OPC 40001 finds machines."""
+    space = await client.get_namespace_index(spec.MACHINERY)
+    machines = client.get_node(ua.NodeId(spec.MACHINES, space))
+    found = {(await node.read_browse_name()).Name: node for node in await machines.get_children()}
+    return found["arm-1"]
+
+
+async def plain(client: Client, name: str) -> ua.DataValue:
+    space = await client.get_namespace_index(spec.OWN)
+    node = client.get_node(ua.NodeId(f"arm-1/{name}", space))
+    return await node.read_data_value(raise_on_bad_status=False)
+
+
+def test_anonymous_clients_read_what_the_topics_say(server: OpcuaServer) -> None:
+    for number in (1, 10):
+        server.offer(made_up_reading(number))
+    reading = made_up_reading(10)
+
+    async def question(client: Client) -> dict[str, ua.DataValue]:
+        return {name: await plain(client, name) for name in reading.numbers()}
+
+    found = server.ask(question)
+    for name, value in reading.numbers().items():
+        assert found[name].Value.Value == value
+        assert found[name].StatusCode.is_good()
+        assert found[name].SourceTimestamp.timestamp() == pytest.approx(START * 1e-9 + 1.0)
+
+
+def test_metering_points_below_a_machine(server: OpcuaServer) -> None:
+    server.offer(made_up_reading(36_000))
+
+    async def question(client: Client) -> None:
+        machine = await machine_of(client)
+        spaces = {uri: await client.get_namespace_index(uri) for uri in spec.VERSIONS}
+        machinery, energy, ecm = (
+            spaces[spec.MACHINERY], spaces[spec.MACHINERY_ENERGY], spaces[spec.ECM]
+        )  # fmt: skip
+        folder = await machine.get_child(
+            [f"{machinery}:Monitoring", f"{machinery}:Consumption", f"{energy}:Electricity"]
+        )
+        main = await folder.get_child(f"{energy}:Main")
+        assert await main.read_type_definition() == ua.NodeId(spec.MEASUREMENT_TYPE, ecm)
+        value = await main.get_child(f"{ecm}:DcEnergyTotalSumHp")
+        assert await value.read_type_definition() == ua.NodeId(spec.VALUE_TYPE, ecm)
+        assert await value.read_value() == pytest.approx(9.0)
+        assert await (await value.get_child(f"{ecm}:MeasurementID")).read_value() == 1029
+        unit = await (await value.get_child("0:EngineeringUnits")).read_value()
+        assert (unit.UnitId, unit.DisplayName.Text) == (5720146, "W·h")
+        domain = client.get_node(
+            await (await value.get_child(f"{ecm}:AccuracyDomain")).read_value()
+        )
+        classes = await (await domain.get_child("0:EnumValues")).read_value()
+        number = await (await value.get_child(f"{ecm}:AccuracyClass")).read_value()
+        assert classes[number].Description.Text == "more than 20 %"  # made-up deviations are large
+        contains = ua.NodeId(spec.CONTAINS, energy)
+        parts = await main.get_referenced_nodes(contains, ua.BrowseDirection.Forward)
+        names = [(await node.read_browse_name()).Name for node in parts]
+        assert names == ["Standby", "shoulder_joint", "elbow_joint"]
+        serial = await machine.get_child(
+            [f"{spaces[spec.DI]}:Identification", f"{spaces[spec.DI]}:SerialNumber"]
+        )
+        assert await serial.read_value() == "arm-1"
+
+    server.ask(question)
+
+
+def test_subscriptions_see_changes(server: OpcuaServer) -> None:
+    server.offer(made_up_reading(1))
+
+    async def question(client: Client) -> list[float]:
+        seen: list[float] = []
+
+        class Handler:
+            def datachange_notification(self, _node: Node, value: float, _data: Any) -> None:
+                seen.append(value)
+
+        space = await client.get_namespace_index(spec.OWN)
+        node = client.get_node(ua.NodeId("arm-1/energy/total/energy", space))
+        subscription = await client.create_subscription(10, Handler())
+        await subscription.subscribe_data_change(node)
+        for number in range(20, 23):
+            await asyncio.to_thread(server.offer, made_up_reading(number))
+            last = made_up_reading(number).numbers()["energy/total/energy"]
+            end = asyncio.get_running_loop().time() + 20
+            while not (seen and seen[-1] == last):
+                assert asyncio.get_running_loop().time() < end
+                await asyncio.sleep(0.01)
+        return seen
+
+    assert server.ask(question)[-1] == made_up_reading(22).numbers()["energy/total/energy"]
+
+
+def test_users_reset_and_read_intervals(server: OpcuaServer) -> None:
+    server.offer(made_up_reading(1))
+    server.resets.clear()
+
+    async def question(client: Client) -> list[Any]:
+        machine = await machine_of(client)
+        own, ia = [await client.get_namespace_index(uri) for uri in (spec.OWN, spec.IA)]
+        await machine.call_method(f"{own}:ResetEnergy", "new shift")
+        space = ua.NodeId("arm-1/Main", own)
+        await client.get_node(space).call_method(f"{ia}:ResetStatistics")
+        return list(await machine.call_method(f"{own}:ReadInterval"))
+
+    accounted, lost, total, bus, text = server.ask(question, "plc", "secret")
+    assert server.resets == ["new shift", "OPC UA client"]
+    assert (accounted, lost, total) == (2.0, 0.0, 5.0)
+    assert bus != bus
+    assert '"total_J": 5.0' in text
+
+
+def test_anonymous_clients_change_nothing(server: OpcuaServer) -> None:
+    server.offer(made_up_reading(1))
+    server.resets.clear()
+
+    async def reset(client: Client) -> None:
+        own = await client.get_namespace_index(spec.OWN)
+        await (await machine_of(client)).call_method(f"{own}:ResetEnergy", "mischief")
+
+    async def write(client: Client) -> None:
+        own = await client.get_namespace_index(spec.OWN)
+        await client.get_node(ua.NodeId("arm-1/Main/ApplicationTag", own)).write_value("mine")
+
+    for question in (reset, write):
+        with pytest.raises(ua.UaStatusCodeError):
+            server.ask(question)
+    assert server.resets == []
+    server.ask(write, "plc", "secret")
+
+
+def test_wrong_passwords_are_refused(server: OpcuaServer) -> None:
+    for user, password in (("plc", "wrong"), ("nobody", "secret"), ("nobody", "")):
+        with pytest.raises(ua.UaStatusCodeError):
+            server.ask(machine_of, user, password)
+
+
+def test_encrypted_clients(server: OpcuaServer, tmp_path: Path) -> None:
+    from asyncua.crypto.cert_gen import setup_self_signed_certificate
+    from cryptography.x509.oid import ExtendedKeyUsageOID
+
+    server.offer(made_up_reading(2))
+
+    async def run() -> Any:
+        client = Client(server.url)
+        key, certificate = tmp_path / "key.pem", tmp_path / "certificate.der"
+        uses = [ExtendedKeyUsageOID.CLIENT_AUTH]
+        await setup_self_signed_certificate(
+            key, certificate, client.application_uri, socket.gethostname(), uses, {}
+        )
+        await client.set_security(SecurityPolicyBasic256Sha256, certificate, key)
+        async with client:
+            return (await plain(client, "energy/total/energy")).Value.Value
+
+    assert asyncio.run(run()) == made_up_reading(2).numbers()["energy/total/energy"]
+
+
+def test_values_of_a_lost_arm_are_marked(
+    server: OpcuaServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def status() -> ua.StatusCode:
+        return server.ask(lambda client: plain(client, "energy/total/energy")).StatusCode
+
+    server.offer(made_up_reading(3))
+    assert status().is_good()
+    server.offer(made_up_reading(3, link=LOST))
+    assert status().name == "UncertainLastUsableValue"
+    server.offer(made_up_reading(4))
+    assert status().is_good()
+    monkeypatch.setattr(opcua_delivery, "SILENCE", 0.1)
+    until(lambda: status().name == "UncertainLastUsableValue")
+
+
+def test_the_certificate_is_made_once_and_its_key_is_private(server: OpcuaServer) -> None:
+    import os
+
+    folder = Path(os.environ["XDG_STATE_HOME"]) / "ur_energy" / "opcua"
+    key = folder / "key.pem"
+    assert stat.S_IMODE(key.stat().st_mode) == 0o600
+    before = key.read_bytes()
+    from ur_energy_model.sinks.credentials import OpcuaCredentials
+    from ur_energy_model.sinks.opcua.certificate import server_certificate
+
+    assert server_certificate(OpcuaCredentials(), option="--opcua").key.read_bytes() == before
+
+
+def test_a_port_in_use_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setattr(queued_sink, "FIRST_PAUSE", 0.05)
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        sink = opcua_sink(f"opc.tcp://127.0.0.1:{port}", SinkOptions())
+        until(lambda: "in use" in (sink.status.problem or ""), 60)
+    until(lambda: sink.status.problem is None, 60)
+    sink.close()
+
+
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        ("opc.tcp://me:secret@127.0.0.1", "must not hold"),
+        ("http://127.0.0.1", "not the URL"),
+        ("opc.tcp://", "not the URL"),
+        ("opc.tcp://0.0.0.0", "--allow-network"),
+    ],
+)
+def test_urls_that_are_refused(url: str, message: str) -> None:
+    with pytest.raises(InputError, match=message) as refused:
+        opcua_sink(url, SinkOptions())
+    assert "secret" not in str(refused.value)
+
+
+def test_a_server_for_other_machines_needs_users() -> None:
+    with pytest.raises(InputError, match="no users"):
+        opcua_sink("opc.tcp://0.0.0.0:4840", SinkOptions(allow_network=True))

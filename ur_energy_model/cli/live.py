@@ -1,0 +1,204 @@
+"""`ur_energy live`: powers and energies of an arm while it works, without ROS."""
+
+from __future__ import annotations
+
+import argparse
+import threading
+import time
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ur_energy_model.cli import arguments
+from ur_energy_model.cli.model_option import chosen_model
+from ur_energy_model.cli.output import note, print_line
+from ur_energy_model.cli.sink_options import add_sink_options, sink_options
+from ur_energy_model.cli.stop_signals import on_stop_signal
+from ur_energy_model.errors import ControllerError, InputError, UrEnergyError
+
+if TYPE_CHECKING:
+    from ur_energy_model.sinks.live_arm import LiveArm, NamedModel
+    from ur_energy_model.sinks.terminal.lines import Lines
+    from ur_energy_model.sinks.terminal.screen import Screen
+    from ur_energy_model.telemetry.samples import RecordingInfo
+    from ur_energy_model.telemetry.source import TelemetrySource
+
+SAVE_PERIOD = 1.0
+"""Time between two savings of the counters [s]."""
+LONGEST_BATCH = 0.05
+"""Longest time span of packets that are decoded together [s]."""
+
+
+def register(subparsers: arguments.Subparsers) -> None:
+    """Add the subcommand."""
+    parser = arguments.add_command(
+        subparsers,
+        "live",
+        run,
+        summary="show live power and energy of an arm; feed Foxglove, Prometheus, MQTT, OPC UA",
+        description="Show power and energy of an arm while it works: each joint, the whole arm "
+        "beside the measured bus, standby, cycles and losses of the connection. In a terminal it "
+        "fills the screen; elsewhere it prints one line a second. Without --model it uses the "
+        "generic model of the arm's type, whose intervals are wider. ROS is not needed.",
+        examples="ur_energy live --host 192.168.0.10 --model model.yaml\n"
+        "ur_energy live --host 192.168.0.10 --prometheus 127.0.0.1:9464 --foxglove \\\n"
+        "    --state-file energy.json\n"
+        "ur_energy live --bag monday --json",
+        notes="q or Ctrl-C quits. The robot is only read, never commanded. Servers listen on this\n"
+        "machine only unless --allow-network is given.",
+    )
+    source = parser.add_mutually_exclusive_group(required=True)
+    arguments.add_controller(source, required=False)
+    source.add_argument(
+        "--bag", type=Path, metavar="BAG", help="play a recording at the speed it was made"
+    )
+    parser.add_argument(
+        "--model", type=Path, metavar="MODEL.yaml", help="identified model (default: generic)"
+    )
+    parser.add_argument(
+        "--robot",
+        metavar="NAME",
+        help="name of the robot, such as ur5e (default: as controller, model or bag say)",
+    )
+    parser.add_argument(
+        "--state-file",
+        type=Path,
+        metavar="FILE",
+        help="file that keeps the counters over restarts (default: they begin at zero)",
+    )
+    parser.add_argument(
+        "--duration",
+        type=arguments.number(float, 0.1, 1e9),
+        metavar="S",
+        help="stop after S seconds (default: when the user quits)",
+    )
+    parser.add_argument(
+        "--json", action="store_true", help="print one JSON object a second, each on a line"
+    )
+    add_sink_options(parser)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Show the arm until the user quits."""
+    from ur_energy_model.energy.live.options import LiveOptions
+    from ur_energy_model.sinks.live_arm import LiveArm
+    from ur_energy_model.sinks.open_sinks import open_sinks
+    from ur_energy_model.sinks.outlets import Outlets
+    from ur_energy_model.telemetry.host_clock import HOST_CLOCK
+
+    stated = sink_options(options)
+    arm = LiveArm(
+        str(options.bag or options.host),
+        _source(options, min(LONGEST_BATCH, 1.0 / stated.rate)),
+        _model(options),
+        LiveOptions(cycle_trigger="program", state_file=options.state_file),
+        clock=HOST_CLOCK if options.bag is None else None,
+    )
+    stop = threading.Event()
+    outlets = Outlets(open_sinks(stated, arm.actions), stated.rate)
+    viewer = _viewer(options, arm, stop)
+    with closing(outlets), on_stop_signal(stop.set), closing(arm), viewer:
+        arm.start(outlets)
+        _watch(viewer, arm, options.duration)
+    _end(options, arm)
+
+
+def _model(options: argparse.Namespace) -> Callable[[RecordingInfo], NamedModel]:
+    """Finds the model for the arm that the first samples name.
+
+    Raises:
+        InputError: no such model or robot, or nothing names the robot of a bag.
+    """
+    from ur_energy_model.sinks.live_arm import NamedModel
+
+    bags = [] if options.bag is None else [options.bag]
+    if options.model is not None or options.robot is not None or bags:
+        chosen = chosen_model(options.model, options.robot, bags)
+        known = NamedModel(chosen.model, chosen.words)
+        return lambda info: known
+
+    def named_by_controller(info: RecordingInfo) -> NamedModel:
+        if info.robot is None:
+            raise ControllerError(
+                options.host,
+                "its dashboard server does not say which arm it is",
+                "name the arm: --robot NAME, such as --robot ur5e",
+            )
+        chosen = chosen_model(None, info.robot)
+        return NamedModel(chosen.model, chosen.words)
+
+    return named_by_controller
+
+
+def _source(options: argparse.Namespace, batch_seconds: float) -> Callable[[], TelemetrySource]:
+    from ur_energy_model.energy.live.options import LIVE_FIELDS
+    from ur_energy_model.model.robots import load_robot
+    from ur_energy_model.telemetry.bag.source import BagSource
+    from ur_energy_model.telemetry.rtde.source import RtdeSource
+
+    if options.bag is not None:
+        return lambda: BagSource(
+            options.bag, fields=LIVE_FIELDS, real_time=True, batch_seconds=batch_seconds
+        )
+    robot = None if options.robot is None else load_robot(options.robot).name
+    return lambda: RtdeSource(
+        options.host, robot=robot, fields=LIVE_FIELDS, batch_seconds=batch_seconds
+    )
+
+
+def _viewer(options: argparse.Namespace, arm: LiveArm, stop: threading.Event) -> Screen | Lines:
+    from rich.console import Console
+
+    from ur_energy_model.sinks.terminal.lines import Lines, json_line, text_line
+
+    if options.json:
+        return Lines(arm.state, stop, json_line, note)
+    console = Console(highlight=False)
+    if not console.is_terminal or console.is_dumb_terminal:
+        return Lines(arm.state, stop, text_line, note)
+    from ur_energy_model.sinks.terminal.screen import Screen
+
+    return Screen(console, arm.state, stop)
+
+
+def _watch(viewer: Screen | Lines, arm: LiveArm, duration: float | None) -> None:
+    """Update the view and save the counters until the user quits or the source ends."""
+    start = due = saved = time.monotonic()
+    end = float("inf") if duration is None else start + duration
+    while not (arm.reader.ended or arm.reader.failure):
+        due = max(due + viewer.period, time.monotonic())
+        while (left := min(due, end) - time.monotonic()) > 0.0:
+            if viewer.wait(left):
+                return
+        viewer.update()
+        now = time.monotonic()
+        if now - saved >= SAVE_PERIOD:
+            saved = now
+            arm.save()
+        if now >= end:
+            return
+
+
+def _end(options: argparse.Namespace, arm: LiveArm) -> None:
+    """Say how it ended.
+
+    Raises:
+        UrEnergyError: the source cannot be used, or sent nothing for as long as was asked for.
+    """
+    from ur_energy_model.sinks.terminal.lines import last_json_line, last_text_line
+
+    if arm.reader.failure is not None:
+        raise arm.reader.failure
+    state = arm.state("end")
+    if state.reading is None:
+        if options.duration is None and not arm.reader.ended:
+            return
+        if options.bag is not None:
+            raise InputError(options.bag, "holds no samples that can be used", "record again")
+        raise UrEnergyError(f"{options.host}: no samples came: {state.silence}")
+    print_line(last_json_line(state) if options.json else last_text_line(state))
+    if state.disk_problem is not None:
+        note(f"the counters are not saved: {state.disk_problem}")
+    elif options.state_file is not None:
+        note(f"counters saved in {options.state_file}")

@@ -1,0 +1,192 @@
+"""LiveArm: samples of one arm through the live estimator to sinks and views."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from ur_energy_model.energy.live.cycles import Cycle
+from ur_energy_model.energy.live.estimator import LiveEstimator
+from ur_energy_model.energy.live.options import LiveOptions
+from ur_energy_model.energy.live.source_reader import SourceReader
+from ur_energy_model.energy.recording_checks import check_robot
+from ur_energy_model.energy_topics.statuses import interval_energies
+from ur_energy_model.errors import UrEnergyError
+from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.robots import load_robot
+from ur_energy_model.sinks.arm_actions import ArmActions
+from ur_energy_model.sinks.arm_reading import ArmReading
+from ur_energy_model.sinks.live_state import LiveState
+from ur_energy_model.sinks.outlets import Outlets
+from ur_energy_model.telemetry.arm_identity import arm_name
+from ur_energy_model.telemetry.host_clock import HOST_CLOCK, HostClock
+from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
+from ur_energy_model.telemetry.source import TelemetrySource
+
+
+@dataclass(frozen=True)
+class NamedModel:
+    """A model and what to call it.
+
+    Attributes:
+        model: of the arm.
+        words: the model in words, for users.
+    """
+
+    model: EnergyModel
+    words: str
+
+
+class LiveArm:
+    """Reads an arm in a thread of its own, counts its energy and feeds sinks and views.
+
+    The estimator is made with the first samples, which tell the arm. Everything may be called from
+    any thread.
+
+    Args:
+        name: of the source, for users: the controller's address, or the bag.
+        open_source: makes the source of samples.
+        model_of: the model for what the first samples tell about the arm. A ControllerError means
+            that the arm may become known later; any other error ends the reading.
+        options: of the estimator; cycles are counted only if the source has their trigger.
+        clock: that a live source stamps with; None for recorded samples.
+
+    Attributes:
+        reader: the thread, with state of the connection and failure.
+        actions: what sinks may ask for.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        open_source: Callable[[], TelemetrySource],
+        model_of: Callable[[RecordingInfo], NamedModel],
+        options: LiveOptions,
+        *,
+        clock: HostClock | None = None,
+    ) -> None:
+        self._name, self._model_of, self._options = name, model_of, options
+        self.reader = SourceReader(open_source, self._consume, clock=clock, on_end=self._offer_last)
+        self.actions = ArmActions(self._reset, self._read_interval)
+        self._lock = threading.Lock()
+        self._outlets = Outlets(())
+        self._estimator: LiveEstimator | None = None
+        self._words = ""
+        self._info = RecordingInfo()
+        self._stamp: int | None = None
+        self._new_cycles: list[Cycle] = []
+
+    def start(self, outlets: Outlets) -> None:
+        """Start reading.
+
+        Args:
+            outlets: get a reading at their rate, in the thread that reads; closed by their owner.
+        """
+        self._outlets = outlets
+        self.reader.start()
+
+    def close(self) -> None:
+        """Stop reading, save the counters and release the state file."""
+        self.reader.stop()
+        if self._estimator is not None:
+            with self._lock:
+                self._estimator.close()
+
+    def save(self) -> None:
+        """Write the counters to disk; samples do not wait for it."""
+        if self._estimator is None:
+            return
+        with self._lock:
+            save = self._estimator.prepare_save()
+        save()
+
+    def state(self, viewer: str) -> LiveState:
+        """Arm, connection and sinks now.
+
+        Args:
+            viewer: name of the caller; mean powers are since its previous state.
+        """
+        estimator, reading, cycle = self._estimator, None, None
+        if estimator is not None:
+            with self._lock:
+                reading = self._reading(estimator, viewer)
+                cycle = estimator.cycles[-1] if estimator.cycles else None
+        return LiveState(
+            source=self._name,
+            reading=reading,
+            link=self.reader.link,
+            sinks=self._outlets.statuses,
+            cycle=cycle,
+            disk_problem=None if estimator is None else estimator.disk_problem,
+        )
+
+    def _consume(self, batch: Telemetry) -> None:
+        estimator = self._estimator or self._meet(batch)
+        with self._lock:
+            estimator.update(batch)
+            self._info = batch.info
+            self._stamp = None if batch.stamp is None else int(batch.stamp[-1])
+            self._outlets.offer(float(batch.time[-1]), lambda: self._sink_reading(estimator))
+
+    def _offer_last(self) -> None:
+        """Offer what a recorded source ended with."""
+        if (estimator := self._estimator) is not None:
+            with self._lock:
+                self._outlets.offer_at_once(lambda: self._sink_reading(estimator))
+
+    def _meet(self, batch: Telemetry) -> LiveEstimator:
+        """The arm is known now: begin to count."""
+        named, options = self._model_of(batch.info), self._options
+        robot = load_robot(named.model.robot)
+        check_robot(batch.info.source, batch.info, robot)
+        if options.cycle_trigger == "program" and "runtime_state" not in batch.columns:
+            options = replace(options, cycle_trigger="none")
+        estimator = LiveEstimator(named.model, robot, options, on_cycle=self._new_cycles.append)
+        self._words, self._info = named.words, batch.info
+        self._estimator = estimator
+        return estimator
+
+    def _sink_reading(self, estimator: LiveEstimator) -> ArmReading | None:
+        reading = self._reading(estimator, "sinks")
+        if reading is not None:
+            reading = replace(reading, cycles=tuple(self._new_cycles))
+            self._new_cycles.clear()
+        return reading
+
+    def _reading(self, estimator: LiveEstimator, viewer: str) -> ArmReading | None:
+        snapshot = estimator.snapshot(viewer)
+        if snapshot is None:
+            return None
+        calculator = estimator.calculator
+        return ArmReading(
+            arm=arm_name(self._info),
+            stamp=HOST_CLOCK.stamp() if self._stamp is None else self._stamp,
+            joints=calculator.robot.joint_names,
+            snapshot=snapshot,
+            link=self.reader.link,
+            positions=None if snapshot.q is None else calculator.joint_positions(snapshot.q),
+            model=self._words,
+            robot=calculator.robot,
+        )
+
+    def _reset(self, reason: str) -> None:
+        estimator = self._known()
+        with self._lock:
+            estimator.reset(reason)
+
+    def _read_interval(self) -> dict[str, object]:
+        estimator = self._known()
+        with self._lock:
+            passed = estimator.read_interval()
+        return interval_energies(passed, estimator.channels, estimator.channels.joints)
+
+    def _known(self) -> LiveEstimator:
+        """The estimator.
+
+        Raises:
+            UrEnergyError: the arm is not known yet.
+        """
+        if self._estimator is None:
+            raise UrEnergyError("the arm is not known yet: no samples have arrived")
+        return self._estimator

@@ -1,0 +1,76 @@
+"""StoredReading: what a reading needs to be published later, in few bytes."""
+
+from __future__ import annotations
+
+from array import array
+from dataclasses import dataclass
+
+from ur_energy_model.energy.arm_state import ArmState
+from ur_energy_model.sinks.arm_reading import ArmReading
+
+NANOSECONDS = 1_000_000
+"""In one millisecond."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredCycle:
+    """A completed cycle: its number, energy [J], duration [s] and largest total power [W]."""
+
+    number: int
+    energy: float
+    duration: float
+    peak_power: float
+
+
+@dataclass(frozen=True, slots=True)
+class StoredReading:
+    """One reading of one arm.
+
+    Attributes:
+        arm: its name.
+        stamp: host time of the sample [ms since 1970, UTC].
+        names: of the values, as the ROS topics'; one tuple is shared by all readings.
+        values: W and J.
+        state: of the arm, in lower case.
+        lost: number of samples lost so far.
+        cycles: completed since the previous reading.
+    """
+
+    arm: str
+    stamp: int
+    names: tuple[str, ...]
+    values: array[float]
+    state: str
+    lost: int
+    cycles: tuple[StoredCycle, ...] = ()
+
+
+class ReadingCompressor:
+    """Makes StoredReadings that share the tuple of their names."""
+
+    def __init__(self) -> None:
+        self._names: tuple[str, ...] = ()
+        self._states = {state: state.name.lower() for state in ArmState}
+
+    def __call__(self, reading: ArmReading) -> StoredReading:
+        """The part of a reading that is published."""
+        numbers = reading.numbers()
+        names = tuple(numbers)
+        if names != self._names:
+            self._names = names
+        channels = reading.snapshot.channels
+        total = channels.arm["total"]
+        return StoredReading(
+            reading.arm,
+            reading.stamp // NANOSECONDS,
+            self._names,
+            array("d", numbers.values()),
+            self._states[reading.snapshot.state],
+            reading.link.lost,
+            tuple(
+                StoredCycle(
+                    cycle.number, float(cycle.reading.net[total]), cycle.duration, cycle.peak_power
+                )
+                for cycle in reading.cycles
+            ),
+        )

@@ -1,0 +1,41 @@
+"""Quantities as short text of bounded width."""
+
+from __future__ import annotations
+
+import math
+
+UNKNOWN = "-"
+_PREFIXES = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
+
+
+def watts(value: float) -> str:
+    """A power, such as "123.4 W"."""
+    return f"{value:.1f} W" if math.isfinite(value) else UNKNOWN
+
+
+def joules(value: float) -> str:
+    """An energy with four digits or more, such as "1,234 J" or "123.4 kJ"."""
+    if not math.isfinite(value):
+        return UNKNOWN
+    if abs(value) < 1e4:
+        return f"{value:,.0f} J"
+    factor, prefix = next(each for each in _PREFIXES if abs(value) >= each[0])
+    digits = 2 if abs(value) < 1e2 * factor else 1
+    return f"{value / factor:.{digits}f} {prefix}J"
+
+
+def percent(share: float) -> str:
+    """A share, such as "71 %"."""
+    return f"{100.0 * share:.0f} %" if math.isfinite(share) else UNKNOWN
+
+
+def degrees(value: float | None) -> str:
+    """A temperature, such as "35 °C"."""
+    return UNKNOWN if value is None or not math.isfinite(value) else f"{value:.0f} °C"
+
+
+def span(seconds: float) -> str:
+    """A time in the unit that suits it, such as "12.3 s" or "2.5 min"."""
+    if seconds < 120.0:
+        return f"{seconds:.1f} s"
+    return f"{seconds / 60.0:.1f} min" if seconds < 7200.0 else f"{seconds / 3600.0:.1f} h"
