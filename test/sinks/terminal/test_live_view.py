@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from test.sinks.terminal.live_states import away, full, state, waiting
@@ -9,7 +11,12 @@ from ur_energy_model.sinks.live_state import LiveState
 from ur_energy_model.sinks.terminal.live_view import FOOTER, WIDEST, LiveView
 
 SIZES = [(80, 24), (120, 40), (60, 20), (40, 12), (20, 5), (300, 100), (1, 1), (80, 1), (80, 2)]
-STATES = {"waiting": waiting, "running": state, "away": away, "full": full}
+STATES: dict[str, Callable[[], LiveState]] = {
+    "waiting": waiting,
+    "running": state,
+    "away": away,
+    "full": full,
+}
 JOINTS = ("shoulder_pan", "shoulder_lift", "elbow", "wrist_1", "wrist_2", "wrist_3")
 
 
