@@ -22,6 +22,8 @@ def test_layouts_of_an_arm_in_a_cell(tmp_path: Path, capsys: Capture) -> None:
         "plotjuggler",
         "foxglove",
         "rviz",
+        "grafana",
+        "prometheus",
     }
     curves = plotjuggler_curves((tmp_path / "plotjuggler" / "energy_bag.xml").read_text())
     assert "/cell1/energy/stamped/left_wrist_1_joint/position" in curves

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from ur_energy_model.cli import arguments
 from ur_energy_model.cli.model_option import chosen_model
-from ur_energy_model.cli.output import note, print_line
+from ur_energy_model.cli.output import note
 from ur_energy_model.cli.sink_options import add_sink_options, sink_options
 from ur_energy_model.cli.stop_signals import on_stop_signal
 from ur_energy_model.errors import ControllerError, InputError, UrEnergyError
@@ -197,7 +197,7 @@ def _end(options: argparse.Namespace, arm: LiveArm) -> None:
         if options.bag is not None:
             raise InputError(options.bag, "holds no samples that can be used", "record again")
         raise UrEnergyError(f"{options.host}: no samples came: {state.silence}")
-    print_line(last_json_line(state) if options.json else last_text_line(state))
+    print(last_json_line(state) if options.json else last_text_line(state))
     if state.disk_problem is not None:
         note(f"the counters are not saved: {state.disk_problem}")
     elif options.state_file is not None:

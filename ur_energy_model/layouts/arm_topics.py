@@ -12,6 +12,8 @@ from ur_energy_model.errors import InputError
 COLORS = ("#1f77b4", "#d62728", "#2ca02c", "#ff7f0e", "#9467bd", "#17becf", "#7f7f7f", "#000000")
 WINDOW = 60.0
 """Time span of the plots [s]."""
+JOINT_PLOTS = ("Joints [W]", "Joint energy since reset [J]")
+"""Titles of the plots with a curve per joint."""
 ENERGY, POWER = "position", "velocity"
 """Fields of energy/stamped."""
 _NAMESPACE = re.compile(r"(/?[A-Za-z_]\w*(/[A-Za-z_]\w*)*/?)?", re.ASCII)
@@ -95,13 +97,11 @@ class ArmTopics:
                 Curve("bus", POWER, "measured"),
                 Curve("standby", POWER, "standby"),
             ),
-            "Joints [W]": tuple(Curve(joint, POWER, joint) for joint in self.joints),
+            JOINT_PLOTS[0]: tuple(Curve(joint, POWER, joint) for joint in self.joints),
             "Energy since reset [J]": (
                 Curve("total", ENERGY, "model"),
                 Curve("bus", ENERGY, "measured"),
             ),
-            "Joint energy since reset [J]": tuple(
-                Curve(joint, ENERGY, joint) for joint in self.joints
-            ),
+            JOINT_PLOTS[1]: tuple(Curve(joint, ENERGY, joint) for joint in self.joints),
             "Model minus measured [W]": (Curve("residual", POWER, "residual"),),
         }

@@ -10,6 +10,24 @@ from ur_energy_model import topics_and_services as topics
 from ur_energy_model.layouts.arm_topics import COLORS, WINDOW, ArmTopics
 
 
+ARM = "3D!arm"
+LEGEND_WIDTH = 190
+"""Width of a plot's legend, beside its curves."""
+CAMERA = {
+    "distance": 2.6,
+    "perspective": True,
+    "phi": 65,
+    "thetaOffset": 45,
+    "targetOffset": [0, 0, 0.35],
+    "target": [0, 0, 0],
+    "targetOrientation": [0, 0, 0, 1],
+    "fovy": 45,
+    "near": 0.01,
+    "far": 100,
+}
+"""View of a whole arm [m, deg]."""
+
+
 def foxglove_layout(arm: ArmTopics) -> str:
     """The layout, for live topics and for bags.
 
@@ -18,7 +36,7 @@ def foxglove_layout(arm: ArmTopics) -> str:
     panels: dict[str, Any] = {}
     for number, (title, curves) in enumerate(arm.plots().items()):
         panels[f"Plot!energy{number}"] = {
-            "title": title,
+            **_titled(title),
             "paths": [
                 {
                     "value": f"{arm.energies}.{curve.field}[{arm.index_of(curve)}]",
@@ -30,15 +48,20 @@ def foxglove_layout(arm: ArmTopics) -> str:
                 for curve, color in zip(curves, COLORS, strict=False)
             ],
             "showLegend": True,
-            "legendDisplay": "floating",
+            "legendDisplay": "left",
+            "sidebarDimension": LEGEND_WIDTH,
             "xAxisVal": "timestamp",
             "followingViewWidth": WINDOW,
             "isSynced": True,
         }
     plots = list(panels)
-    panels["3D!arm"] = _arm_in_3d(arm)
-    for name, topic in (("energy", topics.DIAGNOSTICS), ("summary", topics.ENERGY_SUMMARY)):
+    panels[ARM] = _arm_in_3d(arm)
+    for name, topic, title in (
+        ("energy", topics.DIAGNOSTICS, "Health"),
+        ("summary", topics.ENERGY_SUMMARY, "Summary"),
+    ):
         panels[f"DiagnosticSummary!{name}"] = {
+            **_titled(title),
             "topicToRender": arm.name_of(topic),
             "minLevel": 0,
         }
@@ -50,7 +73,12 @@ def foxglove_layout(arm: ArmTopics) -> str:
         "layout": {
             "direction": "row",
             "first": _stacked(plots),
-            "second": _stacked([name for name in panels if name not in plots]),
+            "second": {
+                "direction": "column",
+                "first": ARM,
+                "second": _stacked([name for name in panels if name not in (*plots, ARM)]),
+                "splitPercentage": 55,
+            },
             "splitPercentage": 60,
         },
     }
@@ -78,10 +106,18 @@ def _arm_in_3d(arm: ArmTopics) -> dict[str, Any]:
         "displayMode": "auto",
     }
     return {
+        **_titled("Arm, coloured by power"),
         "followTf": arm.base_frame,
+        "cameraState": CAMERA,
+        "scene": {"transforms": {"showLabel": False, "axisScale": 0.15}},
         "topics": {arm.name_of(topics.ENERGY_MARKERS): {"visible": True}},
         "layers": {"grid": grid, "arm": robot},
     }
+
+
+def _titled(title: str) -> dict[str, str]:
+    """Title of a panel; Lichtblick has another key than Foxglove."""
+    return {"foxglovePanelTitle": title, "lichtblickPanelTitle": title}
 
 
 def _stacked(names: Sequence[str]) -> Any:

@@ -221,9 +221,14 @@ def test_the_highest_energies_survive_a_kill_in_a_regeneration_dip(tmp_path: Pat
         estimator.update(batch)
         seen.append(published(estimator))
     assert seen == sorted(seen)
-    lifetime = estimator.snapshot().lifetime.net
-    assert max(seen) > lifetime[estimator.channels.names.index(ELBOW)], "no dip at the end"
-    estimator._counters._file.close()  # without saving, as a killed process
+    snapshot = estimator.snapshot()
+    assert snapshot is not None
+    assert max(seen) > snapshot.lifetime.net[estimator.channels.names.index(ELBOW)], (
+        "no dip at the end"
+    )
+    file = estimator._counters._file
+    assert file is not None
+    file.close()  # without saving, as a killed process
     again = LiveEstimator(known_model(), ROBOT, options)
     again.update(motion(0.02, start=200.0))
     assert published(again) == pytest.approx(max(seen), rel=1e-12)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -201,7 +202,7 @@ def test_passwords_and_certificates(tmp_path: Path) -> None:
 
         right = f"mqtt: {{username: arm, password: secret, ca: {certificate}}}"
         assert problem_with(right) is None
-        assert "ot authorised" in str(problem_with(right.replace("secret", "wrong")))
+        assert "authorised" in str(problem_with(right.replace("secret", "wrong")))
         assert "certificate" in str(problem_with("mqtt: {username: arm, password: secret}"))
 
 
@@ -217,3 +218,10 @@ def test_a_thousand_readings_wait_for_nobody() -> None:
 
 def test_names_are_checked_when_the_sink_is_made() -> None:
     assert EdgeNode("a b", "c").command_topic == "spBv1.0/a b/NCMD/c"
+
+
+def test_a_reading_that_cannot_be_used_is_dropped(broker: Mosquitto) -> None:
+    sink = sink_to(broker.port)
+    sink.offer(replace(made_up_reading(1), joints=("one",)))
+    assert sink.status.dropped == 1
+    sink.close()

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 import stat
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,60 +15,30 @@ import pytest
 pytest.importorskip("asyncua")
 
 from asyncua import Client, Node, ua
+from asyncua.crypto.cert_gen import setup_self_signed_certificate
 from asyncua.crypto.security_policies import SecurityPolicyBasic256Sha256
+from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from test.sinks.made_up_reading import LOST, START, made_up_reading
-from test.sinks.servers import free_port
+from test.sinks.opcua.opcua_server import OpcuaServer
 from test.sinks.waiting import until
 from ur_energy_model.errors import InputError
 from ur_energy_model.sinks import queued_sink
-from ur_energy_model.sinks.arm_actions import ArmActions
+from ur_energy_model.sinks.address import Address
+from ur_energy_model.sinks.credentials import OpcuaCredentials
 from ur_energy_model.sinks.opcua import companion as spec
 from ur_energy_model.sinks.opcua import opcua_delivery
+from ur_energy_model.sinks.opcua.certificate import server_certificate
 from ur_energy_model.sinks.opcua.opcua_sink import opcua_sink
 from ur_energy_model.sinks.options import SinkOptions
-from ur_energy_model.sinks.sink import Sink
-
-INTERVAL = {"accounted_s": 2.0, "unaccounted_s": 0.0, "total_J": 5.0, "bus_J": None, "joints": {}}
-
-
-class Server:
-    """A sink with a server, and what clients asked of the estimator."""
-
-    def __init__(self, credentials: Path) -> None:
-        credentials.write_text("opcua: {users: {plc: secret}}")
-        self.url = f"opc.tcp://127.0.0.1:{free_port()}"
-        self.resets: list[str] = []
-        options = SinkOptions(credentials=credentials)
-        actions = ArmActions(self.resets.append, lambda: INTERVAL)
-        self.sink: Sink = opcua_sink(self.url, options, actions)
-        until(lambda: self.sink.status.problem is None, 60)
-
-    def offer(self, reading: Any) -> None:
-        delivered = self.sink.status.delivered
-        self.sink.offer(reading)
-        until(lambda: self.sink.status.delivered > delivered)
-
-    def ask(
-        self, question: Callable[[Client], Awaitable[Any]], user: str = "", password: str = ""
-    ) -> Any:
-        async def run() -> Any:
-            client = Client(self.url)
-            if user:
-                client.set_user(user)
-                client.set_password(password)
-            async with client:
-                return await question(client)
-
-        return asyncio.run(run())
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpcuaServer]:
     folder = tmp_path_factory.mktemp("opcua")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(folder))
-        running = Server(folder / "credentials.yaml")
+        running = OpcuaServer(folder / "credentials.yaml")
         yield running
         running.sink.close()
 
@@ -86,7 +57,7 @@ async def plain(client: Client, name: str) -> ua.DataValue:
     return await node.read_data_value(raise_on_bad_status=False)
 
 
-def test_anonymous_clients_read_what_the_topics_say(server: Server) -> None:
+def test_anonymous_clients_read_what_the_topics_say(server: OpcuaServer) -> None:
     for number in (1, 10):
         server.offer(made_up_reading(number))
     reading = made_up_reading(10)
@@ -101,7 +72,7 @@ def test_anonymous_clients_read_what_the_topics_say(server: Server) -> None:
         assert found[name].SourceTimestamp.timestamp() == pytest.approx(START * 1e-9 + 1.0)
 
 
-def test_metering_points_below_a_machine(server: Server) -> None:
+def test_metering_points_below_a_machine(server: OpcuaServer) -> None:
     server.offer(made_up_reading(36_000))
 
     async def question(client: Client) -> None:
@@ -139,7 +110,7 @@ def test_metering_points_below_a_machine(server: Server) -> None:
     server.ask(question)
 
 
-def test_subscriptions_see_changes(server: Server) -> None:
+def test_subscriptions_see_changes(server: OpcuaServer) -> None:
     server.offer(made_up_reading(1))
 
     async def question(client: Client) -> list[float]:
@@ -165,7 +136,7 @@ def test_subscriptions_see_changes(server: Server) -> None:
     assert server.ask(question)[-1] == made_up_reading(22).numbers()["energy/total/energy"]
 
 
-def test_users_reset_and_read_intervals(server: Server) -> None:
+def test_users_reset_and_read_intervals(server: OpcuaServer) -> None:
     server.offer(made_up_reading(1))
     server.resets.clear()
 
@@ -184,7 +155,7 @@ def test_users_reset_and_read_intervals(server: Server) -> None:
     assert '"total_J": 5.0' in text
 
 
-def test_anonymous_clients_change_nothing(server: Server) -> None:
+def test_anonymous_clients_change_nothing(server: OpcuaServer) -> None:
     server.offer(made_up_reading(1))
     server.resets.clear()
 
@@ -203,33 +174,66 @@ def test_anonymous_clients_change_nothing(server: Server) -> None:
     server.ask(write, "plc", "secret")
 
 
-def test_wrong_passwords_are_refused(server: Server) -> None:
+def test_wrong_passwords_are_refused(server: OpcuaServer) -> None:
     for user, password in (("plc", "wrong"), ("nobody", "secret"), ("nobody", "")):
         with pytest.raises(ua.UaStatusCodeError):
             server.ask(machine_of, user, password)
 
 
-def test_encrypted_clients(server: Server, tmp_path: Path) -> None:
-    from asyncua.crypto.cert_gen import setup_self_signed_certificate
-    from cryptography.x509.oid import ExtendedKeyUsageOID
+async def encrypted(url: str, folder: Path, user: str = "", password: str = "") -> Client:
+    """A client with a certificate of its own, not yet connected."""
+    client = Client(url)
+    key, certificate = folder / "key.pem", folder / "certificate.der"
+    uses = [ExtendedKeyUsageOID.CLIENT_AUTH]
+    await setup_self_signed_certificate(
+        key, certificate, client.application_uri, socket.gethostname(), uses, {}
+    )
+    await client.set_security(SecurityPolicyBasic256Sha256, certificate, key)
+    if user:
+        client.set_user(user)
+        client.set_password(password)
+    return client
 
+
+def test_encrypted_clients(server: OpcuaServer, tmp_path: Path) -> None:
     server.offer(made_up_reading(2))
 
     async def run() -> Any:
-        client = Client(server.url)
-        key, certificate = tmp_path / "key.pem", tmp_path / "certificate.der"
-        uses = [ExtendedKeyUsageOID.CLIENT_AUTH]
-        await setup_self_signed_certificate(
-            key, certificate, client.application_uri, socket.gethostname(), uses, {}
-        )
-        await client.set_security(SecurityPolicyBasic256Sha256, certificate, key)
-        async with client:
+        async with await encrypted(server.url, tmp_path) as client:
             return (await plain(client, "energy/total/energy")).Value.Value
 
     assert asyncio.run(run()) == made_up_reading(2).numbers()["energy/total/energy"]
 
 
-def test_values_of_a_lost_arm_are_marked(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_machines_need_a_user_and_encryption(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As if the address could be reached from other machines."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setattr(Address, "is_loopback", property(lambda _: False))
+    server = OpcuaServer(tmp_path / "credentials.yaml", allow_network=True)
+    server.offer(made_up_reading(2))
+
+    async def read(user: str = "", password: str = "") -> Any:
+        async with await encrypted(server.url, tmp_path, user, password) as client:
+            return (await plain(client, "energy/total/energy")).Value.Value
+
+    with pytest.raises(ua.UaError):
+        server.ask(lambda client: plain(client, "energy/total/energy"))
+    with pytest.raises(ua.UaError):
+        server.ask(lambda client: plain(client, "energy/total/energy"), "plc", "secret")
+    with pytest.raises(ua.UaStatusCodeError):
+        asyncio.run(read())
+    with pytest.raises(ua.UaStatusCodeError):
+        asyncio.run(read("plc", "wrong"))
+    value = asyncio.run(read("plc", "secret"))
+    assert value == made_up_reading(2).numbers()["energy/total/energy"]
+    server.sink.close()
+
+
+def test_values_of_a_lost_arm_are_marked(
+    server: OpcuaServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def status() -> ua.StatusCode:
         return server.ask(lambda client: plain(client, "energy/total/energy")).StatusCode
 
@@ -243,16 +247,11 @@ def test_values_of_a_lost_arm_are_marked(server: Server, monkeypatch: pytest.Mon
     until(lambda: status().name == "UncertainLastUsableValue")
 
 
-def test_the_certificate_is_made_once_and_its_key_is_private(server: Server) -> None:
-    import os
-
+def test_the_certificate_is_made_once_and_its_key_is_private(server: OpcuaServer) -> None:
     folder = Path(os.environ["XDG_STATE_HOME"]) / "ur_energy" / "opcua"
     key = folder / "key.pem"
     assert stat.S_IMODE(key.stat().st_mode) == 0o600
     before = key.read_bytes()
-    from ur_energy_model.sinks.credentials import OpcuaCredentials
-    from ur_energy_model.sinks.opcua.certificate import server_certificate
-
     assert server_certificate(OpcuaCredentials(), option="--opcua").key.read_bytes() == before
 
 
@@ -285,3 +284,23 @@ def test_urls_that_are_refused(url: str, message: str) -> None:
 def test_a_server_for_other_machines_needs_users() -> None:
     with pytest.raises(InputError, match="no users"):
         opcua_sink("opc.tcp://0.0.0.0:4840", SinkOptions(allow_network=True))
+
+
+def test_junk_does_not_stop_the_server(server: OpcuaServer, capfd: pytest.CaptureFixture) -> None:
+    port = int(server.url.rpartition(":")[2])
+    hello = b"HELF" + (32 + 40).to_bytes(4, "little") + bytes(64)
+    for junk in (
+        b"GET / HTTP/1.1\r\n\r\n",
+        hello,
+        bytes(5000),
+        b"OPNF\xff\xff\xff\x7f" + bytes(99),
+    ):
+        with socket.create_connection(("127.0.0.1", port), 5.0) as client:
+            client.sendall(junk)
+    idle = [socket.create_connection(("127.0.0.1", port), 5.0) for _ in range(5)]
+    server.offer(made_up_reading(5))
+    found = server.ask(lambda client: plain(client, "energy/total/energy"))
+    assert found.Value.Value == made_up_reading(5).numbers()["energy/total/energy"]
+    for client in idle:
+        client.close()
+    assert capfd.readouterr().err == ""  # nothing between the lines of the terminal view

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import Counter
 
@@ -14,6 +15,9 @@ from ur_energy_model.sinks.arm_reading import ArmReading
 from ur_energy_model.sinks.foxglove.reading_messages import ReadingMessages
 from ur_energy_model.sinks.queued_sink import QueuedSink
 from ur_energy_model.telemetry.bag.extra_messages import BagTopic, Messages
+
+# Clients that break off are no matter for the terminal; a program may add its own handler.
+logging.getLogger("foxglove").addHandler(logging.NullHandler())
 
 SERVER_NAME = "ur_energy_model"
 BACKLOG = 512
@@ -55,6 +59,11 @@ class FoxgloveDelivery:
     def clients(self) -> int:
         """Number of clients with a subscription."""
         return self._listener.clients
+
+    @property
+    def subscriptions(self) -> int:
+        """Number of subscriptions of all clients."""
+        return self._listener.total
 
     def open(self) -> None:
         """Begin to listen.
@@ -120,6 +129,12 @@ class _Listener(ServerListener):
     def clients(self) -> int:
         """Number of clients with a subscription."""
         return len(self._subscriptions)
+
+    @property
+    def total(self) -> int:
+        """Number of subscriptions."""
+        with self._lock:
+            return self._subscriptions.total()
 
     def on_subscribe(self, client: Client, channel: ChannelView) -> None:
         """A client wants a topic."""

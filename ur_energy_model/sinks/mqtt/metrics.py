@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 
-from ur_energy_model import topics_and_services as topics
+from ur_energy_model.energy_topics.numbers import number_topics
 from ur_energy_model.sinks.mqtt.stored_reading import StoredReading
 
 Value = float | int | str | None
@@ -24,18 +24,6 @@ INTEGERS = ("samples_lost", "energy/cycle/number")
 TEXTS = ("state",)
 """Metrics that are not floating-point numbers."""
 NO_CYCLE: dict[str, Value] = {name: None for name in OTHERS if name.startswith("energy/cycle/")}
-_OF_JOINTS = (topics.JOINT_POWER, topics.JOINT_ENERGY)
-_OF_ARM = {
-    topic.name: topic.description
-    for topic in (
-        topics.TOTAL_POWER,
-        topics.TOTAL_ENERGY,
-        topics.BUS_POWER,
-        topics.BUS_ENERGY,
-        topics.STANDBY_POWER,
-        topics.RESIDUAL_POWER,
-    )
-}
 
 
 def values_of(reading: StoredReading) -> dict[str, Value]:
@@ -57,7 +45,5 @@ def description_of(name: str) -> str:
     """What a metric is, with its unit."""
     if name in OTHERS:
         return OTHERS[name]
-    if name in _OF_ARM:
-        return _OF_ARM[name]
-    quantity = name.rpartition("/")[2]
-    return next(topic.description for topic in _OF_JOINTS if topic.name.endswith(quantity))
+    joint = name.removeprefix("energy/").rpartition("/")[0]
+    return next(topic.description for topic in number_topics([joint]) if topic.name == name)

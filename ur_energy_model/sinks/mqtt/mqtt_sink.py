@@ -92,11 +92,16 @@ class MqttSink:
         """Store a reading, or note that the arm cannot be reached."""
         if self._closing.is_set():
             return
-        if reading.link.connected and reading.link.problem is None:
-            self._store.add(self._compress(reading))
-            self._seen[reading.arm] = time.monotonic()
-        else:
+        if not (reading.link.connected and reading.link.problem is None):
             self._seen[reading.arm] = float("-inf")
+            return
+        try:
+            self._store.add(self._compress(reading))
+        except Exception as error:  # the estimator's thread must never see it
+            self._store.dropped += 1
+            self._problem = f"a reading cannot be used: {error!r}"
+        else:
+            self._seen[reading.arm] = time.monotonic()
 
     def close(self) -> None:
         """Send what waits, for LAST_CHANCE at most, and say goodbye."""

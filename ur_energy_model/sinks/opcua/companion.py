@@ -19,7 +19,7 @@ OWN = "urn:ur_energy_model:energy"
 """Namespace of what no specification defines."""
 VERSIONS: dict[str, tuple[str, str]] = {
     DI: ("1.04.0", "2022-11-03"),
-    IA: ("1.01.2", "2023-05-01"),
+    IA: ("1.01.2", "2024-02-28"),
     MACHINERY: ("1.03.0", "2023-08-01"),
     ECM: ("1.0.0", "2025-02-01"),
     MACHINERY_ENERGY: ("1.00", "2025-11-01"),

@@ -21,6 +21,8 @@ from ur_energy_model.sinks.opcua.users import ReadingForAnonymous, Users
 
 LONGEST_START, LONGEST_WRITE = 60.0, 10.0
 """Longest times for the start and for a reading [s]; a loop that takes longer hangs."""
+MOST_CLIENTS = 20
+"""Connections that are accepted at once."""
 SILENCE = 5.0
 """Time without readings after which the values of an arm are marked as old [s]."""
 SIGNED = [
@@ -103,13 +105,12 @@ class OpcuaDelivery:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(longest)
 
     async def _start(self) -> None:
-        server = Server(
-            user_manager=Users(self._users, anonymous=self._address.is_loopback)  # type: ignore[arg-type]
-        )
+        server = Server(user_manager=Users(self._users, anonymous=self._address.is_loopback))
         await server.init()
         await server.set_application_uri(application_uri())
         server.set_server_name("ur_energy")
         server.application_type = ua.ApplicationType.Server
+        server.iserver.max_connections = MOST_CLIENTS
         server.set_endpoint(self.name)
         await server.load_certificate(self._certificate.certificate)
         await server.load_private_key(self._certificate.key)

@@ -56,8 +56,9 @@ class Lines:
         state = self._state("second")
         print(self._line(state), flush=True)
         problems = dict(zip(map(_subject, state.problems), state.problems, strict=True))
-        for subject in problems.keys() - self._told:
-            self._notice(problems[subject])
+        for subject, problem in problems.items():
+            if subject not in self._told:
+                self._notice(problem)
         self._told = frozenset(problems)
 
     def wait(self, seconds: float) -> bool:

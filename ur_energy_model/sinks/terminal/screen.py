@@ -12,7 +12,7 @@ from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from typing import Any
 
-from rich.console import Console, Group
+from rich.console import Console, ConsoleDimensions, Group
 from rich.live import Live
 from rich.text import Text
 
@@ -67,7 +67,9 @@ class Screen:
         if self._pictures % PICTURES_A_SECOND == 0:
             self._view.history.add(self._state("second"))
         self._pictures += 1
-        size = self._console.size
+        # Not what COLUMNS and LINES say: a shell may have exported them before a resize.
+        size = ConsoleDimensions(*os.get_terminal_size(self._console.file.fileno()))
+        self._console.size = size
         lines = self._view.lines(self._state("picture"), size.width, size.height)
         self._live.update(Group(*lines), refresh=True)
 

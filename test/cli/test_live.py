@@ -1,0 +1,237 @@
+"""`ur_energy live`: bags, controllers that come and go, terminals, pipes, and what is refused."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import pty
+import select
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from test.cli.conftest import Capture, refused
+from test.energy.known_arm import known_model, motion
+from test.sinks.prometheus.pages import fetched, series, value
+from test.sinks.servers import free_port
+from test.sinks.waiting import until
+from test.telemetry.bag.bag_files import write_bag
+from ur_energy_model.cli.main import DONE, main
+from ur_energy_model.model.file.model_file import save_model
+
+Host = Callable[[], str]
+Simulate = Callable[..., "subprocess.Popen[str]"]
+LIVE = [sys.executable, "-m", "ur_energy_model.cli.main", "live"]
+LEAVES = b"\x1b[?1049l"
+"""Sent by a program that leaves the alternate screen."""
+
+
+@pytest.fixture(scope="module")
+def known_bag(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two seconds of the known arm."""
+    return write_bag(tmp_path_factory.mktemp("live") / "known", motion(2.0))
+
+
+@pytest.fixture(scope="module")
+def known(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("model") / "known.yaml"
+    save_model(known_model(), path)
+    return path
+
+
+@contextmanager
+def running(*arguments: str, **options: Any) -> Iterator[subprocess.Popen[str]]:
+    """`ur_energy live` in a process of its own, which ends with the block."""
+    child = subprocess.Popen(
+        [*LIVE, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        **options,
+    )
+    try:
+        yield child
+    finally:
+        if child.poll() is None:
+            child.kill()
+        child.communicate()
+
+
+def ended(child: subprocess.Popen[str], number: signal.Signals) -> tuple[str, str]:
+    """Output and errors of a process that a signal ends with exit code 0."""
+    child.send_signal(number)
+    out, err = child.communicate(timeout=60)
+    assert child.returncode == 0, err
+    assert "Traceback" not in err
+    return out, err
+
+
+def next_state(child: subprocess.Popen[str], *, connected: bool = True) -> dict[str, Any]:
+    """The next line of JSON with samples, or without."""
+    assert child.stdout is not None
+    while True:
+        line = child.stdout.readline()
+        assert line, "it ended"
+        content: dict[str, Any] = json.loads(line)
+        if content["connected"] is connected:
+            return content
+
+
+def test_a_bag_gives_what_estimate_gives(known_bag: Path, known: Path, capsys: Capture) -> None:
+    assert main(["estimate", str(known), str(known_bag), "--json"]) == DONE
+    expected = json.loads(capsys.readouterr().out)
+    assert main(["live", "--bag", str(known_bag), "--model", str(known), "--json"]) == DONE
+    last = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert last["ended"] is True
+    assert last["values"]["energy/bus/energy"] == pytest.approx(expected["bus_energy"], rel=1e-9)
+    assert last["values"]["energy/total/energy"] == pytest.approx(
+        expected["total"]["supply_energy"], rel=1e-6
+    )
+    for joint, row in zip(last["joints"], expected["joints"], strict=True):
+        assert joint["energy"] == pytest.approx(row["electrical_energy"], rel=1e-6)
+
+
+def test_counters_survive_restarts(known_bag: Path, known: Path, tmp_path: Path) -> None:
+    state = tmp_path / "state.json"
+    command = ["--bag", str(known_bag), "--model", str(known), "--json"]
+    energies = []
+    for _ in range(2):
+        done = subprocess.run(
+            [*LIVE, *command, "--state-file", str(state)], capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stderr
+        assert f"counters saved in {state}" in done.stderr
+        energies.append(json.loads(done.stdout.splitlines()[-1])["values"]["energy/total/energy"])
+    assert energies[1] == pytest.approx(2 * energies[0], rel=0.01)
+
+
+def test_a_controller_that_dies_and_comes_back(simulate: Simulate, fresh_host: Host) -> None:
+    """Samples of the outage are counted as lost; sinks and view follow by themselves."""
+    host, port = fresh_host(), free_port()
+    arm = simulate(host)
+    with running("--host", host, "--json", "--prometheus", f"127.0.0.1:{port}") as child:
+        before = next_state(child)
+        assert before["robot"] == "ur5e"
+        assert before["model"] == "generic ur5e, not identified"
+        arm.kill()
+        away = next_state(child, connected=False)
+        assert away["arm"] == before["arm"]
+        simulate(host)
+        back = next_state(child)
+        assert back["samples_lost"] > 0
+        assert back["interruptions"] == 1
+
+        def metric(name: str) -> float:
+            page = series(fetched(f"127.0.0.1:{port}"))
+            return value(page, f"ur_energy_{name}_total", arm=before["arm"])
+
+        until(lambda: metric("total_energy_joules") >= back["values"]["energy/total/energy"])
+        assert metric("samples_lost") > 0
+        _, err = ended(child, signal.SIGINT)
+    assert f"no samples from {host}" in err
+
+
+def test_two_at_once_need_state_files_of_their_own(
+    known: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    long, state = str(write_bag(tmp_path / "long", motion(60.0))), str(tmp_path / "state.json")
+    options = ["--bag", long, "--model", str(known), "--state-file", state]
+    with running(*options) as one:
+        assert one.stdout is not None
+        while "joints" not in (line := one.stdout.readline()):
+            assert line
+        assert main(["live", *options]) == 1
+        assert "is in use by another estimator" in capsys.readouterr().err
+        assert main(["live", "--bag", long, "--model", str(known), "--duration", "0.5"]) == DONE
+        out, err = ended(one, signal.SIGTERM)
+    assert "samples lost" in out.splitlines()[-1]
+    assert f"counters saved in {state}" in err
+
+
+@pytest.mark.parametrize("key", [b"q", b"\x03"])
+def test_a_terminal_is_filled_and_given_back(
+    known_bag: Path, known: Path, tmp_path: Path, key: bytes
+) -> None:
+    terminal, line = pty.openpty()
+    fcntl.ioctl(line, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    settings = termios.tcgetattr(line)
+    shown = bytearray()
+
+    def appears(text: bytes) -> None:
+        end = time.monotonic() + 60
+        while text not in shown:
+            assert time.monotonic() < end, shown[-2000:]
+            if select.select([terminal], [], [], 0.1)[0]:
+                shown.extend(os.read(terminal, 65536))
+
+    environment = {**os.environ, "TERM": "xterm-256color", "LC_ALL": "C.UTF-8", "COLUMNS": "100"}
+    state = tmp_path / "state.json"
+    child = subprocess.Popen(
+        [*LIVE, "--host", "127.1.2.3", "--model", str(known), "--state-file", str(state)],
+        stdin=line,
+        stdout=line,
+        stderr=line,
+        env=environment,
+        start_new_session=True,
+        preexec_fn=lambda: fcntl.ioctl(line, termios.TIOCSCTTY, 0),
+    )
+    with closing(os.fdopen(terminal, "rb", buffering=0, closefd=False)):
+        appears(b"waiting for 127.1.2.3")
+        fcntl.ioctl(line, termios.TIOCSWINSZ, struct.pack("HHHH", 10, 30, 0, 0))
+        shown.clear()
+        appears("waiting for 127.1.2.3: no con…".encode())
+        os.write(terminal, key)
+        appears(LEAVES)
+        assert child.wait(60) == 0
+    assert termios.tcgetattr(line) == settings
+    for descriptor in (terminal, line):
+        os.close(descriptor)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--bag", "/no/such/bag"], ["/no/such/bag"]),
+        (["--host", "127.1.2.3", "--robot", "ur99"], ["ur99", "no such robot"]),
+        (["--host", "127.1.2.3", "--model", "/no/such.yaml"], ["/no/such.yaml"]),
+        (["--host", "127.1.2.3", "--foxglove", "0.0.0.0:1"], ["--foxglove", "--allow-network"]),
+        (["--host", "127.1.2.3", "--prometheus", "here"], ["--prometheus", "not an IP address"]),
+    ],
+)
+def test_what_cannot_be_used_is_refused(
+    arguments: list[str], words: list[str], capsys: Capture
+) -> None:
+    refused(["live", *arguments], capsys, *words)
+
+
+def test_a_controller_that_never_answers_is_an_error_after_the_duration(capsys: Capture) -> None:
+    arguments = ["live", "--host", "127.1.2.3", "--robot", "ur5e", "--duration", "0.3"]
+    assert main(arguments) == 1
+    out, err = capsys.readouterr()
+    assert "waiting for 127.1.2.3" in out
+    assert "no samples came: no connection to port 30004" in err.splitlines()[-1]
+
+
+@pytest.mark.parametrize("arguments", [[], ["--host", "127.1.2.3", "--bag", "x"]])
+def test_it_needs_a_controller_or_a_bag(arguments: list[str], capsys: Capture) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(["live", *arguments])
+    assert end.value.code == 2
+    assert "--host" in capsys.readouterr().err
+
+
+def test_a_closed_pipe_ends_it_quietly(known_bag: Path, known: Path) -> None:
+    command = f"{' '.join(LIVE)} --bag {known_bag} --model {known} | head -n 1"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=100)
+    assert len(done.stdout.splitlines()) == 1
+    assert done.stderr == ""

@@ -1,0 +1,202 @@
+"""LiveArm: every sample is counted, sinks get what the estimator knows, and what may go wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from test.energy.known_arm import ROBOT, known_model, motion, packets
+from test.sinks.waiting import until
+from ur_energy_model.energy.live import source_reader
+from ur_energy_model.energy.live.estimator import LiveEstimator
+from ur_energy_model.energy.live.options import LiveOptions
+from ur_energy_model.errors import ControllerError, UrEnergyError, WrongRobotError
+from ur_energy_model.sinks.arm_reading import ArmReading
+from ur_energy_model.sinks.live_arm import LiveArm, NamedModel
+from ur_energy_model.sinks.outlets import Outlets
+from ur_energy_model.sinks.sink import SinkStatus
+from ur_energy_model.telemetry.event import Event
+from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
+from ur_energy_model.telemetry.source import LinkStatus
+from ur_energy_model.typing import Self
+
+ARM = RecordingInfo(source="script", robot="ur5e", serial="2019 1/2", rate=500.0)
+SECONDS = 2.0
+
+
+@dataclass
+class Played:
+    """A source of given batches, which then ends."""
+
+    batches: Iterator[Telemetry]
+    info: RecordingInfo = ARM
+    fields: tuple[str, ...] = ()
+    status: LinkStatus = field(default_factory=lambda: LinkStatus(lost=7))
+
+    def read(self, timeout: float) -> Telemetry | None:
+        batch = next(self.batches, None)
+        if batch is None:
+            raise EOFError
+        return replace(batch, info=self.info)
+
+    def take_events(self) -> list[Event]:
+        return []
+
+    def close(self) -> None:
+        return
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return
+
+
+class Kept:
+    """A sink that keeps what it gets."""
+
+    status = SinkStatus("kept")
+
+    def __init__(self) -> None:
+        self.got: list[ArmReading] = []
+
+    def offer(self, reading: ArmReading) -> None:
+        self.got.append(reading)
+
+    def close(self) -> None:
+        return
+
+
+def programs() -> Telemetry:
+    """Two seconds of motion in which a program starts three times."""
+    telemetry = motion(SECONDS)
+    state = np.where(np.arange(len(telemetry)) % 400 < 40, 1.0, 2.0)
+    return replace(telemetry, columns={**telemetry.columns, "runtime_state": state})
+
+
+def named(info: RecordingInfo) -> NamedModel:
+    return NamedModel(known_model(), "model.yaml")
+
+
+def live_arm(source: Played, options: LiveOptions | None = None) -> LiveArm:
+    trigger = LiveOptions(cycle_trigger="program")
+    return LiveArm("script", lambda: source, named, trigger if options is None else options)
+
+
+def run(arm: LiveArm, *sinks: Kept, rate: float = 10.0) -> None:
+    arm.start(Outlets(sinks, rate))
+    until(lambda: arm.reader.ended or arm.reader.failure is not None)
+
+
+def test_sinks_get_all_energy_and_every_cycle() -> None:
+    sink = Kept()
+    arm = live_arm(Played(packets(programs(), 10)))
+    with closing(arm):
+        run(arm, sink)
+    estimator = LiveEstimator(known_model(), ROBOT, LiveOptions(cycle_trigger="program"))
+    estimator.update(programs())
+    expected = estimator.snapshot()
+    assert expected is not None
+    last = sink.got[-1]
+    assert last.snapshot.since_reset.net == pytest.approx(expected.since_reset.net, rel=1e-9)
+    assert last.snapshot.samples == len(programs())
+    assert len(sink.got) == pytest.approx(10 * SECONDS, abs=2)
+    cycles = [cycle for reading in sink.got for cycle in reading.cycles]
+    assert [cycle.number for cycle in cycles] == [each.number for each in estimator.cycles]
+    assert cycles
+    assert (last.arm, last.model, last.joints) == ("2019_1_2", "model.yaml", ROBOT.joint_names)
+    assert last.link.lost == 7
+    assert last.positions is not None
+    assert last.positions.shape == (6, 3)
+
+
+def test_means_of_one_viewer_do_not_depend_on_others() -> None:
+    arm = live_arm(Played(packets(motion(SECONDS), 10)))
+    with closing(arm):
+        run(arm, Kept())
+        arm.state("first")
+        state = arm.state("second")
+        assert state.reading is not None
+        total = state.reading.snapshot.channels.arm["total"]
+        assert np.isfinite(state.reading.snapshot.power[total])
+    assert state.link.lost == 7
+
+
+def test_a_source_without_program_state_has_no_cycles() -> None:
+    telemetry = motion(0.5)
+    columns = {name: value for name, value in telemetry.columns.items() if name != "runtime_state"}
+    arm = live_arm(Played(packets(replace(telemetry, columns=columns), 10)))
+    with closing(arm):
+        run(arm)
+        assert arm.reader.failure is None
+        assert arm.state("x").cycle is None
+
+
+def test_actions_before_and_after_the_first_sample() -> None:
+    arm = live_arm(Played(packets(motion(SECONDS), 10)))
+    for action in (lambda: arm.actions.reset("test"), arm.actions.read_interval):
+        with pytest.raises(UrEnergyError, match="not known yet"):
+            action()
+    with closing(arm):
+        run(arm)
+        interval = arm.actions.read_interval()
+        assert interval["accounted_s"] == pytest.approx(SECONDS)
+        arm.actions.reset("test")
+        reading = arm.state("x").reading
+        assert reading is not None
+        assert np.abs(reading.snapshot.since_reset.net).max() == 0.0
+        assert reading.snapshot.lifetime.net[0] != 0.0
+
+
+def test_the_samples_of_another_robot_end_the_reading() -> None:
+    arm = live_arm(Played(packets(motion(0.1), 10), info=replace(ARM, robot="ur10e")))
+    with closing(arm):
+        run(arm)
+        assert isinstance(arm.reader.failure, WrongRobotError)
+
+
+def test_an_arm_that_is_not_known_yet_is_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(source_reader, "RETRY_PERIOD", 0.01)
+    asked = []
+
+    def model_of(info: RecordingInfo) -> NamedModel:
+        asked.append(info)
+        if len(asked) < 3:
+            raise ControllerError("script", "does not say which arm it is", "name it")
+        return named(info)
+
+    def source() -> Played:
+        return Played(packets(motion(0.1), 10))
+
+    arm = LiveArm("script", source, model_of, LiveOptions())
+    with closing(arm):
+        run(arm)
+        assert len(asked) == 3
+        assert arm.state("x").reading is not None
+
+
+def test_counters_continue_in_the_state_file(tmp_path: Path) -> None:
+    options = LiveOptions(state_file=tmp_path / "state.json")
+    energies = []
+    for start in (100.0, 200.0):
+        arm = live_arm(Played(packets(motion(1.0, start=start), 10)), options)
+        with closing(arm):
+            run(arm)
+            reading = arm.state("x").reading
+            assert reading is not None
+            arm.save()
+            energies.append(reading.numbers()["energy/total/energy"])
+    assert energies[1] == pytest.approx(2 * energies[0], rel=0.02)
+
+
+def test_without_samples_the_state_says_why() -> None:
+    arm = LiveArm("script", lambda: Played(iter(())), named, LiveOptions())
+    state = arm.state("x")
+    assert state.reading is None
+    assert state.silence == "no answer yet"
+    assert state.problems == ("no samples from script: no answer yet",)
