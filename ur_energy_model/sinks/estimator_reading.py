@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ur_energy_model.energy.live.estimator import LiveEstimator
 from ur_energy_model.energy_topics.statuses import interval_energies
@@ -44,9 +44,9 @@ def estimator_reading(estimator: LiveEstimator, viewer: str, about: About) -> Ar
     snapshot = estimator.snapshot(viewer)
     if snapshot is None:
         return None
-    calculator, stamp = estimator.calculator, about.batch.stamp
+    calculator, stamp, info = estimator.calculator, about.batch.stamp, about.batch.info
     return ArmReading(
-        arm=arm_name(about.batch.info),
+        arm=arm_name(replace(info, robot=info.robot or calculator.robot.name)),
         stamp=HOST_CLOCK.stamp() if stamp is None else int(stamp[-1]),
         joints=about.joints,
         snapshot=snapshot,

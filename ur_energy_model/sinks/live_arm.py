@@ -11,16 +11,18 @@ from ur_energy_model.energy.live.estimator import LiveEstimator
 from ur_energy_model.energy.live.options import LiveOptions
 from ur_energy_model.energy.live.source_reader import SourceReader
 from ur_energy_model.energy.recording_checks import check_robot
-from ur_energy_model.energy_topics.statuses import interval_energies
 from ur_energy_model.errors import UrEnergyError
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import load_robot
-from ur_energy_model.sinks.arm_actions import ArmActions
 from ur_energy_model.sinks.arm_reading import ArmReading
+from ur_energy_model.sinks.estimator_reading import (
+    About,
+    estimator_actions,
+    estimator_reading,
+)
 from ur_energy_model.sinks.live_state import LiveState
 from ur_energy_model.sinks.outlets import Outlets
-from ur_energy_model.telemetry.arm_identity import arm_name
-from ur_energy_model.telemetry.host_clock import HOST_CLOCK, HostClock
+from ur_energy_model.telemetry.host_clock import HostClock
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 from ur_energy_model.telemetry.source import TelemetrySource
 
@@ -68,13 +70,12 @@ class LiveArm:
     ) -> None:
         self._name, self._model_of, self._options = name, model_of, options
         self.reader = SourceReader(open_source, self._consume, clock=clock, on_end=self._offer_last)
-        self.actions = ArmActions(self._reset, self._read_interval)
         self._lock = threading.Lock()
+        self.actions = estimator_actions(self._known, self._lock, None)
         self._outlets = Outlets(())
         self._estimator: LiveEstimator | None = None
         self._words = ""
-        self._info = RecordingInfo()
-        self._stamp: int | None = None
+        self._last: Telemetry
         self._new_cycles: list[Cycle] = []
 
     def start(self, outlets: Outlets) -> None:
@@ -125,8 +126,7 @@ class LiveArm:
         estimator = self._estimator or self._meet(batch)
         with self._lock:
             estimator.update(batch)
-            self._info = batch.info
-            self._stamp = None if batch.stamp is None else int(batch.stamp[-1])
+            self._last = batch
             self._outlets.offer(float(batch.time[-1]), lambda: self._sink_reading(estimator))
 
     def _offer_last(self) -> None:
@@ -143,7 +143,7 @@ class LiveArm:
         if options.cycle_trigger == "program" and "runtime_state" not in batch.columns:
             options = replace(options, cycle_trigger="none")
         estimator = LiveEstimator(named.model, robot, options, on_cycle=self._new_cycles.append)
-        self._words, self._info = named.words, batch.info
+        self._words, self._last = named.words, batch
         self._estimator = estimator
         return estimator
 
@@ -155,31 +155,9 @@ class LiveArm:
         return reading
 
     def _reading(self, estimator: LiveEstimator, viewer: str) -> ArmReading | None:
-        snapshot = estimator.snapshot(viewer)
-        if snapshot is None:
-            return None
-        calculator = estimator.calculator
-        return ArmReading(
-            arm=arm_name(self._info),
-            stamp=HOST_CLOCK.stamp() if self._stamp is None else self._stamp,
-            joints=calculator.robot.joint_names,
-            snapshot=snapshot,
-            link=self.reader.link,
-            positions=None if snapshot.q is None else calculator.joint_positions(snapshot.q),
-            model=self._words,
-            robot=calculator.robot,
-        )
-
-    def _reset(self, reason: str) -> None:
-        estimator = self._known()
-        with self._lock:
-            estimator.reset(reason)
-
-    def _read_interval(self) -> dict[str, object]:
-        estimator = self._known()
-        with self._lock:
-            passed = estimator.read_interval()
-        return interval_energies(passed, estimator.channels, estimator.channels.joints)
+        joints = estimator.calculator.robot.joint_names
+        about = About(self._last, self.reader.link, self._words, joints)
+        return estimator_reading(estimator, viewer, about)
 
     def _known(self) -> LiveEstimator:
         """The estimator.
