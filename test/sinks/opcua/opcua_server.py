@@ -25,16 +25,17 @@ class OpcuaServer:
 
     Args:
         credentials: file to write, with the user plc.
+        allow_network: as stated by the user.
 
     Attributes:
         resets: reasons of the resets that clients asked for.
     """
 
-    def __init__(self, credentials: Path) -> None:
+    def __init__(self, credentials: Path, *, allow_network: bool = False) -> None:
         credentials.write_text("opcua: {users: {plc: secret}}")
         self.url = f"opc.tcp://127.0.0.1:{free_port()}"
         self.resets: list[str] = []
-        options = SinkOptions(credentials=credentials)
+        options = SinkOptions(credentials=credentials, allow_network=allow_network)
         actions = ArmActions(self.resets.append, lambda: INTERVAL)
         self.sink: Sink = opcua_sink(self.url, options, actions)
         until(lambda: self.sink.status.problem is None, 60)

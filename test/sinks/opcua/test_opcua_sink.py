@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 import stat
 from collections.abc import Iterator
@@ -14,15 +15,20 @@ import pytest
 pytest.importorskip("asyncua")
 
 from asyncua import Client, Node, ua
+from asyncua.crypto.cert_gen import setup_self_signed_certificate
 from asyncua.crypto.security_policies import SecurityPolicyBasic256Sha256
+from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from test.sinks.made_up_reading import LOST, START, made_up_reading
 from test.sinks.opcua.opcua_server import OpcuaServer
 from test.sinks.waiting import until
 from ur_energy_model.errors import InputError
 from ur_energy_model.sinks import queued_sink
+from ur_energy_model.sinks.address import Address
+from ur_energy_model.sinks.credentials import OpcuaCredentials
 from ur_energy_model.sinks.opcua import companion as spec
 from ur_energy_model.sinks.opcua import opcua_delivery
+from ur_energy_model.sinks.opcua.certificate import server_certificate
 from ur_energy_model.sinks.opcua.opcua_sink import opcua_sink
 from ur_energy_model.sinks.options import SinkOptions
 
@@ -174,24 +180,55 @@ def test_wrong_passwords_are_refused(server: OpcuaServer) -> None:
             server.ask(machine_of, user, password)
 
 
-def test_encrypted_clients(server: OpcuaServer, tmp_path: Path) -> None:
-    from asyncua.crypto.cert_gen import setup_self_signed_certificate
-    from cryptography.x509.oid import ExtendedKeyUsageOID
+async def encrypted(url: str, folder: Path, user: str = "", password: str = "") -> Client:
+    """A client with a certificate of its own, not yet connected."""
+    client = Client(url)
+    key, certificate = folder / "key.pem", folder / "certificate.der"
+    uses = [ExtendedKeyUsageOID.CLIENT_AUTH]
+    await setup_self_signed_certificate(
+        key, certificate, client.application_uri, socket.gethostname(), uses, {}
+    )
+    await client.set_security(SecurityPolicyBasic256Sha256, certificate, key)
+    if user:
+        client.set_user(user)
+        client.set_password(password)
+    return client
 
+
+def test_encrypted_clients(server: OpcuaServer, tmp_path: Path) -> None:
     server.offer(made_up_reading(2))
 
     async def run() -> Any:
-        client = Client(server.url)
-        key, certificate = tmp_path / "key.pem", tmp_path / "certificate.der"
-        uses = [ExtendedKeyUsageOID.CLIENT_AUTH]
-        await setup_self_signed_certificate(
-            key, certificate, client.application_uri, socket.gethostname(), uses, {}
-        )
-        await client.set_security(SecurityPolicyBasic256Sha256, certificate, key)
-        async with client:
+        async with await encrypted(server.url, tmp_path) as client:
             return (await plain(client, "energy/total/energy")).Value.Value
 
     assert asyncio.run(run()) == made_up_reading(2).numbers()["energy/total/energy"]
+
+
+def test_other_machines_need_a_user_and_encryption(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As if the address could be reached from other machines."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setattr(Address, "is_loopback", property(lambda _: False))
+    server = OpcuaServer(tmp_path / "credentials.yaml", allow_network=True)
+    server.offer(made_up_reading(2))
+
+    async def read(user: str = "", password: str = "") -> Any:
+        async with await encrypted(server.url, tmp_path, user, password) as client:
+            return (await plain(client, "energy/total/energy")).Value.Value
+
+    with pytest.raises(ua.UaError):
+        server.ask(lambda client: plain(client, "energy/total/energy"))
+    with pytest.raises(ua.UaError):
+        server.ask(lambda client: plain(client, "energy/total/energy"), "plc", "secret")
+    with pytest.raises(ua.UaStatusCodeError):
+        asyncio.run(read())
+    with pytest.raises(ua.UaStatusCodeError):
+        asyncio.run(read("plc", "wrong"))
+    value = asyncio.run(read("plc", "secret"))
+    assert value == made_up_reading(2).numbers()["energy/total/energy"]
+    server.sink.close()
 
 
 def test_values_of_a_lost_arm_are_marked(
@@ -211,15 +248,10 @@ def test_values_of_a_lost_arm_are_marked(
 
 
 def test_the_certificate_is_made_once_and_its_key_is_private(server: OpcuaServer) -> None:
-    import os
-
     folder = Path(os.environ["XDG_STATE_HOME"]) / "ur_energy" / "opcua"
     key = folder / "key.pem"
     assert stat.S_IMODE(key.stat().st_mode) == 0o600
     before = key.read_bytes()
-    from ur_energy_model.sinks.credentials import OpcuaCredentials
-    from ur_energy_model.sinks.opcua.certificate import server_certificate
-
     assert server_certificate(OpcuaCredentials(), option="--opcua").key.read_bytes() == before
 
 
