@@ -9,7 +9,6 @@ from typing import Any
 from ur_energy_model import topics_and_services as topics
 from ur_energy_model.layouts.arm_topics import COLORS, WINDOW, ArmTopics
 
-
 ARM = "3D!arm"
 LEGEND_WIDTH = 190
 """Width of a plot's legend, beside its curves."""
