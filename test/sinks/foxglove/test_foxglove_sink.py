@@ -11,6 +11,8 @@ import pytest
 
 pytest.importorskip("foxglove")
 
+import foxglove
+
 from test.sinks.foxglove.foxglove_client import FoxgloveClient
 from test.sinks.live_readings import live_readings
 from test.sinks.servers import free_port
@@ -18,7 +20,6 @@ from test.sinks.waiting import until
 from ur_energy_model.sinks import queued_sink
 from ur_energy_model.sinks.address import Address
 from ur_energy_model.sinks.arm_reading import ArmReading
-from ur_energy_model.sinks.foxglove import foxglove_sink as module
 from ur_energy_model.sinks.foxglove.foxglove_sink import FoxgloveDelivery, foxglove_sink
 from ur_energy_model.sinks.foxglove.reading_messages import ReadingMessages
 from ur_energy_model.sinks.queued_sink import QueuedSink
@@ -191,19 +192,19 @@ def test_the_sink_comes_back_after_a_failure(
     readings: list[ArmReading], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened = []
-    start = module.foxglove.start_server
+    start = foxglove.start_server
 
     def counted(**options: Any) -> Any:
         opened.append(start(**options))
         return opened[-1]
 
-    monkeypatch.setattr(module.foxglove, "start_server", counted)
+    monkeypatch.setattr(foxglove, "start_server", counted)
     sink = foxglove_sink(ANY_PORT)
     sink.offer(readings[0])
     until(lambda: sink.status.delivered == 1)
     port = port_of(sink)
     with monkeypatch.context() as broken:
-        broken.setattr(module.ReadingMessages, "of_reading", lambda *_: 1 / 0)
+        broken.setattr(ReadingMessages, "of_reading", lambda *_: 1 / 0)
         sink.offer(readings[0])
         until(lambda: len(opened) == 2)
     sink.offer(readings[1])
