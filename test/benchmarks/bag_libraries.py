@@ -141,7 +141,7 @@ def fail_ours(path: Path, samples: Telemetry) -> int:
 def _add_messages(writer: mcap.writer.Writer, messages: Iterable[Message]) -> None:
     channels = {}
     for number, (topic, kind) in TOPICS.items():
-        schema = writer.register_schema(kind.name, "ros2msg", kind.definition.encode())
+        schema = writer.register_schema(kind.name, "ros2msg", kind.definition_bytes)
         channels[number] = writer.register_channel(topic, "cdr", schema)
     for message in messages:
         with suppress(OSError):
@@ -165,7 +165,7 @@ def typestore() -> Any:
     """Message types of our bags."""
     store = get_typestore(Stores.ROS2_JAZZY)
     for kind in (DYNAMIC_JOINT_STATE,):
-        store.register(get_types_from_msg(kind.definition, kind.name))
+        store.register(get_types_from_msg(kind.definition_bytes.decode(), kind.name))
     return store
 
 

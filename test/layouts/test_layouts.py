@@ -28,9 +28,11 @@ from ur_energy_model.errors import InputError
 from ur_energy_model.layouts.arm_topics import ArmTopics
 from ur_energy_model.layouts.files import PURPOSES, layout_files
 from ur_energy_model.layouts.plotjuggler import SUBSCRIBER
+from ur_energy_model.sinks.open_sinks import FOXGLOVE_PORT
 
 JOINTS = tuple(ROBOT.joint_names)
 CURVES = 2 * len(JOINTS) + 6
+PLOTJUGGLER = [name for name in PURPOSES if name.startswith("plotjuggler/")]
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +46,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Messages:
     return messages_of_bag(folder / "energy")
 
 
-@pytest.mark.parametrize("name", ["plotjuggler/energy.xml", "plotjuggler/energy_bag.xml"])
+@pytest.mark.parametrize("name", PLOTJUGGLER)
 def test_plotjuggler_finds_every_curve_in_an_energy_bag(name: str, recorded: Messages) -> None:
     curves = plotjuggler_curves(layout_files(ArmTopics(JOINTS))[name])
     assert len(curves) == CURVES
@@ -99,6 +101,28 @@ def test_the_live_layout_states_all_settings_of_the_subscriber() -> None:
     settings = {child.tag: child.attrib["value"] for child in plugin}
     assert settings == {**SUBSCRIBER, "selected_topics": "/energy/stamped"}
     assert int(settings["max_array_size"]) > 0
+
+
+def test_the_server_layout_subscribes_at_the_default_address() -> None:
+    root = Xml.fromstring(layout_files(ArmTopics(JOINTS))["plotjuggler/energy_server.xml"])
+    (client,) = root.iter("foxglove_client")
+    assert client.attrib["address"] == "127.0.0.1"
+    assert int(client.attrib["port"]) == FOXGLOVE_PORT
+    assert [topic.attrib["name"] for topic in client.iter("topic")] == ["/energy/stamped"]
+    (plugin,) = root.iter("plugin")
+    streamer = root.find("previouslyLoaded_Streamer")
+    assert streamer is not None
+    assert plugin.attrib["ID"] == streamer.attrib["name"] == "Foxglove ROS2 Bridge"
+
+
+@pytest.mark.parametrize("name", PLOTJUGGLER)
+def test_parts_of_plotjuggler_are_as_many_as_stated(name: str) -> None:
+    root = Xml.fromstring(layout_files(ArmTopics(JOINTS))[name])
+    for splitter in root.iter("DockSplitter"):
+        sizes = [float(size) for size in splitter.attrib["sizes"].split(";")]
+        assert len(sizes) == len(splitter) == int(splitter.attrib["count"])
+        assert sum(sizes) == pytest.approx(1.0, abs=1e-5)
+    assert len(list(root.iter("DockArea"))) == len(ArmTopics(JOINTS).plots())
 
 
 def test_the_bag_layout_starts_no_subscription() -> None:

@@ -20,7 +20,9 @@ from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 from ur_energy_model.telemetry.bag.message_types import DYNAMIC_JOINT_STATE
 
 STORE: Any = get_typestore(Stores.ROS2_JAZZY)
-STORE.register(get_types_from_msg(DYNAMIC_JOINT_STATE.definition, DYNAMIC_JOINT_STATE.name))
+STORE.register(
+    get_types_from_msg(DYNAMIC_JOINT_STATE.definition_bytes.decode(), DYNAMIC_JOINT_STATE.name)
+)
 Messages = dict[str, Any]
 """A message of each topic."""
 

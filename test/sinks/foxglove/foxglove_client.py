@@ -68,11 +68,11 @@ class FoxgloveClient:
             self._take()
         return self._messages.pop(0)
 
-    def until(self, topic: str) -> Received:
-        """The next message of a topic; others before it are left out."""
+    def until_time(self, time: int) -> Received:
+        """The first message of this time [ns]; others before it are left out."""
         while True:
             message = self.message()
-            if message.topic == topic:
+            if message.time == time:
                 return message
 
     def close(self) -> None:

@@ -5,18 +5,21 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 pytest.importorskip("foxglove")
 
+import foxglove
+
 from test.sinks.foxglove.foxglove_client import FoxgloveClient
 from test.sinks.live_readings import live_readings
+from test.sinks.servers import free_port
 from test.sinks.waiting import until
 from ur_energy_model.sinks import queued_sink
 from ur_energy_model.sinks.address import Address
 from ur_energy_model.sinks.arm_reading import ArmReading
-from ur_energy_model.sinks.foxglove import foxglove_sink as module
 from ur_energy_model.sinks.foxglove.foxglove_sink import FoxgloveDelivery, foxglove_sink
 from ur_energy_model.sinks.foxglove.reading_messages import ReadingMessages
 from ur_energy_model.sinks.queued_sink import QueuedSink
@@ -104,6 +107,20 @@ def test_a_late_client_gets_the_urdf_and_the_last_cycle(
     client.close()
 
 
+def test_nobody_connects_before_the_channels_exist(readings: list[ArmReading]) -> None:
+    port = free_port()
+    delivery = FoxgloveDelivery(Address("127.0.0.1", port))
+    delivery.open()
+    with pytest.raises(ConnectionRefusedError):
+        FoxgloveClient(port)
+    delivery.deliver(readings[0])
+    client = FoxgloveClient(port)
+    client.subscribe(TOTAL)
+    until(lambda: delivery.clients == 1)
+    client.close()
+    delivery.close()
+
+
 def test_clients_come_and_go(delivery: FoxgloveDelivery, readings: list[ArmReading]) -> None:
     delivery.deliver(readings[0])
     clients = [FoxgloveClient(delivery.address.port) for _ in range(3)]
@@ -136,9 +153,7 @@ def test_a_client_that_reads_nothing_delays_nothing(
         for reading in readings:
             delivery.deliver(reading)
     assert time.process_time() - start < 20.0
-    last = readings[-1].stamp
-    while other.message().time != last:
-        pass
+    other.until_time(readings[-1].stamp)
     for client in (slow, other):
         client.kill()
 
@@ -152,6 +167,7 @@ def test_a_port_in_use_is_a_problem_until_it_is_free(readings: list[ArmReading])
         until(lambda: sink.status.problem not in {None, "not open yet"})
         assert "in use" in (sink.status.problem or "")
         sink.offer(readings[0])
+    until(lambda: sink.status.delivered == 1)
     assert port_of(sink) == port
     client = FoxgloveClient(port)
     client.advertised(TOTAL)
@@ -161,12 +177,12 @@ def test_a_port_in_use_is_a_problem_until_it_is_free(readings: list[ArmReading])
 
 def test_a_closed_sink_frees_its_port(readings: list[ArmReading]) -> None:
     sink = foxglove_sink(ANY_PORT)
+    sink.offer(readings[0])
+    until(lambda: sink.status.delivered == 1)
     port = port_of(sink)
     client = FoxgloveClient(port)
-    sink.offer(readings[0])
     client.advertised(TOTAL)
     sink.close()
-    assert sink.status.delivered == 1
     with pytest.raises((ConnectionError, OSError)):
         FoxgloveClient(port)
     client.kill()
@@ -175,19 +191,29 @@ def test_a_closed_sink_frees_its_port(readings: list[ArmReading]) -> None:
 def test_the_sink_comes_back_after_a_failure(
     readings: list[ArmReading], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    opened = []
+    start = foxglove.start_server
+
+    def counted(**options: Any) -> Any:
+        opened.append(start(**options))
+        return opened[-1]
+
+    monkeypatch.setattr(foxglove, "start_server", counted)
     sink = foxglove_sink(ANY_PORT)
-    port = port_of(sink)
-    encode = ReadingMessages.of_reading
-    monkeypatch.setattr(module.ReadingMessages, "of_reading", lambda *_: 1 / 0)
     sink.offer(readings[0])
-    until(lambda: sink.status.dropped == 1)
-    monkeypatch.setattr(module.ReadingMessages, "of_reading", encode)
-    assert port_of(sink) == port
+    until(lambda: sink.status.delivered == 1)
+    port = port_of(sink)
+    with monkeypatch.context() as broken:
+        broken.setattr(ReadingMessages, "of_reading", lambda *_: 1 / 0)
+        sink.offer(readings[0])
+        until(lambda: len(opened) == 2)
     sink.offer(readings[1])
+    until(lambda: sink.status.delivered == 2)
+    assert port_of(sink) == port
     client = FoxgloveClient(port)
     client.subscribe(TOTAL)
     until(lambda: sink.status.clients == 1)
     sink.offer(readings[2])
-    assert client.message().time == readings[2].stamp
+    assert client.until_time(readings[2].stamp).topic == TOTAL
     client.close()
     sink.close()

@@ -25,6 +25,7 @@ from ur_energy_model.sinks.arm_reading import ArmReading
 from ur_energy_model.sinks.foxglove import mcap_sink as module
 from ur_energy_model.sinks.foxglove.mcap_sink import McapDelivery, mcap_sink
 from ur_energy_model.sinks.foxglove.reading_messages import ReadingMessages
+from ur_energy_model.telemetry.bag.mcap_writer import McapWriter
 
 WRITER = """
 import sys, time
@@ -176,7 +177,7 @@ def test_after_a_failure_of_the_disk_another_file_follows(
     (tmp_path / "live.mcap").rename(tmp_path / "moved.mcap")
     (tmp_path / "live.mcap").write_text("of somebody else")
     with monkeypatch.context() as broken:
-        broken.setattr(module.McapWriter, "write_chunk", full_disk)
+        broken.setattr(McapWriter, "write_chunk", full_disk)
         sink.offer(readings[0])
         until(lambda: sink.status.dropped == 1)
     until(lambda: sink.status.problem is None)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import logging
+import socket
 import threading
 from collections import Counter
+from collections.abc import Iterable
 
 import foxglove
 from foxglove.websocket import ChannelView, Client, ServerListener, WebSocketServer
 
 from ur_energy_model import topics_and_services as topics
+from ur_energy_model.energy_topics.bag_messages import CYCLE
 from ur_energy_model.sinks.address import Address
 from ur_energy_model.sinks.arm_reading import ArmReading
 from ur_energy_model.sinks.foxglove.reading_messages import ReadingMessages
@@ -66,11 +69,41 @@ class FoxgloveDelivery:
         return self._listener.total
 
     def open(self) -> None:
-        """Begin to listen.
+        """Begin to listen; before the first reading, only check that this is possible.
 
         Raises:
-            RuntimeError: the port is in use, or the address is not one of this machine.
+            OSError, RuntimeError: the port is in use, or the address is not one of this machine.
         """
+        if self._channels:
+            self._listen()
+        else:
+            address = (self.address.host, self.address.port)
+            family = socket.AF_INET6 if ":" in self.address.host else socket.AF_INET
+            socket.create_server(address, family=family).close()
+
+    def deliver(self, reading: ArmReading) -> None:
+        """Send one reading to every client; clients never make this wait.
+
+        Raises:
+            RuntimeError: the server cannot listen with the first reading.
+        """
+        encoded = self._messages.of_reading(reading)
+        self._make_channels([CYCLE, *(messages.topic for messages in encoded)])
+        for topic in self._listener.take_new():
+            if topic in self._kept:
+                self._send(self._kept[topic])
+        for messages in encoded:
+            if messages.topic.name in KEPT_FOR_LATE_CLIENTS:
+                self._kept[messages.topic.name] = messages
+            self._send(messages)
+
+    def close(self) -> None:
+        """Disconnect all clients and free the port."""
+        server, self._server = self._server, None
+        if server is not None:
+            server.stop()
+
+    def _listen(self) -> None:
         self._listener = _Listener()
         self._server = foxglove.start_server(
             name=SERVER_NAME,
@@ -82,39 +115,30 @@ class FoxgloveDelivery:
         )
         self.address = Address(self.address.host, self._server.port)
 
-    def deliver(self, reading: ArmReading) -> None:
-        """Send one reading to every client; clients never make this wait."""
-        for topic in self._listener.take_new():
-            if topic in self._kept:
-                self._send(self._kept[topic])
-        for messages in self._messages.of_reading(reading):
-            if messages.topic.name in KEPT_FOR_LATE_CLIENTS:
-                self._kept[messages.topic.name] = messages
-            self._send(messages)
+    def _make_channels(self, wanted: Iterable[BagTopic]) -> None:
+        """Make the channels that are missing: those of an arm with its first reading.
 
-    def close(self) -> None:
-        """Disconnect all clients and free the port."""
-        server, self._server = self._server, None
-        if server is not None:
-            server.stop()
+        The server listens from then on: the SDK refuses subscriptions that come at once after the
+        advertisement of a channel to a client that is connected.
+        """
+        for topic in wanted:
+            if topic not in self._channels:
+                kind = topic.kind
+                self._channels[topic] = foxglove.Channel(
+                    topic.name,
+                    schema=foxglove.Schema(
+                        name=kind.name, encoding=kind.schema_encoding, data=kind.definition_bytes
+                    ),
+                    message_encoding=kind.message_encoding,
+                    context=self._context,
+                )
+        if self._server is None:
+            self._listen()
 
     def _send(self, messages: Messages) -> None:
-        channel = self._channel(messages.topic)
+        channel = self._channels[messages.topic]
         for stamp, payload in zip(messages.stamp.tolist(), messages.payload, strict=True):
             channel.log(payload.tobytes(), log_time=stamp)
-
-    def _channel(self, topic: BagTopic) -> foxglove.Channel:
-        if topic not in self._channels:
-            kind = topic.kind
-            self._channels[topic] = foxglove.Channel(
-                topic.name,
-                schema=foxglove.Schema(
-                    name=kind.name, encoding=kind.schema_encoding, data=kind.definition_bytes
-                ),
-                message_encoding=kind.message_encoding,
-                context=self._context,
-            )
-        return self._channels[topic]
 
 
 class _Listener(ServerListener):
