@@ -17,9 +17,9 @@ import numpy as np
 from ur_energy_model.errors import IdentificationError, InputError
 from ur_energy_model.identification.dynamics.physical_consistency import possible_inertia
 from ur_energy_model.identification.friction.unmoved_joint import SHORTEST_MOTION
+from ur_energy_model.identification.payload.loaded_motion import LoadedMotions
 from ur_energy_model.identification.payload.payload_columns import PayloadColumns
 from ur_energy_model.identification.payload.payload_estimate import PayloadEstimate
-from ur_energy_model.identification.payload.loaded_motion import LoadedMotions
 from ur_energy_model.identification.payload.payload_priors import another_recording, stated_prior
 from ur_energy_model.identification.payload.payload_solver import PayloadSolution, PayloadSolver
 from ur_energy_model.identification.regression.filtered_motion import FilteredMotion
