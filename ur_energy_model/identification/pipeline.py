@@ -29,6 +29,7 @@ from ur_energy_model.identification.friction.law_selection import AUTO
 from ur_energy_model.identification.friction.torque_constants import with_load_error
 from ur_energy_model.identification.identifiability_warnings import identifiability_warnings
 from ur_energy_model.identification.long_recordings.part_pool import KeptTime
+from ur_energy_model.identification.long_recordings.used_time import used_time_notes
 from ur_energy_model.identification.payload.payload_check import (
     IDENTIFIED,
     PayloadCheck,
@@ -78,6 +79,7 @@ class Identification:
         fit, validation: metrics.
         payload_checks: payload that the currents of each recording show.
         warnings: for the user, one line each.
+        notes: how much of long recordings was used, one line each.
     """
 
     robot: RobotDescription
@@ -89,6 +91,7 @@ class Identification:
     validation: tuple[Metrics, ...]
     warnings: tuple[str, ...]
     payload_checks: tuple[PayloadCheck, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def identify(
@@ -145,6 +148,7 @@ def identify(
         validation=validation,
         warnings=warnings,
         payload_checks=checks,
+        notes=tuple(used_time_notes(fitted)),
     )
 
 
