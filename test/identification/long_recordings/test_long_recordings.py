@@ -44,7 +44,7 @@ def test_the_user_is_told_how_much_is_used(identified: Identification) -> None:
     (bag,) = identified.model.provenance["bags"]
     assert bag["duration"] == pytest.approx(60.0 * MINUTES, rel=0.01)
     assert 240.0 < bag["seconds_of_motion_used"] <= 300.0
-    assert 90.0 < bag["seconds_of_samples_used"] <= 120.0
+    assert 60.0 < bag["seconds_of_samples_used"] <= 90.0
 
 
 def test_the_constants_are_those_of_the_arm(identified: Identification) -> None:
