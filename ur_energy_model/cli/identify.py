@@ -96,6 +96,8 @@ def run(options: argparse.Namespace) -> None:
     save_model(result.model, options.output)
     for warning in result.warnings:
         note(f"warning: {warning}")
+    for line in result.notes:
+        note(line)
     if options.json:
         print_json(identification_json(result))
     else:

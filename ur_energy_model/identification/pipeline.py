@@ -28,6 +28,8 @@ from ur_energy_model.identification.friction.joint_estimate import JointEstimate
 from ur_energy_model.identification.friction.law_selection import AUTO
 from ur_energy_model.identification.friction.torque_constants import with_load_error
 from ur_energy_model.identification.identifiability_warnings import identifiability_warnings
+from ur_energy_model.identification.long_recordings.part_pool import KeptTime
+from ur_energy_model.identification.long_recordings.used_time import used_time_notes
 from ur_energy_model.identification.payload.payload_check import (
     IDENTIFIED,
     PayloadCheck,
@@ -77,6 +79,7 @@ class Identification:
         fit, validation: metrics.
         payload_checks: payload that the currents of each recording show.
         warnings: for the user, one line each.
+        notes: how much of long recordings was used, one line each.
     """
 
     robot: RobotDescription
@@ -88,6 +91,7 @@ class Identification:
     validation: tuple[Metrics, ...]
     warnings: tuple[str, ...]
     payload_checks: tuple[PayloadCheck, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def identify(
@@ -114,11 +118,12 @@ def identify(
     described = load_robot(robot) if isinstance(robot, str) else robot
     with ExitStack() as opened:
 
-        def read(bag: str | Path) -> Recording:
-            recording = read_recording(bag, described, progress=progress)
+        def read(bag: str | Path, kept: KeptTime | None = None) -> Recording:
+            recording = read_recording(bag, described, kept=kept, progress=progress)
             return opened.enter_context(closing(recording))
 
-        fitted, held_out = [read(bag) for bag in bags], [read(bag) for bag in validate]
+        kept = KeptTime.of_each(len(bags))
+        fitted, held_out = [read(bag, kept) for bag in bags], [read(bag) for bag in validate]
         for recording in (*fitted, *held_out):
             recording.quality.require_usable()
         arm = _identify_rigid_body(described, fitted, held_out, options)
@@ -143,6 +148,7 @@ def identify(
         validation=validation,
         warnings=warnings,
         payload_checks=checks,
+        notes=tuple(used_time_notes(fitted)),
     )
 
 
