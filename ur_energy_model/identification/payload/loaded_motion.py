@@ -71,8 +71,13 @@ class LoadedMotion:
 
     def _filtered(self, values: Array) -> Array:
         """Filtered values [samples of the rows, ...] of the motion's samples."""
-        whole = values if self._narrow is None else self._narrow(self._motion, values)
-        return np.asarray(whole[self._inside])
+        if self._narrow is None:
+            return np.asarray(values[self._inside])
+        flat = values.reshape(len(values), -1)
+        out = np.zeros((len(self._used), flat.shape[1]))
+        used = flat.any(axis=0)  # inner bodies do not load the joints beyond them
+        out[:, used] = self._narrow(self._motion, flat[:, used])[self._inside]
+        return out.reshape(len(out), *values.shape[1:])
 
 
 class LoadedMotions:

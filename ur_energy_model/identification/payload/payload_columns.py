@@ -160,7 +160,7 @@ class PayloadColumns:
         q, qd, qdd = motion.q, motion.qd, motion.qdd
         out = np.zeros((*q.shape, self.one))
         out[:, :, : self.bare] = self._dynamics.regressor(q, qd, qdd)
-        links = self._dynamics.inverse_dynamics(q, qd, qdd)
+        links = out[:, :, : self.bare] @ self._dynamics.parameters()
         out[:, :, self.bare] = links + self._inertia * qdd
         scale, direction, speed = self.typical_friction, np.tanh(qd / SMOOTHING), np.abs(qd)
         columns = {
