@@ -34,7 +34,6 @@ from ur_energy_model.identification.many_recordings import ManyRecordings, longe
 from ur_energy_model.identification.payload.payload_check import (
     IDENTIFIED,
     PayloadCheck,
-    check_payloads,
     fit_with_payload,
 )
 from ur_energy_model.identification.power.power_fit_result import PowerFitResult
@@ -127,7 +126,7 @@ def identify(
         fitted = work.read([Path(bag) for bag in bags], described, opened, kept)
         held_out = work.read([Path(bag) for bag in validate], described, opened)
         arm = _identify_rigid_body(described, fitted, held_out, options)
-        drives, payload, checks = _identify_drives(arm, options)
+        drives, payload, checks = _identify_drives(arm, options, work)
         arm = arm.carrying(payload)
         model = with_capacitor_energy(drives.model, arm.fitted)
         model = with_presliding(model, arm.fitted, arm.fitted_dynamics)
@@ -231,7 +230,7 @@ def _identify_rigid_body(
 
 
 def _identify_drives(
-    arm: _RigidBody, options: IdentificationOptions
+    arm: _RigidBody, options: IdentificationOptions, work: ManyRecordings
 ) -> tuple[_Drives, Payload | None, tuple[PayloadCheck, ...]]:
     """Drives, the payload used instead of the told one, and the payload checks."""
 
@@ -239,8 +238,8 @@ def _identify_drives(
         return _fit_drives(arm.carrying(payload), payload, options)
 
     def check(found: _Drives, payload: Payload | None) -> tuple[PayloadCheck, ...]:
-        dynamics = [own for _, own in arm.carrying(payload).compared]
-        return check_payloads(found.model, arm.robot, arm.given, dynamics[: len(arm.given)])
+        fitted = arm.carrying(payload).compared[: len(arm.given)]
+        return work.check_payloads(found.model, arm.robot, fitted)
 
     return fit_with_payload(fit, check, options.payload)
 
@@ -269,8 +268,8 @@ def _measure(
     A single fitted recording defines the model's session; all others are anchored on their own.
     """
     count = len(arm.fitted)
-    pairs = [(*pair, k >= count or count > 1) for k, pair in enumerate(arm.compared)]
-    metrics = work.measure(model, pairs)
+    anchored = [k >= count or count > 1 for k in range(len(arm.dynamics))]
+    metrics = work.measure(model, arm.compared, anchored)
     fit, validation = (
         tuple(entry for entry in part if entry) for part in (metrics[:count], metrics[count:])
     )

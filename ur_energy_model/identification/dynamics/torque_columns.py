@@ -94,4 +94,3 @@ class TorqueColumns:
         if self.tensors:
             parts.append(np.zeros(6 * self.robot.dof) if tensors is None else tensors)
         return np.concatenate(parts)
-

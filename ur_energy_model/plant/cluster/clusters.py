@@ -44,7 +44,8 @@ def local_workers(count: int) -> Iterator[DaskBags]:
     with ExitStack() as opened:
         opened.enter_context(_quiet())
         folder = opened.enter_context(tempfile.TemporaryDirectory(prefix="ur_energy-workers-"))
-        opened.enter_context(dask.config.set({"distributed.scheduler.worker-saturation": 1.0}))
+        settings = {"distributed.scheduler.worker-saturation": 1.0, "temporary-directory": folder}
+        opened.enter_context(dask.config.set(settings))
         cluster = _scheduler(folder)
         opened.callback(_closed, cluster)
         cluster.scale(count)
