@@ -30,6 +30,7 @@ from ur_energy_model.identification.friction.law_selection import AUTO
 from ur_energy_model.identification.friction.torque_constants import with_load_error
 from ur_energy_model.identification.identifiability_warnings import identifiability_warnings
 from ur_energy_model.identification.long_recordings.part_pool import KeptTime
+from ur_energy_model.identification.long_recordings.used_time import used_time_notes
 from ur_energy_model.identification.many_recordings import ManyRecordings, longest_first
 from ur_energy_model.identification.payload.payload_check import (
     IDENTIFIED,
@@ -80,6 +81,7 @@ class Identification:
         warnings: for the user, one line each.
         payload_checks: payload that the currents of each recording show.
         failed: bags that were left out, with reasons.
+        notes: how much of long recordings was used, one line each.
     """
 
     robot: RobotDescription
@@ -92,6 +94,7 @@ class Identification:
     warnings: tuple[str, ...]
     payload_checks: tuple[PayloadCheck, ...] = ()
     failed: tuple[BagResult[Any], ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def identify(
@@ -148,6 +151,7 @@ def identify(
         warnings=warnings,
         payload_checks=checks,
         failed=tuple(work.failed),
+        notes=tuple(used_time_notes(fitted)),
     )
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
+import os
 import signal
 import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from ur_energy_model.interrupts import postponed
@@ -48,6 +49,7 @@ def local_workers(count: int) -> Iterator[DaskBags]:
         opened.enter_context(dask.config.set(settings))
         cluster = _scheduler(folder)
         opened.callback(_closed, cluster)
+        opened.push(lambda kind, *_: _kill_workers(cluster) if kind else None)
         cluster.scale(count)
         client = Client(cluster, set_as_default=False)
         opened.callback(_closed, client)
@@ -148,6 +150,15 @@ def _quiet() -> Iterator[None]:
         yield
     finally:
         logger.setLevel(level)
+
+
+def _kill_workers(cluster: LocalCluster) -> None:
+    """End worker processes at once: what they are still doing is of no use."""
+    for nanny in cluster.workers.values():
+        nanny.auto_restart = False
+        if nanny.pid is not None:
+            with suppress(ProcessLookupError):
+                os.kill(nanny.pid, signal.SIGKILL)
 
 
 def _closed(what: Client | LocalCluster) -> None:
