@@ -24,6 +24,10 @@ _SCHEMES = ("tcp", "tls")
 _LOOPBACK = "127.0.0.1"
 _ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 """Environment of worker processes: each has one core."""
+_SETTINGS = {
+    "distributed.scheduler.worker-saturation": 1.0,  # a bag that waits is not blamed for a death
+    "distributed.scheduler.allowed-failures": 1,
+}
 
 
 @contextmanager
@@ -45,8 +49,7 @@ def local_workers(count: int) -> Iterator[DaskBags]:
     with ExitStack() as opened:
         opened.enter_context(_quiet())
         folder = opened.enter_context(tempfile.TemporaryDirectory(prefix="ur_energy-workers-"))
-        settings = {"distributed.scheduler.worker-saturation": 1.0, "temporary-directory": folder}
-        opened.enter_context(dask.config.set(settings))
+        opened.enter_context(dask.config.set({**_SETTINGS, "temporary-directory": folder}))
         cluster = _scheduler(folder)
         opened.callback(_closed, cluster)
         opened.push(lambda kind, *_: _kill_workers(cluster) if kind else None)

@@ -34,7 +34,7 @@ class DaskBags:
 
     Only so many bags are at the cluster as keep its workers busy: memory does not grow with the
     number of bags. The scheduler gives the bags of a worker that dies to other workers, and gives
-    up a bag with which four died.
+    up a bag with which several died.
     """
 
     def __init__(self, client: Client, address: str, patience: float = PATIENCE) -> None:
