@@ -19,12 +19,12 @@ PARTLY = 3
 @pytest.fixture(scope="module")
 def bags(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     folder = tmp_path_factory.mktemp("many")
-    return [ExactArm().bag(folder, seed=seed, seconds=20) for seed in (41, 42)]
+    return [ExactArm().bag(folder / str(seed), seed=seed, seconds=20) for seed in (41, 42)]
 
 
 @pytest.fixture(scope="module")
 def truncated(bags: list[Path]) -> Path:
-    bad = bags[0].parent / "truncated"
+    bad = bags[0].parents[1] / "truncated"
     shutil.copytree(bags[0], bad)
     (data,) = (path for path in bad.iterdir() if path.suffix in {".mcap", ".db3"})
     with data.open("rb+") as file:
