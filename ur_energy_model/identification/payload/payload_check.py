@@ -35,7 +35,7 @@ Fitted = TypeVar("Fitted")
 IDENTIFIED = "identify"
 """In place of a payload: identify it from the currents where they contradict the set one."""
 _ROUNDS = 3
-_LONGEST = 120.0
+_LONGEST = 60.0
 """Motion of a recording that the check uses [s]; more adds hardly any information."""
 _LEAST_SHARE = 0.015
 """Smallest difference that is reported, relative to the mass of all links: with free torque
