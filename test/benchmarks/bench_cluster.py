@@ -23,8 +23,8 @@ from ur_energy_model.many_bags import ForEachBag
 from ur_energy_model.model.generic import generic_model
 from ur_energy_model.plant.cluster.clusters import local_workers
 
-BAGS = 10
-MINUTES = 5
+BAGS = 8
+MINUTES = 2
 
 Job = Callable[[ForEachBag, list[Path]], object]
 

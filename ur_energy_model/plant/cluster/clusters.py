@@ -145,12 +145,15 @@ def _scheduler(folder: str) -> LocalCluster:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Within the block distributed does not log: errors reach the user as results."""
+    """Within the block distributed does not log or warn: errors reach the user as results."""
+    import dask
+
     logger = logging.getLogger("distributed")
     level = logger.level
     logger.setLevel(logging.CRITICAL + 1)
     try:
-        yield
+        with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
+            yield
     finally:
         logger.setLevel(level)
 
