@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -74,6 +74,20 @@ class Recording:
         """Hash of the bag; a pickled recording carries it, as the bag may be out of reach."""
         return bag_hash(self.path)
 
+    def renamed(self, path: Path) -> Recording:
+        """The recording under another path to the same bag."""
+        source = str(path)
+        info, quality = replace(self.info, source=source), replace(self.quality, source=source)
+        return self._same_bag(replace(self, path=path, info=info, quality=quality))
+
+    def motion_only(self) -> Recording:
+        """The recording without target_moment and samples."""
+        return self._same_bag(replace(self, _torque=TorqueBuffer(), _samples=SampleBuffer()))
+
+    def _same_bag(self, other: Recording) -> Recording:
+        other.__dict__["sha256"] = self.sha256
+        return other
+
     @property
     def dof(self) -> int:
         """Number of joints n."""
@@ -96,7 +110,7 @@ class Recording:
         """target_moment and the motion it belongs to, as recorded (targets at a reduced rate)."""
         if self._torque.complete:
             return self._torque.telemetry(self.info, self.rate)
-        return iter(self._samples)
+        return (replace(part, info=self.info) for part in self._samples)
 
     def supply(self) -> Iterator[tuple[Array, Array, Array, Array]]:
         """Time [samples], speed and current [samples, n] and bus power [samples].
