@@ -179,7 +179,8 @@ class MinuteMeter:
                 noise[j] = max(square, least[j] ** 2, 1e-12)
         scale = np.clip(found[:n], 0.1, 10.0)
         level = np.where(used, np.log(scale), np.nan)
-        gain, gain_std = _without_prior(found[n : 2 * n], np.diag(covariance)[n : 2 * n], self._gain)
+        gains = slice(n, 2 * n)
+        gain, gain_std = _without_prior(found[gains], np.diag(covariance)[gains], self._gain)
         shown = [2 * n, 2 * n + 4, 2 * n + 5]
         with np.errstate(invalid="ignore"):
             temperature = self._warmth[0] / np.where(self._warmth[1] > 0, self._warmth[1], np.nan)
@@ -200,7 +201,8 @@ def _without_prior(value: Array, variance: Array, prior: Array) -> tuple[Array, 
     """What the data alone say of normal quantities with prior mean 0, and its deviation [n] each.
 
     Args:
-        value, variance: of the posterior [n].
+        value: mean of the posterior [n].
+        variance: of the posterior [n].
         prior: standard deviation of the prior [n].
     """
     precision = np.maximum(1.0 / variance - 1.0 / prior**2, _LEAST_SHARE / prior**2)

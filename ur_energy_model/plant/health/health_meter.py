@@ -136,9 +136,8 @@ class HealthMeter:
         still = np.where(table.states[run] == ArmState.STANDSTILL, table.steps.bridged[run], 0.0)
         for part in slices_between(cuts.tolist(), len(time)):
             own, last = float(number[part.start]), part.stop - 1
-            self._begin.setdefault(
-                own, float(host[run][part.start] - time[part.start]) + MINUTE * own
-            )
+            offset = float(host[run][part.start] - time[part.start])
+            self._begin.setdefault(own, offset + MINUTE * own)
             tracker = self._calculator.standby
             if tracker.anchored and still[part].sum() >= LEAST_STILL:
                 self._standby[own] = float(standby[last]), tracker.std
