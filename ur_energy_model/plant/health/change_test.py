@@ -4,7 +4,7 @@ The level of a unit of work is
 
     level = usual + slope (temperature - reference) + session + day + measurement error + change
 
-with random sessions and days. For every possible onset the size of a step and of a ramp is
+with random sessions and days. For every possible onset the sizes of a step and of ramps are
 estimated at once, and the likeliest one is returned (Willsky and Jones 1976, with a block-diagonal
 covariance instead of a filter). The scale of the scatter is estimated with the size, from a scaled
 inverse chi-squared prior, so that an arm that scatters more needs a larger change.
@@ -22,6 +22,8 @@ from ur_energy_model.typing import Array
 
 _BEFORE, _AFTER = 4, 2
 """Units needed before and after an onset."""
+_RAMPS = (20.0, 60.0, np.inf)
+"""Days that a gradual change takes, at most up to the last unit."""
 _SCALE_LEAST = 0.25
 """Least variance of the scatter over the expected one."""
 
@@ -36,6 +38,7 @@ class Scatter:
         common: between sessions, in common with the other channels.
         slope: with temperature, per kelvin, beyond the model.
         model: between two models of the arm.
+        work: between programs of work, which a change cannot be told from.
     """
 
     session: float
@@ -43,6 +46,7 @@ class Scatter:
     common: float
     slope: float
     model: float
+    work: float
 
 
 @dataclass(frozen=True)
@@ -86,6 +90,7 @@ class ChangeTest:
         self._rows = np.flatnonzero(np.isfinite(std))
         rows = self._rows
         session, model, warmth = levels.session[rows], levels.model[rows], excess[rows]
+        self._work = scatter.work
         same = session[:, None] == session[None, :]
         covariance = scatter.session**2 * same
         covariance = covariance + np.diag(scatter.day**2 + np.square(std[rows]))
@@ -101,11 +106,14 @@ class ChangeTest:
         onsets = np.arange(_BEFORE, len(rows) - _AFTER + 1)
         after = np.arange(len(rows))[:, None] >= onsets
         own = levels.time[rows]
-        span = np.maximum(own[-1] - own[onsets - 1], 1.0) if len(onsets) else np.ones(0)
-        ramps = np.clip((own[:, None] - own[onsets - 1]) / span, 0.0, 1.0) if len(onsets) else after
-        self._onsets = np.concatenate([onsets, onsets])
+        shapes = [after.astype(float)]
+        for days in _RAMPS if len(onsets) else ():
+            begin = own[onsets - 1]
+            span = np.maximum(np.minimum(days * 86400.0, own[-1] - begin), 1.0)
+            shapes.append(np.clip((own[:, None] - begin) / span, 0.0, 1.0))
+        self._onsets = np.tile(onsets, len(shapes))
         self._gradual = np.arange(len(self._onsets)) >= len(onsets)
-        self._shapes = np.concatenate([after.astype(float), ramps], axis=1)
+        self._shapes = np.concatenate(shapes, axis=1)
         self._filtered = self._projected @ self._shapes
         self._information = np.einsum("us,us->s", self._shapes, self._filtered)
         self._units = len(levels.time)
@@ -139,7 +147,7 @@ class ChangeTest:
             onset=int(self._rows[self._onsets[best]]),
             gradual=bool(self._gradual[best]),
             size=size,
-            std=float(np.sqrt(weight @ spread)),
+            std=float(np.hypot(np.sqrt(weight @ spread), self._work)),
             ratio=float(ratio[best]),
             course=course,
         )

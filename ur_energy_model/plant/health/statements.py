@@ -168,7 +168,7 @@ def _stated(
     owner = _owner(arm) if joint is None else f"{short_name(joint)} of {_owner(arm)}"
     if joint is None and quantity is not STANDBY:
         owner = f"all joints of {_owner(arm)}"
-    gradual = " gradually" if found.gradual else ""
+    gradual = " (gradually)" if found.gradual else ""
     return HealthChange(
         arm=arm,
         joint=joint,
@@ -178,7 +178,7 @@ def _stated(
         size=size,
         interval=(low, high),
         temperature=temperature,
-        words=f"{owner}: {quantity.name} {amount}{gradual} since {when}{warm}",
+        words=f"{owner}: {quantity.name} {amount} since {when}{warm}{gradual}",
     )
 
 
