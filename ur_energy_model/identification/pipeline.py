@@ -7,6 +7,7 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from ur_energy_model.identification.arm_prior import ArmPrior
 from ur_energy_model.identification.assembly import (
     BodyResults,
     assemble,
@@ -55,6 +56,7 @@ class IdentificationOptions:
         payload: actually on the flange, if the controller was told another one; IDENTIFIED to find
             it from the currents; None to use the one in target_moment.
         identify_tensors: identify the link tensors instead of using the robot file's.
+        prior: what other arms of a fleet tell; None for the type's.
     """
 
     friction: str = AUTO
@@ -62,6 +64,7 @@ class IdentificationOptions:
     setup: Setup | None = None
     payload: Payload | str | None = None
     identify_tensors: bool = False
+    prior: ArmPrior | None = None
 
 
 @dataclass(frozen=True)
@@ -209,7 +212,8 @@ def _identify_rigid_body(
     if mounting is not None and mounting.contradicted and options.setup is None:
         stated = StatedSetup(mounting.setup, "estimated")
         dynamics = [replace(own, configured=mounting.setup) for own in dynamics]
-    inertia = inertia_from_torque(robot, estimate)
+    prior = None if options.prior is None else options.prior.inertia
+    inertia = inertia_from_torque(robot, estimate, prior)
     return _RigidBody(robot, fitted, held_out, dynamics, estimate, stated, mounting, inertia)
 
 
@@ -238,7 +242,8 @@ def _fit_drives(
         joints = with_load_error(joints, arm.mounting.load_error)
     body = BodyResults(arm.robot, arm.estimate, arm.stated, arm.inertia)
     powers = [recording.power for recording in fitted]
-    results = fit_drives(body, joints, powers, options.power_model)
+    prior = None if options.prior is None else options.prior.torque_constant
+    results = fit_drives(body, joints, powers, options.power_model, prior)
     model = assemble(results, recorded_provenance(fitted, results.power))
     model = model if payload is None else model.with_payload(payload)
     return _Drives(model, results.joints, results.power)
