@@ -6,6 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from ur_energy_model.cli import arguments
+from ur_energy_model.cli.history import add_store
 from ur_energy_model.cli.output import note, print_json, print_line, print_table, progress
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ def register(subparsers: arguments.Subparsers) -> None:
         examples="ur_energy history health plant\n"
         "ur_energy history health s3://plant/history --json",
     )
-    parser.add_argument("store", metavar="STORE", help="folder or s3:// address of the history")
+    add_store(parser)
     arguments.add_json(parser)
 
 
@@ -59,12 +60,14 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _print_levels(arm: ArmHealth) -> None:
+    from ur_energy_model.model.joint_model import short_name
+
     rows = []
     for entry in arm.as_json()["levels"]:
         low, high = entry["interval"]
         rows.append(
             [
-                entry["joint"] or "whole arm",
+                "whole arm" if entry["joint"] is None else short_name(entry["joint"]),
                 entry["what"],
                 f"{entry['value']:.4g}",
                 f"{(high - low) / 2:.2g}",

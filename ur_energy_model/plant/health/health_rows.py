@@ -1,36 +1,75 @@
-"""Rows of the history's table `health`."""
+"""HealthRows: the history's table `health`, made from the powers of a bag."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import datetime, timezone
-from typing import Any
+from typing import TYPE_CHECKING
 
-from ur_energy_model.plant.health.health_meter import HealthRow
+import numpy as np
+
+from ur_energy_model.energy.calculator import EnergyCalculator
+from ur_energy_model.energy.power_table import PowerTable
+from ur_energy_model.plant.health.health_meter import HealthMeter, HealthRow
+from ur_energy_model.plant.history.arrow_columns import arrow_table, lists, same_texts, times
+from ur_energy_model.plant.history.part_table import host_times
+from ur_energy_model.plant.history.source_keys import SourceKeys
 from ur_energy_model.typing import Array
 
+if TYPE_CHECKING:
+    import pyarrow
 
-def health_rows(
-    rows: Sequence[HealthRow], reference: Array, joints: Sequence[str]
-) -> dict[str, list[Any]]:
-    """Values by column of the table `health`, without the columns that name the source.
+TABLE = "health"
+
+
+class HealthRows:
+    """Makes the rows of `health` as powers arrive; keeps one small row per minute.
 
     Args:
-        rows: of one arm.
-        reference: friction of the model at 0.5 rad/s [n], N m (`HealthMeter.reference`).
-        joints: names.
+        calculator: that computes the powers.
     """
-    known = reference.tolist()
-    return {
-        "minute": [datetime.fromtimestamp(row.minute, timezone.utc) for row in rows],
-        "joints": [list(joints) for _ in rows],
-        "joint_moving": [row.moving.tolist() for row in rows],
-        "joint_temperature": [row.temperature.tolist() for row in rows],
-        "joint_friction": [row.friction.tolist() for row in rows],
-        "joint_friction_std": [row.friction_std.tolist() for row in rows],
-        "joint_friction_reference": [known for _ in rows],
-        "joint_torque_constant": [row.torque_constant.tolist() for row in rows],
-        "joint_torque_constant_std": [row.torque_constant_std.tolist() for row in rows],
-        "standby": [row.standby for row in rows],
-        "standby_std": [row.standby_std for row in rows],
-    }
+
+    table = TABLE
+
+    def __init__(self, calculator: EnergyCalculator) -> None:
+        self._joints = calculator.robot.joint_names
+        self._meter = HealthMeter(calculator)
+        self._rows: list[HealthRow] = []
+
+    def update(self, powers: PowerTable) -> None:
+        """Take powers that follow those of the last call."""
+        self._rows += self._meter.observe(powers, 1e-9 * host_times(powers.samples))
+
+    def rows(self, keys: SourceKeys) -> pyarrow.Table:
+        """Rows of all minutes, the one in progress included, which ends with this call.
+
+        Raises:
+            MissingPackageError: pyarrow is not installed.
+        """
+        rows = [*self._rows, *self._meter.finish()]
+        self._rows, n = [], len(self._joints)
+
+        def per_joint(name: str) -> Array:
+            return np.array([getattr(row, name) for row in rows]).reshape(-1, n)
+
+        def whole_arm(name: str) -> Array:
+            return np.array([getattr(row, name) for row in rows], dtype=float)
+
+        begin = np.array([round(1e9 * row.minute) for row in rows], dtype=np.int64)
+        return arrow_table(
+            TABLE,
+            {
+                "minute": times(begin),
+                "source": keys.source,
+                "robot": keys.robot,
+                "model": keys.model,
+                "joints": same_texts(self._joints, len(rows)),
+                "joint_moving": lists(per_joint("moving")),
+                "joint_temperature": lists(per_joint("temperature")),
+                "joint_friction": lists(per_joint("friction")),
+                "joint_friction_std": lists(per_joint("friction_std")),
+                "joint_friction_reference": lists(np.tile(self._meter.reference, (len(rows), 1))),
+                "joint_torque_constant": lists(per_joint("torque_constant")),
+                "joint_torque_constant_std": lists(per_joint("torque_constant_std")),
+                "standby": whole_arm("standby"),
+                "standby_std": whole_arm("standby_std"),
+            },
+        )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ur_energy_model.learning.minute import MINUTE
 from ur_energy_model.plant.health.levels import MinuteLevels
 from ur_energy_model.typing import Array
 
@@ -28,6 +29,10 @@ COLUMNS = (
     "standby_std",
 )
 """Those that are needed."""
+
+
+_SAME_MINUTE = 0.5 * MINUTE
+"""Rows closer to each other are of the same minute [s]."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +69,11 @@ def arm_minutes(rows: pyarrow.Table) -> ArmMinutes | None:
     same = np.array(rows["joints"].combine_chunks().value_lengths()) == n
     if not same.all():
         rows = rows.filter(same)
-    time = rows["minute"].cast("int64").to_numpy() * 1e-6
+    time = _seconds(rows)
+    once = np.diff(time, prepend=-np.inf) > _SAME_MINUTE
+    if not once.all():  # sources that overlap
+        rows = rows.filter(once)
+        time = _seconds(rows)
     texts = np.array(rows["model"].to_pylist(), dtype=str)
     model = np.unique(texts, return_inverse=True)[1]
 
@@ -99,3 +108,8 @@ def arm_minutes(rows: pyarrow.Table) -> ArmMinutes | None:
         ),
         standby=MinuteLevels(time, column("standby"), column("standby_std"), mean, model),
     )
+
+
+def _seconds(rows: pyarrow.Table) -> Array:
+    """Begin of each minute [rows], s since 1970."""
+    return np.asarray(rows["minute"].cast("int64").to_numpy() * 1e-6)
