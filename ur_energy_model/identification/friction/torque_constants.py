@@ -18,6 +18,7 @@ from ur_energy_model.identification.friction.joint_estimate import (
     JointEstimate,
     friction_from_coefficients,
 )
+from ur_energy_model.model.joint_model import JointModel
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.typing import Array
 
@@ -75,6 +76,17 @@ def stated_deviation(fit: JointEstimate) -> float:
     if fit.source["torque_constant"] not in _FROM_LINKS:
         return fit.torque_constant_std
     return float(np.hypot(fit.torque_constant_std, LINK_WEIGHT_ERROR * fit.torque_constant))
+
+
+def own_part(joint: JointModel) -> float:
+    """Standard deviation of a model's torque constant without the error of the links' weight.
+
+    The opposite of `stated_deviation`, N m/A.
+    """
+    std = joint.std.get("torque_constant", float("nan"))
+    if joint.source.get("torque_constant") not in _FROM_LINKS:
+        return std
+    return float(np.sqrt(max(std**2 - (LINK_WEIGHT_ERROR * joint.torque_constant) ** 2, 0.0)))
 
 
 def with_shared_sizes(

@@ -14,7 +14,7 @@ inform each other.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
@@ -51,6 +51,11 @@ class Prediction:
     spread: float
     spread_limit: float
     arms: int
+
+    def of(self, joints: list[int]) -> Prediction:
+        """The same of some of the joints."""
+        covariance = self.covariance[np.ix_(joints, joints)]
+        return replace(self, mean=self.mean[joints], covariance=covariance)
 
 
 class SizeHierarchy:
