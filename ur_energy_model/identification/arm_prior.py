@@ -41,12 +41,14 @@ class Evidence:
         torque_constant, torque_constant_std: [n], N m/A. The deviation does not include the error
             of the links' weight, which all arms of a type have in common.
         inertia, inertia_std: reflected inertia, joint side [n], kg m^2.
+        from_links: 1 where that error is in the torque constant, 0 where bus power decides [n].
     """
 
     torque_constant: Array
     torque_constant_std: Array
     inertia: Array
     inertia_std: Array
+    from_links: Array
 
     def as_json(self) -> dict[str, list[float | None]]:
         """Entry of the provenance; None stands for NaN."""
@@ -60,8 +62,8 @@ def torque_constant_evidence(
     regressed: tuple[JointEstimate, ...],
     shared: tuple[JointEstimate, ...],
     found: tuple[JointEstimate, ...],
-) -> tuple[Array, Array]:
-    """Torque constants from the data of each joint alone, and standard deviations [n], N m/A.
+) -> tuple[Array, Array, Array]:
+    """What data alone say of the torque constants: value, std, from_links of `Evidence` [n] each.
 
     Args:
         regressed: from the currents.
@@ -73,13 +75,15 @@ def torque_constant_evidence(
     usable = np.isfinite(own) & np.isfinite(told)
     precision = np.where(usable, 1.0 / np.square(np.where(usable, own * told, 1.0)), 0.0)
     product = precision * np.where(usable, told, 0.0)
+    links = np.ones(len(regressed))
     for j, (before, after) in enumerate(zip(shared, found, strict=True)):
         gained = after.torque_constant_std**-2 - before.torque_constant_std**-2
         if after.source["torque_constant"] != before.source["torque_constant"] and gained > 0.0:
             precision[j] += gained
+            links[j] = 0.0
             product[j] += after.torque_constant * after.torque_constant_std**-2
             product[j] -= before.torque_constant * before.torque_constant_std**-2
-    return _from_information(precision, product)
+    return (*_from_information(precision, product), links)
 
 
 def inertia_evidence(before: InertiaEstimate, after: InertiaEstimate) -> tuple[Array, Array]:

@@ -103,10 +103,8 @@ def fit_drives(
     found, power, standby = fit_sessions(powers, kind, shared)
     inertia = inertia_with_currents(body.inertia, found)
     sessions = session_spread(found, standby, len(powers))
-    evidence = Evidence(
-        *torque_constant_evidence(tuple(joints), shared, found),
-        *inertia_evidence(body.inertia, inertia),
-    )
+    constant, std, from_links = torque_constant_evidence(tuple(joints), shared, found)
+    evidence = Evidence(constant, std, *inertia_evidence(body.inertia, inertia), from_links)
     return StageResults(replace(body, inertia=inertia), found, power, sessions, evidence)
 
 

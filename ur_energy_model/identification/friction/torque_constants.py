@@ -33,7 +33,7 @@ ARM_SPREAD = 0.12
 JOINT_SPREAD = 0.04
 """Spread between motors of one size in one arm."""
 
-FLEET = "other arms of the fleet"
+FLEET, FLEET_POWER = "other arms of the fleet", "bus_power of other arms of the fleet"
 """Source of a torque constant that the arm's own recordings hardly show."""
 _FROM_LINKS = ("current", "joints of the same size", FLEET)
 
@@ -46,13 +46,13 @@ class TorqueConstantPrior:
         mean: [n].
         covariance: of the joints [n, n].
         independent: part of each joint's variance that no other joint shares [n].
-        source: of a constant that comes from the prior.
+        source: of the constants that come from the prior [n].
     """
 
     mean: Array
     covariance: Array
     independent: Array
-    source: str
+    source: tuple[str, ...]
 
     @classmethod
     def of_type(cls, robot: RobotDescription) -> TorqueConstantPrior:
@@ -60,7 +60,7 @@ class TorqueConstantPrior:
         same = robot.torque_constant[:, None] == robot.torque_constant[None, :]
         independent = np.full(robot.dof, JOINT_SPREAD**2)
         covariance = ARM_SPREAD**2 * same + np.diag(independent)
-        return cls(np.ones(robot.dof), covariance, independent, "prior")
+        return cls(np.ones(robot.dof), covariance, independent, ("prior",) * robot.dof)
 
 
 def model_error(fit: JointEstimate) -> float:
@@ -73,9 +73,14 @@ def stated_deviation(fit: JointEstimate) -> float:
 
     It includes the error of the links' weight where the constant comes from their torque.
     """
-    if fit.source["torque_constant"] not in _FROM_LINKS:
+    if not is_from_links(fit.source["torque_constant"]):
         return fit.torque_constant_std
     return float(np.hypot(fit.torque_constant_std, LINK_WEIGHT_ERROR * fit.torque_constant))
+
+
+def is_from_links(source: str) -> bool:
+    """Whether a torque constant of this source has the error of the links' weight."""
+    return source in _FROM_LINKS
 
 
 def own_part(joint: JointModel) -> float:
@@ -84,7 +89,7 @@ def own_part(joint: JointModel) -> float:
     The opposite of `stated_deviation`, N m/A.
     """
     std = joint.std.get("torque_constant", float("nan"))
-    if joint.source.get("torque_constant") not in _FROM_LINKS:
+    if not is_from_links(joint.source.get("torque_constant", "prior")):
         return std
     return float(np.sqrt(max(std**2 - (LINK_WEIGHT_ERROR * joint.torque_constant) ** 2, 0.0)))
 
@@ -108,12 +113,12 @@ def with_shared_sizes(
     out = list(fits)
     for j, fit in enumerate(fits):
         if np.isfinite(model_error(fit)):
-            value = fit.regressed_constant
-            std, source = own_deviation(fit) * value, fit.source["torque_constant"]
-            out[j] = with_torque_constant(fit, value, std, source)
+            std = own_deviation(fit) * fit.regressed_constant
+            source = fit.source["torque_constant"]
+            out[j] = with_torque_constant(fit, fit.regressed_constant, std, source)
     known = TorqueConstantPrior.of_type(robot) if prior is None else prior
     for nominal in np.unique(robot.torque_constant[np.isfinite(robot.torque_constant)]):
-        group = np.flatnonzero(robot.torque_constant == nominal)
+        group = np.flatnonzero(robot.torque_constant == nominal).tolist()
         own = np.array([own_deviation(fits[j]) for j in group])
         told = np.array([fits[j].regressed_constant / nominal for j in group])
         covariance = known.covariance[np.ix_(group, group)]
@@ -123,13 +128,15 @@ def with_shared_sizes(
         posterior = np.linalg.inv(precision + np.diag(information))
         expected = known.mean[group]
         value = expected + posterior @ (information * np.nan_to_num(told - expected))
-        for i, j in enumerate(group.tolist()):
+        for i, j in enumerate(group):
             variance = float(posterior[i, i])
             spread = 1.0 / max(1.0 / variance - information[i], 1e-12)
             alone = own[i] ** 2 < spread
             free = float(known.independent[j])
             helped = spread - free < 0.5 * (covariance[i, i] - free)
-            source = "current" if alone else "joints of the same size" if helped else known.source
+            source = (
+                "current" if alone else "joints of the same size" if helped else known.source[j]
+            )
             out[j] = with_torque_constant(
                 fits[j], float(value[i] * nominal), float(np.sqrt(variance) * nominal), source
             )

@@ -16,6 +16,8 @@ from ur_energy_model.identification.dynamics.reflected_inertia import (
 from ur_energy_model.identification.friction.torque_constants import (
     ARM_SPREAD,
     FLEET,
+    FLEET_POWER,
+    LINK_WEIGHT_ERROR,
     TorqueConstantPrior,
 )
 from ur_energy_model.model.robots import RobotDescription
@@ -81,7 +83,8 @@ class Fleet:
         """
         constants = TorqueConstantPrior.of_type(robot)
         mean, covariance = constants.mean.copy(), constants.covariance.copy()
-        independent, found = constants.independent.copy(), False
+        independent, source = constants.independent.copy(), list(constants.source)
+        found = False
         expected = expected_inertia(robot)
         inertia, inertia_std = expected.value.copy(), expected.std.copy()
         for size in self._sizes:
@@ -93,6 +96,8 @@ class Fleet:
                 mean[joints] = prediction.mean
                 covariance[np.ix_(joints, joints)] = prediction.covariance
                 independent[joints] = prediction.independent
+                for j in joints:
+                    source[j] = FLEET if size.from_links else FLEET_POWER
             else:
                 inertia[joints] = prediction.mean * expected.value[joints]
                 std = np.sqrt(np.diag(prediction.covariance))
@@ -100,7 +105,7 @@ class Fleet:
         if not found:
             return None
         return ArmPrior(
-            TorqueConstantPrior(mean, covariance, independent, FLEET),
+            TorqueConstantPrior(mean, covariance, independent, tuple(source)),
             InertiaEstimate(inertia, inertia_std, expected.source),
         )
 
@@ -126,21 +131,27 @@ _CONSTANT, _INERTIA = "torque_constant", "reflected_inertia"
 class _Size:
     """Joints of one size in all arms of a fleet."""
 
-    def __init__(
-        self, what: str, columns: list[tuple[str, int]], arms: Sequence[FleetArm]
-    ) -> None:
+    def __init__(self, what: str, columns: list[tuple[str, int]], arms: Sequence[FleetArm]) -> None:
         self.what, self._columns = what, columns
         self._names = [arm.name for arm in arms]
         shape = (len(arms), len(columns))
         value, std = np.full(shape, np.nan), np.full(shape, np.nan)
         self._robots = {arm.robot.name: arm.robot for arm in arms}
+        links = np.zeros(shape)
         for a, arm in enumerate(arms):
             nominal = _nominal(arm.robot)[what]
             told, deviation = _measured(arm.evidence, what)
             for k, (robot, j) in enumerate(columns):
                 if robot == arm.robot.name:
                     value[a, k], std[a, k] = told[j] / nominal[j], deviation[j] / nominal[j]
-        self.measured = bool(np.isfinite(value).any())
+                    links[a, k] = arm.evidence.from_links[j]
+        known = np.isfinite(value) & np.isfinite(std)
+        self.measured = bool(known.any())
+        powered = known & (links == 0.0)
+        self.from_links = not powered.any()
+        """Whether the error of the links' weight, the same in all arms, is in the constants."""
+        if what == _CONSTANT and not self.from_links:
+            std = np.where(links > 0.0, np.hypot(std, LINK_WEIGHT_ERROR), std)
         robot, j = columns[0]
         first = expected_inertia(self._robots[robot])
         wide = ARM_SPREAD if what == _CONSTANT else float(first.std[j] / first.value[j])

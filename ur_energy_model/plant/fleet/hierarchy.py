@@ -19,12 +19,12 @@ from itertools import product
 
 import numpy as np
 
-from ur_energy_model.typing import Array
+from ur_energy_model.typing import Array, Mask
 
 _ARM = (0.0, 0.005, 0.01, 0.02, 0.03, 0.045, 0.065, 0.09, 0.12, 0.18, 0.24)
 _OWN = (0.0, 0.005, 0.01, 0.02, 0.03, 0.045, 0.065, 0.09, 0.12)
 _POSITION = (0.0, 0.01, 0.02, 0.04)
-"""Relative standard deviations on the grid. Factory calibrations differ by over 10 % between arms."""
+"""Relative standard deviations on the grid; factory calibrations of arms differ by over 10 %."""
 _GRID = np.array(list(product(_ARM, _OWN, _POSITION)))
 _UNKNOWN = 1e3
 """Standard deviation of a constant that was not measured."""
@@ -81,6 +81,8 @@ class SizeHierarchy:
         covariance = self._between[:, None] + noise[:, :, None] * own
         self._information = np.linalg.inv(covariance)
         self._product = np.einsum("gaij,aj->gai", self._information, rest)
+        self._precision = np.where(known, 1.0 / noise, 0.0)
+        self._known = known
         self._square = np.einsum("gai,ai->ga", self._product, rest)
         self._logdet = np.linalg.slogdet(covariance)[1]
 
@@ -104,7 +106,7 @@ class SizeHierarchy:
         )
         weight = np.exp(evidence - evidence.max())
         weight /= weight.sum()
-        covariance = posterior + self._between + _LEAST**2 * np.eye(self._joints)
+        covariance = posterior + self._between + np.diag(self._systematic(used))
         expected = weight @ mean
         apart = mean - expected
         spread = np.hypot(_GRID[:, 0], _GRID[:, 1])
@@ -117,6 +119,16 @@ class SizeHierarchy:
             spread_limit=_quantile(spread, weight, 0.95),
             arms=int(used.sum()),
         )
+
+    def _systematic(self, used: Mask) -> Array:
+        """Variance of errors that all arms have in common [k].
+
+        Errors of measurements come from the model (friction, gears, masses), the same in all arms,
+        rather than from noise: the mean of many arms is not better known than one arm is.
+        """
+        count = self._known[used].sum(axis=0)
+        precision = self._precision[used].sum(axis=0)
+        return _LEAST**2 + np.where(count > 0, count / np.where(count > 0, precision, 1.0), 0.0)
 
 
 def _likeliest(weight: Array) -> int:

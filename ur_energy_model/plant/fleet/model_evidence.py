@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -11,14 +12,14 @@ from ur_energy_model.identification.arm_prior import EVIDENCE, Evidence
 from ur_energy_model.identification.dynamics.reflected_inertia import expected_inertia
 from ur_energy_model.identification.friction.torque_constants import (
     TorqueConstantPrior,
+    is_from_links,
     own_part,
 )
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription
-from ur_energy_model.typing import Array
+from ur_energy_model.typing import Array, Mask
 
 _PRIOR = "prior"
-_NAMES = ("torque_constant", "torque_constant_std", "inertia", "inertia_std")
 
 
 def evidence_of(model: EnergyModel, robot: RobotDescription) -> Evidence:
@@ -46,13 +47,17 @@ def evidence_of(model: EnergyModel, robot: RobotDescription) -> Evidence:
         *_without(
             inertia, inertia_std, expected.value, expected.std, _told(model, "reflected_inertia")
         ),
+        np.array(
+            [float(is_from_links(each.source.get("torque_constant", ""))) for each in model.joints]
+        ),
     )
 
 
 def _read(stated: Mapping[str, Any], n: int) -> Evidence | None:
     """Evidence from the provenance; None if it is of another form."""
     try:
-        columns = [np.array(stated[name], dtype=float) for name in _NAMES]  # None becomes NaN
+        names = [field.name for field in fields(Evidence)]
+        columns = [np.array(stated[name], dtype=float) for name in names]  # None becomes NaN
     except (KeyError, TypeError, ValueError):
         return None
     if any(column.shape != (n,) for column in columns):
@@ -62,13 +67,13 @@ def _read(stated: Mapping[str, Any], n: int) -> Evidence | None:
     return Evidence(*columns)
 
 
-def _told(model: EnergyModel, name: str) -> Array:
+def _told(model: EnergyModel, name: str) -> Mask:
     """Whether the arm's own recordings tell a constant [n]."""
     return np.array([joint.source.get(name, _PRIOR) != _PRIOR for joint in model.joints])
 
 
 def _without(
-    value: Array, std: Array, prior: Array, prior_std: Array, told: Array
+    value: Array, std: Array, prior: Array, prior_std: Array, told: Mask
 ) -> tuple[Array, Array]:
     """A normal estimate less its normal prior, and its deviation [n] each; NaN without data."""
     with np.errstate(invalid="ignore", divide="ignore"):

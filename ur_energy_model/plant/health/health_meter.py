@@ -160,9 +160,13 @@ class HealthMeter:
         power, std = (None, None) if standby is None else standby
         if minute is None:
             return HealthRow(
-                self._begin[number],
-                np.zeros_like(unknown),
-                *[unknown] * 5,
+                minute=self._begin[number],
+                moving=np.zeros_like(unknown),
+                temperature=unknown,
+                friction=unknown,
+                friction_std=unknown,
+                torque_constant=unknown,
+                torque_constant_std=unknown,
                 standby=power,
                 standby_std=std,
             )

@@ -36,7 +36,9 @@ class HealthRows:
 
     def update(self, powers: PowerTable) -> None:
         """Take powers that follow those of the last call."""
-        self._rows += self._meter.observe(powers, 1e-9 * host_times(powers.samples))
+        self._rows += self._meter.observe(
+            powers, np.asarray(1e-9 * host_times(powers.samples), dtype=float)
+        )
 
     def rows(self, keys: SourceKeys) -> pyarrow.Table:
         """Rows of all minutes, the one in progress included, which ends with this call.
