@@ -12,7 +12,7 @@ from ur_energy_model.plant.health.levels import Levels, MinuteLevels, levels
 from ur_energy_model.plant.health.quantities import Quantity
 from ur_energy_model.typing import Array
 
-CERTAIN = 25.0
+CERTAIN = 32.0
 """Likelihood ratio (twice its logarithm) from which a change is stated; measured with
 test/benchmarks/bench_health.py."""
 _MOST_CHANGES = 6
@@ -81,7 +81,8 @@ def follow(minutes: MinuteLevels, quantity: Quantity, certain: float = CERTAIN) 
         ChangeTest(units, units.std[:, j], excess[:, j], float(slope_std[j]), alone)
         for j in range(count)
     ]
-    changes = tuple(_changes(units, value, tests, quantity, certain))
+    together = _Together(units, excess, float(slope_std.mean()), quantity)
+    changes = tuple(_changes(value, tests, together, quantity, certain))
     shift, variance = np.zeros(value.shape), np.array([test.mean_std**2 for test in tests])
     for change in changes:
         part = _channels(change)
@@ -101,10 +102,13 @@ def follow(minutes: MinuteLevels, quantity: Quantity, certain: float = CERTAIN) 
 
 
 def _changes(
-    units: Levels, value: Array, tests: list[ChangeTest], quantity: Quantity, certain: float
+    value: Array,
+    tests: list[ChangeTest],
+    together: _Together,
+    quantity: Quantity,
+    certain: float,
 ) -> Iterator[LevelChange]:
     """Changes, one after the other: each is taken out of the levels before the next is sought."""
-    together = _Together(units, value, quantity)
     left = value.copy()
     for _ in range(_MOST_CHANGES):
         rest = left - [test.mean(column) for test, column in zip(tests, left.T, strict=True)]
@@ -132,10 +136,17 @@ def _channels(change: LevelChange) -> slice:
 
 
 class _Together:
-    """What the channels have in common in each unit."""
+    """What the channels have in common in each unit.
 
-    def __init__(self, units: Levels, value: Array, quantity: Quantity) -> None:
-        scatter, (count, self._channels) = quantity.scatter, value.shape
+    Args:
+        units: measured levels.
+        excess: temperature of the channels above the reference [u, c], K.
+        slope_std: standard deviation of its effect, which joints of one lubricant share.
+        quantity: what is measured.
+    """
+
+    def __init__(self, units: Levels, excess: Array, slope_std: float, quantity: Quantity) -> None:
+        scatter, self._channels = quantity.scatter, excess.shape[1]
         self._known = np.isfinite(units.std)
         self._own = scatter.session**2 + scatter.day**2
         self._common = scatter.common**2
@@ -145,9 +156,8 @@ class _Together:
         enough = self._known.sum(axis=1) >= _FEWEST_JOINTS
         shared = np.hypot(scatter.common, scatter.session / np.sqrt(self._channels))
         std = np.where(enough, scatter.day / np.sqrt(self._channels), np.nan)
-        self._test = ChangeTest(
-            units, std, np.zeros(count), 0.0, replace(scatter, session=float(shared))
-        )
+        whole = replace(scatter, session=float(shared))
+        self._test = ChangeTest(units, std, excess.mean(axis=1), slope_std, whole)
 
     def estimate(self, rest: Array, j: int) -> Array:
         """Common part of each unit as the channels other than j show it [u]."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -46,32 +47,48 @@ class HealthRows:
         Raises:
             MissingPackageError: pyarrow is not installed.
         """
-        rows = [*self._rows, *self._meter.finish()]
-        self._rows, n = [], len(self._joints)
+        rows, self._rows = [*self._rows, *self._meter.finish()], []
+        return health_table(rows, self._meter.reference, self._joints, keys)
 
-        def per_joint(name: str) -> Array:
-            return np.array([getattr(row, name) for row in rows]).reshape(-1, n)
 
-        def whole_arm(name: str) -> Array:
-            return np.array([getattr(row, name) for row in rows], dtype=float)
+def health_table(
+    rows: Sequence[HealthRow], reference: Array, joints: Sequence[str], keys: SourceKeys
+) -> pyarrow.Table:
+    """The table `health` of one source.
 
-        begin = np.array([round(1e9 * row.minute) for row in rows], dtype=np.int64)
-        return arrow_table(
-            TABLE,
-            {
-                "minute": times(begin),
-                "source": keys.source,
-                "robot": keys.robot,
-                "model": keys.model,
-                "joints": same_texts(self._joints, len(rows)),
-                "joint_moving": lists(per_joint("moving")),
-                "joint_temperature": lists(per_joint("temperature")),
-                "joint_friction": lists(per_joint("friction")),
-                "joint_friction_std": lists(per_joint("friction_std")),
-                "joint_friction_reference": lists(np.tile(self._meter.reference, (len(rows), 1))),
-                "joint_torque_constant": lists(per_joint("torque_constant")),
-                "joint_torque_constant_std": lists(per_joint("torque_constant_std")),
-                "standby": whole_arm("standby"),
-                "standby_std": whole_arm("standby_std"),
-            },
-        )
+    Args:
+        rows: any number.
+        reference: see `HealthMeter` [n].
+        joints: names of the n joints.
+        keys: of the source.
+
+    Raises:
+        MissingPackageError: pyarrow is not installed.
+    """
+    n = len(joints)
+
+    def per_joint(name: str) -> Array:
+        return np.array([getattr(row, name) for row in rows], dtype=float).reshape(-1, n)
+
+    def whole_arm(name: str) -> Array:
+        return np.array([getattr(row, name) for row in rows], dtype=float)
+
+    return arrow_table(
+        TABLE,
+        {
+            "minute": times(np.array([round(1e9 * row.minute) for row in rows], dtype=np.int64)),
+            "source": keys.source,
+            "robot": keys.robot,
+            "model": keys.model,
+            "joints": same_texts(joints, len(rows)),
+            "joint_moving": lists(per_joint("moving")),
+            "joint_temperature": lists(per_joint("temperature")),
+            "joint_friction": lists(per_joint("friction")),
+            "joint_friction_std": lists(per_joint("friction_std")),
+            "joint_friction_reference": lists(np.tile(reference, (len(rows), 1))),
+            "joint_torque_constant": lists(per_joint("torque_constant")),
+            "joint_torque_constant_std": lists(per_joint("torque_constant_std")),
+            "standby": whole_arm("standby"),
+            "standby_std": whole_arm("standby_std"),
+        },
+    )

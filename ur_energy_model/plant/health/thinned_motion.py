@@ -15,6 +15,8 @@ BLOCK = 0.04
 """Length of a block [s]: all that minutes of friction use (learning/minute.py)."""
 _PERIODS = 2.0
 """Length of a block in sample periods, at least."""
+_ROUNDING = 1e-4
+"""Share of a block by which a sample may miss its begin: clocks count in binary fractions."""
 TARGETS = ("target_q", "target_qd", "target_qdd")
 ACTUALS = ("actual_q", "actual_qd")
 
@@ -35,7 +37,7 @@ def thinned_motions(samples: Telemetry) -> Iterator[FilteredMotion]:
     if len(samples) < 2:
         return
     block = max(BLOCK, _PERIODS * float(np.median(np.diff(samples.time))))
-    number = np.floor(samples.time / block)
+    number = np.floor(samples.time / block + _ROUNDING)
     starts = run_starts(number)
     counts = np.diff(starts, append=len(samples))
 
