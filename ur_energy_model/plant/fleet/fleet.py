@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
@@ -73,6 +72,8 @@ class Fleet:
 
     def __init__(self, arms: Sequence[FleetArm]) -> None:
         self.arms = tuple(arms)
+        self._known: dict[tuple[str, ...], list[_Size]] = {}
+        """By names of the types of robot."""
 
     def prior(self, robot: RobotDescription, name: str | None = None) -> ArmPrior | None:
         """Prior of an arm from all others; None if these have no joint of its sizes.
@@ -87,7 +88,7 @@ class Fleet:
         found = False
         expected = expected_inertia(robot)
         inertia, inertia_std = expected.value.copy(), expected.std.copy()
-        for size in self._sizes:
+        for size in self._sizes(robot):
             predicted = size.predict(robot, name)
             if predicted is None:
                 continue
@@ -111,18 +112,24 @@ class Fleet:
 
     def shared(self) -> tuple[SharedConstant, ...]:
         """What the arms have in common, by constant and joint size."""
-        return tuple(size.shared() for size in self._sizes if size.measured)
+        return tuple(size.shared() for size in self._sizes() if size.measured)
 
-    @cached_property
-    def _sizes(self) -> list[_Size]:
-        robots = {arm.robot.name: arm.robot for arm in self.arms}
+    def _sizes(self, *others: RobotDescription) -> list[_Size]:
+        """Joint sizes of the arms, with the joints of further types of robot."""
+        robots = {robot.name: robot for robot in (*others, *(arm.robot for arm in self.arms))}
+        known = tuple(sorted(robots))
+        if known not in self._known:
+            self._known[known] = self._grouped(robots)
+        return self._known[known]
+
+    def _grouped(self, robots: Mapping[str, RobotDescription]) -> list[_Size]:
         groups: dict[tuple[str, float, float], list[tuple[str, int]]] = {}
         for robot in robots.values():
             for what, nominal in _nominal(robot).items():
                 for j in np.flatnonzero(np.isfinite(nominal)).tolist():
                     key = (what, round(float(nominal[j]), _DIGITS), float(robot.gear_ratio[j]))
                     groups.setdefault(key, []).append((robot.name, j))
-        return [_Size(key[0], columns, self.arms) for key, columns in groups.items()]
+        return [_Size(key[0], columns, self.arms, robots) for key, columns in groups.items()]
 
 
 _CONSTANT, _INERTIA = "torque_constant", "reflected_inertia"
