@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ur_energy_model.cli.cluster_options import failed_json, for_each_bag, report_failed
 from ur_energy_model.cli.output import note, print_json, print_table, progress
 from ur_energy_model.errors import InputError
+from ur_energy_model.model.joint_model import short_name
 
 if TYPE_CHECKING:
     from ur_energy_model.identification.arm_prior import ArmPrior
@@ -59,7 +62,6 @@ def prior_from_fleet(folder: Path | None, bag: Path, robot: RobotDescription) ->
 
 def identify_per_arm(options: argparse.Namespace) -> None:
     """Identify, save and print."""
-    from ur_energy_model.errors import IdentificationError
     from ur_energy_model.identification.pipeline import IdentificationOptions
     from ur_energy_model.plant.fleet.identify_arms import identify_arms
     from ur_energy_model.plant.fleet.model_folder import make_folder, save_in
@@ -69,7 +71,7 @@ def identify_per_arm(options: argparse.Namespace) -> None:
         raise InputError(given[0], "states something of one arm", "leave it out with --per-arm")
     make_folder(options.output)
     known = _read(options.output if options.fleet is None else options.fleet)
-    with progress("identifying") as report:
+    with progress("identifying") as report, for_each_bag(options) as each:
         result = identify_arms(
             options.bags,
             IdentificationOptions(
@@ -79,21 +81,19 @@ def identify_per_arm(options: argparse.Namespace) -> None:
             ),
             robot=options.robot,
             known=known,
+            each=each,
             progress=report,
         )
     files = {arm.name: save_in(options.output, arm.name, arm.model) for arm in result.arms}
     for arm in result.arms:
         for warning in arm.warnings:
             note(f"warning: {arm.name}: {warning}")
-    for failed in result.failed:
-        note(f"failed: {failed.reason}")
     if options.json:
         print_json(_as_json(result, files))
     else:
         _print(result)
         note(f"{len(files)} models written to {options.output}")
-    if not result.arms:
-        raise IdentificationError("no bag can be used; see the reasons above")
+    report_failed(result.failed, len(options.bags))
 
 
 def _read(folder: Path) -> list[FleetArm]:
@@ -127,18 +127,17 @@ def _as_json(result: FleetIdentification, files: dict[str, Path]) -> dict[str, A
             }
             for arm in result.arms
         ],
-        "failed": [{"bag": str(entry.bag), "reason": entry.reason} for entry in result.failed],
+        "failed": failed_json(result.failed),
         "fleet": [vars(shared) for shared in result.fleet.shared()],
     }
 
 
 def _print(result: FleetIdentification) -> None:
     from ur_energy_model.energy.meter import CONFIDENCE
-    from ur_energy_model.model.joint_model import short_name
 
     print_table(
         "arms",
-        ["arm", "joint", "k_t [N m/A]", "± 95 %", "inertia [kg m^2]", "± 95 %", "k_t from"],
+        ["arm", "joint", "k_t [N m/A]", "± 95 %", "inertia [kg m^2]", "± 95 %", "from"],
         [
             [
                 arm.name,
@@ -147,7 +146,7 @@ def _print(result: FleetIdentification) -> None:
                 f"{CONFIDENCE * joint.std['torque_constant']:.2g}",
                 joint.reflected_inertia,
                 f"{CONFIDENCE * joint.std['reflected_inertia']:.2g}",
-                joint.source["torque_constant"],
+                _origin(joint.source["torque_constant"]),
             ]
             for arm in result.arms
             for joint in arm.model.joints
@@ -155,11 +154,11 @@ def _print(result: FleetIdentification) -> None:
     )
     print_table(
         f"what {len(result.fleet.arms)} arms have in common",
-        ["constant", "joints", "spread between arms [%]", "at most (95 %)", "arms"],
+        ["constant", "joints", "spread [%]", "95 % below", "arms"],
         [
             [
                 shared.what.replace("_", " "),
-                ", ".join(short_name(joint) for joint in shared.joints),
+                _in_words(shared.joints),
                 f"{100 * shared.spread:.1f}",
                 f"{100 * shared.spread_limit:.1f}",
                 shared.arms,
@@ -167,3 +166,21 @@ def _print(result: FleetIdentification) -> None:
             for shared in result.fleet.shared()
         ],
     )
+
+
+def _origin(source: str) -> str:
+    """Where a torque constant comes from, in one word."""
+    if "fleet" in source:
+        return "fleet"
+    if source.startswith("current"):
+        return "itself"
+    return "its size" if "size" in source else source
+
+
+def _in_words(joints: Sequence[str]) -> str:
+    """Joints by type: "ur5e: elbow, wrist 1"."""
+    types: dict[str, list[str]] = {}
+    for label in joints:
+        robot, _, joint = label.partition(": ")
+        types.setdefault(robot, []).append(short_name(joint))
+    return "; ".join(f"{robot}: {', '.join(own)}" for robot, own in types.items())

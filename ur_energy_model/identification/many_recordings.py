@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 from ur_energy_model.errors import IdentificationError
 from ur_energy_model.identification.dynamics.recording_dynamics import RecordingDynamics
 from ur_energy_model.identification.evaluation.evaluation import Metrics, measure
+from ur_energy_model.identification.long_recordings.part_pool import KeptTime
 from ur_energy_model.identification.recording import Recording
 from ur_energy_model.identification.recording_reader import read_recording
 from ur_energy_model.many_bags import BagResult, ForEachBag, Result
@@ -39,7 +40,11 @@ class ManyRecordings:
         self.failed: list[BagResult[Any]] = []
 
     def read(
-        self, bags: Sequence[Path], robot: RobotDescription, opened: ExitStack
+        self,
+        bags: Sequence[Path],
+        robot: RobotDescription,
+        opened: ExitStack,
+        kept: KeptTime | None = None,
     ) -> list[Recording]:
         """Recordings that identification can use, in the order of the bags.
 
@@ -47,12 +52,13 @@ class ManyRecordings:
             bags: to read, perhaps none.
             robot: the arm.
             opened: closes the recordings.
+            kept: time that is kept of long recordings, see `read_recording`.
 
         Raises:
             IdentificationError: there are bags, but none can be used.
             UrEnergyError: a bag fails, and no bag may be left out.
         """
-        work = partial(_read, robot, None if self._each else self._progress)
+        work = partial(_read, robot, kept, None if self._each else self._progress)
         recordings = []
         for result in self._results(work, bags):
             if result.value is not None:
@@ -101,8 +107,10 @@ def longest_first(recordings: Sequence[Recording]) -> list[Recording]:
     return sorted(recordings, key=lambda recording: (-recording.samples, recording.sha256))
 
 
-def _read(robot: RobotDescription, progress: Progress | None, path: Path) -> Recording:
-    recording = read_recording(path, robot, progress=progress)
+def _read(
+    robot: RobotDescription, kept: KeptTime | None, progress: Progress | None, path: Path
+) -> Recording:
+    recording = read_recording(path, robot, kept=kept, progress=progress)
     try:
         recording.quality.require_usable()
     except IdentificationError:

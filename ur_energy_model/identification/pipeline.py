@@ -30,6 +30,7 @@ from ur_energy_model.identification.friction.joint_estimate import JointEstimate
 from ur_energy_model.identification.friction.law_selection import AUTO
 from ur_energy_model.identification.friction.torque_constants import with_load_error
 from ur_energy_model.identification.identifiability_warnings import identifiability_warnings
+from ur_energy_model.identification.long_recordings.part_pool import KeptTime
 from ur_energy_model.identification.many_recordings import ManyRecordings, longest_first
 from ur_energy_model.identification.payload.payload_check import (
     IDENTIFIED,
@@ -125,10 +126,9 @@ def identify(
     options = options or IdentificationOptions()
     described = load_robot(robot) if isinstance(robot, str) else robot
     with ExitStack() as opened:
-        work = ManyRecordings(each, progress)
-        fitted, held_out = (
-            work.read([Path(bag) for bag in some], described, opened) for some in (bags, validate)
-        )
+        work, kept = ManyRecordings(each, progress), KeptTime.of_each(len(bags))
+        fitted = work.read([Path(bag) for bag in bags], described, opened, kept)
+        held_out = work.read([Path(bag) for bag in validate], described, opened)
         arm = _identify_rigid_body(described, fitted, held_out, options)
         drives, payload, checks = _identify_drives(arm, options)
         arm = arm.carrying(payload)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 CONNECT = 10.0
 """Longest time to reach a scheduler [s]."""
+_SCHEMES = ("tcp", "tls")
 _LOOPBACK = "127.0.0.1"
 _ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 """Environment of worker processes: each has one core."""
@@ -65,11 +66,12 @@ def running_cluster(address: str) -> Iterator[DaskBags]:
     """
     with needed_here():
         from distributed import Client
+    _check_address(address)
     with ExitStack() as opened:
         opened.enter_context(_quiet())
         try:
             client = Client(address, timeout=CONNECT, set_as_default=False)
-        except (OSError, ValueError, RuntimeError) as error:
+        except (OSError, ValueError, RuntimeError, TypeError) as error:
             raise ClusterError(
                 address,
                 f"no scheduler answers ({error})",
@@ -77,6 +79,32 @@ def running_cluster(address: str) -> Iterator[DaskBags]:
             ) from None
         opened.callback(_closed, client)
         yield DaskBags(client, address)
+
+
+def _check_address(address: str) -> None:
+    """Refuse what cannot be the address of a scheduler, before Dask waits for it.
+
+    Raises:
+        ClusterError: it is malformed, or needs keys for TLS that are not configured.
+    """
+    from distributed import Security
+    from distributed.comm.addressing import parse_address, parse_host_port
+
+    try:
+        scheme, place = parse_address(address)
+        parse_host_port(place)
+    except ValueError:
+        scheme = ""
+    if scheme not in _SCHEMES:
+        raise ClusterError(
+            address, "is not the address of a scheduler", "give one such as tcp://10.0.0.5:8786"
+        )
+    if scheme == "tls" and not Security().get_connection_args("client").get("ssl_context"):
+        raise ClusterError(
+            address,
+            "needs certificates",
+            "name them in Dask's configuration (distributed.comm.tls)",
+        )
 
 
 def _scheduler(folder: str) -> LocalCluster:

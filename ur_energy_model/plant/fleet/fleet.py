@@ -138,12 +138,18 @@ _CONSTANT, _INERTIA = "torque_constant", "reflected_inertia"
 class _Size:
     """Joints of one size in all arms of a fleet."""
 
-    def __init__(self, what: str, columns: list[tuple[str, int]], arms: Sequence[FleetArm]) -> None:
+    def __init__(
+        self,
+        what: str,
+        columns: list[tuple[str, int]],
+        arms: Sequence[FleetArm],
+        robots: Mapping[str, RobotDescription],
+    ) -> None:
         self.what, self._columns = what, columns
         self._names = [arm.name for arm in arms]
         shape = (len(arms), len(columns))
         value, std = np.full(shape, np.nan), np.full(shape, np.nan)
-        self._robots = {arm.robot.name: arm.robot for arm in arms}
+        self._robots = robots
         links = np.zeros(shape)
         for a, arm in enumerate(arms):
             nominal = _nominal(arm.robot)[what]
