@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 from contextlib import ExitStack
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ur_energy_model.cli import arguments
@@ -104,27 +106,23 @@ def run(options: argparse.Namespace) -> None:
     check_target(options.output)
     robot = load_robot(options.robot)
     payload = payload_given(options.payload)
-    prior = prior_from_fleet(options.fleet, options.bags[0], robot)
     bags = len(options.bags) + len(options.validate)
     with progress("identifying") as report, ExitStack() as opened:
         each = None
         if is_distributed(options):
             each = opened.enter_context(for_each_bag(options, options.validate))
-        result = identify(
-            options.bags,
-            robot,
-            IdentificationOptions(
-                friction=options.friction,
-                power_model=options.power_model,
-                setup=_given_setup(options, robot, payload),
-                payload=IDENTIFIED if is_identified(options.payload) else payload,
-                identify_tensors=options.link_tensors == "identify",
-                prior=prior,
-            ),
-            validate=options.validate,
-            progress=report,
-            each=each,
+        wanted = IdentificationOptions(
+            friction=options.friction,
+            power_model=options.power_model,
+            setup=_given_setup(options, robot, payload),
+            payload=IDENTIFIED if is_identified(options.payload) else payload,
+            identify_tensors=options.link_tensors == "identify",
         )
+        work = partial(identify, validate=options.validate, progress=report, each=each)
+        result = work(options.bags, robot, wanted)
+        if options.fleet is not None:
+            prior = prior_from_fleet(options.fleet, options.bags[0], result.model)
+            result = work(options.bags, robot, replace(wanted, prior=prior))
     save_model(result.model, options.output)
     for warning in result.warnings:
         note(f"warning: {warning}")

@@ -14,7 +14,7 @@ from ur_energy_model.model.joint_model import short_name
 
 if TYPE_CHECKING:
     from ur_energy_model.identification.arm_prior import ArmPrior
-    from ur_energy_model.model.robots import RobotDescription
+    from ur_energy_model.model.energy_model import EnergyModel
     from ur_energy_model.plant.fleet.fleet import FleetArm
     from ur_energy_model.plant.fleet.identify_arms import FleetIdentification
 
@@ -39,22 +39,26 @@ def add_fleet_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def prior_from_fleet(folder: Path | None, bag: Path, robot: RobotDescription) -> ArmPrior | None:
-    """Prior of the arm of a bag from the models of a folder; None without a folder.
+def prior_from_fleet(folder: Path, bag: Path, model: EnergyModel) -> ArmPrior | None:
+    """Prior of an arm from the models of a folder, and its own first one.
+
+    Args:
+        folder: of the models.
+        bag: recording of the arm.
+        model: identified without the others: it tells whether the arm is like them.
 
     Raises:
-        InputError: no folder with models.
+        InputError: no such folder.
         UrEnergyError: the bag cannot be read.
     """
     from ur_energy_model.plant.fleet.fleet import Fleet
+    from ur_energy_model.plant.fleet.identify_arms import fleet_arm
     from ur_energy_model.telemetry.arm_identity import arm_name
     from ur_energy_model.telemetry.bag.reader import read_info
 
-    if folder is None:
-        return None
-    arms = _read(folder)
-    info = read_info(bag)
-    prior = Fleet(arms).prior(robot, arm_name(info))
+    own = fleet_arm(arm_name(read_info(bag)), model)
+    others = [arm for arm in _read(folder) if arm.name != own.name]
+    prior = Fleet([*others, own]).prior(own.robot, own.name)
     if prior is None:
         note(f"warning: {folder} has no model of another arm with joints of these sizes")
     return prior
@@ -136,8 +140,8 @@ def _print(result: FleetIdentification) -> None:
     from ur_energy_model.energy.meter import CONFIDENCE
 
     print_table(
-        "arms",
-        ["arm", "joint", "k_t [N m/A]", "± 95 %", "inertia [kg m^2]", "± 95 %", "from"],
+        "arms: torque constant k_t [N m/A], reflected inertia J [kg m^2]",
+        ["arm", "joint", "k_t", "± 95 %", "J", "± 95 %", "k_t from"],
         [
             [
                 arm.name,

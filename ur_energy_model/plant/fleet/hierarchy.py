@@ -89,21 +89,17 @@ class SizeHierarchy:
     def predict(self, without: int | None = None) -> Prediction:
         """Constants of a new arm, or of one of the arms as the others show them.
 
+        How much arms differ is learnt from all of them, the one left out included: an arm that
+        differs from arms that are alike must not be taken for one of them.
+
         Args:
-            without: index of that arm.
+            without: index of the arm that is left out.
         """
-        used = self._measured & (np.arange(self._arms) != (-1 if without is None else without))
-        precision = np.linalg.inv(self._prior) + self._information[:, used].sum(axis=1)
-        product = self._product[:, used].sum(axis=1)
-        posterior = np.linalg.inv(precision)
-        mean = np.einsum("gij,gj->gi", posterior, product)
-        evidence = -0.5 * (
-            np.linalg.slogdet(self._prior)[1]
-            + np.linalg.slogdet(precision)[1]
-            + self._logdet[:, used].sum(axis=1)
-            + self._square[:, used].sum(axis=1)
-            - np.einsum("gi,gi->g", mean, product)
-        )
+        used = self._measured.copy()
+        if without is not None:
+            used[without] = False
+        posterior, mean, _ = self._conditional(used)
+        evidence = self._conditional(self._measured)[2]
         weight = np.exp(evidence - evidence.max())
         weight /= weight.sum()
         covariance = posterior + self._between + np.diag(self._systematic(used))
@@ -119,6 +115,25 @@ class SizeHierarchy:
             spread_limit=_quantile(spread, weight, 0.95),
             arms=int(used.sum()),
         )
+
+    def _conditional(self, used: Mask) -> tuple[Array, Array, Array]:
+        """The fleet's joints for every point of the grid, from some arms.
+
+        Returns:
+            covariance [grid, k, k] and mean [grid, k], less 1; logarithm of the likelihood [grid].
+        """
+        precision = np.linalg.inv(self._prior) + self._information[:, used].sum(axis=1)
+        product = self._product[:, used].sum(axis=1)
+        covariance = np.linalg.inv(precision)
+        mean = np.einsum("gij,gj->gi", covariance, product)
+        evidence = -0.5 * (
+            np.linalg.slogdet(self._prior)[1]
+            + np.linalg.slogdet(precision)[1]
+            + self._logdet[:, used].sum(axis=1)
+            + self._square[:, used].sum(axis=1)
+            - np.einsum("gi,gi->g", mean, product)
+        )
+        return covariance, mean, evidence
 
     def _systematic(self, used: Mask) -> Array:
         """Variance of errors that all arms have in common [k].
