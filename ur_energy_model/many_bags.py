@@ -1,6 +1,6 @@
 """Work on many bags: what runs it, here or on a cluster, and what it returns for each bag.
 
-The rooms that work on bags take a `ForEachBag`; plant/ has one that uses Dask.
+The rooms that work on bags take a `ForEachBag`; plant/cluster has one that uses Dask.
 """
 
 from __future__ import annotations
@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from ur_energy_model.errors import UrEnergyError
+from ur_energy_model.terminal_text import one_line
 from ur_energy_model.typing import Progress
 
 Result = TypeVar("Result")
@@ -40,29 +41,47 @@ class ForEachBag(Protocol):
 
     def __call__(
         self,
-        work: Callable[[Path], Result],
+        work: Callable[..., Result],
         bags: Sequence[Path],
         progress: Progress | None = None,
+        given: Sequence[Any] | None = None,
     ) -> Iterator[BagResult[Result]]:
         """Results of `work`, one per bag.
 
         Args:
-            work: called with each bag, perhaps in another process or on another machine: it and
-                its result can be pickled.
+            work: called with each bag, and with its element of `given` if there is one, perhaps in
+                another process or on another machine: it, what it is given and its result can be
+                pickled, and its path is absolute there.
             bags: what to work on.
             progress: called with the finished fraction and text.
+            given: what the work takes besides the bag, one per bag.
         """
         ...
 
 
 def in_this_process(
-    work: Callable[[Path], Result], bags: Sequence[Path], progress: Progress | None = None
+    work: Callable[..., Result],
+    bags: Sequence[Path],
+    progress: Progress | None = None,
+    given: Sequence[Any] | None = None,
 ) -> Iterator[BagResult[Result]]:
     """One bag after the other, in this process: the ForEachBag that needs nothing else."""
     for number, bag in enumerate(bags):
         if progress is not None:
             progress(number / len(bags), f"{bag.name}: {number + 1} of {len(bags)} bags")
-        try:
-            yield BagResult(bag, work(bag))
-        except UrEnergyError as error:
-            yield BagResult(bag, None, str(error))
+        yield result_of(work, bag, () if given is None else (given[number],))
+
+
+def result_of(work: Callable[..., Result], bag: Path, given: tuple[Any, ...]) -> BagResult[Result]:
+    """The result of the work on one bag, or why it failed."""
+    try:
+        return BagResult(bag, work(bag, *given))
+    except UrEnergyError as error:
+        reason = str(error)
+    except OSError as error:
+        reason = f"{error.filename or bag}: {error.strerror or error}"
+    except MemoryError:
+        reason = f"{bag}: not enough memory"
+    except Exception as error:  # the other bags of a long run are still of use
+        reason = f"{bag}: unexpected {type(error).__name__}: {error}; please report it"
+    return BagResult(bag, None, one_line(reason))

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import pickle
+from contextlib import closing
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from test.identification.exact_arm import ExactArm
 from ur_energy_model.identification.recording import RowBuffer, TorqueBuffer
+from ur_energy_model.identification.recording_reader import read_recording
+from ur_energy_model.model.robots import load_robot
+from ur_energy_model.telemetry.bag.bag_hash import bag_hash
 from ur_energy_model.telemetry.samples import Telemetry
 
 
@@ -58,3 +65,18 @@ def test_measured_motion_is_kept_whole_without_targets() -> None:
 def test_without_torque_nothing_is_kept() -> None:
     recording = ExactArm().record(5.0)
     assert kept(recording, "target_moment") == ("none", [])
+
+
+def test_a_pickled_recording_holds_the_same_samples(tmp_path: Path) -> None:
+    bag = ExactArm().bag(tmp_path, seconds=8.0, rate=125.0)
+    with closing(read_recording(bag, load_robot("ur5e"))) as recording:
+        sent = pickle.dumps(recording)
+        with closing(pickle.loads(sent)) as found:
+            for name in ("info", "rate", "samples", "duration", "torque_reference"):
+                assert getattr(found, name) == getattr(recording, name)
+            for mine, theirs in zip(found.motions(), recording.motions(), strict=True):
+                np.testing.assert_array_equal(mine.rows, theirs.rows)
+            for one, other in zip(found.supply(), recording.supply(), strict=True):
+                np.testing.assert_array_equal(np.column_stack(one), np.column_stack(other))
+            assert found.power.saved().keys() == recording.power.saved().keys()
+            assert found.sha256 == bag_hash(bag)

@@ -24,7 +24,7 @@ DONE, REFUSED, USAGE = 0, 1, 2
 COMMANDS: tuple[str, ...] = (
     "import_csv", "recover", "record", "identify", "learn", "evaluate", "estimate", "predict",
     "optimize", "inspect", "payload", "base_parameters", "excite", "protocol", "simulate", "report",
-    "layouts", "demo", "completion",
+    "history", "layouts", "demo", "completion",
 )  # fmt: skip
 """Modules of the subcommands, in the order of the help; each has `register(subparsers)`."""
 

@@ -93,6 +93,11 @@ class EnergyMeter:
         """Energy added by `correct` so far [channels], J; part of `reading`."""
         self._pending: EnergyCorrection | None = None
 
+    @property
+    def deducting(self) -> bool:
+        """Whether a part of a decrease has not been deducted yet."""
+        return self._pending is not None
+
     def integrate(self, time: Array, power: Array) -> None:
         """Integrate samples that follow the previous ones.
 

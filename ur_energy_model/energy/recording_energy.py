@@ -66,6 +66,37 @@ def recording_powers(
     clock.finish()
 
 
+def measured_powers(
+    calculator: EnergyCalculator,
+    bag: str | Path,
+    *,
+    fields: tuple[str, ...] = (),
+    progress: Progress | None = None,
+) -> Iterator[PowerTable]:
+    """Powers of a recording whose currents were measured, as `recording_powers` returns them.
+
+    Args:
+        calculator: of the arm.
+        bag: recording.
+        fields: RTDE fields to read besides those of the calculator.
+        progress: called with fraction (NaN if unknown) and text.
+
+    Raises:
+        UrEnergyError: input that cannot be used; at its end, a recording without a usable sample,
+            or one of a simulator that computes no currents.
+    """
+    counted, check = 0, OfflineSimulatorCheck()
+    wanted = tuple(dict.fromkeys((*FIELDS, "target_current", *fields)))
+    for table in recording_powers(calculator, bag, fields=wanted, progress=progress):
+        check.update(table.samples)
+        counted += len(table.samples)
+        yield table
+    if not counted:
+        raise RecordingError(bag, "contains no sample whose values are all finite", "record again")
+    if check.found:
+        raise RecordingError(bag, REASON, REMEDY)
+
+
 def estimate_energy(
     model: EnergyModel,
     bag: str | Path,
@@ -88,24 +119,14 @@ def estimate_energy(
     """
     calculator = EnergyCalculator(model, load_robot(model.robot), options)
     meter = EnergyMeter(len(calculator.channels))
-    bus_complete, counted = True, 0
+    bus_complete = True
     with ExitStack() as files:
         rows = None
         if series is not None:
             rows = files.enter_context(new_power_csv(series, calculator.channels))
-        fields = (*FIELDS, "target_current")
-        check = OfflineSimulatorCheck()
-        for table in recording_powers(calculator, bag, fields=fields, progress=progress):
-            check.update(table.samples)
+        for table in measured_powers(calculator, bag, progress=progress):
             meter.integrate_table(table)
-            counted += len(table.samples)
             bus_complete &= table.bus_measured
             if rows is not None:
                 rows.append(table, meter)
-        if not counted:
-            raise RecordingError(
-                bag, "contains no sample whose values are all finite", "record again"
-            )
-        if check.found:
-            raise RecordingError(bag, REASON, REMEDY)
     return summarise(calculator, meter, bus_complete)

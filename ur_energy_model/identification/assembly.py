@@ -23,7 +23,6 @@ from ur_energy_model.identification.power.power_fit import PowerFit
 from ur_energy_model.identification.power.power_fit_result import PowerFitResult
 from ur_energy_model.identification.power.power_stage import fit_sessions
 from ur_energy_model.identification.recording import Recording
-from ur_energy_model.identification.recording_reader import digest
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.joint_model import JointModel
 from ur_energy_model.model.robots import RobotDescription
@@ -171,7 +170,7 @@ def recorded_provenance(recordings: Sequence[Recording], power: PowerFitResult) 
         "bags": [
             {
                 "path": str(recording.path),
-                "sha256": digest(recording.path),
+                "sha256": recording.sha256,
                 "samples": recording.samples,
                 "duration": recording.duration,
                 "rate": recording.rate,

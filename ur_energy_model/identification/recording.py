@@ -5,8 +5,9 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from ur_energy_model.identification.power.power_fit import PowerFit
 from ur_energy_model.identification.quality.recording_quality import Quality
 from ur_energy_model.identification.regression.filtered_motion import FilteredMotion
 from ur_energy_model.identification.regression.usable_samples import usable_samples
+from ur_energy_model.telemetry.bag.bag_hash import bag_hash
 from ur_energy_model.telemetry.modes import BRAKES_RELEASED
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, find_gaps
 from ur_energy_model.typing import Array
@@ -37,7 +39,8 @@ TorqueReference = Literal["none", "target", "actual"]
 class RowBuffer:
     """Blocks of rows [n, width], written once and read back in order any number of times.
 
-    The temporary file has no name and is deleted with the object.
+    The temporary file has no name and is deleted with the object. Pickled, a buffer carries its
+    rows.
     """
 
     def __init__(self, width: int) -> None:
@@ -66,6 +69,16 @@ class RowBuffer:
             self._file.seek(offset)
             yield np.frombuffer(self._file.read(size)).reshape(length, self.width)
             offset += size
+
+    def __getstate__(self) -> dict[str, Any]:
+        self._file.seek(0)
+        return {"width": self.width, "lengths": self._lengths, "rows": self._file.read()}
+
+    def __setstate__(self, saved: dict[str, Any]) -> None:
+        self.__init__(saved["width"])  # type: ignore[misc]
+        self._file.write(saved["rows"])
+        self._lengths = list(saved["lengths"])
+        self.rows = sum(self._lengths)
 
     def close(self) -> None:
         """Release the memory or file; the buffer is empty afterwards."""
@@ -201,6 +214,8 @@ def _joined(buffer: RowBuffer) -> Iterator[Array]:
 class Recording:
     """What identification keeps of one bag.
 
+    It can be pickled, so that bags are read where they are and fitted elsewhere.
+
     Attributes:
         path: as given by the user.
         info: what made the recording.
@@ -227,6 +242,14 @@ class Recording:
     _motion: MotionBuffer = field(repr=False)
     _torque: TorqueBuffer = field(repr=False)
     _supply: SupplyBuffer = field(repr=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "sha256": self.sha256}
+
+    @cached_property
+    def sha256(self) -> str:
+        """Hash of the bag; a pickled recording carries it, as the bag may be out of reach."""
+        return bag_hash(self.path)
 
     @property
     def dof(self) -> int:

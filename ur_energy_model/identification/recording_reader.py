@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import replace
 from pathlib import Path
 
@@ -58,18 +57,6 @@ def read_recording(
         WrongRobotError: it was recorded on another robot.
     """
     return _Reader(Path(path), robot, effort).read(progress)
-
-
-def digest(path: Path) -> str:
-    """SHA-256 over a bag's files, in the order of their names."""
-    total = hashlib.sha256()
-    files = sorted(path.iterdir()) if path.is_dir() else [path]
-    for file in files:
-        if file.is_file():
-            with file.open("rb") as stream:
-                for piece in iter(lambda: stream.read(1 << 20), b""):
-                    total.update(piece)
-    return total.hexdigest()
 
 
 class _Reader:

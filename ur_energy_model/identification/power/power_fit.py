@@ -7,7 +7,6 @@ only where they lower the held-out error.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
 
@@ -76,7 +75,7 @@ class PowerFit:
         self._expected = prior.basis @ prior.prior.mean
         self._gram = BlockedGram()
         self._counts = BlockedGram()
-        self._modes: defaultdict[str, Array] = defaultdict(lambda: np.zeros(2))
+        self._modes: dict[str, Array] = {}
         """By robot mode other than running: sum of powers [W], number of samples."""
         self._rested = -np.inf
         """Time at which the supply last may have rested [s]."""
@@ -100,7 +99,7 @@ class PowerFit:
         for code, name in ROBOT_MODES.items():
             shown = power[mode == code]
             if code not in BRAKES_RELEASED and len(shown):
-                self._modes[name] += np.array([shown.sum(), len(shown)])
+                self._add_to_mode(name, np.array([shown.sum(), len(shown)]))
         columns = power_columns(rows, self.robot.gear_ratio, self._constant)
         expected = columns @ self._expected
         keep = np.isin(mode, BRAKES_RELEASED) & self._supplied(time, expected)
@@ -164,7 +163,10 @@ class PowerFit:
         self._gram.merge(other._gram)
         self._counts.merge(other._counts)
         for name, sums in other._modes.items():
-            self._modes[name] += sums
+            self._add_to_mode(name, sums)
+
+    def _add_to_mode(self, name: str, sums: Array) -> None:
+        self._modes[name] = self._modes.get(name, np.zeros(2)) + sums
 
     def standby_shift(self, result: PowerFitResult) -> float:
         """Mean power of these data that a result does not explain [W]."""

@@ -1,0 +1,32 @@
+"""`ur_energy history`: the energy of many arms over months."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+
+from ur_energy_model.cli import arguments
+
+QUESTIONS: tuple[str, ...] = ("add",)
+"""Modules `history_<name>` with `register(subparsers)`, in the order of the help."""
+
+
+def register(subparsers: arguments.Subparsers) -> None:
+    """Add the subcommand and its own subcommands."""
+    parser = subparsers.add_parser(
+        "history",
+        help="keep and question the energy of many arms over months",
+        description="Keep the energy of many arms per second and per cycle in a store of Parquet "
+        "files, and question it.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    own = parser.add_subparsers(dest="history_command", metavar="COMMAND", required=True)
+    for name in QUESTIONS:
+        importlib.import_module(f"ur_energy_model.cli.history_{name}").register(own)
+
+
+def add_store(parser: argparse.ArgumentParser) -> None:
+    """STORE."""
+    parser.add_argument(
+        "store", metavar="STORE", help="folder of the history store, or s3://BUCKET/PREFIX"
+    )

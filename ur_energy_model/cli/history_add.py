@@ -1,0 +1,159 @@
+"""`ur_energy history add`: bags into a history store."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ur_energy_model.cli import arguments
+from ur_energy_model.cli.history import add_store
+from ur_energy_model.cli.model_option import chosen_model
+from ur_energy_model.cli.output import note, print_json, progress
+from ur_energy_model.errors import UrEnergyError
+
+if TYPE_CHECKING:
+    from ur_energy_model.plant.history.add import Added, BagWork
+
+TRIGGERS = ("auto", "none", "program", "digital_output", "int_register")
+
+
+def register(subparsers: arguments.Subparsers) -> None:
+    """Add the subcommand."""
+    parser = arguments.add_command(
+        subparsers,
+        "add",
+        run,
+        summary="add the energy of recordings to a history store",
+        description="Compute the energy of recordings per second and per cycle, and add it to a "
+        "history store. A bag that the store has already is skipped; time of an arm that the store "
+        "has from another recording is left out. Interrupted, it can be repeated.",
+        examples="ur_energy history add plant task_1 task_2 --model arm.yaml\n"
+        "ur_energy history add s3://energy/plant bags/* --model arm.yaml",
+    )
+    add_store(parser)
+    arguments.add_bags(parser, "recordings")
+    add_history_options(parser)
+    parser.add_argument(
+        "--scheduler",
+        metavar="ADDRESS",
+        help="compute on a running Dask cluster (default: on the cores of this machine)",
+    )
+    parser.add_argument(
+        "--workers",
+        type=arguments.number(int, 1, 1024),
+        metavar="N",
+        help="number of processes of this machine (default: as many as are worth it)",
+    )
+    arguments.add_json(parser)
+
+
+def add_history_options(parser: argparse.ArgumentParser) -> None:
+    """Options of how the history of bags is made: model, arm, cycles."""
+    parser.add_argument(
+        "--model",
+        type=Path,
+        metavar="MODEL.yaml",
+        help="identified model (default: the generic one of --robot)",
+    )
+    parser.add_argument(
+        "--robot",
+        metavar="NAME",
+        help="name of the robot, such as ur5e (default: the one of the model, or of the first bag)",
+    )
+    parser.add_argument(
+        "--arm",
+        metavar="NAME",
+        help="name of the arm in the store (default: serial number in the bag, or else the type)",
+    )
+    arguments.add_choice(
+        parser,
+        "--cycle-trigger",
+        TRIGGERS,
+        "what starts a cycle; auto: program starts, where the bag shows them",
+    )
+    parser.add_argument(
+        "--cycle-output",
+        type=arguments.number(int, 0, 63),
+        default=0,
+        metavar="N",
+        help="digital output of --cycle-trigger digital_output (default: %(default)s)",
+    )
+
+
+def work_of(options: argparse.Namespace, bags: list[Path]) -> BagWork:
+    """The work on each bag that the options describe.
+
+    Raises:
+        InputError: no such model or robot, or nothing names the robot.
+    """
+    from ur_energy_model.plant.history.add import BagWork
+    from ur_energy_model.plant.history.bag_history import HistoryOptions
+    from ur_energy_model.plant.history.source_keys import model_key
+    from ur_energy_model.telemetry.arm_identity import arm_name
+    from ur_energy_model.telemetry.samples import RecordingInfo
+
+    chosen = chosen_model(options.model, options.robot, bags)
+    arm = None if options.arm is None else arm_name(RecordingInfo(serial=options.arm))
+    return BagWork(
+        options.store,
+        chosen.model,
+        model_key(chosen.path),
+        HistoryOptions(arm, options.cycle_trigger, options.cycle_output),
+    )
+
+
+def run(options: argparse.Namespace) -> None:
+    """Add and print."""
+    from ur_energy_model.plant.cluster.bag_work import bag_work
+    from ur_energy_model.plant.history.add import add_bags
+
+    work = work_of(options, options.bags)
+    with (
+        progress("adding") as report,
+        bag_work(options.bags, options.scheduler, options.workers) as for_each,
+    ):
+        added = add_bags(work, options.bags, for_each, report)
+    if options.json:
+        print_json(as_json(added))
+    else:
+        print_added(added, options.store)
+    if added.failed:
+        raise FailedBagsError(added)
+
+
+class FailedBagsError(UrEnergyError):
+    """Some bags cannot be used; the exit code tells whether all of them."""
+
+    def __init__(self, added: Added) -> None:
+        self.exit_code = 3 if added.records or added.skipped else 1
+        bag, reason = added.failed[0]
+        more = f" (and {len(added.failed) - 1} more)" if len(added.failed) > 1 else ""
+        super().__init__(f"{len(added.failed)} bags were not added: {reason or bag}{more}")
+
+
+def as_json(added: Added) -> dict[str, object]:
+    """The content of `--json`."""
+    return {
+        "added": len(added.records),
+        "skipped": len(added.skipped),
+        "failed": [{"bag": str(bag), "reason": reason} for bag, reason in added.failed],
+        "seconds": added.seconds,
+        "energy": added.energy,
+        "left_out": sum(record.left_out for record in added.records),
+    }
+
+
+def print_added(added: Added, store: str) -> None:
+    """Say what was added."""
+    note(
+        f"{store}: {len(added.records)} bags added ({added.seconds} s, {added.energy:.1f} J), "
+        f"{len(added.skipped)} were there already, {len(added.failed)} failed"
+    )
+    for record in added.records:
+        if record.left_out:
+            note(f"{record.bag}: {record.left_out:.1f} s are already in the store, left out")
+        if not record.host_time:
+            note(f"{record.bag}: has no time of day; its rows are in 1970, by its own clock")
+    for _, reason in added.failed[1:]:
+        note(f"failed: {reason}")

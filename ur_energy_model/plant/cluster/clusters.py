@@ -1,0 +1,127 @@
+"""Dask clusters: worker processes of this machine, or one that runs already."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING
+
+from ur_energy_model.interrupts import postponed
+from ur_energy_model.missing_packages import needed_here
+from ur_energy_model.plant.cluster.dask_bags import DaskBags
+from ur_energy_model.plant.cluster.errors import ClusterError
+
+if TYPE_CHECKING:
+    from distributed import Client, LocalCluster
+
+CONNECT = 10.0
+"""Longest time to reach a scheduler [s]."""
+_LOOPBACK = "127.0.0.1"
+_ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+"""Environment of worker processes: each has one core."""
+
+
+@contextmanager
+def local_workers(count: int) -> Iterator[DaskBags]:
+    """Worker processes of this machine, which end with the block.
+
+    They and their scheduler listen on the loopback interface alone, encrypted with keys that only
+    these processes know, and serve no dashboard.
+
+    Args:
+        count: number of processes, each with one thread.
+
+    Raises:
+        MissingPackageError: distributed is not installed.
+    """
+    with needed_here():
+        import dask
+        from distributed import Client
+    with ExitStack() as opened:
+        opened.enter_context(_quiet())
+        folder = opened.enter_context(tempfile.TemporaryDirectory(prefix="ur_energy-workers-"))
+        opened.enter_context(dask.config.set({"distributed.scheduler.worker-saturation": 1.0}))
+        cluster = _scheduler(folder)
+        opened.callback(_closed, cluster)
+        cluster.scale(count)
+        client = Client(cluster, set_as_default=False)
+        opened.callback(_closed, client)
+        yield DaskBags(client, "the processes of this machine")
+
+
+@contextmanager
+def running_cluster(address: str) -> Iterator[DaskBags]:
+    """A cluster that runs already.
+
+    Args:
+        address: of its scheduler, such as "tcp://10.0.0.5:8786"; TLS as Dask's configuration says.
+
+    Raises:
+        ClusterError: no scheduler answers there.
+        MissingPackageError: distributed is not installed.
+    """
+    with needed_here():
+        from distributed import Client
+    with ExitStack() as opened:
+        opened.enter_context(_quiet())
+        try:
+            client = Client(address, timeout=CONNECT, set_as_default=False)
+        except (OSError, ValueError, RuntimeError) as error:
+            raise ClusterError(
+                address,
+                f"no scheduler answers ({error})",
+                "start one with: dask scheduler --no-dashboard, and give its address",
+            ) from None
+        opened.callback(_closed, client)
+        yield DaskBags(client, address)
+
+
+def _scheduler(folder: str) -> LocalCluster:
+    """A scheduler without workers.
+
+    Its threads, and the workers that they start, do not see Ctrl-C, which a terminal sends to all
+    processes: the main process ends them.
+
+    Args:
+        folder: for files of the workers.
+    """
+    from distributed import LocalCluster, Security
+
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        return LocalCluster(
+            n_workers=0,
+            threads_per_worker=1,
+            processes=True,
+            host=_LOOPBACK,
+            dashboard_address=None,
+            scheduler_kwargs={"dashboard": False, "dashboard_address": f"{_LOOPBACK}:0"},
+            security=Security.temporary(),
+            silence_logs=logging.CRITICAL,
+            local_directory=folder,
+            memory_limit=0,
+            env=_ONE_THREAD,
+        )
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Within the block distributed does not log: errors reach the user as results."""
+    logger = logging.getLogger("distributed")
+    level = logger.level
+    logger.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+
+
+def _closed(what: Client | LocalCluster) -> None:
+    """Close a client or cluster, without an end half-way by another Ctrl-C."""
+    with postponed():
+        what.close()

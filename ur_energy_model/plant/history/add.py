@@ -1,0 +1,168 @@
+"""Adding bags to a history store: once each, on any number of processes and machines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from math import inf
+from pathlib import Path
+
+from ur_energy_model.energy.calculator import EnergyCalculator
+from ur_energy_model.errors import RecordingError, UrEnergyError
+from ur_energy_model.identification.recording_reader import digest
+from ur_energy_model.many_bags import BagResult, ForEachBag, in_this_process
+from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.robots import load_robot
+from ur_energy_model.plant.history.bag_history import BagHistory, HistoryOptions, bag_history
+from ur_energy_model.plant.history.parquet_files import DAY, days_of
+from ur_energy_model.plant.history.part_table import host_times
+from ur_energy_model.plant.history.source_record import SourceRecord
+from ur_energy_model.plant.history.store import HistoryStore, TimeTakenError
+from ur_energy_model.plant.history.time_ranges import TimeRanges
+from ur_energy_model.telemetry.bag.reader import iterate_bag
+from ur_energy_model.typing import Progress
+
+MOST_TRIES = 5
+"""Of a bag whose time other processes claim meanwhile."""
+FIRST_DAYS = 2
+"""Length of a bag for which other sources are looked up at first [days]."""
+
+
+@dataclass(frozen=True)
+class BagWork:
+    """Makes the history of a bag, perhaps in another process.
+
+    Attributes:
+        address: of the store.
+        model: of the arm.
+        model_name: see `model_key`.
+        options: how history is made.
+        days: from the begin of a bag on, for which other sources are looked up.
+    """
+
+    address: str
+    model: EnergyModel
+    model_name: str
+    options: HistoryOptions
+    days: int = FIRST_DAYS
+
+    def __call__(self, bag: Path) -> BagHistory | str:
+        """History of the bag; only its SHA-256 if the store has it already.
+
+        Raises:
+            UrEnergyError: a bag that cannot be used, with place and remedy.
+        """
+        if not bag.exists():
+            raise RecordingError(bag, "no such bag", "check the path")
+        source = digest(bag)
+        store = HistoryStore(self.address)
+        if store.has(source):
+            return source
+
+        def covered(arm: str, start: int) -> TimeRanges:
+            days = days_of(TimeRanges.of([(start, start + self.days * DAY)]))
+            return store.covered(arm, days, besides=source)
+
+        calculator = EnergyCalculator(self.model, load_robot(self.model.robot))
+        return bag_history(bag, calculator, (source, self.model_name), self.options, covered)
+
+
+@dataclass
+class Added:
+    """Result of adding bags.
+
+    Attributes:
+        records: of the bags that were added.
+        skipped: bags that the store has already.
+        failed: bags that cannot be used, and why.
+    """
+
+    records: list[SourceRecord] = field(default_factory=list)
+    skipped: list[Path] = field(default_factory=list)
+    failed: list[tuple[Path, str]] = field(default_factory=list)
+
+    @property
+    def seconds(self) -> int:
+        """Number of rows in `seconds` of the added bags."""
+        return sum(record.rows["seconds"] for record in self.records)
+
+    @property
+    def energy(self) -> float:
+        """Total energy of the added bags [J]."""
+        return sum(record.energy for record in self.records)
+
+
+def add_bags(
+    work: BagWork,
+    bags: Sequence[Path],
+    for_each: ForEachBag = in_this_process,
+    progress: Progress | None = None,
+) -> Added:
+    """Add the history of bags to a store; those that it has already are skipped.
+
+    Bags are added in the order of their begins, whatever the order in which they are given: where
+    two of one arm overlap, the later one is left out for that time.
+
+    Args:
+        work: what is done with each bag.
+        bags: recordings.
+        for_each: runs the work.
+        progress: called with the finished fraction and text.
+
+    Raises:
+        StoreError: the store cannot be read or written; bags added before stay.
+        MissingPackageError: pyarrow is not installed.
+    """
+    store, added = HistoryStore(work.address), Added()
+    work = replace(work, address=store.address)
+    ordered = sorted(dict.fromkeys(bags), key=_begin)
+    for result in for_each(work, ordered, progress):
+        _commit(store, work, result, for_each, added)
+    return added
+
+
+def _commit(
+    store: HistoryStore,
+    work: BagWork,
+    result: BagResult[BagHistory | str],
+    for_each: ForEachBag,
+    added: Added,
+) -> None:
+    """Write the history of a bag.
+
+    Other processes may have written the same time since it was made: then it is made again without
+    that time.
+    """
+    bag = result.bag
+    for _ in range(MOST_TRIES):
+        history = result.value
+        if history is None:
+            added.failed.append((bag, result.reason or "unknown"))
+            return
+        try:
+            record = (
+                None
+                if isinstance(history, str)
+                else store.add(history.record, history.tables, history.ranges)
+            )
+        except TimeTakenError:
+            (result,) = for_each(replace(work, days=history.days), [bag])
+            continue
+        except RecordingError as error:
+            added.failed.append((bag, str(error)))
+            return
+        if record is None:
+            added.skipped.append(bag)
+        else:
+            added.records.append(record)
+        return
+    added.failed.append((bag, f"{bag}: others add the same time again and again; add it later"))
+
+
+def _begin(bag: Path) -> tuple[float, str]:
+    """Sort key of bags: begin, then path; bags that cannot be read come last."""
+    try:
+        first = next(iterate_bag(bag, (), 1))
+    except (UrEnergyError, OSError, StopIteration):
+        return inf, str(bag)
+    return float(host_times(first)[0]), str(bag)

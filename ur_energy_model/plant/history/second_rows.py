@@ -1,0 +1,78 @@
+"""Rows of the table `seconds` from parts of a recording."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ur_energy_model.energy.arm_state import ArmState
+from ur_energy_model.energy.channels import Channels
+from ur_energy_model.plant.history.arrow_columns import arrow_table, lists, same_texts, times
+from ur_energy_model.plant.history.part_table import SECOND, PartTable
+from ur_energy_model.plant.history.source_keys import SourceKeys
+from ur_energy_model.telemetry.runs import run_starts
+
+if TYPE_CHECKING:
+    import pyarrow
+
+
+def second_rows(parts: PartTable, keys: SourceKeys, channels: Channels) -> pyarrow.Table:
+    """One row per second; parts that another source covers are left out.
+
+    Args:
+        parts: any number.
+        keys: of the source.
+        channels: of the parts.
+
+    Raises:
+        MissingPackageError: pyarrow is not installed.
+    """
+    parts = parts.cut(~parts.covered)
+    if (np.diff(parts.second) < 0).any():  # a host clock was set back
+        parts = parts.cut(np.argsort(parts.second, kind="stable"))
+    first = run_starts(parts.second)
+
+    def sums(values: np.ndarray) -> np.ndarray:
+        return np.add.reduceat(values, first, axis=0) if len(first) else values
+
+    net, arm = sums(parts.net), channels.arm
+    joint = {name: net[:, columns] for name, columns in channels.per_joint.items()}
+    measured = (
+        np.logical_and.reduceat(parts.bus_measured, first) if len(first) else parts.bus_measured
+    )
+    bus = np.where(measured, net[:, arm["bus"]], np.nan)
+    temperature, scaling = sums(parts.temperature), sums(parts.scaling)
+    readings = np.maximum(temperature[:, -1:], 1.0)
+    states = {}
+    for state in ArmState:
+        name = state.name.lower()
+        states[f"{name}_time"] = net[:, channels.state_time + state]
+        states[f"{name}_energy"] = net[:, channels.state_energy + state]
+    columns = {
+        "second": times(parts.second[first] * SECOND),
+        "source": keys.source,
+        "robot": keys.robot,
+        "model": keys.model,
+        "accounted": sums(parts.accounted),
+        "unaccounted": sums(parts.unaccounted),
+        "samples": sums(parts.samples),
+        "total_energy": net[:, arm["total"]],
+        "total_std": channels.deviations_of_total(net),
+        "bus_energy": bus,
+        "standby_energy": net[:, arm["standby"]],
+        "driver_energy": net[:, arm["driver"]],
+        "residual_energy": net[:, arm["total"]] - bus,
+        "peak_power": np.maximum.reduceat(parts.peak, first) if len(first) else parts.peak,
+        **states,
+        "joints": same_texts(channels.joints, len(first)),
+        "joint_energy": lists(joint["electrical_power"]),
+        "joint_mechanical_energy": lists(joint["mechanical_power"]),
+        "joint_friction_energy": lists(joint["friction_loss"]),
+        "joint_copper_energy": lists(joint["copper_loss"]),
+        "joint_temperature": lists(temperature[:, :-1] / readings, temperature[:, -1] > 0),
+        "speed_scaling": np.where(
+            scaling[:, 1] > 0, scaling[:, 0] / np.maximum(scaling[:, 1], 1.0), np.nan
+        ),
+    }
+    return arrow_table("seconds", columns)

@@ -1,0 +1,63 @@
+"""TimeRanges: stretches of host time, such as those that a source of the history covers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ur_energy_model.typing import Mask
+
+Times = NDArray[np.int64]
+"""Host times, ns since 1970 UTC."""
+
+
+@dataclass(frozen=True)
+class TimeRanges:
+    """Ascending stretches of time that do not overlap.
+
+    Attributes:
+        edges: begin and end of each [ranges, 2], ns since 1970 UTC.
+    """
+
+    edges: Times
+
+    @classmethod
+    def of(cls, pairs: Iterable[tuple[int, int]]) -> TimeRanges:
+        """From begins and ends [ns] in any order; those that overlap or touch become one."""
+        merged: list[list[int]] = []
+        for start, end in sorted(pairs):
+            if merged and start <= merged[-1][1]:
+                merged[-1][1] = max(merged[-1][1], end)
+            else:
+                merged.append([start, end])
+        return cls(np.array(merged, dtype=np.int64).reshape(-1, 2))
+
+    def __bool__(self) -> bool:
+        return bool(len(self.edges))
+
+    def __add__(self, other: TimeRanges) -> TimeRanges:
+        return TimeRanges.of([*self.pairs(), *other.pairs()])
+
+    def pairs(self) -> list[tuple[int, int]]:
+        """Begin and end of each [ns]."""
+        return [(int(start), int(end)) for start, end in self.edges]
+
+    def holds(self, times: Times) -> Mask:
+        """Times that lie after the begin of a range and not after its end [n]."""
+        if not len(self.edges):
+            return np.zeros(len(times), dtype=bool)
+        before = np.searchsorted(self.edges[:, 0], times, side="left") - 1
+        return np.asarray((before >= 0) & (times <= self.edges[before, 1]))
+
+    def within(self, start: int, end: int) -> TimeRanges:
+        """The parts of the ranges between two times [ns]."""
+        low = np.maximum(self.edges[:, 0], start)
+        high = np.minimum(self.edges[:, 1], end)
+        return TimeRanges(np.column_stack([low, high])[low < high])
+
+
+NOTHING = TimeRanges.of(())
+"""No time at all."""
