@@ -82,5 +82,6 @@ class CycleRows:
             "energy_high": ends[:, 1],
             "joints": same_texts(channels.joints, len(cycles)),
             "joint_energy": lists(net[:, channels.per_joint["electrical_power"]]),
+            "standby_energy": net[:, channels.arm["standby"]],
         }
         return arrow_table("cycles", columns)
