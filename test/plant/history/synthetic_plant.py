@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from ur_energy_model.energy.arm_state import ArmState
 from ur_energy_model.plant.history.schema import arrow_schema
-from ur_energy_model.typing import Array
+from ur_energy_model.typing import Array, Indices
 
 JOINTS = ("base", "shoulder", "elbow", "wrist_1", "wrist_2", "wrist_3")
 SHARES = np.array([0.25, 0.35, 0.2, 0.1, 0.06, 0.04, 0.0, 0.0])
@@ -93,7 +93,9 @@ def seconds_table(
     at = np.arange(count)
     moving = at % arm.cycle < 2 * arm.cycle // 3
     spread = 1 + 0.05 * random.standard_normal(count)
-    joint = np.where(moving, arm.motion_power * spread, 8.0)[:, None] * SHARES[:n] / SHARES[:n].sum()
+    joint = (
+        np.where(moving, arm.motion_power * spread, 8.0)[:, None] * SHARES[:n] / SHARES[:n].sum()
+    )
     standby = STANDBY + 0.2 * random.standard_normal(count)
     driver = np.full(count, DRIVER)
     total = joint.sum(axis=1) + standby + driver
@@ -161,7 +163,7 @@ def cycles_table(arm: Arm, seconds: pa.Table, source: str) -> pa.Table:
     return _table("cycles", columns)
 
 
-def _times(start: datetime, at: Array) -> Array:
+def _times(start: datetime, at: Indices) -> Array:
     return np.asarray(np.datetime64(start.replace(tzinfo=None), "us") + at.astype("timedelta64[s]"))
 
 
@@ -179,8 +181,10 @@ def _lists(values: Array, kind: pa.DataType | None = None) -> pa.Array:
 
 def _table(table: str, columns: dict[str, object]) -> pa.Table:
     schema = arrow_schema(table)
-    arrays = [pa.array(columns[name]) if isinstance(columns[name], np.ndarray)
-              else columns[name] for name in schema.names]
+    arrays = [
+        pa.array(columns[name]) if isinstance(columns[name], np.ndarray) else columns[name]
+        for name in schema.names
+    ]
     return pa.table(arrays, names=schema.names).cast(schema)
 
 

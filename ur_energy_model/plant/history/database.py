@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ur_energy_model.errors import InputError
 from ur_energy_model.missing_packages import needed_here
 from ur_energy_model.plant.history.period import Period
-from ur_energy_model.plant.history.rows_in_period import rows_in_period
+from ur_energy_model.plant.history.rows_in_period import in_period, stored_rows
 from ur_energy_model.plant.history.schema import TABLES
 from ur_energy_model.typing import Self
 
@@ -84,9 +84,8 @@ class HistoryDatabase:
         self._connection = duckdb.connect(":memory:")
         try:
             for table in TABLES:
-                self._connection.register(
-                    f"{table}_files", rows_in_period(store, table, self.period, arms)
-                )
+                rows = stored_rows(store, table).filter(in_period(table, self.period, arms))
+                self._connection.register(f"{table}_files", rows)
                 self._connection.execute(
                     f"CREATE VIEW {table} AS SELECT * REPLACE (CAST(day AS DATE) AS day) "
                     f"FROM {table}_files"

@@ -40,7 +40,9 @@ def check_keys(keys: Sequence[str], shifts: Sequence[int] = ()) -> None:
     if {"program", "joint"} <= set(keys):
         raise InputError("--by", "program and joint do not go together", "choose one of them")
     if "shift" in keys and not shifts:
-        raise InputError("--by shift", "needs the begins of shifts", "add --shifts 06:00,14:00,22:00")
+        raise InputError(
+            "--by shift", "needs the begins of shifts", "add --shifts 06:00,14:00,22:00"
+        )
 
 
 def _shift(time: str, starts: Sequence[int]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -89,7 +90,9 @@ def summarise(
 
 
 def _total(database: HistoryDatabase) -> Row:
-    return _with_arms(database, _added(database.rows(f"SELECT {_SECONDS} FROM seconds HAVING count(*) > 0")))
+    return _with_arms(
+        database, _added(database.rows(f"SELECT {_SECONDS} FROM seconds HAVING count(*) > 0"))
+    )
 
 
 def _with_arms(database: HistoryDatabase, total: Row) -> Row:
@@ -100,10 +103,7 @@ def _with_arms(database: HistoryDatabase, total: Row) -> Row:
 def _added(rows: Sequence[Row]) -> Row:
     """Sums of rows; None where one of them is None."""
     columns = {name: [row[name] for row in rows] for name in SUMS}
-    return {
-        name: None if None in values or (name == "bus_energy" and not values) else sum(values, 0.0)
-        for name, values in columns.items()
-    }
+    return {name: None if None in values else math.fsum(values) for name, values in columns.items()}
 
 
 def _ask(
@@ -146,15 +146,20 @@ def _by_joint(
         )
     return tuple(
         {name: value for name, value in row.items() if name != "place"}
-        for row in sorted(found, key=lambda r: (*(r[key] for key in others), r["place"], r["joint"]))
+        for row in sorted(
+            found, key=lambda r: (*(r[key] for key in others), r["place"], r["joint"])
+        )
     )
 
 
 def _outside(total: Row, rows: Sequence[Row]) -> Row:
     """The total without what the rows contain; None where that is not known."""
-    return {
-        name: None
-        if total[name] is None or any(row[name] is None for row in rows)
-        else total[name] - sum(row[name] for row in rows)
-        for name in SUMS
-    }
+    within = _added(rows)
+    left: Row = {}
+    for name in SUMS:
+        if total[name] is None or within[name] is None:
+            left[name] = None
+        else:
+            rest = total[name] - within[name]
+            left[name] = rest if abs(rest) > 1e-9 * abs(total[name]) else 0.0
+    return left
