@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
@@ -87,6 +88,9 @@ def _panel(axes: Axes, panel: Panel, chart: LineChart, theme: Theme) -> None:
         axes.set_yscale("log")
     else:
         axes.yaxis.set_major_locator(MaxNLocator(5))
+        if chart.dates:
+            axes.xaxis.set_major_locator(AutoDateLocator(maxticks=7))
+            axes.xaxis.set_major_formatter(ConciseDateFormatter(axes.xaxis.get_major_locator()))
         low, high = axes.get_ylim()
         if low < 0 < high:
             axes.axhline(0, color=theme.muted, linewidth=0.7, zorder=1)
