@@ -212,6 +212,6 @@ class _State:
         self.accounted += float(parts.accounted[~parts.covered].sum())
         self.left_out += float(parts.accounted[parts.covered].sum())
         if self.host_time:
-            self.ranges += parts.ranges()
+            self.ranges = self.ranges.joined(parts.ranges())
         self.cycles.update(parts)
         self.seconds.append(second_rows(parts, self.keys, self.channels))
