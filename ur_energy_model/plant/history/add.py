@@ -9,7 +9,6 @@ from pathlib import Path
 
 from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.errors import RecordingError, UrEnergyError
-from ur_energy_model.identification.recording_reader import digest
 from ur_energy_model.many_bags import BagResult, ForEachBag, in_this_process
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import load_robot
@@ -19,6 +18,7 @@ from ur_energy_model.plant.history.part_table import host_times
 from ur_energy_model.plant.history.source_record import SourceRecord
 from ur_energy_model.plant.history.store import HistoryStore, TimeTakenError
 from ur_energy_model.plant.history.time_ranges import TimeRanges
+from ur_energy_model.telemetry.bag.bag_hash import bag_hash
 from ur_energy_model.telemetry.bag.reader import iterate_bag
 from ur_energy_model.typing import Progress
 
@@ -54,7 +54,7 @@ class BagWork:
         """
         if not bag.exists():
             raise RecordingError(bag, "no such bag", "check the path")
-        source = digest(bag)
+        source = bag_hash(bag)
         store = HistoryStore(self.address)
         if store.has(source):
             return source
@@ -139,12 +139,11 @@ def _commit(
         if history is None:
             added.failed.append((bag, result.reason or "unknown"))
             return
+        if isinstance(history, str):
+            added.skipped.append(bag)
+            return
         try:
-            record = (
-                None
-                if isinstance(history, str)
-                else store.add(history.record, history.tables, history.ranges)
-            )
+            record = store.add(history.record, history.tables, history.ranges)
         except TimeTakenError:
             (result,) = for_each(replace(work, days=history.days), [bag])
             continue
