@@ -101,7 +101,7 @@ def _statements(report: PlantReport) -> Iterator[Statement]:
         grade: Grade = next(
             (g for g, most in zip(ORDER, MODEL_ERROR, strict=False) if abs(error) <= most), "poor"
         )
-        told = f"{error:+.1f}".replace("-", "−")
+        told = f"{round(error, 1) + 0.0:+.1f}".replace("-", "−")
         share = 100 * fleet.total("bus_model") / energy
         yield Statement(
             grade,
@@ -117,4 +117,4 @@ def _statements(report: PlantReport) -> Iterator[Statement]:
         yield Statement("fair", anomaly.text)
     if len(report.anomalies) > TOLD:
         more = len(report.anomalies) - TOLD
-        yield Statement("fair", f"{more} more unusual days are in the table of anomalies.")
+        yield Statement("fair", f"The table of anomalies has {more} more.")

@@ -57,9 +57,14 @@ class Anomaly:
         """One sentence."""
         change = "above" if self.value > self.usual else "below"
         return (
-            f"{self.arm}, {self.when}: {self.quantity} {self.value:.4g} {self.unit}, "
-            f"{change} the usual {self.usual:.4g} {self.unit}."
+            f"{self.arm}, {self.when}: {self.quantity} {number_text(self.value)} {self.unit}, "
+            f"{change} the usual {number_text(self.usual)} {self.unit}."
         )
+
+
+def number_text(value: float) -> str:
+    """A number with four digits, or all of its whole ones."""
+    return (f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}").replace("-", "−")
 
 
 def find_anomalies(fleet: FleetDays) -> tuple[Anomaly, ...]:
@@ -102,7 +107,8 @@ def _unusual(
         arm: its name.
         days: days since 1970, ascending [k].
         values: [k]; NaN where there is none.
-        quantity, unit: of the values.
+        quantity: what the values are.
+        unit: of the values.
         least: distance from the median that matters.
     """
     known = np.isfinite(values)

@@ -91,8 +91,8 @@ function dotsPath(line, px, py) {
   return parts.join("");
 }
 
-function visibleRange(lines, low, high, logY) {
-  let bottom = lines.some((line) => line.base) ? 0 : Infinity, top = -Infinity;
+function visibleRange(lines, low, high, logY, fromZero) {
+  let bottom = fromZero || lines.some((line) => line.base) ? 0 : Infinity, top = -Infinity;
   for (const line of lines) {
     const first = line.points ? 0 : Math.max(0, lowerBound(line.x, low) - 1);
     const last = line.points ? line.x.length : Math.min(line.x.length, lowerBound(line.x, high) + 1);
@@ -117,7 +117,7 @@ function drawPanel(parent, chart, panel, lines, width, range, beside) {
   const height = Math.round(chart.equal ? width * 0.85 : wide ? Math.min(270, width * 0.36) : 165);
   const left = 46, right = width - 8, top = 8, bottom = height - 30;
   let [x0, x1] = range;
-  let [y0, y1] = visibleRange(chart.common_y ? beside : lines, x0, x1, chart.log_y);
+  let [y0, y1] = visibleRange(chart.common_y ? beside : lines, x0, x1, chart.log_y, chart.from_zero);
   if (chart.equal) {
     [y0, y1] = extent(lines.map((line) => line.y));
     const scale = 1.1 * Math.max((x1 - x0) / (right - left), (y1 - y0) / (bottom - top), 1e-9);

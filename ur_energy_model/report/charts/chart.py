@@ -88,6 +88,7 @@ class LineChart(Chart):
         log_y: logarithmic y axis.
         common_y: one y range for all panels.
         group: charts of one group zoom together; "" for a chart that does not zoom.
+        from_zero: y axes begin at 0 at the latest.
         dates: x is in days since 1970, and shown as dates.
         focus: part of the x axis that the page shows first, and in detail; None for all of it.
     """
@@ -100,6 +101,7 @@ class LineChart(Chart):
     log_y: bool = False
     common_y: bool = False
     group: str = ""
+    from_zero: bool = False
     dates: bool = False
     focus: tuple[float, float] | None = None
 

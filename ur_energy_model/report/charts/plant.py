@@ -17,6 +17,7 @@ from ur_energy_model.report.charts.chart import (
     Line,
     LineChart,
     Panel,
+    Role,
 )
 from ur_energy_model.report.tariff import JOULES_PER_KWH
 from ur_energy_model.typing import Array, Indices
@@ -29,6 +30,8 @@ SHOWN_WORKS = 9
 MOST_DAYS = 100
 """Columns of a heat map; of a longer period they are weeks."""
 LEFT_ON_COLOUR = 1
+INSTANT = 1e-6
+"""Between the end of a step and the begin of the next one, in days."""
 
 
 def plant_charts(fleet: FleetDays) -> list[Chart]:
@@ -73,6 +76,7 @@ def cycle_chart(works: Sequence[Work]) -> LineChart | None:
         x_label="day",
         y_label="energy per cycle [J]",
         panels=tuple(panels),
+        from_zero=True,
         group="days",
         dates=True,
     )
@@ -85,10 +89,10 @@ def _daily(fleet: FleetDays) -> LineChart:
         for name in ("motion", "energy", "left_on")
     )
     idle = energy - motion - left_on
-    x = np.repeat(np.append(fleet.days, fleet.days[-1] + 1).astype(float), 2)[1:-1]
+    x = (fleet.days[:, None] + [0.0, 1.0 - INSTANT]).reshape(-1)
 
-    def area(label: str, low: Array, high: Array, role: str, joint: int | None) -> Line:
-        return Line(label, x, np.repeat(high, 2), role, joint, base=np.repeat(low, 2))  # type: ignore[arg-type]
+    def area(label: str, low: Array, high: Array, role: Role, joint: int | None) -> Line:
+        return Line(label, x, np.repeat(high, 2), role, joint, base=np.repeat(low, 2))
 
     zero = np.zeros(len(motion))
     return LineChart(
@@ -103,7 +107,7 @@ def _daily(fleet: FleetDays) -> LineChart:
                 "",
                 (
                     area("motion", zero, motion, "model", None),
-                    area("idle", motion, motion + idle, "aside", 0),
+                    area("idle", motion, motion + idle, "measured", None),
                     area("left on", motion + idle, energy, "model", LEFT_ON_COLOUR),
                 ),
             ),
@@ -190,7 +194,7 @@ def _ranking(fleet: FleetDays, order: Indices) -> BarChart:
         joints=(None,) * len(order),
         bars=(
             Bars("motion", motion),
-            Bars("idle", energy - motion - left_on, role="aside", joint=0),
+            Bars("idle", energy - motion - left_on, role="measured"),
             Bars("left on", left_on, joint=LEFT_ON_COLOUR),
         ),
         stacked=True,

@@ -91,6 +91,8 @@ def _panel(axes: Axes, panel: Panel, chart: LineChart, theme: Theme) -> None:
         if chart.dates:
             axes.xaxis.set_major_locator(AutoDateLocator(maxticks=7))
             axes.xaxis.set_major_formatter(ConciseDateFormatter(axes.xaxis.get_major_locator()))
+        if chart.from_zero:
+            axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))
         low, high = axes.get_ylim()
         if low < 0 < high:
             axes.axhline(0, color=theme.muted, linewidth=0.7, zorder=1)

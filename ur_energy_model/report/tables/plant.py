@@ -1,9 +1,10 @@
-"""Tables of many arms: their energies, their cycles, unusual days, and where the figures are from."""
+"""Tables of many arms: energies, cycles, unusual days, and where the figures are from."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from ur_energy_model.plant.history.anomalies import number_text
 from ur_energy_model.plant.history.fleet_days import FleetDays, Work, day_of
 from ur_energy_model.report.plant import PlantReport
 from ur_energy_model.report.tables.table import Cell, Table
@@ -93,8 +94,8 @@ def anomalies_table(report: PlantReport) -> Table | None:
             each.arm,
             each.when,
             f"{each.quantity} [{each.unit}]",
-            f"{each.value:.4g}".replace("-", "−"),
-            f"{each.usual:.4g}".replace("-", "−"),
+            number_text(each.value),
+            number_text(each.usual),
             f"{each.deviations:.0f}" if each.deviations < 1000 else "> 1000",
         )
         for each in report.anomalies[:MOST_ROWS]
