@@ -195,7 +195,7 @@ def _ranking(fleet: FleetDays, order: Indices) -> BarChart:
         bars=(
             Bars("motion", motion),
             Bars("idle", energy - motion - left_on, role="measured"),
-            Bars("left on", left_on, joint=LEFT_ON_COLOUR),
+            Bars("left on", np.where(left_on > 0, left_on, np.nan), joint=LEFT_ON_COLOUR),
         ),
         stacked=True,
     )

@@ -89,8 +89,9 @@ def _panel(axes: Axes, panel: Panel, chart: LineChart, theme: Theme) -> None:
     else:
         axes.yaxis.set_major_locator(MaxNLocator(5))
         if chart.dates:
-            axes.xaxis.set_major_locator(AutoDateLocator(maxticks=7))
-            axes.xaxis.set_major_formatter(ConciseDateFormatter(axes.xaxis.get_major_locator()))
+            locator = AutoDateLocator(maxticks=7)  # type: ignore[no-untyped-call]
+            axes.xaxis.set_major_locator(locator)
+            axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
         if chart.from_zero:
             axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))
         low, high = axes.get_ylim()
