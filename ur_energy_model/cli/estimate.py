@@ -3,15 +3,31 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ur_energy_model.cli import arguments
-from ur_energy_model.cli.model_option import ChosenModel, add_optional_model, chosen_model
-from ur_energy_model.cli.output import note, print_json, print_table, progress
+from ur_energy_model.cli.cluster_options import (
+    add_cluster,
+    failed_json,
+    failed_of,
+    is_distributed,
+    report_failed,
+    results_of_bags,
+)
+from ur_energy_model.cli.model_option import (
+    ChosenModel,
+    add_optional_model,
+    chosen_model,
+    split_model,
+)
+from ur_energy_model.cli.output import note, print_json, print_table
 from ur_energy_model.cli.payload_option import add_payload_option, with_given_payload
 from ur_energy_model.errors import InputError
+from ur_energy_model.many_bags import BagResult
 
 if TYPE_CHECKING:
     from ur_energy_model.energy.energy_summary import EnergySummary
@@ -28,18 +44,22 @@ def register(subparsers: arguments.Subparsers) -> None:
         subparsers,
         "estimate",
         run,
-        summary="compute the energy of a recording, per joint and in total",
-        description="Compute the mechanical and electrical energy and the efficiency of a "
-        "recording, per joint and in total, with the model of the arm or, without MODEL.yaml, with "
-        "the generic model of its type, whose intervals are wider.",
+        summary="compute the energy of recordings, per joint and in total",
+        description="Compute the mechanical and electrical energy and the efficiency of "
+        "recordings, per joint and in total, with the model of the arm or, without MODEL.yaml, "
+        "with the generic model of its type, whose intervals are wider.",
         examples="ur_energy estimate task --robot ur5e\n"
         "ur_energy estimate model.yaml task --csv power.csv\n"
-        "ur_energy estimate model.yaml task --bag task_energy",
+        "ur_energy estimate model.yaml task --bag task_energy\n"
+        "ur_energy estimate model.yaml monday/* --json",
     )
     add_optional_model(parser)
-    arguments.add_bag(parser)
+    arguments.add_bags(parser, "recordings")
     parser.add_argument(
-        "--csv", type=Path, metavar="FILE", help="also write the powers over time to this file"
+        "--csv",
+        type=Path,
+        metavar="FILE",
+        help="also write the powers over time to this file (of a single recording)",
     )
     parser.add_argument(
         "--bag",
@@ -47,11 +67,12 @@ def register(subparsers: arguments.Subparsers) -> None:
         type=Path,
         metavar="OUT",
         help="also write the topics that the estimator node would publish to this bag, for the "
-        "layouts of PlotJuggler and Foxglove",
+        "layouts of PlotJuggler and Foxglove (of a single recording)",
     )
     arguments.add_number(parser, "--rate", 50.0, "HZ", "messages per second of --bag, 1 to 500")
     parser.add_argument("--overwrite", action="store_true", help="replace an existing bag OUT")
     add_payload_option(parser, "the model's")
+    add_cluster(parser)
     arguments.add_json(parser)
 
 
@@ -65,12 +86,42 @@ def run(options: argparse.Namespace) -> None:
             f"is {options.rate:g}",
             f"choose {LOWEST_RATE:g} to {HIGHEST_RATE:g} messages per second",
         )
-    chosen = chosen_model(options.model, options.robot, [options.bag])
+    path, options.bags = split_model(options.model, options.bags)
+    _refuse_files_of_many(options)
+    chosen = chosen_model(path, options.robot, options.bags)
     model = with_given_payload(chosen.model, options.payload)
-    with _new_energy_bag(options) as folder, progress("estimating") as report:
-        summary = estimate_energy(model, options.bag, series=options.csv, progress=report)
-        if folder is not None:
-            _write_bag(model, chosen, options, folder, report)
+
+    def here(bag: Path, report: Progress) -> EnergySummary:
+        with _new_energy_bag(options, bag) as folder:
+            summary = estimate_energy(model, bag, series=options.csv, progress=report)
+            if folder is not None:
+                _write_bag(model, chosen, options, folder, report)
+            return summary
+
+    results = results_of_bags(options, "estimating", here, partial(estimate_energy, model))
+    if len(results) == 1 and results[0].value is not None:
+        _show_one(results[0].value, chosen, options)
+    else:
+        _show_many(results, chosen, options)
+
+
+def _refuse_files_of_many(options: argparse.Namespace) -> None:
+    """Refuse files that are written from a single recording, here.
+
+    Raises:
+        InputError: one is asked for, and there are several recordings or other workers.
+    """
+    for flag, wanted in (("--csv", options.csv), ("--bag", options.energy_bag)):
+        if wanted is not None and is_distributed(options):
+            raise InputError(
+                flag,
+                "is written from a single recording in this process",
+                "give one BAG, without --scheduler and --workers",
+            )
+
+
+def _show_one(summary: EnergySummary, chosen: ChosenModel, options: argparse.Namespace) -> None:
+    """Print the energy of the only recording."""
     if options.json:
         print_json({"model": chosen.entry, **summary.as_json()})
     else:
@@ -81,13 +132,62 @@ def run(options: argparse.Namespace) -> None:
         note(f"energy topics written to {options.energy_bag}")
 
 
-def _new_energy_bag(options: argparse.Namespace) -> AbstractContextManager[Path | None]:
+def _show_many(
+    results: Sequence[BagResult[EnergySummary]], chosen: ChosenModel, options: argparse.Namespace
+) -> None:
+    """Print the energies of several recordings and their sums."""
+    from ur_energy_model.energy.energy_totals import totals_json
+
+    good = [(str(r.bag), r.value) for r in results if r.value is not None]
+    failed = failed_of(results)
+    total = totals_json([summary for _, summary in good]) if good else {}
+    if options.json:
+        entries = [{"bag": bag, **summary.as_json()} for bag, summary in good]
+        print_json(
+            {
+                "model": chosen.entry,
+                **total,
+                "results": entries,
+                "failed": failed_json(failed),
+            }
+        )
+    elif good:
+        _print_many(good, total, chosen)
+    report_failed(failed, len(results))
+
+
+def _print_many(
+    good: Sequence[tuple[str, EnergySummary]], total: Mapping[str, Any], chosen: ChosenModel
+) -> None:
+    """A row per recording, and one of the sums."""
+    from ur_energy_model.energy.meter import CONFIDENCE
+
+    rows = [(bag, summary.as_json()) for bag, summary in good]
+    print_table(
+        f"energy of {len(good)} recordings [J]",
+        ["bag", "time [s]", "electrical", "supply", "± 95 %", "measured"],
+        [
+            [
+                Path(name).name,
+                content["duration"],
+                content["total"]["electrical_energy"],
+                content["total"]["supply_energy"],
+                CONFIDENCE * content["total"]["supply_energy_std"],
+                content["bus_energy"],
+            ]
+            for name, content in (*rows, ("all recordings", total))
+        ],
+    )
+    note(f"model: {chosen.words}")
+
+
+def _new_energy_bag(options: argparse.Namespace, bag: Path) -> AbstractContextManager[Path | None]:
     """Temporary directory of the bag OUT, None if no bag is wanted."""
     from ur_energy_model.telemetry.bag.files import new_bag
 
     if options.energy_bag is None:
         return nullcontext()
-    if options.energy_bag.resolve() == options.bag.resolve():
+    if options.energy_bag.resolve() == bag.resolve():
         raise InputError(options.energy_bag, "is the recording itself", "name another bag OUT")
     return new_bag(options.energy_bag, overwrite=options.overwrite)
 
@@ -103,7 +203,7 @@ def _write_bag(
 
     write_energy_bag(
         model,
-        options.bag,
+        options.bags[0],
         folder,
         name=options.energy_bag.resolve().name,
         model_path=chosen.words,

@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from ur_energy_model.cli import arguments
-from ur_energy_model.cli.output import note, print_json, print_table, progress
+from ur_energy_model.cli.cluster_options import (
+    add_cluster,
+    failed_json,
+    failed_of,
+    report_failed,
+    results_of_bags,
+)
+from ur_energy_model.cli.output import note, print_json, print_table
 from ur_energy_model.cli.payload_option import add_payload_option, payload_given
+
+if TYPE_CHECKING:
+    from ur_energy_model.identification.evaluation.evaluation import Metrics
+    from ur_energy_model.typing import Progress
 
 _POWERS = {"power": "from measured currents", "power_from_motion": "from the motion alone"}
 """METRICS keys of power with what it is computed from."""
@@ -34,6 +48,7 @@ def register(subparsers: arguments.Subparsers) -> None:
         "recording's standstill and first seconds of motion",
     )
     add_payload_option(parser, "the controller's setting, from target_moment")
+    add_cluster(parser)
     arguments.add_json(parser)
 
 
@@ -43,17 +58,54 @@ def run(options: argparse.Namespace) -> None:
     from ur_energy_model.model.file.model_file import load_model
 
     model, payload = load_model(options.model), payload_given(options.payload)
-    anchor = not options.no_anchor
-    with progress("evaluating") as report:
-        results = [
-            evaluate(model, bag, payload=payload, anchor=anchor, progress=report).as_json()
-            for bag in options.bags
-        ]
+    work = partial(evaluate, model, payload=payload, anchor=not options.no_anchor)
+
+    def here(bag: Path, report: Progress) -> Metrics:
+        return work(bag, progress=report)
+
+    results = results_of_bags(options, "evaluating", here, work)
+    entries = [
+        replace(result.value, bag=str(result.bag)).as_json()
+        for result in results
+        if result.value is not None
+    ]
+    failed = failed_of(results)
     if options.json:
-        print_json({"model": str(options.model), "robot": model.robot, "results": results})
+        content: dict[str, Any] = {
+            "model": str(options.model),
+            "robot": model.robot,
+            "results": entries,
+        }
+        if len(results) > 1:
+            content |= {"total": totals(entries), "failed": failed_json(failed)}
+        print_json(content)
     else:
-        for entry in results:
+        for entry in entries:
             print_metrics(entry)
+    report_failed(failed, len(results))
+
+
+def totals(entries: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """METRICS of several recordings together: sums, and RMSE of power weighted by duration."""
+    return {
+        "recordings": len(entries),
+        "samples": sum(entry["samples"] for entry in entries),
+        "duration": sum(entry["duration"] for entry in entries),
+        **{f"{name}_rmse": _rmse_of_all(entries, name) for name in _POWERS},
+    }
+
+
+def _rmse_of_all(entries: Sequence[Mapping[str, Any]], name: str) -> float | None:
+    """RMSE over the recordings that have this power [W]; None if none has it."""
+    parts = [
+        (entry["duration"], entry[name]["rmse"])
+        for entry in entries
+        if entry[name] is not None and entry[name]["rmse"] is not None
+    ]
+    seconds = sum(duration for duration, _ in parts)
+    if not seconds:
+        return None
+    return float((sum(duration * rmse**2 for duration, rmse in parts) / seconds) ** 0.5)
 
 
 def print_metrics(entry: Mapping[str, Any]) -> None:

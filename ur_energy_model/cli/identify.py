@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 import argparse
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from ur_energy_model.cli import arguments
+from ur_energy_model.cli.cluster_options import (
+    add_cluster,
+    failed_json,
+    for_each_bag,
+    is_distributed,
+    report_failed,
+)
 from ur_energy_model.cli.output import note, print_json, print_table, progress
 from ur_energy_model.cli.payload_option import add_payload_option, is_identified, payload_given
 from ur_energy_model.model.friction.law import LAWS
@@ -63,6 +71,7 @@ def register(subparsers: arguments.Subparsers) -> None:
         help="gravity in the base frame [m/s^2], if the mounting is known (default: estimated)",
     )
     add_payload_option(parser, "the controller's setting, from target_moment", identifiable=True)
+    add_cluster(parser)
     arguments.add_json(parser)
 
 
@@ -79,7 +88,11 @@ def run(options: argparse.Namespace) -> None:
     check_target(options.output)
     robot = load_robot(options.robot)
     payload = payload_given(options.payload)
-    with progress("identifying") as report:
+    bags = len(options.bags) + len(options.validate)
+    with progress("identifying") as report, ExitStack() as opened:
+        each = None
+        if is_distributed(options):
+            each = opened.enter_context(for_each_bag(options, options.validate))
         result = identify(
             options.bags,
             robot,
@@ -92,17 +105,22 @@ def run(options: argparse.Namespace) -> None:
             ),
             validate=options.validate,
             progress=report,
+            each=each,
         )
     save_model(result.model, options.output)
     for warning in result.warnings:
         note(f"warning: {warning}")
     if options.json:
-        print_json(identification_json(result))
+        content = dict(identification_json(result))
+        if bags > 1:
+            content["failed"] = failed_json(result.failed)
+        print_json(content)
     else:
         _print(result)
         for entry in (*result.model.fit, *result.model.validation):
             print_metrics(entry)
         note(f"model written to {options.output}")
+    report_failed(result.failed, bags)
 
 
 def _given_setup(

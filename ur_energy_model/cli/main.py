@@ -71,7 +71,8 @@ def build_parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a subcommand and return the exit code.
 
-    0 done, 1 refused, 2 usage error, 3 done in part (`record`), 130 Ctrl-C.
+    0 done, 1 refused, 2 usage error, 3 done in part (`record`, or some of many bags failed),
+    130 Ctrl-C.
     """
     name = "ur_energy"
     try:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ur_energy_model.errors import InputError, WrongRobotError
+from ur_energy_model.errors import InputError, RecordingError, WrongRobotError
 
 if TYPE_CHECKING:
     from ur_energy_model.model.energy_model import EnergyModel
@@ -99,12 +99,17 @@ def split_model(model: Path | None, bags: Sequence[Path]) -> tuple[Path | None, 
 
 
 def _recorded_robot(recordings: Sequence[Path]) -> str:
-    """The robot that the first recording names."""
+    """The robot that the first readable recording names."""
     from ur_energy_model.telemetry.bag.reader import read_info
 
     source: Path | str = "--robot"
     for bag in recordings:
-        name = read_info(bag).robot
+        try:
+            name = read_info(bag).robot
+        except RecordingError:  # one of several may be damaged
+            if bag == recordings[-1]:
+                raise
+            continue
         if name is not None:
             return name
         source = bag

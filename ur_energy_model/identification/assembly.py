@@ -19,6 +19,7 @@ from ur_energy_model.identification.friction.torque_constants import (
     stated_deviation,
     with_shared_sizes,
 )
+from ur_energy_model.identification.many_recordings import longest_first
 from ur_energy_model.identification.power.power_fit import PowerFit
 from ur_energy_model.identification.power.power_fit_result import PowerFitResult
 from ur_energy_model.identification.power.power_stage import fit_sessions
@@ -159,13 +160,13 @@ def _friction_std(fit: JointEstimate, spread: float) -> dict[str, float]:
 
 
 def recorded_provenance(recordings: Sequence[Recording], power: PowerFitResult) -> dict[str, Any]:
-    """Provenance of a model identified from recordings."""
-    first = recordings[0].info
+    """Provenance of a model identified from recordings, its arm that of the longest one."""
+    longest = longest_first(recordings)[0].info
     return {
         "package_version": __version__,
         "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        "serial": first.serial,
-        "firmware": first.controller_version,
+        "serial": longest.serial,
+        "firmware": longest.controller_version,
         "simulated": any(recording.info.simulated for recording in recordings),
         "bags": [
             {

@@ -49,7 +49,7 @@ def identification_json(result: Identification) -> Mapping[str, Any]:
         },
         "link_tensors": _tensors_json(model),
         "bus_power": _bus_json(result) if model.bus.source == "bus_power" else None,
-        "fit": model.fit[0],
+        "fit": model.fit[0] if model.fit else None,
         "fits": list(model.fit),
         "validation": list(model.validation),
         "payload_checks": [_payload_json(entry) for entry in result.payload_checks],

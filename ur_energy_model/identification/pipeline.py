@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from ur_energy_model.identification.assembly import (
     BodyResults,
@@ -22,12 +23,13 @@ from ur_energy_model.identification.dynamics.mounting_search import FoundMountin
 from ur_energy_model.identification.dynamics.recording_dynamics import RecordingDynamics
 from ur_energy_model.identification.dynamics.reflected_inertia import InertiaEstimate
 from ur_energy_model.identification.dynamics.stated_setup import StatedSetup
-from ur_energy_model.identification.evaluation.evaluation import Metrics, measure
+from ur_energy_model.identification.evaluation.evaluation import Metrics
 from ur_energy_model.identification.friction.current_stage import fit_currents, with_presliding
 from ur_energy_model.identification.friction.joint_estimate import JointEstimate
 from ur_energy_model.identification.friction.law_selection import AUTO
 from ur_energy_model.identification.friction.torque_constants import with_load_error
 from ur_energy_model.identification.identifiability_warnings import identifiability_warnings
+from ur_energy_model.identification.many_recordings import ManyRecordings, longest_first
 from ur_energy_model.identification.payload.payload_check import (
     IDENTIFIED,
     PayloadCheck,
@@ -37,7 +39,7 @@ from ur_energy_model.identification.payload.payload_check import (
 from ur_energy_model.identification.power.power_fit_result import PowerFitResult
 from ur_energy_model.identification.power.power_stage import with_capacitor_energy
 from ur_energy_model.identification.recording import Recording
-from ur_energy_model.identification.recording_reader import read_recording
+from ur_energy_model.many_bags import BagResult, ForEachBag
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.model.setup import Payload, Setup
@@ -75,8 +77,9 @@ class Identification:
         power: power stage.
         setups: setup stage, None where no target_moment was recorded.
         fit, validation: metrics.
-        payload_checks: payload that the currents of each recording show.
         warnings: for the user, one line each.
+        payload_checks: payload that the currents of each recording show.
+        failed: bags that were left out, with reasons.
     """
 
     robot: RobotDescription
@@ -88,6 +91,7 @@ class Identification:
     validation: tuple[Metrics, ...]
     warnings: tuple[str, ...]
     payload_checks: tuple[PayloadCheck, ...] = ()
+    failed: tuple[BagResult[Any], ...] = ()
 
 
 def identify(
@@ -97,8 +101,11 @@ def identify(
     *,
     validate: Sequence[str | Path] = (),
     progress: Progress | None = None,
+    each: ForEachBag | None = None,
 ) -> Identification:
     """Identify an arm from one or more bags; memory does not grow with their length.
+
+    The model depends neither on the order of the bags nor on what reads them.
 
     Args:
         bags: recordings to fit, together.
@@ -106,6 +113,8 @@ def identify(
         options: the defaults if None.
         validate: held-out recordings, for metrics only.
         progress: called with fraction (NaN if unknown) and text.
+        each: reads and compares bags, leaving out those that fail; if None this is done here, and
+            a bag that fails is an error.
 
     Raises:
         UrEnergyError: unusable input, with place and remedy.
@@ -113,20 +122,16 @@ def identify(
     options = options or IdentificationOptions()
     described = load_robot(robot) if isinstance(robot, str) else robot
     with ExitStack() as opened:
-
-        def read(bag: str | Path) -> Recording:
-            recording = read_recording(bag, described, progress=progress)
-            return opened.enter_context(closing(recording))
-
-        fitted, held_out = [read(bag) for bag in bags], [read(bag) for bag in validate]
-        for recording in (*fitted, *held_out):
-            recording.quality.require_usable()
+        work = ManyRecordings(each, progress)
+        fitted, held_out = (
+            work.read([Path(bag) for bag in some], described, opened) for some in (bags, validate)
+        )
         arm = _identify_rigid_body(described, fitted, held_out, options)
         drives, payload, checks = _identify_drives(arm, options)
         arm = arm.carrying(payload)
-        model = with_capacitor_energy(drives.model, fitted)
-        model = with_presliding(model, fitted, arm.fitted_dynamics)
-        fit, validation = _measure(model, arm)
+        model = with_capacitor_energy(drives.model, arm.fitted)
+        model = with_presliding(model, arm.fitted, arm.fitted_dynamics)
+        fit, validation = _measure(model, arm, work)
         model = replace(
             model,
             fit=tuple(entry.as_json() for entry in fit),
@@ -143,6 +148,7 @@ def identify(
         validation=validation,
         warnings=warnings,
         payload_checks=checks,
+        failed=tuple(work.failed),
     )
 
 
@@ -152,7 +158,9 @@ class _RigidBody:
 
     Attributes:
         robot: the arm, with identified link tensors where these were asked for.
-        fitted, held_out: recordings.
+        given: fitted recordings in the order of the user.
+        fitted: the same in the order in which they are fitted.
+        held_out: further recordings.
         dynamics: of the recordings, fitted ones first.
         estimate: from target_moment, None where it was not recorded.
         stated: setup of the model where nothing was estimated.
@@ -161,6 +169,7 @@ class _RigidBody:
     """
 
     robot: RobotDescription
+    given: list[Recording]
     fitted: list[Recording]
     held_out: list[Recording]
     dynamics: list[RecordingDynamics]
@@ -173,6 +182,13 @@ class _RigidBody:
     def fitted_dynamics(self) -> list[RecordingDynamics]:
         """Dynamics of the fitted recordings."""
         return self.dynamics[: len(self.fitted)]
+
+    @property
+    def compared(self) -> list[tuple[Recording, RecordingDynamics]]:
+        """Recordings and their dynamics, in the order of the user, held-out ones last."""
+        order = [*map(self.fitted.index, self.given), *range(len(self.fitted), len(self.dynamics))]
+        recordings = (*self.fitted, *self.held_out)
+        return [(recordings[k], self.dynamics[k]) for k in order]
 
     def carrying(self, payload: Payload | None) -> _RigidBody:
         """The arm with a payload other than the controller was told; None keeps that one."""
@@ -190,11 +206,12 @@ class _Drives:
 
 def _identify_rigid_body(
     robot: RobotDescription,
-    fitted: list[Recording],
+    given: list[Recording],
     held_out: list[Recording],
     options: IdentificationOptions,
 ) -> _RigidBody:
     """Setups and reflected inertias from target_moment; without it, mounting from currents."""
+    fitted = longest_first(given)
     recordings = [*fitted, *held_out]
     robot, estimate = estimate_setups(
         recordings, fitted, robot, options.setup, options.identify_tensors
@@ -210,7 +227,7 @@ def _identify_rigid_body(
         stated = StatedSetup(mounting.setup, "estimated")
         dynamics = [replace(own, configured=mounting.setup) for own in dynamics]
     inertia = inertia_from_torque(robot, estimate)
-    return _RigidBody(robot, fitted, held_out, dynamics, estimate, stated, mounting, inertia)
+    return _RigidBody(robot, given, fitted, held_out, dynamics, estimate, stated, mounting, inertia)
 
 
 def _identify_drives(
@@ -222,8 +239,8 @@ def _identify_drives(
         return _fit_drives(arm.carrying(payload), payload, options)
 
     def check(found: _Drives, payload: Payload | None) -> tuple[PayloadCheck, ...]:
-        dynamics = arm.carrying(payload).fitted_dynamics
-        return check_payloads(found.model, arm.robot, arm.fitted, dynamics)
+        dynamics = [own for _, own in arm.carrying(payload).compared]
+        return check_payloads(found.model, arm.robot, arm.given, dynamics[: len(arm.given)])
 
     return fit_with_payload(fit, check, options.payload)
 
@@ -239,26 +256,25 @@ def _fit_drives(
     body = BodyResults(arm.robot, arm.estimate, arm.stated, arm.inertia)
     powers = [recording.power for recording in fitted]
     results = fit_drives(body, joints, powers, options.power_model)
-    model = assemble(results, recorded_provenance(fitted, results.power))
+    model = assemble(results, recorded_provenance(arm.given, results.power))
     model = model if payload is None else model.with_payload(payload)
     return _Drives(model, results.joints, results.power)
 
 
 def _measure(
-    model: EnergyModel, arm: _RigidBody
+    model: EnergyModel, arm: _RigidBody, work: ManyRecordings
 ) -> tuple[tuple[Metrics, ...], tuple[Metrics, ...]]:
     """Metrics of the fitted and of the held-out recordings.
 
     A single fitted recording defines the model's session; all others are anchored on their own.
     """
     count = len(arm.fitted)
-    metrics = tuple(
-        measure(model, recording, own, anchor=k >= count or count > 1)
-        for k, (recording, own) in enumerate(
-            zip((*arm.fitted, *arm.held_out), arm.dynamics, strict=True)
-        )
+    pairs = [(*pair, k >= count or count > 1) for k, pair in enumerate(arm.compared)]
+    metrics = work.measure(model, pairs)
+    fit, validation = (
+        tuple(entry for entry in part if entry) for part in (metrics[:count], metrics[count:])
     )
-    return metrics[:count], metrics[count:]
+    return fit, validation
 
 
 def _warnings(
@@ -269,7 +285,7 @@ def _warnings(
     checks: Sequence[PayloadCheck],
 ) -> tuple[str, ...]:
     """Lines for the user, each once."""
-    lines = [line for recording in arm.fitted for line in recording.quality.warnings]
+    lines = [line for recording in arm.given for line in recording.quality.warnings]
     lines += [] if arm.estimate is None else arm.estimate.warnings
     lines += [line for entry in checks for line in entry.warnings]
     if options.payload == IDENTIFIED and payload is not None:

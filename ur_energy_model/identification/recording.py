@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -250,6 +250,18 @@ class Recording:
     def sha256(self) -> str:
         """Hash of the bag; a pickled recording carries it, as the bag may be out of reach."""
         return bag_hash(self.path)
+
+    def renamed(self, path: Path) -> Recording:
+        """The recording under another path to the same bag."""
+        source = str(path)
+        renamed = replace(
+            self,
+            path=path,
+            info=replace(self.info, source=source),
+            quality=replace(self.quality, source=source),
+        )
+        renamed.__dict__["sha256"] = self.sha256
+        return renamed
 
     @property
     def dof(self) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -81,7 +82,7 @@ def estimated(bag: Path) -> EnergySummary:
     return estimate_energy(MODEL, bag)
 
 
-def rows(store: Path, table: str = "seconds", what: str = "*") -> list[dict[str, object]]:
+def rows(store: Path, table: str = "seconds", what: str = "*") -> list[dict[str, Any]]:
     """Rows as DuckDB reads them from outside, in the order of time."""
     import duckdb
 

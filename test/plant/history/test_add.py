@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from ur_energy_model.plant.history.places import StoreError
 from ur_energy_model.plant.history.schema import TABLES
 from ur_energy_model.plant.history.store import HistoryStore
 
-CLOSE = {"rel": 1e-9, "abs": 1e-6}
+CLOSE: dict[str, Any] = {"rel": 1e-9, "abs": 1e-6}
 
 
 @pytest.mark.parametrize("shift", [0.0, 6.0, -6.0])

@@ -197,4 +197,4 @@ def test_without_host_time_samples_are_taken_as_of_now(tmp_path: Path) -> None:
     source.close()
     history.close()
     first = rows(store)[0]["second"]
-    assert abs(first.timestamp() - now) < 60  # type: ignore[attr-defined]
+    assert abs(first.timestamp() - now) < 60

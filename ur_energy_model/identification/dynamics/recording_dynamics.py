@@ -46,6 +46,13 @@ class RecordingDynamics:
     fallback: Setup | None = None
     carried: Payload | None = None
 
+    def alone(self) -> RecordingDynamics:
+        """The same without the setups of other recordings."""
+        if self.estimate is None:
+            return self
+        own = tuple(e for e in self.estimate.recordings if e.source == self.info.source)
+        return replace(self, estimate=replace(self.estimate, recordings=own))
+
     def parts(self, motion: FilteredMotion) -> Iterator[tuple[FilteredMotion, ArmDynamics]]:
         """Parts of a motion with one payload each, and the dynamics that belong to it."""
         for rows, told in payload_runs(motion.payload):

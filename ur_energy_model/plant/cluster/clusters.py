@@ -65,11 +65,18 @@ def running_cluster(address: str) -> Iterator[DaskBags]:
     """
     with needed_here():
         from distributed import Client
+        from distributed.comm.addressing import parse_address, parse_host_port
+    try:
+        parse_host_port(parse_address(address)[1])
+    except ValueError:
+        raise ClusterError(
+            address, "is not the address of a scheduler", "give one such as tcp://10.0.0.5:8786"
+        ) from None
     with ExitStack() as opened:
         opened.enter_context(_quiet())
         try:
             client = Client(address, timeout=CONNECT, set_as_default=False)
-        except (OSError, ValueError, RuntimeError) as error:
+        except (OSError, ValueError, RuntimeError, TypeError) as error:
             raise ClusterError(
                 address,
                 f"no scheduler answers ({error})",

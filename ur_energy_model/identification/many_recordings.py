@@ -1,0 +1,116 @@
+"""Reading and measuring the recordings of an identification, wherever a `ForEachBag` works."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from ur_energy_model.errors import IdentificationError
+from ur_energy_model.identification.dynamics.recording_dynamics import RecordingDynamics
+from ur_energy_model.identification.evaluation.evaluation import Metrics, measure
+from ur_energy_model.identification.recording import Recording
+from ur_energy_model.identification.recording_reader import read_recording
+from ur_energy_model.many_bags import BagResult, ForEachBag, Result
+from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.typing import Progress
+
+Comparison: TypeAlias = tuple[Recording, RecordingDynamics, bool]
+"""A recording, its dynamics, and whether the model is anchored on it."""
+
+
+class ManyRecordings:
+    """Reads the bags of an identification, and compares a model with them.
+
+    Args:
+        each: does both for every bag; if None they are done here, and a bag that fails is an error.
+        progress: called with fraction (NaN if unknown) and text.
+
+    Attributes:
+        failed: bags that were left out, with reasons.
+    """
+
+    def __init__(self, each: ForEachBag | None, progress: Progress | None) -> None:
+        self._each, self._progress = each, progress
+        self.failed: list[BagResult[Any]] = []
+
+    def read(
+        self, bags: Sequence[Path], robot: RobotDescription, opened: ExitStack
+    ) -> list[Recording]:
+        """Recordings that identification can use, in the order of the bags.
+
+        Args:
+            bags: to read, perhaps none.
+            robot: the arm.
+            opened: closes the recordings.
+
+        Raises:
+            IdentificationError: there are bags, but none can be used.
+            UrEnergyError: a bag fails, and no bag may be left out.
+        """
+        work = partial(_read, robot, None if self._each else self._progress)
+        recordings = []
+        for result in self._results(work, bags):
+            if result.value is not None:
+                recording = opened.enter_context(closing(result.value))
+                recordings.append(recording.renamed(result.bag))
+        if bags and not recordings:
+            others = f" (and {len(bags) - 1} more bags)" if len(bags) > 1 else ""
+            raise IdentificationError(f"no bag can be used: {self.failed[0].reason}{others}")
+        return recordings
+
+    def measure(
+        self, model: EnergyModel, comparisons: Sequence[Comparison]
+    ) -> list[Metrics | None]:
+        """METRICS of recordings, in their order; None for those that failed.
+
+        Raises:
+            UrEnergyError: a bag fails, and no bag may be left out.
+        """
+        bags = [recording.path for recording, _, _ in comparisons]
+        given = [(recording, own.alone(), anchor) for recording, own, anchor in comparisons]
+        return [
+            None if result.value is None else replace(result.value, bag=str(result.bag))
+            for result in self._results(partial(_measure, model), bags, given)
+        ]
+
+    def _results(
+        self, work: partial[Result], bags: Sequence[Path], given: Sequence[Any] | None = None
+    ) -> Iterator[BagResult[Result]]:
+        """Results of the work; those without a value are noted as failed."""
+        if self._each is None:
+            for number, bag in enumerate(bags):
+                yield BagResult(bag, work(bag) if given is None else work(bag, given[number]))
+            return
+        for result in self._each(work, bags, self._progress, given):
+            if result.value is None:
+                self.failed.append(result)
+            yield result
+
+
+def longest_first(recordings: Sequence[Recording]) -> list[Recording]:
+    """Recordings by number of samples, those of equal number by hash.
+
+    In this order sums are rounded, blocks of cross-validation cut, and what a single recording
+    decides is decided, so that results do not depend on the order in which bags are named.
+    """
+    return sorted(recordings, key=lambda recording: (-recording.samples, recording.sha256))
+
+
+def _read(robot: RobotDescription, progress: Progress | None, path: Path) -> Recording:
+    recording = read_recording(path, robot, progress=progress)
+    try:
+        recording.quality.require_usable()
+    except IdentificationError:
+        recording.close()
+        raise
+    return recording
+
+
+def _measure(model: EnergyModel, path: Path, comparison: Comparison) -> Metrics:
+    recording, dynamics, anchor = comparison
+    return measure(model, replace(recording, path=path), dynamics, anchor=anchor)
