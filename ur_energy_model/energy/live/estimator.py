@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -41,6 +41,8 @@ class LiveEstimator:
         robot: its description.
         options: see LiveOptions.
         on_cycle: called with each completed cycle.
+        on_powers: called with the powers of samples that were integrated, and the indices of those
+            at which a cycle begins.
 
     Raises:
         InputError: the state file is damaged, in use or belongs to another robot.
@@ -54,6 +56,7 @@ class LiveEstimator:
         options: LiveOptions | None = None,
         *,
         on_cycle: Callable[[Cycle], None] | None = None,
+        on_powers: Callable[[PowerTable, Sequence[int]], None] | None = None,
     ) -> None:
         self.options = LiveOptions() if options is None else options
         self.calculator = EnergyCalculator(model, robot, self.options.power)
@@ -63,7 +66,7 @@ class LiveEstimator:
         self.samples = 0
         """Number of samples processed."""
         self._pending: list[Telemetry] = []
-        self._on_cycle = on_cycle
+        self._on_cycle, self._on_powers = on_cycle, on_powers
         self._detector = CycleDetector(self.options.cycle_trigger, self.options.cycle_output)
         self._cycle = CycleCounter()
         self._cycle_requested = False
@@ -286,6 +289,8 @@ class LiveEstimator:
             self._counters.integrate(time[part], table.steps.cut(part), table.power[part])
             if self._cycle.open:
                 self._cycle.observe(float(total[part].max()))
+        if self._on_powers is not None:
+            self._on_powers(table, sorted(starts))
 
     def _begin_cycle(self, time: float) -> None:
         done = self._cycle.begin(time, self._counters.lifetime)

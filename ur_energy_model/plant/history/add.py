@@ -139,12 +139,11 @@ def _commit(
         if history is None:
             added.failed.append((bag, result.reason or "unknown"))
             return
+        if isinstance(history, str):
+            added.skipped.append(bag)
+            return
         try:
-            record = (
-                None
-                if isinstance(history, str)
-                else store.add(history.record, history.tables, history.ranges)
-            )
+            record = store.add(history.record, history.tables, history.ranges)
         except TimeTakenError:
             (result,) = for_each(replace(work, days=history.days), [bag])
             continue

@@ -134,6 +134,7 @@ class _State:
     host_time: bool
     channels: Channels
     parts: EnergyParts
+    detector: CycleDetector
     cycles: CycleRows
     makers: list[RowMaker]
     seconds: list[pyarrow.Table]
@@ -160,20 +161,20 @@ class _State:
         trigger = options.cycle_trigger
         if trigger == AUTO:
             trigger = "program" if TRIGGER_FIELD["program"] in samples else "none"
-        detector = CycleDetector(trigger, options.cycle_output)
         return cls(
             keys=SourceKeys(names[0], robot, names[1]),
             arm=arm,
             host_time=known,
             channels=channels,
-            parts=EnergyParts(channels, detector, others),
+            parts=EnergyParts(channels, others),
+            detector=CycleDetector(trigger, options.cycle_output),
             cycles=CycleRows(channels),
             makers=[make(calculator) for make in MAKERS],
             seconds=[],
         )
 
     def update(self, powers: PowerTable) -> None:
-        self.parts.update(powers)
+        self.parts.update(powers, self.detector.find(powers.samples).tolist())
         for maker in self.makers:
             maker.update(powers)
         if self.parts.waiting > TAKEN_AT_ONCE:
@@ -212,6 +213,6 @@ class _State:
         self.accounted += float(parts.accounted[~parts.covered].sum())
         self.left_out += float(parts.accounted[parts.covered].sum())
         if self.host_time:
-            self.ranges += parts.ranges()
+            self.ranges = self.ranges.joined(parts.ranges())
         self.cycles.update(parts)
         self.seconds.append(second_rows(parts, self.keys, self.channels))

@@ -8,22 +8,22 @@ to the parts of that time; the sum over all parts stays the meter's.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from ur_energy_model.energy.arm_state import ArmState
 from ur_energy_model.energy.channels import Channels
-from ur_energy_model.energy.live.cycles import CycleDetector
 from ur_energy_model.energy.meter import EnergyMeter, MeterReading
 from ur_energy_model.energy.power_table import PowerTable
 from ur_energy_model.plant.history.part_table import (
-    SECOND,
     PartTable,
     bus_measured,
     host_times,
     scaling_sums,
     temperature_sums,
 )
-from ur_energy_model.plant.history.time_ranges import NOTHING, TimeRanges
+from ur_energy_model.plant.history.time_ranges import NOTHING, SECOND, TimeRanges
 from ur_energy_model.telemetry.runs import run_starts
 from ur_energy_model.typing import Array
 
@@ -36,40 +36,34 @@ class EnergyParts:
 
     Args:
         channels: of the powers.
-        detector: finds where cycles begin; None for no cycles.
         covered: time that other sources cover.
 
     Attributes:
         meter: has counted all energies so far.
     """
 
-    def __init__(
-        self,
-        channels: Channels,
-        detector: CycleDetector | None = None,
-        covered: TimeRanges = NOTHING,
-    ) -> None:
+    def __init__(self, channels: Channels, covered: TimeRanges = NOTHING) -> None:
         self.meter = EnergyMeter(len(channels))
         self._channels, self._covered = channels, covered
-        self._detector = CycleDetector() if detector is None else detector
         self._waiting: list[PartTable] = []
         self._count = 0
         self._known = False
         """Whether the standby power of the session is in use."""
         self._attributed = np.zeros(len(channels))
 
-    def update(self, table: PowerTable) -> None:
+    def update(self, table: PowerTable, cycles: Sequence[int] = ()) -> None:
         """Take powers that follow those of the last call.
 
-        Raises:
-            MissingFieldError: the field that shows where cycles begin is missing.
+        Args:
+            table: powers of samples.
+            cycles: indices of the samples at which a cycle begins.
         """
         samples, channels = table.samples, self._channels
-        times, starts = host_times(samples), self._detector.find(samples)
+        times = host_times(samples)
         covered = self._covered.holds(times)
         edges = run_starts(np.column_stack([times // SECOND, covered]))
         readings, held, begins = [], [], []
-        for rows, correction in table.parts([*edges.tolist(), *starts.tolist()]):
+        for rows, correction in table.parts([*edges.tolist(), *cycles]):
             before, corrected = self.meter.reading, self.meter.corrections
             if correction is not None:
                 self._known = True
@@ -91,7 +85,7 @@ class EnergyParts:
             PartTable(
                 begin=times[first],
                 end=times[np.append(first[1:], len(times)) - 1],
-                begins_cycle=np.isin(first, starts),
+                begins_cycle=np.isin(first, cycles),
                 covered=covered[first],
                 samples=np.diff(np.append(first, len(samples))),
                 bus_measured=bus_measured(samples, first),
@@ -112,13 +106,16 @@ class EnergyParts:
         """Number of parts that were not taken yet."""
         return self._count
 
-    def take(self) -> PartTable | None:
+    def take(self, *, anyway: bool = False) -> PartTable | None:
         """Parts whose energies do not change any more, without those of the second in progress.
 
         They are removed. None if there are none.
+
+        Args:
+            anyway: take them even if the standby power of the session is not known yet.
         """
         settled = self._known and not self.meter.deducting
-        if not self._count or not (settled or self._count > MOST_WAITING):
+        if not self._count or not (anyway or settled or self._count > MOST_WAITING):
             return None
         parts = self.so_far()
         earlier = np.flatnonzero(parts.second != parts.second[-1])

@@ -106,6 +106,7 @@ CYCLES: tuple[Column, ...] = (
     Column("idle_energy", "number", "J", "total_energy without motion"),
     Column("joints", "texts", "", "names of the joints, the order of all lists"),
     Column("joint_energy", "numbers", "J", "electrical energy, regeneration subtracted"),
+    Column("standby_energy", "number", "J", "standby, part of total_energy", nullable=True),
 )
 """Per program cycle."""
 

@@ -9,8 +9,9 @@ import numpy as np
 from ur_energy_model.energy.arm_state import ArmState
 from ur_energy_model.energy.channels import Channels
 from ur_energy_model.plant.history.arrow_columns import arrow_table, lists, same_texts, times
-from ur_energy_model.plant.history.part_table import SECOND, PartTable
+from ur_energy_model.plant.history.part_table import PartTable
 from ur_energy_model.plant.history.source_keys import SourceKeys
+from ur_energy_model.plant.history.time_ranges import SECOND
 from ur_energy_model.telemetry.runs import run_starts
 
 if TYPE_CHECKING:

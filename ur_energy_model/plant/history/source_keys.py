@@ -9,6 +9,8 @@ from ur_energy_model.learning.kept_models import file_digest
 from ur_energy_model.model.generic import GENERIC
 from ur_energy_model.telemetry.samples import RecordingInfo
 
+LIVE = "live-"
+"""Begin of the names of live writers."""
 DIGITS = 16
 """Of the SHA-256 of a model file that name the model."""
 
@@ -37,3 +39,8 @@ def model_key(model: Path | None) -> str:
 def robot_key(info: RecordingInfo, robot: str) -> str:
     """Type of the arm in the history: as recorded, or else that of the model."""
     return info.robot or robot
+
+
+def is_live(source: str) -> bool:
+    """Whether a source, or a file of one, is that of a live writer."""
+    return source.startswith(LIVE)

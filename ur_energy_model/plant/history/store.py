@@ -24,6 +24,7 @@ from ur_energy_model.plant.history.local_place import LocalPlace
 from ur_energy_model.plant.history.parquet_files import covered_time, day_files
 from ur_energy_model.plant.history.places import Place, StoreError
 from ur_energy_model.plant.history.s3_place import S3Place
+from ur_energy_model.plant.history.source_keys import is_live
 from ur_energy_model.plant.history.source_record import SourceRecord
 from ur_energy_model.plant.history.time_ranges import TimeRanges
 
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 
 SOURCES = "sources"
 COMPLETE, BEGUN = ".json", ".begun"
+MOST_KNOWN = 10_000
+"""Files whose covered time is kept in memory."""
 _S3 = "s3://"
 
 
@@ -57,6 +60,7 @@ class HistoryStore:
         self._place = _place(str(address))
         self.address = self._place.address
         """Absolute path of the folder, or s3:// address."""
+        self._known: dict[str, list[tuple[int, int]]] = {}
 
     def has(self, source: str) -> bool:
         """Whether a source is complete.
@@ -122,13 +126,24 @@ class HistoryStore:
                 raise TimeTakenError
         return record
 
-    def write_live(self, name: str, data: bytes) -> None:
-        """Replace a file of a live writer, which alone writes it.
+    @contextmanager
+    def exclusive(self) -> Iterator[None]:
+        """A block in which no other process writes sources.
 
         Raises:
-            OSError: the store cannot be written.
+            StoreError: the store cannot be written.
         """
-        self._place.write(name, data)
+        with self._problems("written"), self._place.exclusive():
+            yield
+
+    def replace(self, name: str, content: bytes) -> None:
+        """Write a file of a live writer, which has one hour of rows.
+
+        Raises:
+            StoreError: the store cannot be written.
+        """
+        with self._problems("written"):
+            self._place.write(name, content)
 
     def dataset(self, table: str) -> pyarrow.dataset.Dataset | None:
         """Rows of a table, with the partition keys arm and day as text; None if there are none.
@@ -160,10 +175,20 @@ class HistoryStore:
             folder = f"seconds/arm={arm}/day={day}"
             for name in self._place.names(folder):
                 if name.endswith(".parquet") and not name.startswith((besides, ".")):
-                    content = self._place.read(f"{folder}/{name}")
-                    if content is not None:
-                        pairs += covered_time(content).pairs()
+                    pairs += self._covered_by(f"{folder}/{name}")
         return TimeRanges.of(pairs)
+
+    def _covered_by(self, file: str) -> list[tuple[int, int]]:
+        """Time that a file of `seconds` covers; files of bags never change."""
+        if file not in self._known:
+            content = self._place.read(file)
+            pairs = [] if content is None else covered_time(content).pairs()
+            if content is None or is_live(file.rpartition("/")[2]):
+                return pairs
+            if len(self._known) >= MOST_KNOWN:
+                self._known.clear()
+            self._known[file] = pairs
+        return self._known[file]
 
     def _write(self, record: SourceRecord, files: Mapping[str, bytes]) -> None:
         begun = f"{SOURCES}/{record.source}{BEGUN}"
