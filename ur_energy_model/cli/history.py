@@ -7,7 +7,7 @@ import importlib
 
 from ur_energy_model.cli import arguments
 
-QUESTIONS: tuple[str, ...] = ("add",)
+QUESTIONS: tuple[str, ...] = ("add", "watch")
 """Modules `history_<name>` with `register(subparsers)`, in the order of the help."""
 
 
