@@ -105,11 +105,11 @@ def run(options: argparse.Namespace) -> None:
     work = work_of(options, options.bags)
     with progress("adding") as report, for_each_bag(options) as each:
         added = add_bags(work, options.bags, each, report)
+    done = len(added.records) + len(added.skipped)
     if options.json:
         print_json(as_json(added))
-    else:
+    elif done:
         print_added(added, options.store)
-    done = len(added.records) + len(added.skipped)
     report_failed(added.failed, done + len(added.failed))
 
 
