@@ -7,7 +7,15 @@ import importlib
 
 from ur_energy_model.cli import arguments
 
-QUESTIONS: tuple[str, ...] = ("add", "summary", "report", "health", "export", "sql")
+QUESTIONS: tuple[str, ...] = (
+    "add",
+    "watch",
+    "summary",
+    "report",
+    "health",
+    "export",
+    "sql",
+)
 """Modules `history_<name>` with `register(subparsers)`, in the order of the help."""
 
 
