@@ -9,6 +9,8 @@ itself works for some minutes in each of some sessions, and its telemetry takes 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -16,12 +18,15 @@ import pyarrow as pa
 from test.plant.health.simulated_days import simulated_minutes
 from test.plant.health.surrogate_health import ELBOW, JOINTS, elbow, health_table, minutes_of
 from ur_energy_model.plant.health.statements import ArmHealth, arm_health
+from ur_energy_model.typing import Array
 
 FIRST_SEED = 60_000
 """CERTAIN was chosen with seeds below 50000."""
 QUIET_ARMS, CHANGED_ARMS = 200, 30
 DAYS, SINCE = 182, 122
 WEEK = 7
+Truth: TypeAlias = tuple[str, str | None, float]
+"""Quantity, joint and size of the change."""
 SIMULATED_SEEDS = (51, 52, 53, 54)
 SIMULATED_DAYS, SIMULATED_SINCE = 16, 10
 
@@ -56,35 +61,27 @@ def detection() -> None:
     """One change of one arm each."""
     for size in (0.08, 0.12, 0.18, 0.25):
         for words, until in (("step", None), ("within 30 days", SINCE + 30.0)):
-            injected = elbow(size, SINCE, until)
-            _print_found(
-                f"elbow friction {size:+.0%}, {words}",
-                lambda seed, injected=injected: health_table(seed, DAYS, friction=injected),
-                ("friction", JOINTS[ELBOW], size),
-            )
+            made = partial(health_table, days=DAYS, friction=elbow(size, SINCE, until))
+            truth: Truth = ("friction", JOINTS[ELBOW], size)
+            _print_found(f"elbow friction {size:+.0%}, {words}", made, truth)
     for size in (-0.03, -0.05):
-        _print_found(
-            f"torque constant {size:+.0%}",
-            lambda seed, size=size: health_table(
-                seed,
-                DAYS,
-                constant=lambda day: np.log1p(size) * (day >= SINCE) * np.eye(len(JOINTS))[1],
-            ),
-            ("torque constant", JOINTS[1], size),
-        )
+        made = partial(health_table, days=DAYS, constant=partial(_torque_constant, size))
+        truth = ("torque constant", JOINTS[1], size)
+        _print_found(f"torque constant {size:+.0%}", made, truth)
     for watts in (3.0, 5.0):
-        _print_found(
-            f"standby power {watts:+.0f} W",
-            lambda seed, watts=watts: health_table(
-                seed, DAYS, standby=lambda day: watts * (day >= SINCE)
-            ),
-            ("standby power", None, watts),
-        )
+        made = partial(health_table, days=DAYS, standby=partial(_standby, watts))
+        _print_found(f"standby power {watts:+.0f} W", made, ("standby power", None, watts))
 
 
-def _print_found(
-    words: str, made: Callable[[int], pa.Table], truth: tuple[str, str | None, float]
-) -> None:
+def _torque_constant(size: float, day: float) -> Array:
+    return np.asarray(np.log1p(size) * (day >= SINCE) * np.eye(len(JOINTS))[1])
+
+
+def _standby(watts: float, day: float) -> float:
+    return watts * (day >= SINCE)
+
+
+def _print_found(words: str, made: Callable[[int], pa.Table], truth: Truth) -> None:
     what, joint, size = truth
     found = covered = others = 0
     for seed in range(FIRST_SEED + 1000, FIRST_SEED + 1000 + CHANGED_ARMS):

@@ -13,6 +13,7 @@ from ur_energy_model.simulation.arm.simulated_arm import SimulatedArm
 from ur_energy_model.simulation.arm_recording import record_arm
 from ur_energy_model.telemetry.bag.writer import BagWriter
 from ur_energy_model.trajectory.fourier import load_trajectory
+from ur_energy_model.trajectory.motions import Motion
 from ur_energy_model.trajectory.planner import Planner
 
 ARM, RATE = "ur5e", 125.0
@@ -35,7 +36,7 @@ def record(
         moment: with target_moment, from which inertias are identified.
     """
     robot = replace(load_robot(ARM), rate=RATE)
-    motion = load_trajectory(config_file("excitation", f"{ARM}.yaml"))
+    motion: Motion = load_trajectory(config_file("excitation", f"{ARM}.yaml"))
     if short:
         planner = Planner(robot)
         motion = planner.chain_through(planner.random_points(session), rest=0.5)

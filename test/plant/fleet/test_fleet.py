@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ur_energy_model.identification.arm_prior import EVIDENCE, Evidence
+from ur_energy_model.identification.arm_prior import EVIDENCE, ArmPrior, Evidence
 from ur_energy_model.identification.dynamics.reflected_inertia import expected_inertia
 from ur_energy_model.identification.friction.torque_constants import (
     FLEET,
@@ -15,7 +15,7 @@ from ur_energy_model.identification.friction.torque_constants import (
     TorqueConstantPrior,
 )
 from ur_energy_model.model.generic import generic_model
-from ur_energy_model.model.robots import load_robot
+from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.plant.fleet.fleet import Fleet, FleetArm
 from ur_energy_model.plant.fleet.model_evidence import evidence_of
 
@@ -39,9 +39,16 @@ def arm(name, scale, robot=UR5E, *, std=0.01, links=0.0, inertia=1.0) -> FleetAr
     )
 
 
+def prior_of(fleet: Fleet, robot: RobotDescription, name: str | None = None) -> ArmPrior:
+    """The prior of an arm; there is one."""
+    prior = fleet.prior(robot, name)
+    assert prior is not None
+    return prior
+
+
 def test_arms_that_agree_make_a_narrow_prior():
     fleet = Fleet([arm(f"a{k}", 1.06, inertia=0.95) for k in range(6)])
-    prior = fleet.prior(UR5E)
+    prior = prior_of(fleet, UR5E)
     np.testing.assert_allclose(prior.torque_constant.mean, 1.06, atol=0.01)
     assert (np.sqrt(np.diag(prior.torque_constant.covariance)) < 0.03).all()
     assert prior.torque_constant.source == (FLEET_POWER,) * N
@@ -53,13 +60,13 @@ def test_arms_that_agree_make_a_narrow_prior():
 def test_arms_that_differ_make_a_wide_prior():
     scales = (0.88, 1.1, 0.95, 1.12, 0.9, 1.04)
     fleet = Fleet([arm(f"a{k}", scale) for k, scale in enumerate(scales)])
-    prior = fleet.prior(UR5E)
+    prior = prior_of(fleet, UR5E)
     assert (np.sqrt(np.diag(prior.torque_constant.covariance)) > 0.06).all()
 
 
 def test_an_arm_is_not_its_own_prior():
     fleet = Fleet([*(arm(f"a{k}", 1.06) for k in range(5)), arm("own", 1.03)])
-    prior = fleet.prior(UR5E, "own")
+    prior = prior_of(fleet, UR5E, "own")
     np.testing.assert_allclose(prior.torque_constant.mean, 1.06, atol=0.003)
     assert Fleet([arm("own", 0.9)]).prior(UR5E, "own") is None
     assert Fleet([]).prior(UR5E) is None
@@ -67,13 +74,13 @@ def test_an_arm_is_not_its_own_prior():
 
 def test_constants_from_links_say_so():
     fleet = Fleet([arm(f"a{k}", 1.06, links=1.0) for k in range(4)])
-    assert fleet.prior(UR5E).torque_constant.source == (FLEET,) * N
+    assert prior_of(fleet, UR5E).torque_constant.source == (FLEET,) * N
 
 
 def test_joints_of_one_size_are_shared_between_types():
     same = np.isin(UR3E.torque_constant, UR5E.torque_constant)
     assert same.any(), "these types have a joint size in common"
-    prior = Fleet([arm(f"a{k}", 1.06) for k in range(6)]).prior(UR3E)
+    prior = prior_of(Fleet([arm(f"a{k}", 1.06) for k in range(6)]), UR3E)
     np.testing.assert_allclose(prior.torque_constant.mean[same], 1.06, atol=0.03)
     np.testing.assert_allclose(prior.torque_constant.mean[~same], 1.0)
 

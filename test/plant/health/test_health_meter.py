@@ -49,6 +49,7 @@ def rows(samples: Telemetry, batch: int) -> list[HealthRow]:
     meter, out = HealthMeter(calculator), []
     for start in range(0, len(samples), batch):
         table = calculator(samples.cut(slice(start, start + batch)))
+        assert table is not None
         out += meter.observe(table, BEGIN + table.samples.time)
     return [*out, *meter.finish()]
 
@@ -97,6 +98,7 @@ def test_standby_of_an_arm_that_rests():
     assert len(found) == 3
     for row in found:
         assert row.standby == pytest.approx(model.bus.standby + 3.0, abs=0.2)
+        assert row.standby_std is not None
         assert 0.1 < row.standby_std < 1.5
         assert np.isnan(row.friction).all()
 
@@ -109,6 +111,7 @@ def test_a_restarted_controller_begins_anew():
     out = []
     for number, part in enumerate((samples, again)):
         table = calculator(part)
+        assert table is not None
         out += meter.observe(table, BEGIN + 3600.0 * number + table.samples.time)
     out += meter.finish()
     minutes = np.array([row.minute for row in out])

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from test.plant.health.surrogate_health import CONSTANT, REFERENCE, health_table
+from test.plant.health.surrogate_health import CONSTANT, REFERENCE, health_table, minutes_of
 from ur_energy_model.plant.health.stored_minutes import COLUMNS, arm_minutes
 
 
@@ -16,7 +16,7 @@ def table() -> pa.Table:
 
 
 def test_levels_are_those_of_the_rows(table):
-    found = arm_minutes(table)
+    found = minutes_of(table)
     first = table.slice(0, 1).to_pylist()[0]
     np.testing.assert_allclose(
         np.exp(found.friction.value[0]), np.array(first["joint_friction"]) * REFERENCE
@@ -33,7 +33,7 @@ def test_levels_are_those_of_the_rows(table):
 
 def test_order_and_repeated_minutes_do_not_matter(table):
     mixed = pa.concat_tables([table.slice(40), table.slice(0, 60)])
-    first, second = arm_minutes(table), arm_minutes(mixed)
+    first, second = minutes_of(table), minutes_of(mixed)
     np.testing.assert_array_equal(first.friction.time, second.friction.time)
     np.testing.assert_array_equal(first.friction.value, second.friction.value)
 
@@ -43,7 +43,7 @@ def test_values_that_no_arm_has_are_missing(table):
     rows[3]["joint_friction"][2] = -1.0
     rows[4]["joint_temperature"] = [float("nan")] * 6
     rows[5]["standby"] = None
-    found = arm_minutes(pa.Table.from_pylist(rows, schema=table.schema))
+    found = minutes_of(pa.Table.from_pylist(rows, schema=table.schema))
     assert np.isnan(found.friction.value[3]).tolist() == [False, False, True, False, False, False]
     assert np.isnan(found.standby.temperature[4, 0])
     assert np.isnan(found.standby.value[5, 0])

@@ -70,7 +70,7 @@ class SizeHierarchy:
     def __init__(self, value: Array, std: Array, nominal_std: float) -> None:
         self._arms, self._joints = value.shape
         known = np.isfinite(value) & np.isfinite(std)
-        self._measured = known.any(axis=1)
+        self._measured: Mask = np.asarray(known.any(axis=1))
         rest = np.where(known, value, 1.0) - 1.0
         noise = np.where(known, np.maximum(std, _LEAST), _UNKNOWN) ** 2
         own = np.eye(self._joints)
