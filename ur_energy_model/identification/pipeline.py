@@ -253,12 +253,11 @@ def _fit_drives(
     arm: _RigidBody, payload: Payload | None, options: IdentificationOptions
 ) -> _Drives:
     """Torque constants and friction from currents, then the power model from bus power."""
-    fitted = arm.fitted
-    joints = fit_currents(fitted, arm.fitted_dynamics, arm.robot, arm.inertia, options.friction)
+    joints = fit_currents(arm.fitted, arm.fitted_dynamics, arm.robot, arm.inertia, options.friction)
     if arm.mounting is not None:
         joints = with_load_error(joints, arm.mounting.load_error)
     body = BodyResults(arm.robot, arm.estimate, arm.stated, arm.inertia)
-    powers = [recording.power for recording in fitted]
+    powers = [recording.power for recording in arm.fitted]
     prior = None if options.prior is None else options.prior.torque_constant
     results = fit_drives(body, joints, powers, options.power_model, prior)
     model = assemble(results, recorded_provenance(arm.given, results.power))

@@ -135,7 +135,7 @@ def _arms(
     bags: Sequence[Path], robot: str | None, each: ForEachBag, out: FleetIdentification
 ) -> list[ArmBags]:
     """Bags by arm, in order of the arms' names."""
-    groups: dict[tuple[str, str], list[Path]] = {}
+    groups: dict[str, tuple[str, list[Path]]] = {}
     for result in each(_info, bags):
         info = result.value
         if info is None:
@@ -146,8 +146,18 @@ def _arms(
             problem = InputError(result.bag, "does not tell the type of the arm", "give --robot")
             out.failed.append(BagResult(result.bag, None, str(problem)))
             continue
-        groups.setdefault((arm_name(info), type_), []).append(result.bag.absolute())
-    return [ArmBags(name, type_, tuple(own)) for (name, type_), own in sorted(groups.items())]
+        name = arm_name(info)
+        known, own = groups.setdefault(name, (type_, []))
+        if known != type_:
+            problem = InputError(
+                result.bag,
+                f"is of the arm {name}, a {type_}, which is a {known} in bags before",
+                "identify one of them on its own",
+            )
+            out.failed.append(BagResult(result.bag, None, str(problem)))
+            continue
+        own.append(result.bag.absolute())
+    return [ArmBags(name, type_, tuple(own)) for name, (type_, own) in sorted(groups.items())]
 
 
 def _identified(
