@@ -7,7 +7,7 @@ import importlib
 
 from ur_energy_model.cli import arguments
 
-QUESTIONS: tuple[str, ...] = ("add", "summary", "report", "export", "sql")
+QUESTIONS: tuple[str, ...] = ("add", "watch", "summary", "report", "export", "sql")
 """Modules `history_<name>` with `register(subparsers)`, in the order of the help."""
 
 

@@ -98,8 +98,8 @@ def test_a_truncated_bag_is_named_and_the_others_are_added(tmp_path: Path) -> No
     os.truncate(file, file.stat().st_size // 2)
     added = add(tmp_path / "store", *bags, tmp_path / "none")
     assert len(added.records) == 2
-    assert [bag for bag, _ in added.failed] == [bags[1], tmp_path / "none"]
-    assert all(str(bag) in reason for bag, reason in added.failed)
+    assert [result.bag for result in added.failed] == [bags[1], tmp_path / "none"]
+    assert all(str(result.bag) in str(result.reason) for result in added.failed)
     assert added.energy == pytest.approx(estimated(bags[0]).supply + estimated(bags[2]).supply)
 
 

@@ -11,7 +11,7 @@ def test_overlapping_ranges_become_one() -> None:
     ranges = TimeRanges.of([(50, 60), (0, 10), (5, 20), (20, 21)])
     assert ranges.pairs() == [(0, 21), (50, 60)]
     times = np.array([-1, 0, 1, 21, 22, 50, 60, 61])
-    assert ranges.holds(times).tolist() == [0, 1, 1, 1, 0, 1, 1, 0]
+    assert ranges.holds(times).tolist() == [0, 0, 1, 1, 0, 0, 1, 0]
     assert not NOTHING.holds(times).any()
     assert not NOTHING
     assert ranges

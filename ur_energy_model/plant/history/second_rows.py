@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def second_rows(parts: PartTable, keys: SourceKeys, channels: Channels) -> pyarrow.Table:
-    """One row per second; parts that another source covers are left out.
+    """One row per second; parts that another source covers, or of no time, are left out.
 
     Args:
         parts: any number.
@@ -29,7 +29,7 @@ def second_rows(parts: PartTable, keys: SourceKeys, channels: Channels) -> pyarr
     Raises:
         MissingPackageError: pyarrow is not installed.
     """
-    parts = parts.cut(~parts.covered)
+    parts = parts.cut(~parts.covered & (parts.accounted + parts.unaccounted > 0.0))
     if (np.diff(parts.second) < 0).any():  # a host clock was set back
         parts = parts.cut(np.argsort(parts.second, kind="stable"))
     first = run_starts(parts.second)

@@ -52,10 +52,13 @@ class TimeRanges:
         return [(int(start), int(end)) for start, end in self.edges]
 
     def holds(self, times: Times) -> Mask:
-        """Times in one of the ranges, its begin and end included [n]."""
+        """Times after the begin of a range and not after its end [n].
+
+        The step to the first sample of a source is not part of its time.
+        """
         if not len(self.edges):
             return np.zeros(len(times), dtype=bool)
-        before = np.searchsorted(self.edges[:, 0], times, side="right") - 1
+        before = np.searchsorted(self.edges[:, 0], times, side="left") - 1
         return np.asarray((before >= 0) & (times <= self.edges[before, 1]))
 
     def within(self, start: int, end: int) -> TimeRanges:
