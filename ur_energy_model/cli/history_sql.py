@@ -17,7 +17,7 @@ from ur_energy_model.plain import plain
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    import pyarrow
+    from ur_energy_model.plant.history.database import Answer
 
 WIDEST = 8
 """Columns that a table in the terminal can have; of more, each row is a table."""
@@ -68,7 +68,7 @@ def run(options: argparse.Namespace) -> None:
         note(f"only the first {len(shown)} rows; --limit N prints more, --json all")
 
 
-def _rows(batches: pyarrow.RecordBatchReader) -> Iterator[tuple[Any, ...]]:
+def _rows(batches: Answer) -> Iterator[tuple[Any, ...]]:
     for batch in batches:
         yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
 

@@ -28,6 +28,7 @@ _NOTES = """what the figures are:
   standby      the part of the energy that the arm takes at all times, also in motion
   idle         the energy while no joint moves, standby included
   motion       the energy while a joint moves, standby included; idle and motion are all of it
+  outside      what no complete cycle contains
   hours, W     time that the store accounts for, of all arms; mean power"""
 
 
@@ -102,9 +103,11 @@ def _print(
     rows = [_cells(row, [_name(row[key]) for key in keys], tariff) for row in summary.rows]
     blank = [""] * (len(keys) - 1)
     if summary.outside_cycles is not None:
-        rows.append(_cells(summary.outside_cycles, ["outside cycles", *blank], tariff))
+        rows.append(_cells(summary.outside_cycles, ["outside", *blank], tariff))
     rows.append(_cells(summary.total, ["total", *blank], tariff))
-    columns = [*keys, "kWh", "standby %", "idle %", "motion %", "hours", "W"]
+    columns = [*keys, "kWh", "standby %", "idle %", "motion %", "hours"]
+    if tariff.price is None and tariff.co2 is None:
+        columns.append("W")
     if tariff.price is not None:
         columns.append(tariff.currency)
     if tariff.co2 is not None:
@@ -131,8 +134,9 @@ def _cells(row: Mapping[str, Any], names: list[str], tariff: Tariff) -> list[Any
         share("idle_energy"),
         share("motion_energy"),
         None if time is None else time / 3600,
-        energy / time if energy is not None and time else None,
     ]
+    if tariff.price is None and tariff.co2 is None:
+        cells.append(energy / time if energy is not None and time else None)
     if tariff.price is not None:
         cells.append(None if energy is None else tariff.cost(energy))
     if tariff.co2 is not None:

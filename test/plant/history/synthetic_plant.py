@@ -78,7 +78,7 @@ def write_plant(store: Path, arms: list[Arm], work: Work = Work()) -> Path:
     random = np.random.default_rng(work.seed)
     for arm in arms:
         for start in work.starts():
-            source = f"{arm.name}-{start:%Y%m%d}"
+            source = f"{arm.name}-{start:%Y%m%d%H}-{work.seed}"
             seconds = seconds_table(arm, start, work.seconds, source, random)
             _write(store, "seconds", arm.name, source, seconds)
             _write(store, "cycles", arm.name, source, cycles_table(arm, seconds, source))

@@ -8,7 +8,7 @@ and Croux, J. Am. Stat. Assoc. 88 (1993), eq. 1.2) and further than what matters
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -62,6 +62,26 @@ class Anomaly:
         )
 
 
+@dataclass(frozen=True)
+class _Quantity:
+    """What is compared: its name and unit, and the change that matters, absolute and as a share."""
+
+    name: str
+    unit: str
+    least: float = 0.0
+    share: float = 0.05
+
+    def matters(self, usual: float) -> float:
+        """Least change from the usual value that a user should know."""
+        return max(self.least, self.share * abs(usual))
+
+
+_STANDBY = _Quantity("standby power", "W", least=2.0)
+_MODEL = _Quantity("model minus measured bus energy", "%", least=3.0)
+_ENERGY = _Quantity("energy per cycle", "J")
+_DURATION = _Quantity("duration of a cycle", "s")
+
+
 def number_text(value: float) -> str:
     """A number with four digits, or all of its whole ones."""
     return (f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}").replace("-", "−")
@@ -80,36 +100,27 @@ def _of_arms(fleet: FleetDays) -> Iterator[Anomaly]:
     measured = np.where((daily["bus"] > 0) & np.isfinite(duration), daily["bus"], np.nan)
     error = 100 * (daily["bus_model"] - measured) / measured
     for number, arm in enumerate(fleet.arms):
-        usual = float(np.nan_to_num(np.nanmedian(standby[number]))) if len(days) else 0.0
-        yield from _unusual(arm, days, standby[number], "standby power", "W", max(2, 0.05 * usual))
-        yield from _unusual(arm, days, error[number], "model minus measured bus energy", "%", 3.0)
+        yield from _unusual(arm, _STANDBY, days, standby[number])
+        yield from _unusual(arm, _MODEL, days, error[number])
 
 
 def _of_work(work: Work) -> Iterator[Anomaly]:
     enough = work.sums["cycles"] >= LEAST_CYCLES
     of = f" of {work.program}" if work.program else ""
-    for name, values, unit in (
-        ("energy per cycle", work.mean, "J"),
-        ("duration of a cycle", work.sums["duration"] / work.sums["cycles"], "s"),
-    ):
-        usual = float(np.median(values[enough])) if enough.any() else 0.0
-        yield from _unusual(
-            work.arm, work.days[enough], values[enough], name + of, unit, 0.05 * usual
-        )
+    duration = work.sums["duration"] / work.sums["cycles"]
+    for quantity, values in ((_ENERGY, work.mean), (_DURATION, duration)):
+        named = replace(quantity, name=quantity.name + of)
+        yield from _unusual(work.arm, named, work.days[enough], values[enough])
 
 
-def _unusual(
-    arm: str, days: Indices, values: Array, quantity: str, unit: str, least: float
-) -> Iterator[Anomaly]:
+def _unusual(arm: str, quantity: _Quantity, days: Indices, values: Array) -> Iterator[Anomaly]:
     """Runs of days with unusual values.
 
     Args:
         arm: its name.
+        quantity: what the values are.
         days: days since 1970, ascending [k].
         values: [k]; NaN where there is none.
-        quantity: what the values are.
-        unit: of the values.
-        least: distance from the median that matters.
     """
     known = np.isfinite(values)
     days, values = days[known], values[known]
@@ -118,7 +129,9 @@ def _unusual(
     usual = float(np.median(values))
     distance = np.abs(values - usual)
     deviation = max(1.4826 * float(np.median(distance)), 1e-12)
-    unusual = np.flatnonzero((distance > OUTLIER * deviation) & (distance > least))
+    unusual = np.flatnonzero(
+        (distance > OUTLIER * deviation) & (distance > quantity.matters(usual))
+    )
     if not len(unusual):
         return
     breaks = np.flatnonzero(np.diff(unusual) > 1) + 1  # days without work do not end a run
@@ -128,8 +141,8 @@ def _unusual(
             arm,
             int(days[run[0]]),
             int(days[run[-1]]),
-            quantity,
-            unit,
+            quantity.name,
+            quantity.unit,
             float(values[worst]),
             usual,
             float(distance[worst] / deviation),

@@ -7,6 +7,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from ur_energy_model.files import new_file
 from ur_energy_model.missing_packages import needed_here
 from ur_energy_model.plant.history.period import Period
@@ -94,15 +96,19 @@ def _flat(rows: pyarrow.Table, joints: tuple[str, ...]) -> pyarrow.Table:
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    rows = rows.combine_chunks()
+    places = _places(rows["joints"], joints)
     columns: dict[str, pyarrow.ChunkedArray] = {}
     for name in ("arm", "day", *(n for n in rows.schema.names if n not in ("arm", "day"))):
         values, kind = rows[name], rows.schema.field(name).type
         if name == "joints":
             continue
         if pa.types.is_list(kind):
-            quantity = name.removeprefix("joint_")
+            flat = pc.list_flatten(values)
+            complete = len(flat) == pc.sum(pc.list_value_length(rows["joints"])).as_py()
             for joint in joints:
-                columns[f"{joint}_{quantity}"] = _of_joint(rows["joints"], values, joint)
+                of_joint = flat.take(places[joint]) if complete else pa.nulls(len(rows), flat.type)
+                columns[f"{joint}_{name.removeprefix('joint_')}"] = of_joint
         elif pa.types.is_timestamp(kind):
             columns[name] = pc.strftime(values, format="%Y-%m-%dT%H:%M:%SZ")
         else:
@@ -110,22 +116,20 @@ def _flat(rows: pyarrow.Table, joints: tuple[str, ...]) -> pyarrow.Table:
     return pa.table(columns)
 
 
-def _of_joint(joints: pyarrow.Array, values: pyarrow.Array, joint: str) -> pyarrow.Array:
-    """Values of one joint; null where an arm has no such joint.
+def _places(lists: pyarrow.ChunkedArray, joints: tuple[str, ...]) -> dict[str, pyarrow.Array]:
+    """Where the value of each joint is in the flat values, per row; null where there is none.
 
     Args:
-        joints: names per row.
-        values: per row, one for each name.
-        joint: name of the joint.
+        lists: names of the joints per row.
+        joints: those of all arms.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    flat = pa.table({"row": pc.list_parent_indices(joints), "joint": pc.list_flatten(joints)})
-    known = pc.fill_null(values, [])
-    if len(pc.list_flatten(known)) != len(flat):
-        return pa.nulls(len(joints), pa.float64())
-    flat = flat.append_column("value", pc.list_flatten(known))
-    here = flat.filter(pc.equal(flat["joint"], joint))
-    places = pc.index_in(pa.array(range(len(joints)), pa.int64()), here["row"].combine_chunks())
-    return here["value"].combine_chunks().take(places)
+    names, parents = pc.list_flatten(lists), pc.list_parent_indices(lists)
+    rows, flat = pa.array(np.arange(len(lists))), pa.array(np.arange(len(names)))
+    found = {}
+    for joint in joints:
+        here = pc.equal(names, joint)
+        found[joint] = flat.filter(here).take(pc.index_in(rows, parents.filter(here)))
+    return found

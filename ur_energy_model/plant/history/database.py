@@ -6,8 +6,10 @@ nothing else: it has no access to files, networks, settings or variables of Pyth
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ur_energy_model.errors import InputError
@@ -53,6 +55,22 @@ class SqlError(InputError):
         super().__init__("SQL", problem, remedy)
 
 
+@dataclass(frozen=True)
+class Answer:
+    """Rows of a result, read once.
+
+    Attributes:
+        schema: names and types of the columns.
+        batches: rows, as they are computed.
+    """
+
+    schema: pyarrow.Schema
+    batches: Iterator[pyarrow.RecordBatch]
+
+    def __iter__(self) -> Iterator[pyarrow.RecordBatch]:
+        return self.batches
+
+
 class HistoryDatabase:
     """Tables of a store as views `seconds`, `cycles`, `joint_seconds`, ...; a context manager.
 
@@ -81,6 +99,7 @@ class HistoryDatabase:
             import duckdb
         self.period = period or Period()
         self._memory_gb = memory_gb
+        self._thread = ThreadPoolExecutor(1)
         self._connection = duckdb.connect(":memory:")
         try:
             for table in TABLES:
@@ -107,6 +126,7 @@ class HistoryDatabase:
 
     def close(self) -> None:
         """Release memory and files."""
+        self._thread.shutdown()
         self._connection.close()
 
     def rows(self, sql: str) -> list[dict[str, Any]]:
@@ -124,33 +144,46 @@ class HistoryDatabase:
         Raises:
             SqlError: as `rows`.
         """
+        import pyarrow
+
         with self.stream(sql) as batches:
-            table = batches.read_all()
+            table = pyarrow.Table.from_batches(batches, batches.schema)
         return {name: table[name].to_numpy() for name in table.column_names}
 
     @contextmanager
-    def stream(self, sql: str) -> Iterator[pyarrow.RecordBatchReader]:
+    def stream(self, sql: str) -> Iterator[Answer]:
         """Rows of a result of any length, in batches; names of columns are unique.
 
         Raises:
             SqlError: as `rows`; also while the batches are read.
         """
-        import pyarrow
-
         with self._problems():
             self._check(sql)
             found = self._connection.sql(sql)
             if found is None:
                 raise SqlError("has no result", "ask with SELECT")
-            reader = found.to_arrow_reader(BATCH)
-            names = unique(reader.schema.names)
-            if names == reader.schema.names:
-                yield reader
-            else:
-                fields = zip(reader.schema, names, strict=True)
-                schema = pyarrow.schema([field.with_name(name) for field, name in fields])
-                batches = (batch.rename_columns(names) for batch in reader)
-                yield pyarrow.RecordBatchReader.from_batches(schema, batches)
+            reader = self._wait_for(lambda: found.to_arrow_reader(BATCH))
+            schema = with_names(reader.schema, unique(reader.schema.names))
+            yield Answer(schema, self._batches(reader, schema.names))
+
+    def _batches(
+        self, reader: pyarrow.RecordBatchReader, names: list[str]
+    ) -> Iterator[pyarrow.RecordBatch]:
+        """Batches of a result, as the engine computes them."""
+        while True:
+            try:
+                batch = self._wait_for(reader.read_next_batch)
+            except StopIteration:
+                return
+            yield batch.rename_columns(names)
+
+    def _wait_for(self, work: Callable[[], Any]) -> Any:
+        """Result of work of the engine, in a thread: Ctrl-C must be able to end it."""
+        try:
+            return self._thread.submit(work).result()
+        except KeyboardInterrupt:
+            self._connection.interrupt()
+            raise
 
     @staticmethod
     def _check(sql: str) -> None:
@@ -171,6 +204,10 @@ class HistoryDatabase:
 
         try:
             yield
+        except (duckdb.InterruptException, RuntimeError) as error:
+            if "interrupted" not in str(error).lower():
+                raise
+            raise KeyboardInterrupt from None
         except (duckdb.OutOfMemoryException, MemoryError):
             raise SqlError(
                 f"needs more than {self._memory_gb:g} GB of memory",
@@ -179,6 +216,14 @@ class HistoryDatabase:
         except (duckdb.Error, pyarrow.ArrowException, OSError) as error:
             text = str(error).partition("\n\nLINE ")[0].partition("LINE 1:")[0]
             raise SqlError(text.strip().rstrip("!."), "repair the query or the store") from None
+
+
+def with_names(schema: pyarrow.Schema, names: list[str]) -> pyarrow.Schema:
+    """A schema with other names of columns."""
+    import pyarrow
+
+    fields = zip(schema, names, strict=True)
+    return pyarrow.schema([field.with_name(name) for field, name in fields])
 
 
 def unique(names: list[str]) -> list[str]:
