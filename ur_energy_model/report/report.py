@@ -14,7 +14,6 @@ from ur_energy_model.energy.live.cycles import Trigger
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.energy.recording_energy import estimate_energy
 from ur_energy_model.identification.evaluation.evaluation import evaluate
-from ur_energy_model.identification.recording_reader import digest
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.generic import is_generic, model_words
 from ur_energy_model.model.joint_model import short_name
@@ -23,6 +22,7 @@ from ur_energy_model.report.analysis import Analysis, analyse
 from ur_energy_model.report.shift import Shift, read_shift
 from ur_energy_model.report.tariff import Tariff
 from ur_energy_model.report.verdict import ModelVerdict, generic_statement, judge
+from ur_energy_model.telemetry.bag.bag_hash import bag_hash
 from ur_energy_model.typing import Progress
 
 
@@ -125,7 +125,7 @@ def _bag_report(
     stage(0.4, f"energy of {label}")
     energy = estimate_energy(model, bag)
     stage(0.6, f"figures of {label}")
-    held_out = digest(bag) not in fitted if fitted else True if is_generic(model) else None
+    held_out = bag_hash(bag) not in fitted if fitted else True if is_generic(model) else None
     analysis = analyse(model, bag, label=label, held_out=held_out, payload=payload)
     return BagReport(analysis, metrics, energy)
 
