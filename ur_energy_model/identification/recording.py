@@ -77,14 +77,16 @@ class Recording:
     def renamed(self, path: Path) -> Recording:
         """The recording under another path to the same bag."""
         source = str(path)
-        renamed = replace(
-            self,
-            path=path,
-            info=replace(self.info, source=source),
-            quality=replace(self.quality, source=source),
-        )
-        renamed.__dict__["sha256"] = self.sha256
-        return renamed
+        info, quality = replace(self.info, source=source), replace(self.quality, source=source)
+        return self._same_bag(replace(self, path=path, info=info, quality=quality))
+
+    def motion_only(self) -> Recording:
+        """The recording without target_moment and samples."""
+        return self._same_bag(replace(self, _torque=TorqueBuffer(), _samples=SampleBuffer()))
+
+    def _same_bag(self, other: Recording) -> Recording:
+        other.__dict__["sha256"] = self.sha256
+        return other
 
     @property
     def dof(self) -> int:

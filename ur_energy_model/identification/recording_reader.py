@@ -146,7 +146,9 @@ class _Reader:
         """The filter of motions, its cut-off chosen from the first batches, which pass it too."""
         joined = concatenate(first)
         period = sample_period(joined.time)
-        stream = MotionStream(self.robot.dof, choose_cutoff(joined), period)
+        # The fits take target_moment from the torques where it belongs to recorded targets.
+        moment = self.kept is None or self._torque.reference != "target"
+        stream = MotionStream(self.robot.dof, choose_cutoff(joined), period, moment=moment)
         for batch in first:
             self._keep(batch, stream.process(batch))
         return stream

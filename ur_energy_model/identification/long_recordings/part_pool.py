@@ -13,7 +13,7 @@ from ur_energy_model.identification.long_recordings.part_choice import chosen_pa
 TOTAL = 1500.0
 """Time that the fits use of all recordings together, where each one has its share [s]."""
 _LEAST, _MOST = 60.0, 300.0
-_SAMPLES_SHARE = 0.4
+_SAMPLES_SHARE = 0.3
 
 
 @dataclass(frozen=True)

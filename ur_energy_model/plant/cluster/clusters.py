@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
+import os
 import signal
 import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from ur_energy_model.interrupts import postponed
@@ -23,6 +24,10 @@ _SCHEMES = ("tcp", "tls")
 _LOOPBACK = "127.0.0.1"
 _ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 """Environment of worker processes: each has one core."""
+_SETTINGS = {
+    "distributed.scheduler.worker-saturation": 1.0,  # a bag that waits is not blamed for a death
+    "distributed.scheduler.allowed-failures": 1,
+}
 
 
 @contextmanager
@@ -44,9 +49,10 @@ def local_workers(count: int) -> Iterator[DaskBags]:
     with ExitStack() as opened:
         opened.enter_context(_quiet())
         folder = opened.enter_context(tempfile.TemporaryDirectory(prefix="ur_energy-workers-"))
-        opened.enter_context(dask.config.set({"distributed.scheduler.worker-saturation": 1.0}))
+        opened.enter_context(dask.config.set({**_SETTINGS, "temporary-directory": folder}))
         cluster = _scheduler(folder)
         opened.callback(_closed, cluster)
+        opened.push(lambda kind, *_: _kill_workers(cluster) if kind else None)
         cluster.scale(count)
         client = Client(cluster, set_as_default=False)
         opened.callback(_closed, client)
@@ -147,6 +153,15 @@ def _quiet() -> Iterator[None]:
         yield
     finally:
         logger.setLevel(level)
+
+
+def _kill_workers(cluster: LocalCluster) -> None:
+    """End worker processes at once: what they are still doing is of no use."""
+    for nanny in cluster.workers.values():
+        nanny.auto_restart = False
+        if nanny.pid is not None:
+            with suppress(ProcessLookupError):
+                os.kill(nanny.pid, signal.SIGKILL)
 
 
 def _closed(what: Client | LocalCluster) -> None:

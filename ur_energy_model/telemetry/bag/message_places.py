@@ -116,4 +116,5 @@ def _pattern(places: Sequence[_Place]) -> Sequence[_Place]:
 def _heads(body: bytes, places: NDArray[np.int64]) -> NDArray[np.uint8]:
     """Type, length and channel of the records at these offsets [..., bytes]."""
     data = np.frombuffer(body, np.uint8)
-    return data[places[..., None] + np.arange(_HEAD)]
+    heads: NDArray[np.uint8] = data[places[..., None] + np.arange(_HEAD)]
+    return heads
