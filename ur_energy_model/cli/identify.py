@@ -122,7 +122,8 @@ def run(options: argparse.Namespace) -> None:
         result = work(options.bags, robot, wanted)
         if options.fleet is not None:
             prior = prior_from_fleet(options.fleet, options.bags[0], result.model)
-            result = work(options.bags, robot, replace(wanted, prior=prior))
+            if prior is not None:
+                result = work(options.bags, robot, replace(wanted, prior=prior))
     save_model(result.model, options.output)
     for warning in result.warnings:
         note(f"warning: {warning}")

@@ -25,12 +25,12 @@ class ArmPrior:
     """Prior of an arm with n joints, from other arms.
 
     Attributes:
-        torque_constant: of the torque constants.
-        inertia: reflected inertias, joint side.
+        torque_constant: of the torque constants; None for that of the type.
+        inertia: reflected inertias, joint side; None for those of the type.
     """
 
-    torque_constant: TorqueConstantPrior
-    inertia: InertiaEstimate
+    torque_constant: TorqueConstantPrior | None = None
+    inertia: InertiaEstimate | None = None
 
 
 @dataclass(frozen=True)

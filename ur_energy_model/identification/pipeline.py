@@ -59,7 +59,7 @@ class IdentificationOptions:
         payload: actually on the flange, if the controller was told another one; IDENTIFIED to find
             it from the currents; None to use the one in target_moment.
         identify_tensors: identify the link tensors instead of using the robot file's.
-        prior: what other arms of a fleet tell; None for the type's.
+        prior: what other arms of a fleet tell.
     """
 
     friction: str = AUTO
@@ -67,7 +67,7 @@ class IdentificationOptions:
     setup: Setup | None = None
     payload: Payload | str | None = None
     identify_tensors: bool = False
-    prior: ArmPrior | None = None
+    prior: ArmPrior = ArmPrior()
 
 
 @dataclass(frozen=True)
@@ -232,8 +232,7 @@ def _identify_rigid_body(
     if mounting is not None and mounting.contradicted and options.setup is None:
         stated = StatedSetup(mounting.setup, "estimated")
         dynamics = [replace(own, configured=mounting.setup) for own in dynamics]
-    prior = None if options.prior is None else options.prior.inertia
-    inertia = inertia_from_torque(robot, estimate, prior)
+    inertia = inertia_from_torque(robot, estimate, options.prior.inertia)
     return _RigidBody(robot, given, fitted, held_out, dynamics, estimate, stated, mounting, inertia)
 
 
@@ -261,8 +260,7 @@ def _fit_drives(
         joints = with_load_error(joints, arm.mounting.load_error)
     body = BodyResults(arm.robot, arm.estimate, arm.stated, arm.inertia)
     powers = [recording.power for recording in arm.fitted]
-    prior = None if options.prior is None else options.prior.torque_constant
-    results = fit_drives(body, joints, powers, options.power_model, prior)
+    results = fit_drives(body, joints, powers, options.power_model, options.prior.torque_constant)
     model = assemble(results, recorded_provenance(arm.given, results.power))
     model = model if payload is None else model.with_payload(payload)
     return _Drives(model, results.joints, results.power)

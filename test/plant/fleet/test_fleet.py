@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 
-from ur_energy_model.identification.arm_prior import EVIDENCE, ArmPrior, Evidence
-from ur_energy_model.identification.dynamics.reflected_inertia import expected_inertia
+from ur_energy_model.identification.arm_prior import EVIDENCE, Evidence
+from ur_energy_model.identification.dynamics.reflected_inertia import (
+    InertiaEstimate,
+    expected_inertia,
+)
 from ur_energy_model.identification.friction.torque_constants import (
     FLEET,
     FLEET_POWER,
@@ -39,11 +42,21 @@ def arm(name, scale, robot=UR5E, *, std=0.01, links=0.0, inertia=1.0) -> FleetAr
     )
 
 
-def prior_of(fleet: Fleet, robot: RobotDescription, name: str | None = None) -> ArmPrior:
+@dataclass(frozen=True)
+class Priors:
+    """Both priors of an arm."""
+
+    torque_constant: TorqueConstantPrior
+    inertia: InertiaEstimate
+
+
+def prior_of(fleet: Fleet, robot: RobotDescription, name: str | None = None) -> Priors:
     """The prior of an arm; there is one."""
     prior = fleet.prior(robot, name)
     assert prior is not None
-    return prior
+    assert prior.torque_constant is not None
+    assert prior.inertia is not None
+    return Priors(prior.torque_constant, prior.inertia)
 
 
 def test_arms_that_agree_make_a_narrow_prior():

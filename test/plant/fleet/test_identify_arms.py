@@ -74,6 +74,7 @@ def test_a_new_arm_starts_from_arms_like_it(found, bags):
     """Eight seconds of work alone, and with three arms of the same constants."""
     fleet = Fleet([each for each in found.fleet.arms if each.name != "other"])
     prior = fleet.prior(load_robot(ARM), "new")
+    assert prior is not None
     true = draw_parameters(load_robot(ARM), ALIKE).torque_constant
     alone = identify(bags[-1:], ARM).model
     helped = identify(bags[-1:], ARM, IdentificationOptions(prior=prior)).model

@@ -33,13 +33,13 @@ class ArmBags:
         name: of the arm.
         robot: its robot description, name or path.
         bags: recordings.
-        prior: from other arms; None for that of the type.
+        prior: from other arms.
     """
 
     name: str
     robot: str
     bags: tuple[Path, ...]
-    prior: ArmPrior | None = None
+    prior: ArmPrior = ArmPrior()
 
 
 @dataclass(frozen=True)
@@ -104,13 +104,12 @@ def identify_arms(
     names = {arm.name for arm in alone}
     others = [arm for arm in known if arm.name not in names]
     out.fleet = Fleet([*others, *(fleet_arm(arm.name, arm.model) for arm in alone)])
-    priors = {
-        group.name: out.fleet.prior(load_robot(group.robot), group.name)
-        for group in groups
-        if group.name in names
-    }
-    again = [replace(group, prior=priors[group.name]) for group in groups if priors.get(group.name)]
-    failed: FleetIdentification = FleetIdentification()
+    again = []
+    for group in groups:
+        prior = out.fleet.prior(load_robot(group.robot), group.name)
+        if group.name in names and prior is not None:
+            again.append(replace(group, prior=prior))
+    failed = FleetIdentification()
     better = {
         arm.name: arm for arm in _identified(again, options, each, _share(progress, 0.5), failed)
     }
