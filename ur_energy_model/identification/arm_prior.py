@@ -33,6 +33,10 @@ class ArmPrior:
     inertia: InertiaEstimate | None = None
 
 
+OF_TYPE = ArmPrior()
+"""Prior of an arm without others: that of its type."""
+
+
 @dataclass(frozen=True)
 class Evidence:
     """What the recordings of an arm with n joints say without any prior; NaN where nothing.

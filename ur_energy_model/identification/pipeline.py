@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ur_energy_model.identification.arm_prior import ArmPrior
+from ur_energy_model.identification.arm_prior import OF_TYPE, ArmPrior
 from ur_energy_model.identification.assembly import (
     BodyResults,
     assemble,
@@ -67,7 +67,7 @@ class IdentificationOptions:
     setup: Setup | None = None
     payload: Payload | str | None = None
     identify_tensors: bool = False
-    prior: ArmPrior = ArmPrior()
+    prior: ArmPrior = OF_TYPE
 
 
 @dataclass(frozen=True)
@@ -223,10 +223,8 @@ def _identify_rigid_body(
         recordings, fitted, robot, options.setup, options.identify_tensors
     )
     fallback = None if estimate is None else estimate.setup
-    dynamics = [
-        RecordingDynamics(robot, recording.info, estimate, options.setup, fallback)
-        for recording in recordings
-    ]
+    known = (estimate, options.setup, fallback)
+    dynamics = [RecordingDynamics(robot, recording.info, *known) for recording in recordings]
     stated = dynamics[0].stated(fitted[0].told_payload)
     mounting = find_mounting(robot, fitted, stated.setup) if estimate is None else None
     if mounting is not None and mounting.contradicted and options.setup is None:

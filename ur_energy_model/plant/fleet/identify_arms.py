@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ur_energy_model.errors import InputError
-from ur_energy_model.identification.arm_prior import ArmPrior
+from ur_energy_model.identification.arm_prior import OF_TYPE, ArmPrior
 from ur_energy_model.identification.pipeline import IdentificationOptions, identify
 from ur_energy_model.many_bags import BagResult, ForEachBag, in_this_process
 from ur_energy_model.model.energy_model import EnergyModel
@@ -39,7 +39,7 @@ class ArmBags:
     name: str
     robot: str
     bags: tuple[Path, ...]
-    prior: ArmPrior = ArmPrior()
+    prior: ArmPrior = OF_TYPE
 
 
 @dataclass(frozen=True)
