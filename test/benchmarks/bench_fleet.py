@@ -44,6 +44,7 @@ def new_arm(folder: Path, first: int, *, alike: bool) -> tuple[Array, Array, flo
     bag = record(folder, "new", seeds[ARMS], 20, short=True)
     alone = identify([bag], ARM).model
     prior = Fleet([*fleet.arms, fleet_arm("new", alone)]).prior(load_robot(ARM), "new")
+    assert prior is not None
     helped = identify([bag], ARM, IdentificationOptions(prior=prior)).model
     true = draw_parameters(load_robot(ARM), seeds[ARMS]).torque_constant
     errors = np.array([_constants(each) / true - 1.0 for each in (alone, helped)])
