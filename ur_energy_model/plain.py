@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from datetime import date, time, timedelta
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
 
 
 def plain(value: Any, *, digits: int | None = None) -> Any:
-    """Convert arrays to lists, numbers of numpy to those of Python, NaN and infinity to None.
+    """Convert values to those that JSON has.
+
+    Arrays become lists, numbers of numpy those of Python, NaN and infinity None, dates and times
+    ISO 8601 text, durations seconds, and bytes hexadecimal text.
 
     Args:
         value: mappings and sequences of any depth.
@@ -26,4 +31,10 @@ def plain(value: Any, *, digits: int | None = None) -> Any:
         if not math.isfinite(value):
             return None
         return value if digits is None else float(f"{value:.{digits}g}")
-    return value
+    if isinstance(value, date | time):
+        return value.isoformat()
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    if isinstance(value, Decimal):
+        return plain(float(value), digits=digits)
+    return value.hex() if isinstance(value, bytes) else value

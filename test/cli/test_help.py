@@ -13,20 +13,27 @@ SUBCOMMANDS = next(
 )
 
 
+PARSERS = dict(SUBCOMMANDS.choices)
+for command, parser in SUBCOMMANDS.choices.items():
+    for nested in parser._actions:
+        if isinstance(nested, argparse._SubParsersAction):
+            PARSERS |= {f"{command} {name}": each for name, each in nested.choices.items()}
+
+
 def test_every_subcommand_has_a_summary() -> None:
     summaries = {choice.dest: choice.help for choice in SUBCOMMANDS._choices_actions}
     assert set(summaries) == set(SUBCOMMANDS.choices)
     assert all(summaries.values())
 
 
-@pytest.mark.parametrize("name", SUBCOMMANDS.choices)
+@pytest.mark.parametrize("name", PARSERS)
 def test_every_argument_is_described(name: str) -> None:
-    for action in SUBCOMMANDS.choices[name]._actions:
+    for action in PARSERS[name]._actions:
         assert action.help, f"{name}: {action.dest} has no help text"
 
 
-@pytest.mark.parametrize("name", SUBCOMMANDS.choices)
+@pytest.mark.parametrize("name", PARSERS)
 def test_description_fits_a_terminal_and_examples_are_shown(name: str) -> None:
-    parser = SUBCOMMANDS.choices[name]
+    parser = PARSERS[name]
     assert max(map(len, (parser.description or "").splitlines())) <= 80
     assert f"examples:\n  ur_energy {name} " in parser.format_help()

@@ -9,7 +9,9 @@ import sys
 from test.torture.case import Family
 from test.torture.harness import report, run_families
 
-FAMILIES = ("network", "kills", "disks", "bags", "files", "scripts", "clocks", "messages")
+FAMILIES = (
+    "network", "kills", "disks", "bags", "files", "scripts", "clocks", "messages", "history",
+)  # fmt: skip
 
 
 def load(name: str) -> Family:

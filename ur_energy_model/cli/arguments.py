@@ -26,7 +26,7 @@ SEEDS = (0, 2**32 - 1)
 def add_command(
     subparsers: Subparsers,
     name: str,
-    run: Run,
+    run: Run | None,
     summary: str,
     description: str,
     examples: str,
@@ -37,7 +37,7 @@ def add_command(
     Args:
         subparsers: of `ur_energy`.
         name: as the user types it.
-        run: called with the parsed arguments.
+        run: called with the parsed arguments; None for a command that has subcommands only.
         summary: one line of `ur_energy --help`.
         description: one paragraph; it is wrapped here.
         examples: command lines.
@@ -51,7 +51,8 @@ def add_command(
         epilog=f"{epilog}\n\n{notes}" if notes else epilog,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.set_defaults(run=run)
+    if run is not None:
+        parser.set_defaults(run=run)
     return parser
 
 

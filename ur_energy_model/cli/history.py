@@ -7,20 +7,25 @@ import importlib
 
 from ur_energy_model.cli import arguments
 
-QUESTIONS: tuple[str, ...] = ("add",)
+QUESTIONS: tuple[str, ...] = ("add", "watch", "summary", "report", "health", "export", "sql")
 """Modules `history_<name>` with `register(subparsers)`, in the order of the help."""
 
 
 def register(subparsers: arguments.Subparsers) -> None:
     """Add the subcommand and its own subcommands."""
-    parser = subparsers.add_parser(
+    parser = arguments.add_command(
+        subparsers,
         "history",
-        help="keep and question the energy of many arms over months",
+        None,
+        summary="keep and question the energy of many arms over months",
         description="Keep the energy of many arms per second and per cycle in a store of Parquet "
         "files, and question it.",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        examples="ur_energy history add plant monday tuesday --model arm.yaml\n"
+        "ur_energy history watch plant recordings --model arm.yaml",
     )
-    own = parser.add_subparsers(dest="history_command", metavar="COMMAND", required=True)
+    own = parser.add_subparsers(
+        dest="history_command", metavar="COMMAND", required=True, help="(see COMMAND --help)"
+    )
     for name in QUESTIONS:
         importlib.import_module(f"ur_energy_model.cli.history_{name}").register(own)
 

@@ -7,10 +7,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ur_energy_model.cli import arguments
+from ur_energy_model.cli.cluster_options import (
+    add_cluster,
+    failed_json,
+    for_each_bag,
+    report_failed,
+)
 from ur_energy_model.cli.history import add_store
 from ur_energy_model.cli.model_option import chosen_model
 from ur_energy_model.cli.output import note, print_json, progress
-from ur_energy_model.errors import UrEnergyError
 
 if TYPE_CHECKING:
     from ur_energy_model.plant.history.add import Added, BagWork
@@ -34,17 +39,7 @@ def register(subparsers: arguments.Subparsers) -> None:
     add_store(parser)
     arguments.add_bags(parser, "recordings")
     add_history_options(parser)
-    parser.add_argument(
-        "--scheduler",
-        metavar="ADDRESS",
-        help="compute on a running Dask cluster (default: on the cores of this machine)",
-    )
-    parser.add_argument(
-        "--workers",
-        type=arguments.number(int, 1, 1024),
-        metavar="N",
-        help="number of processes of this machine (default: as many as are worth it)",
-    )
+    add_cluster(parser)
     arguments.add_json(parser)
 
 
@@ -105,31 +100,17 @@ def work_of(options: argparse.Namespace, bags: list[Path]) -> BagWork:
 
 def run(options: argparse.Namespace) -> None:
     """Add and print."""
-    from ur_energy_model.plant.cluster.bag_work import bag_work
     from ur_energy_model.plant.history.add import add_bags
 
     work = work_of(options, options.bags)
-    with (
-        progress("adding") as report,
-        bag_work(options.bags, options.scheduler, options.workers) as for_each,
-    ):
-        added = add_bags(work, options.bags, for_each, report)
+    with progress("adding") as report, for_each_bag(options) as each:
+        added = add_bags(work, options.bags, each, report)
+    done = len(added.records) + len(added.skipped)
     if options.json:
         print_json(as_json(added))
-    else:
+    elif done:
         print_added(added, options.store)
-    if added.failed:
-        raise FailedBagsError(added)
-
-
-class FailedBagsError(UrEnergyError):
-    """Some bags cannot be used; the exit code tells whether all of them."""
-
-    def __init__(self, added: Added) -> None:
-        self.exit_code = 3 if added.records or added.skipped else 1
-        bag, reason = added.failed[0]
-        more = f" (and {len(added.failed) - 1} more)" if len(added.failed) > 1 else ""
-        super().__init__(f"{len(added.failed)} bags were not added: {reason or bag}{more}")
+    report_failed(added.failed, done + len(added.failed))
 
 
 def as_json(added: Added) -> dict[str, object]:
@@ -137,7 +118,7 @@ def as_json(added: Added) -> dict[str, object]:
     return {
         "added": len(added.records),
         "skipped": len(added.skipped),
-        "failed": [{"bag": str(bag), "reason": reason} for bag, reason in added.failed],
+        "failed": failed_json(added.failed),
         "seconds": added.seconds,
         "energy": added.energy,
         "left_out": sum(record.left_out for record in added.records),
@@ -155,5 +136,3 @@ def print_added(added: Added, store: str) -> None:
             note(f"{record.bag}: {record.left_out:.1f} s are already in the store, left out")
         if not record.host_time:
             note(f"{record.bag}: has no time of day; its rows are in 1970, by its own clock")
-    for _, reason in added.failed[1:]:
-        note(f"failed: {reason}")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 from contextlib import ExitStack
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ur_energy_model.cli import arguments
@@ -14,8 +16,14 @@ from ur_energy_model.cli.cluster_options import (
     is_distributed,
     report_failed,
 )
+from ur_energy_model.cli.identify_per_arm import (
+    add_fleet_options,
+    identify_per_arm,
+    prior_from_fleet,
+)
 from ur_energy_model.cli.output import note, print_json, print_table, progress
 from ur_energy_model.cli.payload_option import add_payload_option, is_identified, payload_given
+from ur_energy_model.errors import InputError
 from ur_energy_model.model.friction.law import LAWS
 
 if TYPE_CHECKING:
@@ -33,15 +41,20 @@ def register(subparsers: arguments.Subparsers) -> None:
         summary="identify an arm's model from bags",
         description="Identify the inertia, torque constants, friction and power of an arm from "
         "bags, and write them to a model file.",
-        examples="ur_energy identify excitation --robot ur5e --validate task -o model.yaml",
+        examples="ur_energy identify excitation --robot ur5e --validate task -o model.yaml\n"
+        "ur_energy identify --per-arm monday/* -o arms\n"
+        "ur_energy identify short --robot ur5e --fleet arms -o new_arm.yaml",
         notes=arguments.definition_list(
             "friction laws", {name: law.description for name, law in LAWS.items()}
         ),
     )
     arguments.add_bags(parser, "recordings to fit, all together")
-    arguments.add_robot(parser)
+    arguments.add_robot(parser, default="with --per-arm, the type in each bag")
     arguments.add_validate(parser)
-    arguments.add_output(parser, "MODEL.yaml", "model file to write")
+    arguments.add_output(
+        parser, "MODEL.yaml", "model file to write; with --per-arm, folder of the models"
+    )
+    add_fleet_options(parser)
     parser.add_argument(
         "--friction",
         default="auto",
@@ -85,6 +98,11 @@ def run(options: argparse.Namespace) -> None:
     from ur_energy_model.model.file.model_file import save_model
     from ur_energy_model.model.robots import load_robot
 
+    if options.per_arm:
+        identify_per_arm(options)
+        return
+    if options.robot is None:
+        raise InputError("--robot", "is missing", "give the name of the robot, such as ur5e")
     check_target(options.output)
     robot = load_robot(options.robot)
     payload = payload_given(options.payload)
@@ -93,20 +111,19 @@ def run(options: argparse.Namespace) -> None:
         each = None
         if is_distributed(options):
             each = opened.enter_context(for_each_bag(options, options.validate))
-        result = identify(
-            options.bags,
-            robot,
-            IdentificationOptions(
-                friction=options.friction,
-                power_model=options.power_model,
-                setup=_given_setup(options, robot, payload),
-                payload=IDENTIFIED if is_identified(options.payload) else payload,
-                identify_tensors=options.link_tensors == "identify",
-            ),
-            validate=options.validate,
-            progress=report,
-            each=each,
+        wanted = IdentificationOptions(
+            friction=options.friction,
+            power_model=options.power_model,
+            setup=_given_setup(options, robot, payload),
+            payload=IDENTIFIED if is_identified(options.payload) else payload,
+            identify_tensors=options.link_tensors == "identify",
         )
+        work = partial(identify, validate=options.validate, progress=report, each=each)
+        result = work(options.bags, robot, wanted)
+        if options.fleet is not None:
+            prior = prior_from_fleet(options.fleet, options.bags[0], result.model)
+            if prior is not None:
+                result = work(options.bags, robot, replace(wanted, prior=prior))
     save_model(result.model, options.output)
     for warning in result.warnings:
         note(f"warning: {warning}")
@@ -135,7 +152,6 @@ def _given_setup(
     """
     import numpy as np
 
-    from ur_energy_model.errors import InputError
     from ur_energy_model.model.setup import Payload, Setup
     from ur_energy_model.reading.ranges import GRAVITY
 

@@ -116,17 +116,20 @@ class EnergyMeter:
         """
         if not len(power):
             return
-        power = np.concatenate((self.last_power[None], power))
-        self.last_power = power[-1]
+        before, self.last_power = self.last_power, power[-1]
         self.restarts += int(steps.back.sum())
+        weights = trapezoid_weights(steps.bridged)
+        first = weights[0]
         self.reading += MeterReading(
-            trapezoid(steps.bridged, power),
-            trapezoid(steps.bridged, np.maximum(power, 0.0)),
+            first * before + weights[1:] @ power,
+            first * np.maximum(before, 0.0) + weights[1:] @ np.maximum(power, 0.0),
             float(steps.bridged.sum()),
             float(steps.lost.sum()),
         )
         if self._pending is not None:
-            self._pending = self._deduct(self._pending, steps.bridged, power)
+            columns = list(self._pending.deducted_from)
+            least = np.concatenate((before[None, columns], power[:, columns]))
+            self._pending = self._deduct(self._pending, steps.bridged, least)
 
     def integrate_table(self, table: PowerTable) -> None:
         """Integrate the calculator's powers and apply their correction."""
@@ -154,9 +157,9 @@ class EnergyMeter:
         Args:
             pending: the decrease.
             steps: [n], s.
-            power: before, between and after them [n + 1, channels], W.
+            power: of the channels to deduct from, before, between and after them [n + 1, k], W.
         """
-        least = np.maximum(power[:, list(pending.deducted_from)], 0.0).min(axis=1, keepdims=True)
+        least = np.maximum(power, 0.0).min(axis=1, keepdims=True)
         available = 0.5 * float(trapezoid(steps, least)[0])
         share = min(1.0, available / -pending.energy[pending.deducted_from[0]])
         self._apply(share * (pending.energy + pending.deviation))
@@ -174,7 +177,15 @@ class EnergyMeter:
 
 def trapezoid(steps: Array, power: Array) -> Array:
     """Trapezoidal integral of powers [n + 1, channels] over steps [n] s: [channels], J."""
-    return np.asarray(0.5 * (steps @ power[:-1] + steps @ power[1:]))
+    return np.asarray(trapezoid_weights(steps) @ power)
+
+
+def trapezoid_weights(steps: Array) -> Array:
+    """Weights of powers [n + 1] in their trapezoidal integral over steps [n], s."""
+    weights = np.zeros(len(steps) + 1)
+    weights[:-1] += steps
+    weights[1:] += steps
+    return 0.5 * weights
 
 
 def integrate(time: Array, power: Array, *, gap_limit: float = DEFAULT_GAP_LIMIT) -> MeterReading:

@@ -10,12 +10,19 @@ from typing import Any
 import numpy as np
 
 from ur_energy_model import __version__
+from ur_energy_model.identification.arm_prior import (
+    EVIDENCE,
+    Evidence,
+    inertia_evidence,
+    torque_constant_evidence,
+)
 from ur_energy_model.identification.dynamics.dynamics_estimate import DynamicsEstimate
 from ur_energy_model.identification.dynamics.dynamics_stage import inertia_with_currents
 from ur_energy_model.identification.dynamics.reflected_inertia import InertiaEstimate
 from ur_energy_model.identification.dynamics.stated_setup import StatedSetup
 from ur_energy_model.identification.friction.joint_estimate import JointEstimate
 from ur_energy_model.identification.friction.torque_constants import (
+    TorqueConstantPrior,
     stated_deviation,
     with_shared_sizes,
 )
@@ -66,16 +73,22 @@ class StageResults:
         joints: torque constants and friction from currents.
         power: power model.
         sessions: spread of friction and standby power between sessions.
+        evidence: what the data say without any prior.
     """
 
     body: BodyResults
     joints: tuple[JointEstimate, ...]
     power: PowerFitResult
     sessions: SessionSpread
+    evidence: Evidence
 
 
 def fit_drives(
-    body: BodyResults, joints: Sequence[JointEstimate], powers: Sequence[PowerFit], kind: str
+    body: BodyResults,
+    joints: Sequence[JointEstimate],
+    powers: Sequence[PowerFit],
+    kind: str,
+    prior: TorqueConstantPrior | None = None,
 ) -> StageResults:
     """The stages after the currents: shared torque constants, power model, spread of sessions.
 
@@ -84,12 +97,15 @@ def fit_drives(
         joints: from the currents of each joint.
         powers: bus power of each session.
         kind: of the power model, "physical" or "ecbot".
+        prior: of the torque constants, from other arms; None for that of the robot file.
     """
-    shared = with_shared_sizes(joints, body.robot)
+    shared = with_shared_sizes(joints, body.robot, prior)
     found, power, standby = fit_sessions(powers, kind, shared)
     inertia = inertia_with_currents(body.inertia, found)
     sessions = session_spread(found, standby, len(powers))
-    return StageResults(replace(body, inertia=inertia), found, power, sessions)
+    constant, std, from_links = torque_constant_evidence(tuple(joints), shared, found)
+    evidence = Evidence(constant, std, *inertia_evidence(body.inertia, inertia), from_links)
+    return StageResults(replace(body, inertia=inertia), found, power, sessions, evidence)
 
 
 def assemble(results: StageResults, provenance: Mapping[str, Any]) -> EnergyModel:
@@ -108,7 +124,7 @@ def assemble(results: StageResults, provenance: Mapping[str, Any]) -> EnergyMode
         current_delay=power.current_delay,
         link_tensors=None if estimate is None else estimate.link_tensors,
         sessions=results.sessions,
-        provenance=provenance,
+        provenance={**provenance, EVIDENCE: results.evidence.as_json()},
     )
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from ur_energy_model.identification.arm_prior import OF_TYPE, ArmPrior
 from ur_energy_model.identification.assembly import (
     BodyResults,
     assemble,
@@ -58,6 +59,7 @@ class IdentificationOptions:
         payload: actually on the flange, if the controller was told another one; IDENTIFIED to find
             it from the currents; None to use the one in target_moment.
         identify_tensors: identify the link tensors instead of using the robot file's.
+        prior: what other arms of a fleet tell.
     """
 
     friction: str = AUTO
@@ -65,6 +67,7 @@ class IdentificationOptions:
     setup: Setup | None = None
     payload: Payload | str | None = None
     identify_tensors: bool = False
+    prior: ArmPrior = OF_TYPE
 
 
 @dataclass(frozen=True)
@@ -220,16 +223,14 @@ def _identify_rigid_body(
         recordings, fitted, robot, options.setup, options.identify_tensors
     )
     fallback = None if estimate is None else estimate.setup
-    dynamics = [
-        RecordingDynamics(robot, recording.info, estimate, options.setup, fallback)
-        for recording in recordings
-    ]
+    known = (estimate, options.setup, fallback)
+    dynamics = [RecordingDynamics(robot, recording.info, *known) for recording in recordings]
     stated = dynamics[0].stated(fitted[0].told_payload)
     mounting = find_mounting(robot, fitted, stated.setup) if estimate is None else None
     if mounting is not None and mounting.contradicted and options.setup is None:
         stated = StatedSetup(mounting.setup, "estimated")
         dynamics = [replace(own, configured=mounting.setup) for own in dynamics]
-    inertia = inertia_from_torque(robot, estimate)
+    inertia = inertia_from_torque(robot, estimate, options.prior.inertia)
     return _RigidBody(robot, given, fitted, held_out, dynamics, estimate, stated, mounting, inertia)
 
 
@@ -252,13 +253,12 @@ def _fit_drives(
     arm: _RigidBody, payload: Payload | None, options: IdentificationOptions
 ) -> _Drives:
     """Torque constants and friction from currents, then the power model from bus power."""
-    fitted = arm.fitted
-    joints = fit_currents(fitted, arm.fitted_dynamics, arm.robot, arm.inertia, options.friction)
+    joints = fit_currents(arm.fitted, arm.fitted_dynamics, arm.robot, arm.inertia, options.friction)
     if arm.mounting is not None:
         joints = with_load_error(joints, arm.mounting.load_error)
     body = BodyResults(arm.robot, arm.estimate, arm.stated, arm.inertia)
-    powers = [recording.power for recording in fitted]
-    results = fit_drives(body, joints, powers, options.power_model)
+    powers = [recording.power for recording in arm.fitted]
+    results = fit_drives(body, joints, powers, options.power_model, options.prior.torque_constant)
     model = assemble(results, recorded_provenance(arm.given, results.power))
     model = model if payload is None else model.with_payload(payload)
     return _Drives(model, results.joints, results.power)

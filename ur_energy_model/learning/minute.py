@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -28,6 +28,8 @@ _MASS, _MOMENT, _TILT = 3.0, 0.5, 0.3
 """Standard deviations before a minute's data: kg, kg m, rad."""
 _LEAST_GAIN = 0.01
 """Relative standard deviation of a joint's torque per ampere, at least."""
+_LEAST_SHARE = 1e-3
+"""Least precision of what data say of a torque per ampere, over that of the model's value."""
 _NOISE_SHARE = 0.02
 """Least error of a current, as a share of the RMS current."""
 _ROUNDS = 2
@@ -48,6 +50,9 @@ class Minute:
         covariance: of the levels [n, n].
         setup: deviations from the stated setup [3], see SETUP; NaN without motion.
         setup_covariance: [3, 3].
+        torque_constant: of each joint over the model's as this minute alone shows it, without the
+            model's own knowledge [n]; NaN for joints that moved less than LEAST_MOTION.
+        torque_constant_std: its standard deviation [n].
     """
 
     time: float
@@ -57,6 +62,8 @@ class Minute:
     covariance: Array
     setup: Array
     setup_covariance: Array
+    torque_constant: Array = field(default_factory=lambda: np.zeros(0))
+    torque_constant_std: Array = field(default_factory=lambda: np.zeros(0))
 
 
 class MinuteMeter:
@@ -172,6 +179,8 @@ class MinuteMeter:
                 noise[j] = max(square, least[j] ** 2, 1e-12)
         scale = np.clip(found[:n], 0.1, 10.0)
         level = np.where(used, np.log(scale), np.nan)
+        gains = slice(n, 2 * n)
+        gain, gain_std = _without_prior(found[gains], np.diag(covariance)[gains], self._gain)
         shown = [2 * n, 2 * n + 4, 2 * n + 5]
         with np.errstate(invalid="ignore"):
             temperature = self._warmth[0] / np.where(self._warmth[1] > 0, self._warmth[1], np.nan)
@@ -183,7 +192,21 @@ class MinuteMeter:
             covariance=covariance[:n, :n] / np.outer(scale, scale),
             setup=found[shown],
             setup_covariance=np.array(covariance[np.ix_(shown, shown)]),
+            torque_constant=np.where(used, 1.0 / np.clip(1.0 + gain, 0.1, 10.0), np.nan),
+            torque_constant_std=np.where(used, gain_std, np.nan),
         )
+
+
+def _without_prior(value: Array, variance: Array, prior: Array) -> tuple[Array, Array]:
+    """What the data alone say of normal quantities with prior mean 0, and its deviation [n] each.
+
+    Args:
+        value: mean of the posterior [n].
+        variance: of the posterior [n].
+        prior: standard deviation of the prior [n].
+    """
+    precision = np.maximum(1.0 / variance - 1.0 / prior**2, _LEAST_SHARE / prior**2)
+    return value / variance / precision, precision**-0.5
 
 
 def _minutes(motion: FilteredMotion) -> Iterator[tuple[float, FilteredMotion]]:

@@ -77,10 +77,18 @@ def estimate_setups(
 
 
 def inertia_from_torque(
-    robot: RobotDescription, estimate: DynamicsEstimate | None
+    robot: RobotDescription,
+    estimate: DynamicsEstimate | None,
+    prior: InertiaEstimate | None = None,
 ) -> InertiaEstimate:
-    """Reflected inertias from target_moment, priors for the others."""
-    expected = expected_inertia(robot)
+    """Reflected inertias from target_moment, priors for the others.
+
+    Args:
+        robot: the arm.
+        estimate: from target_moment; None without.
+        prior: from other arms; None for that of the robot file.
+    """
+    expected = expected_inertia(robot) if prior is None else prior
     if estimate is None:
         return expected
     seen = np.isfinite(estimate.std)

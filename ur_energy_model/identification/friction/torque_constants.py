@@ -10,7 +10,7 @@ those that carry little load. Bus power informs all joints that move.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from ur_energy_model.identification.friction.joint_estimate import (
     JointEstimate,
     friction_from_coefficients,
 )
+from ur_energy_model.model.joint_model import JointModel
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.typing import Array
 
@@ -32,7 +33,34 @@ ARM_SPREAD = 0.12
 JOINT_SPREAD = 0.04
 """Spread between motors of one size in one arm."""
 
-_FROM_LINKS = ("current", "joints of the same size")
+FLEET, FLEET_POWER = "other arms of the fleet", "bus_power of other arms of the fleet"
+"""Source of a torque constant that the arm's own recordings hardly show."""
+_FROM_LINKS = ("current", "joints of the same size", FLEET)
+
+
+@dataclass(frozen=True)
+class TorqueConstantPrior:
+    """Prior of the torque constants of n joints, relative to those of the robot file.
+
+    Attributes:
+        mean: [n].
+        covariance: of the joints [n, n].
+        independent: part of each joint's variance that no other joint shares [n].
+        source: of the constants that come from the prior [n].
+    """
+
+    mean: Array
+    covariance: Array
+    independent: Array
+    source: tuple[str, ...]
+
+    @classmethod
+    def of_type(cls, robot: RobotDescription) -> TorqueConstantPrior:
+        """Of any arm of a type: ARM_SPREAD in common, JOINT_SPREAD of each joint."""
+        same = robot.torque_constant[:, None] == robot.torque_constant[None, :]
+        independent = np.full(robot.dof, JOINT_SPREAD**2)
+        covariance = ARM_SPREAD**2 * same + np.diag(independent)
+        return cls(np.ones(robot.dof), covariance, independent, ("prior",) * robot.dof)
 
 
 def model_error(fit: JointEstimate) -> float:
@@ -45,43 +73,72 @@ def stated_deviation(fit: JointEstimate) -> float:
 
     It includes the error of the links' weight where the constant comes from their torque.
     """
-    if fit.source["torque_constant"] not in _FROM_LINKS:
+    if not is_from_links(fit.source["torque_constant"]):
         return fit.torque_constant_std
     return float(np.hypot(fit.torque_constant_std, LINK_WEIGHT_ERROR * fit.torque_constant))
 
 
+def is_from_links(source: str) -> bool:
+    """Whether a torque constant of this source has the error of the links' weight."""
+    return source in _FROM_LINKS
+
+
+def own_part(joint: JointModel) -> float:
+    """Standard deviation of a model's torque constant without the error of the links' weight.
+
+    The opposite of `stated_deviation`, N m/A.
+    """
+    std = joint.std.get("torque_constant", float("nan"))
+    if not is_from_links(joint.source.get("torque_constant", "prior")):
+        return std
+    return float(np.sqrt(max(std**2 - (LINK_WEIGHT_ERROR * joint.torque_constant) ** 2, 0.0)))
+
+
 def with_shared_sizes(
-    fits: Sequence[JointEstimate], robot: RobotDescription
+    fits: Sequence[JointEstimate],
+    robot: RobotDescription,
+    prior: TorqueConstantPrior | None = None,
 ) -> tuple[JointEstimate, ...]:
     """Torque constants with the information of joints of the same motor size.
 
-    A hierarchical normal model: the size's mean around the robot file's constant with ARM_SPREAD,
-    the joints around that mean with JOINT_SPREAD, the regressions around the joints with their
-    statistical and model errors. Joints without a constant in the robot file are left alone.
+    A hierarchical normal model: the joints of a size have the prior's mean and covariance, the
+    regressions lie around the joints with their statistical and model errors. Joints without a
+    constant in the robot file are left alone.
+
+    Args:
+        fits: regressions of the n joints.
+        robot: the arm.
+        prior: from other arms of a fleet; None for that of the robot file (`TorqueConstantPrior`).
     """
     out = list(fits)
     for j, fit in enumerate(fits):
         if np.isfinite(model_error(fit)):
-            value = fit.regressed_constant
-            std, source = _own_deviation(fit) * value, fit.source["torque_constant"]
-            out[j] = with_torque_constant(fit, value, std, source)
+            std = own_deviation(fit) * fit.regressed_constant
+            source = fit.source["torque_constant"]
+            out[j] = with_torque_constant(fit, fit.regressed_constant, std, source)
+    known = TorqueConstantPrior.of_type(robot) if prior is None else prior
     for nominal in np.unique(robot.torque_constant[np.isfinite(robot.torque_constant)]):
         group = np.flatnonzero(robot.torque_constant == nominal).tolist()
+        own = np.array([own_deviation(fits[j]) for j in group])
         told = np.array([fits[j].regressed_constant / nominal for j in group])
-        own = np.array([_own_deviation(fits[j]) for j in group])
-        precision = 1.0 / (own**2 + JOINT_SPREAD**2)
+        covariance = known.covariance[np.ix_(group, group)]
+        # Means of each joint from everything but its own regression, then with it.
+        precision = np.linalg.inv(covariance)
+        information = 1.0 / own**2
+        posterior = np.linalg.inv(precision + np.diag(information))
+        expected = known.mean[group]
+        value = expected + posterior @ (information * np.nan_to_num(told - expected))
         for i, j in enumerate(group):
-            others = np.arange(len(group)) != i
-            weight = 1.0 / ARM_SPREAD**2 + precision[others].sum()
-            mean = (1.0 / ARM_SPREAD**2 + (precision * told)[others].sum()) / weight
-            spread = 1.0 / weight + JOINT_SPREAD**2
-            posterior = 1.0 / (1.0 / spread + 1.0 / own[i] ** 2)
-            value = posterior * (mean / spread + told[i] / own[i] ** 2)
+            variance = float(posterior[i, i])
+            spread = 1.0 / max(1.0 / variance - information[i], 1e-12)
             alone = own[i] ** 2 < spread
-            helped = others.any() and 1.0 / (weight - 1.0 / ARM_SPREAD**2 + 1e-12) < ARM_SPREAD**2
-            source = "current" if alone else "joints of the same size" if helped else "prior"
+            free = float(known.independent[j])
+            helped = spread - free < 0.5 * (covariance[i, i] - free)
+            source = (
+                "current" if alone else "joints of the same size" if helped else known.source[j]
+            )
             out[j] = with_torque_constant(
-                fits[j], float(value * nominal), float(np.sqrt(posterior) * nominal), source
+                fits[j], float(value[i] * nominal), float(np.sqrt(variance) * nominal), source
             )
     return tuple(out)
 
@@ -164,6 +221,6 @@ def _load_scale_error(fit: JointEstimate) -> float:
     return float(np.hypot(MODEL_ERROR, fit.load_error))
 
 
-def _own_deviation(fit: JointEstimate) -> float:
+def own_deviation(fit: JointEstimate) -> float:
     """Relative deviation of the regression's torque constant, model error included."""
     return float(np.hypot(fit.regressed_std / fit.regressed_constant, model_error(fit)))

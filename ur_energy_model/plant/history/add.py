@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 from pathlib import Path
+from typing import Any
 
 from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.errors import RecordingError, UrEnergyError
@@ -74,12 +75,12 @@ class Added:
     Attributes:
         records: of the bags that were added.
         skipped: bags that the store has already.
-        failed: bags that cannot be used, and why.
+        failed: bags that cannot be used, with reasons.
     """
 
     records: list[SourceRecord] = field(default_factory=list)
     skipped: list[Path] = field(default_factory=list)
-    failed: list[tuple[Path, str]] = field(default_factory=list)
+    failed: list[BagResult[Any]] = field(default_factory=list)
 
     @property
     def seconds(self) -> int:
@@ -137,7 +138,7 @@ def _commit(
     for _ in range(MOST_TRIES):
         history = result.value
         if history is None:
-            added.failed.append((bag, result.reason or "unknown"))
+            added.failed.append(result)
             return
         if isinstance(history, str):
             added.skipped.append(bag)
@@ -148,14 +149,15 @@ def _commit(
             (result,) = for_each(replace(work, days=history.days), [bag])
             continue
         except RecordingError as error:
-            added.failed.append((bag, str(error)))
+            added.failed.append(BagResult(bag, None, str(error)))
             return
         if record is None:
             added.skipped.append(bag)
         else:
             added.records.append(record)
         return
-    added.failed.append((bag, f"{bag}: others add the same time again and again; add it later"))
+    reason = f"{bag}: others add the same time again and again; add it later"
+    added.failed.append(BagResult(bag, None, reason))
 
 
 def _begin(bag: Path) -> tuple[float, str]:

@@ -16,6 +16,7 @@ from ur_energy_model.energy.power_table import PowerTable
 from ur_energy_model.energy.recording_energy import measured_powers
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.missing_packages import needed_here
+from ur_energy_model.plant.health.health_rows import HealthRows
 from ur_energy_model.plant.history.cycle_rows import CycleRows
 from ur_energy_model.plant.history.energy_parts import EnergyParts
 from ur_energy_model.plant.history.parquet_files import DAY
@@ -85,7 +86,7 @@ class RowMaker(Protocol):
         ...
 
 
-MAKERS: tuple[Callable[[EnergyCalculator], RowMaker], ...] = ()
+MAKERS: tuple[Callable[[EnergyCalculator], RowMaker], ...] = (HealthRows,)
 """Make what makes the rows of the further tables."""
 
 
@@ -212,6 +213,6 @@ class _State:
         self.accounted += float(parts.accounted[~parts.covered].sum())
         self.left_out += float(parts.accounted[parts.covered].sum())
         if self.host_time:
-            self.ranges += parts.ranges()
+            self.ranges = self.ranges.joined(parts.ranges())
         self.cycles.update(parts)
         self.seconds.append(second_rows(parts, self.keys, self.channels))

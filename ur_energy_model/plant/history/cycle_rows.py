@@ -10,8 +10,9 @@ from ur_energy_model.energy.channels import Channels
 from ur_energy_model.energy.live.cycles import Cycle, CycleCounter
 from ur_energy_model.energy.meter import MeterReading, interval
 from ur_energy_model.plant.history.arrow_columns import arrow_table, lists, same_texts, times
-from ur_energy_model.plant.history.part_table import SECOND, PartTable
+from ur_energy_model.plant.history.part_table import PartTable
 from ur_energy_model.plant.history.source_keys import SourceKeys
+from ur_energy_model.plant.history.time_ranges import SECOND
 from ur_energy_model.telemetry.runs import slices_between
 
 if TYPE_CHECKING:
@@ -82,5 +83,6 @@ class CycleRows:
             "energy_high": ends[:, 1],
             "joints": same_texts(channels.joints, len(cycles)),
             "joint_energy": lists(net[:, channels.per_joint["electrical_power"]]),
+            "standby_energy": net[:, channels.arm["standby"]],
         }
         return arrow_table("cycles", columns)

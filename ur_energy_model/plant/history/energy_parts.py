@@ -17,14 +17,13 @@ from ur_energy_model.energy.channels import Channels
 from ur_energy_model.energy.meter import EnergyMeter, MeterReading
 from ur_energy_model.energy.power_table import PowerTable
 from ur_energy_model.plant.history.part_table import (
-    SECOND,
     PartTable,
     bus_measured,
     host_times,
     scaling_sums,
     temperature_sums,
 )
-from ur_energy_model.plant.history.time_ranges import NOTHING, TimeRanges
+from ur_energy_model.plant.history.time_ranges import NOTHING, SECOND, TimeRanges
 from ur_energy_model.telemetry.runs import run_starts
 from ur_energy_model.typing import Array
 

@@ -12,11 +12,11 @@ from ur_energy_model.missing_packages import needed_here
 from ur_energy_model.plant.history.cycle_rows import CycleRows
 from ur_energy_model.plant.history.energy_parts import EnergyParts
 from ur_energy_model.plant.history.parquet_files import DAY, day_files, day_name
-from ur_energy_model.plant.history.part_table import SECOND, PartTable
+from ur_energy_model.plant.history.part_table import PartTable
 from ur_energy_model.plant.history.second_rows import second_rows
 from ur_energy_model.plant.history.source_keys import SourceKeys
 from ur_energy_model.plant.history.store import HistoryStore
-from ur_energy_model.plant.history.time_ranges import NOTHING, TimeRanges
+from ur_energy_model.plant.history.time_ranges import NOTHING, SECOND, TimeRanges
 from ur_energy_model.telemetry.runs import equal_runs
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ class LiveHours:
                 part = _left_out(parts.cut(rows), others)
                 hour = self._hours.setdefault(int(part.begin[0]) // HOUR, _Hour())
                 hour.seconds.append(second_rows(part, self._keys, self._channels))
-                hour.ranges += part.ranges()
+                hour.ranges = hour.ranges.joined(part.ranges())
                 self._cycles.update(part)
                 hour.cycles.append(self._cycles.take(self._keys))
             del self._fixed[0]
@@ -148,7 +148,7 @@ class LiveHours:
         tables = {"seconds": [*hour.seconds, *seconds], "cycles": hour.cycles}
         rows = {name: pa.concat_tables(each) for name, each in tables.items() if each}
         file = f"{self._keys.source}-{self._part}-{number}"
-        for name, content in day_files(self._arm, file, rows, hour.ranges + ranges).items():
+        for name, content in day_files(self._arm, file, rows, hour.ranges.joined(ranges)).items():
             store.replace(name, content)
 
     def _others(self, store: HistoryStore, parts: PartTable) -> TimeRanges:

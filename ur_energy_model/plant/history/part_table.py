@@ -8,12 +8,9 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from ur_energy_model.energy.meter import MeterReading
-from ur_energy_model.plant.history.time_ranges import TimeRanges, Times
+from ur_energy_model.plant.history.time_ranges import SECOND, TimeRanges, Times
 from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.typing import Array, Indices, Mask
-
-SECOND = 1_000_000_000
-"""ns."""
 
 
 @dataclass(frozen=True)

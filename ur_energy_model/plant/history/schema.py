@@ -106,10 +106,32 @@ CYCLES: tuple[Column, ...] = (
     Column("idle_energy", "number", "J", "total_energy without motion"),
     Column("joints", "texts", "", "names of the joints, the order of all lists"),
     Column("joint_energy", "numbers", "J", "electrical energy, regeneration subtracted"),
+    Column("standby_energy", "number", "J", "standby, part of total_energy", nullable=True),
 )
 """Per program cycle."""
 
-TABLES: dict[str, tuple[Column, ...]] = {"seconds": SECONDS, "cycles": CYCLES}
+_JOINT_HEALTH = (
+    Column("joint_moving", "numbers", "s", "motion that was used"),
+    Column("joint_temperature", "numbers", "degC", "mean temperature in motion"),
+    Column("joint_friction", "numbers", "", "friction over the model's at that temperature"),
+    Column("joint_friction_std", "numbers", "", "standard deviation of joint_friction"),
+    Column("joint_friction_reference", "numbers", "N m", "the model's at 0.5 rad/s, joint side"),
+    Column("joint_torque_constant", "numbers", "N m/A", "torque per ampere, motor side"),
+    Column("joint_torque_constant_std", "numbers", "N m/A", "its standard deviation"),
+)
+"""NaN stands for joints that hardly moved and for temperatures that are unknown."""
+
+HEALTH: tuple[Column, ...] = (
+    Column("minute", "time", "UTC", "begin of the minute"),
+    *_SOURCE,
+    Column("joints", "texts", "", "names of the joints, the order of all lists"),
+    *_JOINT_HEALTH,
+    Column("standby", "number", "W", "standby power at standstill", nullable=True),
+    Column("standby_std", "number", "W", "standard deviation of standby", nullable=True),
+)
+"""Per minute of the controller's clock with enough motion or standstill, and arm."""
+
+TABLES: dict[str, tuple[Column, ...]] = {"seconds": SECONDS, "cycles": CYCLES, "health": HEALTH}
 """Columns by table; further tables may be added, columns of these only at their end."""
 
 

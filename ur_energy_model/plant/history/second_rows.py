@@ -9,8 +9,9 @@ import numpy as np
 from ur_energy_model.energy.arm_state import ArmState
 from ur_energy_model.energy.channels import Channels
 from ur_energy_model.plant.history.arrow_columns import arrow_table, lists, same_texts, times
-from ur_energy_model.plant.history.part_table import SECOND, PartTable
+from ur_energy_model.plant.history.part_table import PartTable
 from ur_energy_model.plant.history.source_keys import SourceKeys
+from ur_energy_model.plant.history.time_ranges import SECOND
 from ur_energy_model.telemetry.runs import run_starts
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def second_rows(parts: PartTable, keys: SourceKeys, channels: Channels) -> pyarrow.Table:
-    """One row per second; parts that another source covers are left out.
+    """One row per second; parts that another source covers, or of no time, are left out.
 
     Args:
         parts: any number.
@@ -28,7 +29,7 @@ def second_rows(parts: PartTable, keys: SourceKeys, channels: Channels) -> pyarr
     Raises:
         MissingPackageError: pyarrow is not installed.
     """
-    parts = parts.cut(~parts.covered)
+    parts = parts.cut(~parts.covered & (parts.accounted + parts.unaccounted > 0.0))
     if (np.diff(parts.second) < 0).any():  # a host clock was set back
         parts = parts.cut(np.argsort(parts.second, kind="stable"))
     first = run_starts(parts.second)

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from ur_energy_model.typing import Mask
 
+SECOND = 1_000_000_000
+"""ns."""
 Times = NDArray[np.int64]
 """Host times, ns since 1970 UTC."""
 
@@ -25,11 +27,14 @@ class TimeRanges:
     edges: Times
 
     @classmethod
-    def of(cls, pairs: Iterable[tuple[int, int]]) -> TimeRanges:
-        """From begins and ends [ns] in any order; those that overlap or touch become one."""
+    def of(cls, pairs: Iterable[tuple[int, int]], pause: int = 0) -> TimeRanges:
+        """From begins and ends [ns] in any order.
+
+        Those that overlap, touch, or have at most a pause [ns] in between become one.
+        """
         merged: list[list[int]] = []
         for start, end in sorted(pairs):
-            if merged and start <= merged[-1][1]:
+            if merged and start <= merged[-1][1] + pause:
                 merged[-1][1] = max(merged[-1][1], end)
             else:
                 merged.append([start, end])
@@ -38,15 +43,19 @@ class TimeRanges:
     def __bool__(self) -> bool:
         return bool(len(self.edges))
 
-    def __add__(self, other: TimeRanges) -> TimeRanges:
-        return TimeRanges.of([*self.pairs(), *other.pairs()])
+    def joined(self, later: TimeRanges) -> TimeRanges:
+        """With the ranges that follow; pauses of a second between two ranges count as covered."""
+        return TimeRanges.of([*self.pairs(), *later.pairs()], SECOND)
 
     def pairs(self) -> list[tuple[int, int]]:
         """Begin and end of each [ns]."""
         return [(int(start), int(end)) for start, end in self.edges]
 
     def holds(self, times: Times) -> Mask:
-        """Times that lie after the begin of a range and not after its end [n]."""
+        """Times after the begin of a range and not after its end [n].
+
+        The step to the first sample of a source is not part of its time.
+        """
         if not len(self.edges):
             return np.zeros(len(times), dtype=bool)
         before = np.searchsorted(self.edges[:, 0], times, side="left") - 1

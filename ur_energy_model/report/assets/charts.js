@@ -91,8 +91,8 @@ function dotsPath(line, px, py) {
   return parts.join("");
 }
 
-function visibleRange(lines, low, high, logY) {
-  let bottom = lines.some((line) => line.base) ? 0 : Infinity, top = -Infinity;
+function visibleRange(lines, low, high, logY, fromZero) {
+  let bottom = fromZero || lines.some((line) => line.base) ? 0 : Infinity, top = -Infinity;
   for (const line of lines) {
     const first = line.points ? 0 : Math.max(0, lowerBound(line.x, low) - 1);
     const last = line.points ? line.x.length : Math.min(line.x.length, lowerBound(line.x, high) + 1);
@@ -117,7 +117,7 @@ function drawPanel(parent, chart, panel, lines, width, range, beside) {
   const height = Math.round(chart.equal ? width * 0.85 : wide ? Math.min(270, width * 0.36) : 165);
   const left = 46, right = width - 8, top = 8, bottom = height - 30;
   let [x0, x1] = range;
-  let [y0, y1] = visibleRange(chart.common_y ? beside : lines, x0, x1, chart.log_y);
+  let [y0, y1] = visibleRange(chart.common_y ? beside : lines, x0, x1, chart.log_y, chart.from_zero);
   if (chart.equal) {
     [y0, y1] = extent(lines.map((line) => line.y));
     const scale = 1.1 * Math.max((x1 - x0) / (right - left), (y1 - y0) / (bottom - top), 1e-9);
@@ -130,7 +130,8 @@ function drawPanel(parent, chart, panel, lines, width, range, beside) {
   const py = chart.log_y ? (y) => linear(Math.log10(Math.max(y, 1e-300))) : linear;
   const root = svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img" }, parent);
   const yTicks = chart.log_y ? logTicks(y0, y1) : ticks(y0, y1, 4);
-  const xTicks = ticks(x0, x1, Math.max(2, Math.min(8, width / 80)));
+  const room = Math.max(2, Math.min(8, width / 80));
+  const xTicks = chart.dates ? dayTicks(x0, x1, room) : ticks(x0, x1, room);
   for (const y of yTicks) {
     svg("line", { class: y === 0 && !chart.log_y ? "zero" : "grid", x1: left, x2: right, y1: linear(y), y2: linear(y) }, root);
     const text = chart.log_y ? powerOfTen(y) : fixed(y, digitsOf(yTicks));
@@ -138,7 +139,7 @@ function drawPanel(parent, chart, panel, lines, width, range, beside) {
   }
   for (const x of xTicks) {
     svg("line", { class: "grid", x1: px(x), x2: px(x), y1: top, y2: bottom }, root);
-    write(root, px(x), bottom + 14, fixed(x, digitsOf(xTicks)), { "text-anchor": "middle" });
+    write(root, px(x), bottom + 14, chart.dates ? dayText(x) : fixed(x, digitsOf(xTicks)), { "text-anchor": "middle" });
   }
   write(root, right, height - 3, chart.x_label, { "text-anchor": "end" });
   const clip = `clip${(drawPanel.count = (drawPanel.count || 0) + 1)}`;
@@ -257,7 +258,7 @@ function drawBars(parent, chart, width, shown) {
       if (value === null) return;
       const y = frame.y(row) + (chart.stacked ? 0 : (s - (each - 1) / 2) * 13);
       const from = chart.stacked ? base : 0;
-      const colour = colourClass({ role: bars.role === "aside" ? "model" : bars.role, joint: chart.joints[i] });
+      const colour = colourClass({ role: bars.role === "aside" ? "model" : bars.role, joint: bars.joint ?? chart.joints[i] });
       const a = frame.px(Math.min(from, from + value)), b = frame.px(Math.max(from, from + value));
       const bar = svg("rect", { class: `bar ${bars.role} ${colour}`, x: a, y: y - 5, width: Math.max(0.5, b - a), height: 10 }, frame.root);
       title(bar, `${chart.categories[i]}, ${bars.label}: ${short(value)}`);
@@ -268,6 +269,46 @@ function drawBars(parent, chart, width, shown) {
       base += value;
     });
   });
+}
+
+// Grids of cells; the stronger the colour, the larger the value.
+function drawHeat(parent, chart, width) {
+  const top = chart.largest || 1;
+  const key = html("p", "heat-key", "", parent);
+  html("span", "", `0`, key);
+  const ramp = svg("svg", { viewBox: "0 0 100 10", "aria-hidden": "true" }, key);
+  for (let i = 0; i < 10; i++) svg("rect", { class: "cell c-arm", x: 10 * i, y: 0, width: 10, height: 10, "fill-opacity": heat(i / 9) }, ramp);
+  html("span", "", `${short(chart.largest)} ${chart.value_label}`, key);
+  const note = html("span", "note", "", key);
+  for (const panel of chart.panels) {
+    const cell = html("div", "panel", "", parent);
+    if (panel.title) caption(cell, panel.title, "");
+    const columns = panel.values.length ? panel.values[0].length : 0;
+    const left = Math.min(110, 14 + 6.6 * Math.max(...panel.rows.map((name) => name.length)));
+    const size = Math.min(26, (width - left) / Math.max(1, columns)), tall = Math.max(10, Math.min(18, size));
+    const bottom = panel.rows.length * tall;
+    const root = svg("svg", { viewBox: `0 0 ${width} ${bottom + 18}`, role: "img" }, cell);
+    panel.rows.forEach((name, i) => write(root, left - 7, (i + 0.5) * tall + 4, name, { "text-anchor": "end" }));
+    let free = -Infinity;
+    for (const [column, text] of panel.ticks) {
+      const x = left + column * size;
+      if (x < free || x + 6.2 * text.length > width) continue;
+      write(root, x, bottom + 14, text);
+      free = x + 6.2 * text.length + 8;
+    }
+    panel.values.forEach((row, i) => row.forEach((value, j) => {
+      if (value === null) return;
+      const text = `${panel.cells[i][j]}: ${short(value)} ${chart.value_label}`;
+      const box = svg("rect", { class: "cell c-arm", x: (left + j * size).toFixed(2), y: i * tall,
+        width: Math.max(0.5, size - (size > 6 ? 1 : 0)).toFixed(2), height: tall - 1, "fill-opacity": heat(value / top) }, root);
+      title(box, text);
+      box.addEventListener("pointerenter", () => { note.textContent = text; });
+    }));
+  }
+}
+
+function heat(share) {
+  return (0.06 + 0.94 * Math.min(1, Math.max(0, share))).toFixed(3);
 }
 
 function drawIntervals(parent, chart, panel, width, shown) {

@@ -47,6 +47,7 @@ function draw(entry) {
     caption(cell, panel.title, "");
     drawIntervals(cell, chart, panel, size, jointShown);
   });
+  else if (chart.kind === "heat") drawHeat(plot, chart, width);
   else {
     const box = html("div", "rows", "", plot);
     (chart.kind === "boxes" ? drawBoxes : drawBars)(box, chart, width, jointShown);
@@ -100,7 +101,7 @@ function unitOf(label) {
 }
 
 function legendEntries(chart) {
-  if (chart.kind === "bars") return chart.bars.length > 1 ? chart.bars.map((b) => ({ ...b, bar: true, joint: null, role: b.role })) : [];
+  if (chart.kind === "bars") return chart.bars.length > 1 ? chart.bars.map((b) => ({ ...b, bar: true })) : [];
   if (chart.kind === "boxes") {
     return chart.series.length > 1 ? chart.series.map((label, i) => ({ label, role: i ? "aside" : "model", bar: true, joint: null })) : [];
   }
@@ -190,7 +191,7 @@ function point(chart, x) {
       axes.root.querySelectorAll(".cross").forEach((old) => old.remove());
       const px = axes.left + ((x - axes.x0) / (axes.x1 - axes.x0)) * (axes.right - axes.left);
       svg("line", { class: "cross", x1: px, x2: px, y1: axes.top, y2: axes.bottom }, axes.root);
-      note.textContent = `${short(x)}: ` + lines.map((line) => `${line.label} ${short(nearestValue(line, x))}`).join(" \u00b7 ");
+      note.textContent = `${chart.dates ? dayText(x) : short(x)}: ` + lines.map((line) => `${line.label} ${short(nearestValue(line, x))}`).join(" \u00b7 ");
     }
   }
 }
@@ -234,7 +235,7 @@ const jointButtons = [...document.querySelectorAll("button.joint")];
 const everyJoint = document.getElementById("every-joint");
 function selectJoints() {
   press(jointButtons, (button) => state.joints.has(Number(button.dataset.joint)));
-  everyJoint.setAttribute("aria-pressed", String(state.joints.size === 0));
+  if (everyJoint) everyJoint.setAttribute("aria-pressed", String(state.joints.size === 0));
   drawAll();
 }
 jointButtons.forEach((button) => button.addEventListener("click", () => {
@@ -243,7 +244,7 @@ jointButtons.forEach((button) => button.addEventListener("click", () => {
   if (state.joints.size === jointButtons.length) state.joints.clear();
   selectJoints();
 }));
-everyJoint.addEventListener("click", () => { state.joints.clear(); selectJoints(); });
+if (everyJoint) everyJoint.addEventListener("click", () => { state.joints.clear(); selectJoints(); });
 
 const recordingButtons = [...document.querySelectorAll("button.pick-recording")];
 recordingButtons.forEach((button) => button.addEventListener("click", () => {

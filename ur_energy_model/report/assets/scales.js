@@ -33,6 +33,32 @@ function ticksAbout(low, high, count) {
   return out;
 }
 
+const DAY = 86400000;
+const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+
+// Days since 1970 at which days, weeks, months or years begin.
+function dayTicks(low, high, count) {
+  const span = high - low, out = [];
+  const days = [1, 2, 7, 14].find((step) => span / step <= count);
+  if (days) {
+    for (let day = Math.ceil(low); day <= high; day++) if ((day + 3) % days === 0) out.push(day); // Mondays
+    return out;
+  }
+  const months = [1, 2, 3, 6, 12].find((step) => span / (30.4 * step) <= count) || 12 * Math.ceil(span / (365 * count));
+  const start = new Date(low * DAY);
+  for (let month = 12 * start.getUTCFullYear(); ; month += months) {
+    const day = Date.UTC(Math.floor(month / 12), month % 12, 1) / DAY;
+    if (day > high) return out;
+    if (day >= low) out.push(day);
+  }
+}
+
+function dayText(day) {
+  const date = new Date(Math.round(day) * DAY), month = MONTHS[date.getUTCMonth()];
+  if (date.getUTCDate() !== 1) return `${date.getUTCDate()} ${month}`;
+  return `1 ${month} ${date.getUTCFullYear()}`;
+}
+
 function logTicks(low, high) {
   const out = [];
   const first = Math.ceil(low - 1e-9), last = Math.floor(high + 1e-9);

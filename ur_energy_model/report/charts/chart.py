@@ -88,6 +88,8 @@ class LineChart(Chart):
         log_y: logarithmic y axis.
         common_y: one y range for all panels.
         group: charts of one group zoom together; "" for a chart that does not zoom.
+        from_zero: y axes begin at 0 at the latest.
+        dates: x is in days since 1970, and shown as dates.
         focus: part of the x axis that the page shows first, and in detail; None for all of it.
     """
 
@@ -99,6 +101,8 @@ class LineChart(Chart):
     log_y: bool = False
     common_y: bool = False
     group: str = ""
+    from_zero: bool = False
+    dates: bool = False
     focus: tuple[float, float] | None = None
 
 
@@ -150,12 +154,14 @@ class Bars:
         values: [categories]; NaN for no bar.
         half_width: of the 95 % intervals [categories], or None.
         role: determines colour and stroke.
+        joint: index of the joint whose colour it has in all categories; None for that of each.
     """
 
     label: str
     values: Array
     half_width: Array | None = None
     role: Role = "model"
+    joint: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,6 +181,44 @@ class BarChart(Chart):
     bars: tuple[Bars, ...]
     joints: tuple[int | None, ...] = ()
     stacked: bool = False
+
+
+@dataclass(frozen=True)
+class HeatPanel:
+    """A grid of coloured cells.
+
+    Attributes:
+        title: "" for none.
+        rows: their names.
+        cells: names of the cells [rows][columns], shown when pointed at.
+        values: [rows, columns]; NaN for no cell.
+        ticks: columns below which a text stands, and these texts.
+    """
+
+    title: str
+    rows: tuple[str, ...]
+    cells: tuple[tuple[str, ...], ...]
+    values: Array
+    ticks: tuple[tuple[int, str], ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeatMap(Chart):
+    """Grids of cells whose colour is the stronger, the larger their value is.
+
+    Attributes:
+        value_label: what the values are, with unit.
+        panels: with a common scale from 0, one below the other.
+    """
+
+    value_label: str
+    panels: tuple[HeatPanel, ...]
+
+    @property
+    def largest(self) -> float:
+        """The value with the strongest colour; 0 if there are no values."""
+        values = [panel.values[np.isfinite(panel.values)] for panel in self.panels]
+        return max((float(each.max()) for each in values if each.size), default=0.0)
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,13 @@ def bar_figure(chart: BarChart, theme: Theme) -> Figure:
     for s, bars in enumerate(chart.bars):
         x = places if chart.stacked else places + (s - (count - 1) / 2) * width
         colours = [
-            theme.joint(chart.joints[c] if c < len(chart.joints) else None)
+            theme.joint(
+                bars.joint
+                if bars.joint is not None
+                else chart.joints[c]
+                if c < len(chart.joints)
+                else None
+            )
             for c in range(len(places))
         ]
         options: dict[str, Any] = {"color": colours}

@@ -15,9 +15,17 @@ from matplotlib.figure import Figure
 
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.report.analysis import analyse
-from ur_energy_model.report.charts.chart import BarChart, BoxChart, Chart, IntervalChart, LineChart
+from ur_energy_model.report.charts.chart import (
+    BarChart,
+    BoxChart,
+    Chart,
+    HeatMap,
+    IntervalChart,
+    LineChart,
+)
 from ur_energy_model.report.charts.recording import recording_charts
 from ur_energy_model.report.figures.category_painters import bar_figure, box_figure, interval_figure
+from ur_energy_model.report.figures.heat_painter import heat_figure
 from ur_energy_model.report.figures.line_painter import line_figure
 from ur_energy_model.report.figures.sheet import style
 from ur_energy_model.report.palette import THEMES, Theme, ThemeName
@@ -111,4 +119,5 @@ _PAINTERS: dict[type[Any], Callable[[Any, Theme], Figure]] = {
     BoxChart: box_figure,
     BarChart: bar_figure,
     IntervalChart: interval_figure,
+    HeatMap: heat_figure,
 }

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
@@ -87,6 +88,12 @@ def _panel(axes: Axes, panel: Panel, chart: LineChart, theme: Theme) -> None:
         axes.set_yscale("log")
     else:
         axes.yaxis.set_major_locator(MaxNLocator(5))
+        if chart.dates:
+            locator = AutoDateLocator(maxticks=7)  # type: ignore[no-untyped-call]
+            axes.xaxis.set_major_locator(locator)
+            axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
+        if chart.from_zero:
+            axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))
         low, high = axes.get_ylim()
         if low < 0 < high:
             axes.axhline(0, color=theme.muted, linewidth=0.7, zorder=1)

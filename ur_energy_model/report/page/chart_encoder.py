@@ -18,6 +18,7 @@ from ur_energy_model.report.charts.chart import (
     BarChart,
     BoxChart,
     Chart,
+    HeatMap,
     IntervalChart,
     Line,
     LineChart,
@@ -38,6 +39,7 @@ _KINDS: dict[type[Chart], str] = {
     BoxChart: "boxes",
     BarChart: "bars",
     IntervalChart: "intervals",
+    HeatMap: "heat",
 }
 _CHARACTERS_PER_BUCKET = 2 * 2 * 2 * 4 / 3
 
@@ -68,6 +70,8 @@ class ChartEncoder:
         out = {name: value for name, value in vars(chart).items() if name not in _TEXTS}
         if isinstance(chart, LineChart):
             out["panels"] = [self._panel(panel, chart) for panel in chart.panels]
+        if isinstance(chart, HeatMap):
+            out["largest"] = chart.largest
         return {"kind": _KINDS[type(chart)], **finite(out)}
 
     def _panel(self, panel: Panel, chart: LineChart) -> dict[str, Any]:

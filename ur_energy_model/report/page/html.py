@@ -112,11 +112,13 @@ def _tools(page: Page) -> str:
         f"{escape(short_name(name))}</button>"
         for index, name in enumerate(page.joint_names)
     )
-    rows = (
-        '<div class="row"><span>Joints</span>'
-        '<button type="button" id="every-joint" aria-pressed="true">all</button>'
-        f"{joints}</div>"
-    )
+    rows = ""
+    if page.joint_names:
+        rows = (
+            '<div class="row"><span>Joints</span>'
+            '<button type="button" id="every-joint" aria-pressed="true">all</button>'
+            f"{joints}</div>"
+        )
     if len(page.recordings) > 1:
         buttons = "".join(
             f'<button type="button" class="pick-recording" data-recording="{index}" '

@@ -157,7 +157,8 @@ def _tiles(report: Report) -> tuple[Tile, ...]:
     mean = shift.energy / shift.seconds if shift.seconds > 0 else float("nan")
     tiles = [
         Tile(
-            _energy(shift.energy), f"in {_duration(shift.seconds)}, ± {_energy(shift.half_width)}"
+            energy_text(shift.energy),
+            f"in {duration_text(shift.seconds)}, ± {energy_text(shift.half_width)}",
         ),
         Tile(f"{mean:.1f} W", "mean power of the whole arm"),
         Tile(f"{100 * shift.idle_share:.0f} %", "of the energy without motion"),
@@ -173,7 +174,7 @@ def _tiles(report: Report) -> tuple[Tile, ...]:
         tiles.append(Tile(f"{emission:.1f} kg", "CO₂ for 1000 hours like this"))
     if shift.cycles:
         mean = float(np.mean([c.summary(shift.channels)["total_energy"] for c in shift.cycles]))
-        tiles.append(Tile(_energy(mean), f"per cycle, over {len(shift.cycles)} cycles"))
+        tiles.append(Tile(energy_text(mean), f"per cycle, over {len(shift.cycles)} cycles"))
     return tuple(tiles)
 
 
@@ -182,14 +183,17 @@ def arm_name(robot: str) -> str:
     return "UR" + robot[2:] if robot.startswith("ur") else robot.capitalize()
 
 
-def _energy(joules: float) -> str:
-    """An energy in J, Wh or kWh, depending on its size."""
+def energy_text(joules: float) -> str:
+    """An energy in J, Wh, kWh or MWh, depending on its size."""
+    if joules >= 3.6e10:
+        return f"{joules / 3.6e9:.2f} MWh"
     if joules >= 3.6e5:
-        return f"{joules / 3.6e6:.3f} kWh"
+        return f"{joules / 3.6e6:.{3 if joules < 3.6e7 else 1}f} kWh"
     return f"{joules / 3600:.2f} Wh" if joules >= 3.6e4 else f"{joules:.0f} J"
 
 
-def _duration(seconds: float) -> str:
+def duration_text(seconds: float) -> str:
+    """A duration in s, min or h, depending on its length."""
     if seconds >= 3600:
-        return f"{seconds / 3600:.1f} h"
+        return f"{seconds / 3600:,.{1 if seconds < 3.6e6 else 0}f} h"
     return f"{seconds / 60:.1f} min" if seconds >= 120 else f"{seconds:.0f} s"

@@ -1,0 +1,66 @@
+"""`ur_energy history health`, from bags to words."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow.parquet as pq
+import pytest
+
+from test.plant.fleet.recorded_fleet import record
+from test.plant.health.surrogate_health import elbow, health_table
+from ur_energy_model.cli.main import main
+
+
+def write(store, arm, table):
+    """Rows of an arm as files of the store, one per day."""
+    days = [value.date().isoformat() for value in table["minute"].to_pylist()]
+    for day in sorted(set(days)):
+        folder = store / "health" / f"arm={arm}" / f"day={day}"
+        folder.mkdir(parents=True)
+        rows = [k for k, own in enumerate(days) if own == day]
+        pq.write_table(table.take(rows), folder / "made.parquet")
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    store = tmp_path_factory.mktemp("plant") / "store"
+    write(store, "7", health_table(7501, 140, friction=elbow(0.18, 122.0)))
+    write(store, "8", health_table(7502, 60))
+    return store
+
+
+def test_changes_in_words(store, capsys):
+    assert main(["history", "health", str(store)]) == 0
+    captured = capsys.readouterr()
+    assert "elbow of arm 7: friction +" in captured.out
+    assert "95 % interval" in captured.out
+    assert "1 of 2 arms without a change" in captured.err
+
+
+def test_json(store, capsys):
+    assert main(["history", "health", str(store), "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert [entry["arm"] for entry in answer["arms"]] == ["7", "8"]
+    (change,) = answer["changes"]
+    assert (change["arm"], change["joint"], change["what"]) == ("7", "elbow_joint", "friction")
+    assert change["interval"][0] < 0.18 < change["interval"][1]
+
+
+def test_from_a_bag(tmp_path, capsys):
+    bag, store = record(tmp_path, "s1", 2960, 1), str(tmp_path / "store")
+    assert main(["history", "add", store, str(bag)]) == 0
+    capsys.readouterr()
+    assert main(["history", "health", store, "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    (arm,) = answer["arms"]
+    assert (arm["arm"], arm["robot"]) == ("s1", "ur5e")
+    friction = [level for level in arm["levels"] if level["what"] == "friction"]
+    assert len(friction) == 6
+    assert all(0.3 < level["value"] < 60.0 for level in friction)
+    assert answer["changes"] == []
+
+
+def test_an_empty_store(tmp_path, capsys):
+    assert main(["history", "health", str(tmp_path / "none"), "--json"]) != 0
+    assert "history add" in capsys.readouterr().err

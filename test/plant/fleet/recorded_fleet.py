@@ -1,0 +1,50 @@
+"""Bags of simulated arms with serial numbers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from test.plant.health.simulated_days import FIELDS
+from ur_energy_model.model.robots import load_robot
+from ur_energy_model.resources import config_file
+from ur_energy_model.simulation.arm.arm_options import ArmOptions
+from ur_energy_model.simulation.arm.simulated_arm import SimulatedArm
+from ur_energy_model.simulation.arm_recording import record_arm
+from ur_energy_model.telemetry.bag.writer import BagWriter
+from ur_energy_model.trajectory.fourier import load_trajectory
+from ur_energy_model.trajectory.motions import Motion
+from ur_energy_model.trajectory.planner import Planner
+
+ARM, RATE = "ur5e", 125.0
+EXCITATION, SHORT = 15.0, 8.0
+"""Length of an identification recording, and of a short one of ordinary work [s]."""
+
+
+def record(
+    folder: Path, serial: str, seed: int, session: int, *, short: bool = False, moment: bool = True
+) -> Path:
+    """A bag of a simulated arm.
+
+    Args:
+        folder: for the bag, which is named after the serial number.
+        serial: of the arm.
+        seed: arms of one seed have the same constants, but for friction and standby power of the
+            session.
+        session: number.
+        short: a few motions of ordinary work instead of an excitation.
+        moment: with target_moment, from which inertias are identified.
+    """
+    robot = replace(load_robot(ARM), rate=RATE)
+    motion: Motion = load_trajectory(config_file("excitation", f"{ARM}.yaml"))
+    if short:
+        planner = Planner(robot)
+        motion = planner.chain_through(planner.random_points(session), rest=0.5)
+    arm = SimulatedArm(robot, motion=motion, seed=seed, options=ArmOptions(session=session))
+    fields = (*FIELDS, "target_moment") if moment else FIELDS
+    recording = record_arm(arm, SHORT if short else EXCITATION, fields)
+    path = folder / serial
+    writer = BagWriter(path, replace(recording.info, serial=serial), tuple(recording.columns))
+    writer.write(recording)
+    writer.close()
+    return path

@@ -1,0 +1,22 @@
+"""The history of a made-up plant: arms with other joints, one without bus power, two programs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from test.plant.history.synthetic_plant import Arm, Work, write_plant
+
+PLANT_ARMS = [
+    Arm("A1", programs=("weld", "pick")),
+    Arm("A2", joints=("one", "two", "three", "four", "five", "six", "seven"), programs=("",)),
+    Arm("A3", motion_power=60.0, bus=False),
+]
+PLANT_WORK = Work(days=3, hour=21, seconds=3 * 3600 - 7, seed=3)
+"""From 21:00 to almost midnight UTC: in Berlin, the last two hours are those of the next day."""
+
+
+@pytest.fixture(scope="session")
+def plant(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_plant(tmp_path_factory.mktemp("history") / "plant", PLANT_ARMS, PLANT_WORK)

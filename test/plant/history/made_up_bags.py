@@ -1,0 +1,103 @@
+"""Bags of arms whose energies are known, and what a store says about them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from test.energy.known_arm import RATE, known_model, motion
+from test.identification.exact_arm import write_bag
+from ur_energy_model.energy.energy_summary import EnergySummary
+from ur_energy_model.energy.recording_energy import estimate_energy
+from ur_energy_model.plant.history.add import Added, BagWork, add_bags
+from ur_energy_model.plant.history.bag_history import HistoryOptions
+from ur_energy_model.telemetry.samples import Telemetry
+
+SERIAL = "20235512345"
+NOON = int(datetime(2026, 5, 4, 12, tzinfo=timezone.utc).timestamp()) * 10**9
+"""Host time of the first sample [ns]."""
+HOUR = 3600 * 10**9
+MODEL = known_model()
+
+
+@dataclass(frozen=True)
+class Session:
+    """One recording: the arm moves, then stands still.
+
+    Attributes:
+        at: host time of the first sample [ns]; None: only the controller's clock is known.
+        serial: of the arm.
+        moving, still: s.
+        shift: of the standby power from the model's [W].
+        cycle: time between program starts [s]; 0: one program runs throughout.
+    """
+
+    at: int | None = NOON
+    serial: str | None = SERIAL
+    moving: float = 4.0
+    still: float = 3.0
+    shift: float = 0.0
+    cycle: float = 0.0
+
+    def telemetry(self) -> Telemetry:
+        """Its samples."""
+        parts = [motion(self.moving), motion(self.still, speed=0.0)]
+        n = sum(map(len, parts))
+        columns = {
+            name: np.concatenate([part[name] for part in parts]) for name in parts[0].columns
+        }
+        columns["actual_robot_current"] += self.shift / 48.0
+        time = parts[0].time[0] + np.arange(n) / RATE
+        columns["timestamp"] = time
+        if self.cycle:
+            phase = (time - time[0]) % self.cycle
+            columns["runtime_state"] = np.where(phase < 0.2 * self.cycle, 1.0, 2.0)
+        stamp = None
+        if self.at is not None:
+            stamp = self.at + np.round((time - time[0]) * 1e9).astype(np.int64)
+        info = replace(parts[0].info, robot="ur5e", serial=self.serial)
+        return Telemetry(time, columns, info, (), stamp)
+
+    def bag(self, path: Path) -> Path:
+        """As a bag."""
+        return write_bag(path, self.telemetry())
+
+
+def work_for(store: Path | str, **options: object) -> BagWork:
+    """Work that adds bags of the known arm to a store."""
+    return BagWork(str(store), MODEL, "known", HistoryOptions(**options))  # type: ignore[arg-type]
+
+
+def add(store: Path | str, *bags: Path, **options: object) -> Added:
+    """Add bags of the known arm in this process."""
+    return add_bags(work_for(store, **options), bags)
+
+
+def estimated(bag: Path) -> EnergySummary:
+    """What `ur_energy estimate` says about a bag of the known arm."""
+    return estimate_energy(MODEL, bag)
+
+
+def rows(store: Path, table: str = "seconds", what: str = "*") -> list[dict[str, Any]]:
+    """Rows as DuckDB reads them from outside, in the order of time."""
+    import duckdb
+
+    files = sorted(map(str, (store / table).glob("arm=*/day=*/*.parquet")))
+    if not files:
+        return []
+    time = "second" if table == "seconds" else "start"
+    query = f"""SELECT {what} FROM read_parquet($files, hive_partitioning = true,
+        hive_types = {{'arm': VARCHAR, 'day': VARCHAR}}) ORDER BY arm, {time}, source"""
+    with duckdb.connect() as connection:
+        found = connection.execute("SET TimeZone = 'UTC'").execute(query, {"files": files})
+        names = [column[0] for column in found.description]
+        return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
+
+
+def total(store: Path, column: str = "total_energy") -> float:
+    """Sum of a column of `seconds`."""
+    return float(np.sum([row[column] for row in rows(store)]))

@@ -1,0 +1,255 @@
+"""Adding bags to a store: energies equal the estimate's, each time once."""
+
+from __future__ import annotations
+
+import json
+import os
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from test.identification.exact_arm import write_bag
+from test.plant.history.made_up_bags import HOUR, NOON, Session, add, estimated, rows, total
+from test.small_disk import small_disk
+from ur_energy_model.plant.history.places import StoreError
+from ur_energy_model.plant.history.schema import TABLES
+from ur_energy_model.plant.history.store import HistoryStore
+
+CLOSE: dict[str, Any] = {"rel": 1e-9, "abs": 1e-6}
+
+
+@pytest.mark.parametrize("shift", [0.0, 6.0, -6.0])
+@pytest.mark.parametrize(("moving", "still"), [(4.0, 3.0), (3.3, 0.0), (0.4, 2.0), (9.0, 1.0)])
+def test_sums_equal_the_estimate(tmp_path: Path, shift: float, moving: float, still: float) -> None:
+    """Also where standby power is known late, or so late that not all can be deducted."""
+    bag = Session(moving=moving, still=still, shift=shift).bag(tmp_path / "bag")
+    added, truth = add(tmp_path / "store", bag), estimated(bag)
+    (record,) = added.records
+    store = tmp_path / "store"
+    assert total(store) == pytest.approx(truth.supply, **CLOSE)
+    assert added.energy == pytest.approx(truth.supply, **CLOSE)
+    assert record.accounted == pytest.approx(truth.duration, **CLOSE)
+    for column, value in {
+        "bus_energy": truth.bus,
+        "standby_energy": truth.standby,
+        "driver_energy": truth.driver,
+        "accounted": truth.duration,
+    }.items():
+        assert total(store, column) == pytest.approx(value, **CLOSE)
+    for column, values in {
+        "joint_energy": truth.electrical,
+        "joint_mechanical_energy": truth.mechanical,
+        "joint_friction_energy": truth.friction,
+        "joint_copper_energy": truth.copper,
+    }.items():
+        sums = np.sum([row[column] for row in rows(store)], axis=0)
+        assert sums == pytest.approx(values, **CLOSE)
+    for state, energy in truth.state_energy.items():
+        name = state.name.lower()
+        assert total(store, f"{name}_energy") == pytest.approx(energy, **CLOSE)
+        assert total(store, f"{name}_time") == pytest.approx(truth.state_time[state], **CLOSE)
+
+
+def test_late_standby_is_attributed_to_the_time_it_concerns(tmp_path: Path) -> None:
+    """No second gets the correction of others: model and bus agree in each of them."""
+    for number, shift in enumerate((6.0, -6.0)):
+        store = tmp_path / f"store_{number}"
+        add(store, Session(moving=8.0, still=6.0, shift=shift).bag(tmp_path / f"bag_{number}"))
+        residual = [row["residual_energy"] for row in rows(store)]
+        assert np.abs(residual).max() < 0.6
+
+
+def test_rows_say_what_the_arm_did(tmp_path: Path) -> None:
+    bag = Session(moving=4.0, still=3.0).bag(tmp_path / "bag")
+    (record,) = add(tmp_path / "store", bag).records
+    found = rows(tmp_path / "store")
+    begin = datetime(2026, 5, 4, 12, tzinfo=timezone.utc)
+    assert [row["second"] for row in found] == [begin + timedelta(seconds=k) for k in range(8)]
+    names = {column.name for column in TABLES["seconds"]} | {"arm", "day"}
+    assert set(found[0]) == names
+    for row in found:
+        assert (row["arm"], row["day"], row["robot"]) == ("20235512345", "2026-05-04", "ur5e")
+        assert (row["source"], row["model"]) == (record.source, "known")
+        assert row["joint_temperature"] == pytest.approx([30.0] * 6)
+        assert row["speed_scaling"] == 1.0
+        assert row["joints"][2] == "elbow_joint"
+    assert found[1]["moving_time"] == pytest.approx(1.0)
+    assert found[5]["standstill_time"] == pytest.approx(1.0)
+    assert [row["samples"] for row in found[:-1]] == [500] * 7
+    assert record.rows == {"seconds": 8, "cycles": 0}
+    assert (record.start, record.host_time) == (NOON, True)
+
+
+def test_a_bag_is_added_once(tmp_path: Path) -> None:
+    bag, store = Session().bag(tmp_path / "bag"), tmp_path / "store"
+    copied = Session().bag(tmp_path / "elsewhere" / "bag")
+    assert len(add(store, bag).records) == 1
+    before = rows(store)
+    again = add(store, bag, bag, copied)
+    assert (len(again.records), again.skipped, again.failed) == (0, [bag, copied], [])
+    assert rows(store) == before
+
+
+def test_a_truncated_bag_is_named_and_the_others_are_added(tmp_path: Path) -> None:
+    bags = [Session(at=NOON + k * HOUR).bag(tmp_path / f"bag_{k}") for k in range(3)]
+    file = bags[1] / "bag_1_0.mcap"
+    os.truncate(file, file.stat().st_size // 2)
+    added = add(tmp_path / "store", *bags, tmp_path / "none")
+    assert len(added.records) == 2
+    assert [result.bag for result in added.failed] == [bags[1], tmp_path / "none"]
+    assert all(str(result.bag) in str(result.reason) for result in added.failed)
+    assert added.energy == pytest.approx(estimated(bags[0]).supply + estimated(bags[2]).supply)
+
+
+def test_the_order_of_the_bags_does_not_matter(tmp_path: Path) -> None:
+    """Also where two of them overlap."""
+    at = (0, HOUR, HOUR + 3 * 10**9, 2 * HOUR)
+    bags = [
+        Session(at=NOON + begin, shift=k).bag(tmp_path / f"bag_{k}") for k, begin in enumerate(at)
+    ]
+    add(tmp_path / "one", *bags)
+    add(tmp_path / "two", *reversed(bags))
+    assert rows(tmp_path / "one") == rows(tmp_path / "two")
+
+
+def test_the_same_time_of_an_arm_counts_once(tmp_path: Path) -> None:
+    """Two recordings of one arm that overlap by 4 s: one has priority, to the sample."""
+    first = Session(at=NOON).bag(tmp_path / "first")
+    second = Session(at=NOON + 3_001_000_000).bag(tmp_path / "second")
+    for number, order in enumerate(((first, second), (second, first))):
+        store = tmp_path / f"store_{number}"
+        add(store, order[0])
+        (record,) = add(store, order[1]).records
+        assert record.left_out == pytest.approx(4.0, abs=0.01)
+        seconds = total(store, "accounted")
+        assert seconds == pytest.approx(7.002 + 3.001, abs=0.01)
+    inside = Session(at=NOON + 10**9, moving=1.0, still=1.0).bag(tmp_path / "inside")
+    (record,) = add(store, inside).records
+    assert (record.rows["seconds"], record.accounted) == (0, 0.0)
+    assert total(store, "accounted") == seconds
+
+
+def test_other_arms_and_unknown_times_do_not_overlap(tmp_path: Path) -> None:
+    bags = [
+        Session(serial="a").bag(tmp_path / "a"),
+        Session(serial="b").bag(tmp_path / "b"),
+        Session(serial="c", at=None).bag(tmp_path / "c"),
+        Session(serial="c", at=None, shift=1.0).bag(tmp_path / "d"),
+    ]
+    added = add(tmp_path / "store", *bags)
+    assert sum(record.left_out for record in added.records) == 0.0
+    assert [record.host_time for record in added.records].count(False) == 2
+    assert total(tmp_path / "store") == pytest.approx(sum(estimated(b).supply for b in bags))
+    assert {row["day"] for row in rows(tmp_path / "store") if row["arm"] == "c"} == {"1970-01-01"}
+
+
+def test_a_bag_that_crosses_midnight(tmp_path: Path) -> None:
+    bag = Session(at=NOON + 12 * HOUR - 3 * 10**9).bag(tmp_path / "bag")
+    add(tmp_path / "store", bag)
+    found = rows(tmp_path / "store")
+    assert [row["day"] for row in found] == ["2026-05-04"] * 3 + ["2026-05-05"] * 5
+    assert total(tmp_path / "store") == pytest.approx(estimated(bag).supply, **CLOSE)
+    over = Session(at=NOON + 12 * HOUR + 10**9, moving=1.0, still=1.0).bag(tmp_path / "over")
+    (record,) = add(tmp_path / "store", over).records
+    assert record.rows["seconds"] == 0
+
+
+def test_an_arm_that_is_switched_off(tmp_path: Path) -> None:
+    session = Session(moving=2.0, still=4.0)
+    telemetry = session.telemetry()
+    mode = telemetry["robot_mode"]
+    mode[1500:2000], mode[2000:] = 5.0, 3.0
+    telemetry["actual_robot_current"][2000:] = 0.5
+    telemetry["safety_mode"][1200:1300] = 3.0
+    bag = write_bag(tmp_path / "bag", telemetry)
+    add(tmp_path / "store", bag)
+    truth = estimated(bag)
+    for state, seconds in truth.state_time.items():
+        column = f"{state.name.lower()}_time"
+        assert total(tmp_path / "store", column) == pytest.approx(seconds, **CLOSE)
+        assert seconds > 0.1
+    assert total(tmp_path / "store") == pytest.approx(truth.supply, **CLOSE)
+    assert rows(tmp_path / "store")[-2]["off_energy"] == pytest.approx(24.0, rel=0.01)
+
+
+def test_a_program_that_runs_over_and_over(tmp_path: Path) -> None:
+    bag = Session(moving=10.0, still=0.0, cycle=2.0).bag(tmp_path / "bag")
+    add(tmp_path / "store", bag)
+    cycles = rows(tmp_path / "store", "cycles")
+    assert [cycle["number"] for cycle in cycles] == [1, 2, 3, 4]
+    begin = datetime(2026, 5, 4, 12, 0, 0, 400_000, tzinfo=timezone.utc)
+    for k, cycle in enumerate(cycles):
+        late = cycle["start"] - begin - timedelta(seconds=2 * k)
+        assert abs(late.total_seconds()) < 0.003
+        assert cycle["duration"] == pytest.approx(2.0, abs=0.003)
+        assert cycle["motion_time"] == pytest.approx(2.0, abs=0.003)
+        assert cycle["energy_low"] < cycle["total_energy"] < cycle["energy_high"]
+        assert cycle["bus_energy"] == pytest.approx(cycle["total_energy"], rel=0.01)
+        assert sum(cycle["joint_energy"]) < cycle["total_energy"]
+    assert rows(tmp_path / "store", "cycles")[0]["program"] is None
+    add(tmp_path / "none", bag, cycle_trigger="none")
+    assert rows(tmp_path / "none", "cycles") == []
+
+
+def test_a_full_disk(tmp_path: Path) -> None:
+    """The store stays readable, and takes the bag once there is room."""
+    bags = [Session(at=NOON + k * HOUR).bag(tmp_path / f"bag_{k}") for k in range(2)]
+    with small_disk(tmp_path / "disk", kilobytes=256) as disk:
+        store = disk.path / "store"
+        add(store, bags[0])
+        before = rows(store)
+        disk.fill()
+        with pytest.raises(StoreError, match="No space left on device"):
+            add(store, bags[1])
+        assert rows(store) == before
+        disk.empty()
+        added = add(store, *bags)
+        assert (len(added.records), len(added.skipped)) == (1, 1)
+        assert total(store) == pytest.approx(sum(estimated(bag).supply for bag in bags))
+
+
+def test_what_a_killed_process_left_is_removed(tmp_path: Path) -> None:
+    """Killed after some of its files were written: adding again, or another bag, cleans up."""
+    store = tmp_path / "store"
+    bag = Session(at=NOON + 12 * HOUR - 3 * 10**9).bag(tmp_path / "bag")
+    other = Session(at=NOON).bag(tmp_path / "other")
+    (record,) = add(store, bag).records
+    whole = rows(store)
+    (store / "sources" / f"{record.source}.json").unlink()
+    (store / "begun" / f"{record.source}.json").write_text(json.dumps(record.files))
+    (store / record.files[1]).unlink()
+    assert not HistoryStore(store).has(record.source)
+    add(store, other)
+    assert {row["source"] for row in rows(store)} == {
+        each.source for each in HistoryStore(store).sources()
+    }
+    add(store, bag)
+    assert [row for row in rows(store) if row["source"] == record.source] == whole
+
+
+@pytest.mark.parametrize(
+    ("address", "words"),
+    [("ftp://x/y", "neither a folder"), ("s3://", "names no bucket"), ("{file}", "not a folder")],
+)
+def test_what_is_no_store_is_refused(tmp_path: Path, address: str, words: str) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(StoreError, match=words):
+        HistoryStore(address.format(file=tmp_path / "file"))
+
+
+def test_polars_and_arrow_read_the_store(tmp_path: Path) -> None:
+    polars = pytest.importorskip("polars")
+    bags = [Session(at=NOON + k * 24 * HOUR).bag(tmp_path / f"bag_{k}") for k in range(2)]
+    add(tmp_path / "store", *bags)
+    truth = sum(estimated(bag).supply for bag in bags)
+    frame = polars.scan_parquet(tmp_path / "store" / "seconds", hive_partitioning=True).collect()
+    assert frame["total_energy"].sum() == pytest.approx(truth)
+    assert frame["arm"].cast(str).unique().to_list() == ["20235512345"]
+    dataset = HistoryStore(tmp_path / "store").dataset("seconds")
+    assert dataset is not None
+    table = dataset.to_table(columns=["arm", "day", "total_energy"])
+    assert table.column("day").unique().to_pylist() == ["2026-05-04", "2026-05-05"]
+    assert HistoryStore(tmp_path / "none").dataset("seconds") is None

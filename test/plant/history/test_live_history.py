@@ -1,0 +1,200 @@
+"""The history that the live estimator writes while the arm works."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from test.energy.known_arm import ROBOT, known_model, packets
+from test.plant.history.made_up_bags import (
+    HOUR,
+    MODEL,
+    NOON,
+    SERIAL,
+    Session,
+    add,
+    estimated,
+    rows,
+    total,
+)
+from test.small_disk import small_disk
+from ur_energy_model.energy.live.estimator import LiveEstimator
+from ur_energy_model.energy.live.options import LiveOptions
+from ur_energy_model.plant.history import live_hours
+from ur_energy_model.plant.history.live_history import LiveHistory
+from ur_energy_model.telemetry.samples import Telemetry
+
+
+def live(store: Path, period: float = 1e3) -> LiveHistory:
+    return LiveHistory(str(store), "ur5e", "known", period=period)
+
+
+def estimator(history: LiveHistory, trigger: str = "program") -> LiveEstimator:
+    """An estimator that writes its history."""
+    made: list[LiveEstimator] = []
+
+    def on_powers(table: object, cycles: object) -> None:
+        history.update(table, cycles, made[0].channels)  # type: ignore[arg-type]
+
+    options = LiveOptions(cycle_trigger=trigger)  # type: ignore[arg-type]
+    made.append(LiveEstimator(MODEL, ROBOT, options, on_powers=on_powers))
+    return made[0]
+
+
+def feed(target: LiveEstimator, telemetry: Telemetry, size: int = 25) -> None:
+    for batch in packets(telemetry, size):
+        stamp = telemetry.stamp
+        part = replace(batch, info=telemetry.info)
+        if stamp is not None:
+            first = int(np.searchsorted(telemetry.time, batch.time[0]))
+            part = replace(part, stamp=stamp[first : first + len(batch)])
+        target.update(part)
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Wait for a condition, for a time that a busy machine may need."""
+    end = time.monotonic() + 30.0
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("shift", [0.0, 5.0, -5.0])
+def test_it_equals_the_history_of_the_bag(tmp_path: Path, shift: float) -> None:
+    session = Session(moving=6.0, still=5.0, shift=shift, cycle=2.0)
+    bag = session.bag(tmp_path / "bag")
+    history = live(tmp_path / "live")
+    source = estimator(history)
+    feed(source, session.telemetry())
+    source.close()
+    history.close()
+    assert history.problem is None
+    add(tmp_path / "bags", bag)
+    for table in ("seconds", "cycles"):
+        mine, its = rows(tmp_path / "live", table), rows(tmp_path / "bags", table)
+        assert len(mine) == len(its) > 0
+        for one, other in zip(mine, its, strict=True):
+            assert one["arm"] == SERIAL
+            for name in ("total_energy", "bus_energy", "peak_power", "total_std"):
+                assert one[name] == pytest.approx(other[name], rel=1e-9, abs=1e-9)
+            assert one["joint_energy"] == pytest.approx(other["joint_energy"])
+    assert total(tmp_path / "live") == pytest.approx(estimated(bag).supply, rel=1e-9)
+
+
+def test_rows_appear_while_it_runs_one_file_per_hour(tmp_path: Path) -> None:
+    store, session = tmp_path / "store", Session(at=NOON + HOUR - 3_500_000_000, shift=4.0)
+    history = live(store, period=0.05)
+    source = estimator(history)
+    telemetry = session.telemetry()
+    feed(source, telemetry.cut(slice(0, 1000)))
+    source.save()
+    until(lambda: (store / "seconds").exists() and total(store, "accounted") > 1.9)
+    feed(source, telemetry.cut(slice(1000, None)))
+    source.close()
+    history.close()
+    assert total(store) == pytest.approx(estimated(session.bag(tmp_path / "bag")).supply)
+    assert len(list((store / "seconds").rglob("*.parquet"))) == 2
+    assert len({row["source"] for row in rows(store)}) == 1
+
+
+def test_the_bag_of_the_same_time_adds_nothing(tmp_path: Path) -> None:
+    store, session = tmp_path / "store", Session()
+    history = live(store)
+    source = estimator(history)
+    feed(source, session.telemetry())
+    source.close()
+    history.close()
+    before = total(store)
+    (record,) = add(store, session.bag(tmp_path / "bag")).records
+    assert record.rows["seconds"] == 0
+    assert record.left_out == pytest.approx(7.0, abs=0.01)
+    later = Session(at=NOON + HOUR).bag(tmp_path / "later")
+    assert add(store, later).records[0].left_out == 0.0
+    assert total(store) == pytest.approx(2 * before)
+
+
+def test_time_that_a_bag_covers_is_not_written(tmp_path: Path) -> None:
+    store, session = tmp_path / "store", Session()
+    add(store, session.bag(tmp_path / "bag"))
+    before = total(store, "accounted")
+    history = live(store)
+    source = estimator(history)
+    feed(source, session.telemetry())
+    source.close()
+    history.close()
+    assert total(store, "accounted") == before
+
+
+def test_another_arm_and_another_model_get_rows_of_their_own(tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    history = live(store)
+    source = estimator(history)
+    feed(source, Session().telemetry())
+    source.use_model(known_model(standby=26.0))
+    history.use_model("other")
+    feed(source, Session(at=NOON + HOUR, serial=SERIAL).telemetry())
+    feed(source, Session(at=NOON + 2 * HOUR, serial="b").telemetry())
+    source.close()
+    history.close()
+    found = {(row["arm"], row["model"]) for row in rows(store)}
+    assert found == {(SERIAL, "known"), (SERIAL, "other"), ("b", "other")}
+
+
+def test_a_full_disk_is_a_problem_and_costs_nothing(tmp_path: Path) -> None:
+    session = Session(moving=6.0, still=4.0)
+    telemetry = session.telemetry()
+    with small_disk(tmp_path / "disk", kilobytes=256) as disk:
+        store = disk.path / "store"
+        store.mkdir()
+        history = live(store, period=0.02)
+        source = estimator(history)
+        disk.fill()
+        feed(source, telemetry.cut(slice(0, 2000)))
+        source.save()
+        until(lambda: history.problem is not None)
+        assert "No space left on device" in str(history.problem)
+        disk.empty()
+        feed(source, telemetry.cut(slice(2000, None)))
+        source.close()
+        until(lambda: history.problem is None)
+        history.close()
+        assert total(store) == pytest.approx(estimated(session.bag(tmp_path / "bag")).supply)
+
+
+def test_a_store_that_hangs_does_not_hold_up_the_estimator(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entered, release = threading.Event(), threading.Event()
+    history = live(tmp_path / "store", period=0.01)
+
+    def hang(*_: object) -> None:
+        entered.set()
+        release.wait(60)
+
+    monkeypatch.setattr(live_hours.LiveHours, "write", hang)
+    source = estimator(history)
+    telemetry = Session().telemetry()
+    feed(source, telemetry.cut(slice(0, 500)))
+    source.save()
+    assert entered.wait(30)
+    feed(source, telemetry.cut(slice(500, None)))  # returns although nothing is written
+    assert source.samples > 3000
+    release.set()
+    history.close()
+
+
+def test_without_host_time_samples_are_taken_as_of_now(tmp_path: Path) -> None:
+    store, now = tmp_path / "store", time.time()
+    history = live(store)
+    source = estimator(history)
+    feed(source, Session(at=None).telemetry())
+    source.close()
+    history.close()
+    first = rows(store)[0]["second"]
+    assert abs(first.timestamp() - now) < 60

@@ -1,0 +1,144 @@
+"""The page of a plant: its figures are those of the store, and a browser shows it at any width."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from test.plant.history.synthetic_plant import Arm, Work, write_plant
+from test.report.page.browser import Browser, find_browser
+from ur_energy_model.plant.history.database import HistoryDatabase
+from ur_energy_model.plant.history.period import Period
+from ur_energy_model.plant.history.store import HistoryStore
+from ur_energy_model.report.charts.chart import BarChart, HeatMap, LineChart
+from ur_energy_model.report.charts.plant import arm_charts, cycle_chart, plant_charts
+from ur_energy_model.report.figures.figures import draw_chart
+from ur_energy_model.report.page.html import render
+from ur_energy_model.report.page.plant_layout import plant_page
+from ur_energy_model.report.plant import PlantReport, make_plant_report
+from ur_energy_model.report.tariff import JOULES_PER_KWH, Tariff
+
+HOSTILE = "<script>alert(1)</script>"
+
+
+def report_of(store: Path, period: Period | None = None) -> PlantReport:
+    with HistoryDatabase(HistoryStore(store), period) as database:
+        return make_plant_report(database, str(store), Tariff(0.3, "EUR", 0.4))
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> PlantReport:
+    """Three arms from December to January; one is left on in the evening, one has a heavy day."""
+    store = tmp_path_factory.mktemp("plant")
+    arms = [Arm("A1", programs=("weld", HOSTILE)), Arm("A2", bus=False), Arm("A3", programs=("",))]
+    write_plant(store, arms, Work(first=date(2025, 12, 20), days=20, seconds=900, weekend=False))
+    evening = Work(first=date(2025, 12, 22), days=3, hour=20, seconds=900)
+    write_plant(store, [Arm("A2", cycle=1, programs=("",))], evening)
+    heavy = Arm("A3", motion_power=400.0, programs=("",))
+    write_plant(store, [heavy], Work(first=date(2026, 1, 5), days=1, hour=12, seconds=3000))
+    return report_of(store)
+
+
+def test_charts_show_all_of_the_energy(report: PlantReport) -> None:
+    total = report.fleet.total("energy") / JOULES_PER_KWH
+    daily, calendar, week = plant_charts(report.fleet)
+    assert isinstance(daily, LineChart)
+    top = daily.panels[0].lines[-1].y
+    assert top[::2].sum() == pytest.approx(total, rel=1e-12)
+    assert isinstance(calendar, HeatMap)
+    assert [panel.title for panel in calendar.panels] == ["2025", "2026"]
+    assert sum(np.nansum(panel.values) for panel in calendar.panels) == pytest.approx(total)
+    assert calendar.panels[0].cells[0][1] == "Mon 29 Dec 2025"
+    assert isinstance(week, HeatMap)
+    assert np.isfinite(week.panels[0].values).sum() == 5 + 3 + 1  # working days, evenings, 5 Jan
+    ranking, days = arm_charts(report.fleet)
+    assert isinstance(ranking, BarChart)
+    assert sum(np.nansum(bars.values) for bars in ranking.bars) == pytest.approx(total)
+    assert isinstance(days, HeatMap)
+    assert np.nansum(days.panels[0].values) == pytest.approx(total)
+
+
+def test_long_periods_are_shown_by_week(tmp_path: Path) -> None:
+    write_plant(tmp_path, [Arm("A1"), Arm("A2")], Work(days=120, seconds=40))
+    fleet = report_of(tmp_path).fleet
+    _, weeks = arm_charts(fleet)
+    assert isinstance(weeks, HeatMap)
+    assert weeks.panels[0].values.shape == (2, 18)
+    assert np.nansum(weeks.panels[0].values) * JOULES_PER_KWH == pytest.approx(
+        fleet.total("energy")
+    )
+
+
+def test_page_says_what_matters(report: PlantReport) -> None:
+    page = plant_page(report)
+    assert [section.key for section in page.sections] == [
+        "fleet", "arms", "cycles", "anomalies", "source"
+    ]  # fmt: skip
+    verdict = report.verdict
+    assert verdict.headline.startswith("3 arms used ")
+    assert "EUR" in verdict.headline
+    assert any("without any motion" in item.text for item in verdict.statements)
+    assert any(item.text.startswith("A3, 2026-01-05: energy per cycle") for item in
+               verdict.statements)  # fmt: skip
+
+
+def test_names_from_files_are_no_markup(report: PlantReport) -> None:
+    html = render(plant_page(report))
+    assert HOSTILE not in html
+    assert "&lt;script&gt;" in html
+
+
+def test_page_needs_no_network(report: PlantReport) -> None:
+    html = render(plant_page(report))
+    assert "default-src 'none'" in html
+    assert "http" not in html.replace("http://www.w3.org/2000/svg", "").replace(
+        'http-equiv="Content-Security-Policy"', ""
+    )
+
+
+def test_empty_period_is_a_page(report: PlantReport) -> None:
+    empty = report_of(Path(report.store), Period.from_text("2031-01-01"))
+    html = render(plant_page(empty))
+    assert "no energy of this time" in html
+
+
+def test_static_figures(report: PlantReport) -> None:
+    charts = [*plant_charts(report.fleet), *arm_charts(report.fleet)]
+    cycles = cycle_chart(report.fleet.works)
+    assert cycles is not None
+    for chart in (*charts, cycles):
+        draw_chart(chart).canvas.draw()
+
+
+@pytest.mark.parametrize(("width", "phone"), [(1280, False), (390, True)])
+def test_browser_shows_the_page(
+    report: PlantReport, tmp_path: Path, width: int, phone: bool
+) -> None:
+    program = find_browser()
+    if program is None:
+        pytest.skip("no Chromium or Chrome is installed")
+    file = tmp_path / "plant.html"
+    file.write_text(render(plant_page(report)), encoding="utf-8")
+    browser = Browser(program)
+    try:
+        browser.resize(width, 900, phone=phone)
+        browser.open(file)
+        drawn = (
+            "[...document.querySelectorAll('figure.chart')]"
+            ".map(f => f.querySelectorAll('.plot svg *').length)"
+        )
+        assert min(browser.evaluate(drawn)) > 5
+        assert browser.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        assert browser.evaluate("document.querySelectorAll('#fleet-1 .cell title').length") > 10
+        texts = "[...document.querySelectorAll('#fleet-0 svg text')].map(t => t.textContent)"
+        assert any("Jan" in text for text in browser.evaluate(texts))
+        browser.evaluate("document.getElementById('closer').click()")
+        assert not browser.evaluate("document.getElementById('whole').hidden")
+        assert browser.print_pdf().startswith(b"%PDF")
+        assert browser.complaints == []
+        assert {url.split(":")[0] for url in browser.requests} == {"file"}
+    finally:
+        browser.close()

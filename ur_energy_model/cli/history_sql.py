@@ -1,0 +1,111 @@
+"""`ur_energy history sql`: any question to a history store."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from ur_energy_model.cli import arguments
+from ur_energy_model.cli.history import add_store
+from ur_energy_model.cli.history_options import add_period_options, database_given
+from ur_energy_model.cli.output import note, print_json, print_table
+from ur_energy_model.plain import plain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ur_energy_model.plant.history.database import Answer
+
+WIDEST = 8
+"""Columns that a table in the terminal can have; of more, each row is a table."""
+_NOTES = """tables:
+  seconds        one row per arm and second; columns: docs/plant.md, or ask
+                 DESCRIBE seconds
+  cycles         one row per program cycle
+  joint_seconds  the energies of seconds, one row per joint
+Energies are in J, times in s, powers in W. The store is only read; a query
+has no access to files and networks, and at most 2 GB of memory."""
+
+
+def register(subparsers: arguments.Subparsers) -> None:
+    """Add the subcommand."""
+    parser = arguments.add_command(
+        subparsers,
+        "sql",
+        run,
+        summary="ask with SQL",
+        description="Run one SELECT statement of DuckDB's SQL on a history store and print its "
+        "result.",
+        examples='ur_energy history sql plant "SELECT arm, max(peak_power) FROM seconds GROUP BY '
+        'arm"\n'
+        'ur_energy history sql plant "SELECT day, sum(energy) FROM joint_seconds '
+        "WHERE joint = 'elbow_joint' GROUP BY day ORDER BY day\" --json",
+        notes=_NOTES,
+    )
+    add_store(parser)
+    parser.add_argument("sql", metavar="SQL", help="SELECT statement")
+    add_period_options(parser)
+    arguments.add_number(
+        parser, "--limit", 100, "N", "rows to print; --json prints all", (1, 1_000_000)
+    )
+    arguments.add_json(parser)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Ask and print."""
+    with database_given(options) as database, database.stream(options.sql) as batches:
+        names, rows = batches.schema.names, _rows(batches)
+        if options.json:
+            _print_json(names, rows)
+            return
+        shown = list(islice(rows, options.limit))
+        more = next(rows, None) is not None
+    _print(names, shown)
+    if more:
+        note(f"only the first {len(shown)} rows; --limit N prints more, --json all")
+
+
+def _rows(batches: Answer) -> Iterator[tuple[Any, ...]]:
+    for batch in batches:
+        yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
+
+
+def _print_json(names: list[str], rows: Iterator[tuple[Any, ...]]) -> None:
+    """One object, written row by row: a result may be larger than memory."""
+    first = next(rows, None)  # a query that fails prints nothing
+    if first is None:
+        print_json({"columns": names, "rows": []})
+        return
+    out = sys.stdout
+    out.write(f'{{"columns": {json.dumps(names)}, "rows": [{_object(names, first)}')
+    for row in rows:
+        out.write(f", {_object(names, row)}")
+    out.write("]}\n")
+
+
+def _object(names: list[str], row: tuple[Any, ...]) -> str:
+    return json.dumps(plain(dict(zip(names, row, strict=True))), allow_nan=False, default=str)
+
+
+def _print(names: list[str], rows: list[tuple[Any, ...]]) -> None:
+    cells = [[_cell(value) for value in row] for row in rows]
+    if len(names) <= WIDEST:
+        print_table(f"{len(rows)} rows", names, cells)
+        return
+    for number, row in enumerate(cells, start=1):
+        print_table(f"row {number}", ("column", "value"), list(zip(names, row, strict=True)))
+
+
+def _cell(value: Any) -> Any:
+    """Numbers as they are; times and lists as text."""
+    value = plain(value)
+    if isinstance(value, list):
+        return "[" + ", ".join(_text(item) for item in value) + "]"
+    return _text(value) if isinstance(value, dict) else value
+
+
+def _text(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

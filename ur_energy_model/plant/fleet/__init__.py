@@ -1,0 +1,1 @@
+"""Models of the arms of a fleet, and what they share."""
