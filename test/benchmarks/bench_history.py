@@ -80,9 +80,8 @@ def main() -> None:
         bag = folder / "bag"
         samples = long_bag(bag, MINUTES)
 
-        def read(_: int) -> None:
-            for _ in iterate_bag(bag, FIELDS):
-                pass
+        def read(number: int) -> None:
+            assert sum(map(len, iterate_bag(bag, FIELDS))) == samples
 
         def add(number: int) -> None:
             work = BagWork(str(folder / f"store_{number}"), model, "generic", HistoryOptions())

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from test.identification.exact_arm import ExactArm
-from ur_energy_model.identification.recording import RowBuffer, TorqueBuffer
+from ur_energy_model.identification.long_recordings.part_pool import KeptTime
+from ur_energy_model.identification.recording_buffers import RowBuffer, TorqueBuffer
 from ur_energy_model.identification.recording_reader import read_recording
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.telemetry.bag.bag_hash import bag_hash
@@ -69,7 +70,8 @@ def test_without_torque_nothing_is_kept() -> None:
 
 def test_a_pickled_recording_holds_the_same_samples(tmp_path: Path) -> None:
     bag = ExactArm().bag(tmp_path, seconds=8.0, rate=125.0)
-    with closing(read_recording(bag, load_robot("ur5e"))) as recording:
+    kept = KeptTime.of_each(1)
+    with closing(read_recording(bag, load_robot("ur5e"), kept=kept)) as recording:
         sent = pickle.dumps(recording)
         with closing(pickle.loads(sent)) as found:
             for name in ("info", "rate", "samples", "duration", "torque_reference"):

@@ -176,6 +176,14 @@ def test_gravity_regressor_is_linear_in_gravity(robot, state) -> None:
     )
 
 
+def test_weight_on_the_flange_is_linear_in_gravity(robot, state) -> None:
+    arm = ArmDynamics(robot, SETUP)
+    zero = np.zeros_like(state[0])
+    weight = arm.payload_regressor(state[0], zero, zero)[:, :, :4]
+    in_unit_gravity = arm.flange_weight_regressor(state[0])
+    assert np.allclose(np.einsum("snak,a->snk", in_unit_gravity, SETUP.gravity), weight)
+
+
 def test_work_of_the_torques_is_the_change_of_energy() -> None:
     """Kinetic and potential energy of the links, computed separately, along a closed motion."""
     robot = load_robot("ur10e")

@@ -110,6 +110,8 @@ def run(options: argparse.Namespace) -> None:
     save_model(result.model, options.output)
     for warning in result.warnings:
         note(f"warning: {warning}")
+    for line in result.notes:
+        note(line)
     if options.json:
         content = dict(identification_json(result))
         if bags > 1:

@@ -177,10 +177,21 @@ def recorded_provenance(recordings: Sequence[Recording], power: PowerFitResult) 
                 "rate": recording.rate,
                 "cutoff": recording.cutoff,
                 "position_delay": recording.delay,
+                **used_seconds(recording),
             }
             for recording in recordings
         ],
         "power_factors": power_factors(power),
+    }
+
+
+def used_seconds(recording: Recording) -> dict[str, float]:
+    """Time of a recording that the fits used, for the provenance [s]."""
+    if recording.kept is None:
+        return {}
+    return {
+        "seconds_of_motion_used": recording.kept.motions,
+        "seconds_of_samples_used": recording.kept.samples,
     }
 
 

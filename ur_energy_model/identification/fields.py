@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ur_energy_model.energy.power_options import FIELDS as ENERGY_FIELDS
+
 FIELDS: tuple[str, ...] = (
     "target_q", "target_qd", "target_qdd", "target_moment", "target_current",
     "actual_q", "actual_qd", "actual_current", "joint_temperatures", "joint_mode",
@@ -10,3 +12,5 @@ FIELDS: tuple[str, ...] = (
     "robot_mode", "safety_mode", "speed_scaling", "target_speed_fraction",
 )  # fmt: skip
 """Fields that identification can use; the rest of a bag is not read."""
+SAMPLE_FIELDS: tuple[str, ...] = (*ENERGY_FIELDS, "target_moment")
+"""Fields of the samples that are kept as recorded."""

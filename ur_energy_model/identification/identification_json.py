@@ -54,6 +54,7 @@ def identification_json(result: Identification) -> Mapping[str, Any]:
         "validation": list(model.validation),
         "payload_checks": [_payload_json(entry) for entry in result.payload_checks],
         "warnings": list(result.warnings),
+        "notes": list(result.notes),
     }
 
 

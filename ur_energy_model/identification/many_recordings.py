@@ -1,4 +1,4 @@
-"""Reading and measuring the recordings of an identification, wherever a `ForEachBag` works."""
+"""What an identification does with each recording, wherever a `ForEachBag` works."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from typing import Any, TypeAlias
 from ur_energy_model.errors import IdentificationError
 from ur_energy_model.identification.dynamics.recording_dynamics import RecordingDynamics
 from ur_energy_model.identification.evaluation.evaluation import Metrics, measure
+from ur_energy_model.identification.long_recordings.part_pool import KeptTime
+from ur_energy_model.identification.payload.payload_check import PayloadCheck, check_payload
 from ur_energy_model.identification.recording import Recording
 from ur_energy_model.identification.recording_reader import read_recording
 from ur_energy_model.many_bags import BagResult, ForEachBag, Result
@@ -19,15 +21,15 @@ from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.typing import Progress
 
-Comparison: TypeAlias = tuple[Recording, RecordingDynamics, bool]
-"""A recording, its dynamics, and whether the model is anchored on it."""
+OwnDynamics: TypeAlias = tuple[Recording, RecordingDynamics]
+"""A recording and its dynamics."""
 
 
 class ManyRecordings:
-    """Reads the bags of an identification, and compares a model with them.
+    """Reads the bags of an identification, checks their payloads and compares a model with them.
 
     Args:
-        each: does both for every bag; if None they are done here, and a bag that fails is an error.
+        each: does so for every bag; if None it is done here, and a bag that fails is an error.
         progress: called with fraction (NaN if unknown) and text.
 
     Attributes:
@@ -39,7 +41,11 @@ class ManyRecordings:
         self.failed: list[BagResult[Any]] = []
 
     def read(
-        self, bags: Sequence[Path], robot: RobotDescription, opened: ExitStack
+        self,
+        bags: Sequence[Path],
+        robot: RobotDescription,
+        opened: ExitStack,
+        kept: KeptTime | None = None,
     ) -> list[Recording]:
         """Recordings that identification can use, in the order of the bags.
 
@@ -47,12 +53,13 @@ class ManyRecordings:
             bags: to read, perhaps none.
             robot: the arm.
             opened: closes the recordings.
+            kept: time that is kept of long recordings, see `read_recording`.
 
         Raises:
             IdentificationError: there are bags, but none can be used.
             UrEnergyError: a bag fails, and no bag may be left out.
         """
-        work = partial(_read, robot, None if self._each else self._progress)
+        work = partial(_read, robot, kept, None if self._each else self._progress)
         recordings = []
         for result in self._results(work, bags):
             if result.value is not None:
@@ -63,16 +70,41 @@ class ManyRecordings:
             raise IdentificationError(f"no bag can be used: {self.failed[0].reason}{others}")
         return recordings
 
-    def measure(
-        self, model: EnergyModel, comparisons: Sequence[Comparison]
-    ) -> list[Metrics | None]:
-        """METRICS of recordings, in their order; None for those that failed.
+    def check_payloads(
+        self, model: EnergyModel, robot: RobotDescription, fitted: Sequence[OwnDynamics]
+    ) -> tuple[PayloadCheck, ...]:
+        """Payloads of recordings, see `check_payload`.
 
         Raises:
             UrEnergyError: a bag fails, and no bag may be left out.
         """
-        bags = [recording.path for recording, _, _ in comparisons]
-        given = [(recording, own.alone(), anchor) for recording, own, anchor in comparisons]
+        bags = [recording.path for recording, _ in fitted]
+        given = [(recording.motion_only(), own.alone()) for recording, own in fitted]
+        checks = self._results(partial(_check, model, robot), bags, given)
+        return tuple(
+            replace(check, source=str(result.bag))
+            for result in checks
+            for check in result.value or ()
+        )
+
+    def measure(
+        self, model: EnergyModel, compared: Sequence[OwnDynamics], anchored: Sequence[bool]
+    ) -> list[Metrics | None]:
+        """METRICS of recordings, in their order; None for those that failed.
+
+        Args:
+            model: of the arm.
+            compared: recordings and their dynamics.
+            anchored: whether the model is anchored on each of them.
+
+        Raises:
+            UrEnergyError: a bag fails, and no bag may be left out.
+        """
+        bags = [recording.path for recording, _ in compared]
+        given = [
+            (recording, own.alone(), anchor)
+            for (recording, own), anchor in zip(compared, anchored, strict=True)
+        ]
         return [
             None if result.value is None else replace(result.value, bag=str(result.bag))
             for result in self._results(partial(_measure, model), bags, given)
@@ -101,8 +133,10 @@ def longest_first(recordings: Sequence[Recording]) -> list[Recording]:
     return sorted(recordings, key=lambda recording: (-recording.samples, recording.sha256))
 
 
-def _read(robot: RobotDescription, progress: Progress | None, path: Path) -> Recording:
-    recording = read_recording(path, robot, progress=progress)
+def _read(
+    robot: RobotDescription, kept: KeptTime | None, progress: Progress | None, path: Path
+) -> Recording:
+    recording = read_recording(path, robot, kept=kept, progress=progress)
     try:
         recording.quality.require_usable()
     except IdentificationError:
@@ -111,6 +145,14 @@ def _read(robot: RobotDescription, progress: Progress | None, path: Path) -> Rec
     return recording
 
 
-def _measure(model: EnergyModel, path: Path, comparison: Comparison) -> Metrics:
-    recording, dynamics, anchor = comparison
-    return measure(model, replace(recording, path=path), dynamics, anchor=anchor)
+def _check(
+    model: EnergyModel, robot: RobotDescription, path: Path, fitted: OwnDynamics
+) -> tuple[PayloadCheck, ...]:
+    return check_payload(model, robot, *fitted)
+
+
+def _measure(
+    model: EnergyModel, path: Path, compared: tuple[Recording, RecordingDynamics, bool]
+) -> Metrics:
+    recording, dynamics, anchor = compared
+    return measure(model, recording.renamed(path), dynamics, anchor=anchor)

@@ -29,11 +29,12 @@ from ur_energy_model.identification.friction.joint_estimate import JointEstimate
 from ur_energy_model.identification.friction.law_selection import AUTO
 from ur_energy_model.identification.friction.torque_constants import with_load_error
 from ur_energy_model.identification.identifiability_warnings import identifiability_warnings
+from ur_energy_model.identification.long_recordings.part_pool import KeptTime
+from ur_energy_model.identification.long_recordings.used_time import used_time_notes
 from ur_energy_model.identification.many_recordings import ManyRecordings, longest_first
 from ur_energy_model.identification.payload.payload_check import (
     IDENTIFIED,
     PayloadCheck,
-    check_payloads,
     fit_with_payload,
 )
 from ur_energy_model.identification.power.power_fit_result import PowerFitResult
@@ -80,6 +81,7 @@ class Identification:
         warnings: for the user, one line each.
         payload_checks: payload that the currents of each recording show.
         failed: bags that were left out, with reasons.
+        notes: how much of long recordings was used, one line each.
     """
 
     robot: RobotDescription
@@ -92,6 +94,7 @@ class Identification:
     warnings: tuple[str, ...]
     payload_checks: tuple[PayloadCheck, ...] = ()
     failed: tuple[BagResult[Any], ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def identify(
@@ -122,12 +125,11 @@ def identify(
     options = options or IdentificationOptions()
     described = load_robot(robot) if isinstance(robot, str) else robot
     with ExitStack() as opened:
-        work = ManyRecordings(each, progress)
-        fitted, held_out = (
-            work.read([Path(bag) for bag in some], described, opened) for some in (bags, validate)
-        )
+        work, kept = ManyRecordings(each, progress), KeptTime.of_each(len(bags))
+        fitted = work.read([Path(bag) for bag in bags], described, opened, kept)
+        held_out = work.read([Path(bag) for bag in validate], described, opened)
         arm = _identify_rigid_body(described, fitted, held_out, options)
-        drives, payload, checks = _identify_drives(arm, options)
+        drives, payload, checks = _identify_drives(arm, options, work)
         arm = arm.carrying(payload)
         model = with_capacitor_energy(drives.model, arm.fitted)
         model = with_presliding(model, arm.fitted, arm.fitted_dynamics)
@@ -149,6 +151,7 @@ def identify(
         warnings=warnings,
         payload_checks=checks,
         failed=tuple(work.failed),
+        notes=tuple(used_time_notes(fitted)),
     )
 
 
@@ -231,7 +234,7 @@ def _identify_rigid_body(
 
 
 def _identify_drives(
-    arm: _RigidBody, options: IdentificationOptions
+    arm: _RigidBody, options: IdentificationOptions, work: ManyRecordings
 ) -> tuple[_Drives, Payload | None, tuple[PayloadCheck, ...]]:
     """Drives, the payload used instead of the told one, and the payload checks."""
 
@@ -239,8 +242,8 @@ def _identify_drives(
         return _fit_drives(arm.carrying(payload), payload, options)
 
     def check(found: _Drives, payload: Payload | None) -> tuple[PayloadCheck, ...]:
-        dynamics = [own for _, own in arm.carrying(payload).compared]
-        return check_payloads(found.model, arm.robot, arm.given, dynamics[: len(arm.given)])
+        fitted = arm.carrying(payload).compared[: len(arm.given)]
+        return work.check_payloads(found.model, arm.robot, fitted)
 
     return fit_with_payload(fit, check, options.payload)
 
@@ -269,8 +272,8 @@ def _measure(
     A single fitted recording defines the model's session; all others are anchored on their own.
     """
     count = len(arm.fitted)
-    pairs = [(*pair, k >= count or count > 1) for k, pair in enumerate(arm.compared)]
-    metrics = work.measure(model, pairs)
+    anchored = [k >= count or count > 1 for k in range(len(arm.dynamics))]
+    metrics = work.measure(model, arm.compared, anchored)
     fit, validation = (
         tuple(entry for entry in part if entry) for part in (metrics[:count], metrics[count:])
     )

@@ -2,212 +2,29 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
-from ur_energy_model.energy.operating_conditions import PAYLOAD
-from ur_energy_model.identification.dynamics.reference_blocks import TARGET_RATE
+from ur_energy_model.identification.long_recordings.part_pool import KeptTime
 from ur_energy_model.identification.power.power_columns import power_rows
 from ur_energy_model.identification.power.power_fit import PowerFit
 from ur_energy_model.identification.quality.recording_quality import Quality
+from ur_energy_model.identification.recording_buffers import (
+    MotionBuffer,
+    SampleBuffer,
+    TorqueBuffer,
+    TorqueReference,
+)
 from ur_energy_model.identification.regression.filtered_motion import FilteredMotion
-from ur_energy_model.identification.regression.usable_samples import usable_samples
 from ur_energy_model.telemetry.bag.bag_hash import bag_hash
 from ur_energy_model.telemetry.modes import BRAKES_RELEASED
-from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, find_gaps
+from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 from ur_energy_model.typing import Array
-
-_TARGETS = ("target_q", "target_qd", "target_qdd", "target_moment")
-_ACTUALS = ("actual_q", "actual_qd", "target_moment")
-_ENOUGH_TARGETS = 3000
-"""Noise-free samples of target_moment that suffice."""
-_BLOCK_ROWS = 20_000
-"""Rows of target_moment that are read back together."""
-
-IN_MEMORY = 1_000_000
-"""Bytes kept in memory before a temporary file is used."""
-
-TorqueReference = Literal["none", "target", "actual"]
-
-
-class RowBuffer:
-    """Blocks of rows [n, width], written once and read back in order any number of times.
-
-    The temporary file has no name and is deleted with the object. Pickled, a buffer carries its
-    rows.
-    """
-
-    def __init__(self, width: int) -> None:
-        self.width = width
-        self.rows = 0
-        self._lengths: list[int] = []
-        self._file = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115
-
-    def append(self, block: Array) -> None:
-        """Append a block [n, width].
-
-        Raises:
-            ValueError: the block has another width.
-        """
-        if block.ndim != 2 or block.shape[1] != self.width:
-            raise ValueError(f"block has shape {block.shape}, expected [n, {self.width}]")
-        self._file.seek(0, 2)
-        self._file.write(np.ascontiguousarray(block, dtype=float).tobytes())
-        self._lengths.append(len(block))
-        self.rows += len(block)
-
-    def __iter__(self) -> Iterator[Array]:
-        offset = 0
-        for length in self._lengths:
-            size = length * self.width * 8
-            self._file.seek(offset)
-            yield np.frombuffer(self._file.read(size)).reshape(length, self.width)
-            offset += size
-
-    def __getstate__(self) -> dict[str, Any]:
-        self._file.seek(0)
-        return {"width": self.width, "lengths": self._lengths, "rows": self._file.read()}
-
-    def __setstate__(self, saved: dict[str, Any]) -> None:
-        self.__init__(saved["width"])  # type: ignore[misc]
-        self._file.write(saved["rows"])
-        self._lengths = list(saved["lengths"])
-        self.rows = sum(self._lengths)
-
-    def close(self) -> None:
-        """Release the memory or file; the buffer is empty afterwards."""
-        self._file.close()
-        self._lengths, self.rows = [], 0
-
-
-class MotionBuffer:
-    """Filtered motions of n joints, in order."""
-
-    def __init__(self, dof: int) -> None:
-        self.dof = dof
-        self._rows = RowBuffer(FilteredMotion.row_width(dof))
-
-    def append(self, motion: FilteredMotion) -> None:
-        """Append a motion."""
-        self._rows.append(motion.rows)
-
-    def __iter__(self) -> Iterator[FilteredMotion]:
-        return map(FilteredMotion.from_rows, self._rows)
-
-    def close(self) -> None:
-        """Release the memory or file."""
-        self._rows.close()
-
-
-class SupplyBuffer:
-    """Bus power with speed and current of n joints, while the brakes are released."""
-
-    def __init__(self, dof: int) -> None:
-        self._edges = [1, 1 + dof, 1 + 2 * dof]
-        self._rows = RowBuffer(2 + 2 * dof)
-
-    def append(self, batch: Telemetry) -> None:
-        """Append a batch; nothing if it has no bus power."""
-        rows = power_rows(batch)
-        if rows is not None:
-            use = np.isin(rows.mode, BRAKES_RELEASED)
-            self._rows.append(np.column_stack([rows.time, rows.qd, rows.current, rows.power])[use])
-
-    def __iter__(self) -> Iterator[tuple[Array, Array, Array, Array]]:
-        """Time [samples], speed and current [samples, n] and bus power [samples]."""
-        for block in self._rows:
-            time, speed, current, power = np.split(block, self._edges, axis=1)
-            yield time[:, 0], speed, current, power[:, 0]
-
-    def close(self) -> None:
-        """Release the memory or file."""
-        self._rows.close()
-
-
-class TorqueBuffer:
-    """target_moment with the motion it belongs to and the payload told to the controller."""
-
-    def __init__(self) -> None:
-        self._rows: RowBuffer | None = None
-        self._widths: dict[str, int] = {}
-        self._last_tick = -np.inf
-
-    @property
-    def reference(self) -> TorqueReference:
-        """Whether the motion is that of recorded targets or the measured one."""
-        if self._rows is None or not self._rows.rows:
-            return "none"
-        return "target" if self._from_targets else "actual"
-
-    def append(self, batch: Telemetry) -> None:
-        """Append the usable samples of a batch; targets at TARGET_RATE."""
-        if self._rows is None:
-            needed = next((names for names in (_TARGETS, _ACTUALS) if _has(batch, names)), None)
-            if needed is None:
-                return
-            told = [name for name in PAYLOAD if name in batch]
-            self._widths = {name: batch[name][:1].size for name in (*needed, *told)}
-            self._rows = RowBuffer(1 + sum(self._widths.values()))
-        keep = usable_samples(batch, *(_TARGETS if self._from_targets else _ACTUALS))
-        if self._from_targets:
-            tick = np.floor(batch.time * TARGET_RATE)
-            keep &= np.diff(tick, prepend=self._last_tick) != 0
-            self._last_tick = float(tick[-1])
-        columns = [batch[name][keep] for name in self._widths]
-        self._rows.append(np.column_stack([batch.time[keep], *columns]))
-
-    def telemetry(self, info: RecordingInfo, rate: float) -> Iterator[Telemetry]:
-        """Samples as recorded, in parts; noise-free targets thinned to those that suffice.
-
-        Args:
-            info: of the recording.
-            rate: samples per second [Hz], to find gaps.
-        """
-        if self._rows is None:
-            return
-        thin = max(1, self._rows.rows // _ENOUGH_TARGETS) if self._from_targets else 1
-        edges = np.cumsum([1, *self._widths.values()])[:-1]
-        for block in _joined(self._rows):
-            time, *parts = np.split(block[::thin], edges, axis=1)
-            columns = {
-                name: part[:, 0] if name == "payload" else part
-                for name, part in zip(self._widths, parts, strict=True)
-            }
-            gaps = () if self._from_targets else find_gaps(time[:, 0], 1 / rate)
-            yield Telemetry(time[:, 0], columns, info, gaps)
-
-    def close(self) -> None:
-        """Release the memory or file."""
-        if self._rows is not None:
-            self._rows.close()
-
-    @property
-    def _from_targets(self) -> bool:
-        return "target_q" in self._widths
-
-
-def _has(batch: Telemetry, names: tuple[str, ...]) -> bool:
-    """Whether a batch has these columns with finite values."""
-    return all(name in batch and np.isfinite(batch[name]).any() for name in names)
-
-
-def _joined(buffer: RowBuffer) -> Iterator[Array]:
-    """Blocks of a buffer joined to _BLOCK_ROWS or more."""
-    waiting: list[Array] = []
-    for block in buffer:
-        if len(block):
-            waiting.append(block)
-        if sum(map(len, waiting)) >= _BLOCK_ROWS:
-            yield np.concatenate(waiting)
-            waiting = []
-    if waiting:
-        yield np.concatenate(waiting)
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,6 +44,10 @@ class Recording:
         duration: without gaps [s].
         delay: of actual_q behind target_q [s], NaN if unknown.
         warmth: lowest and highest joint temperatures [n, 2], degC; NaN where not recorded.
+        told_payload: first payload told to the controller, mass and centre [4], kg and m; NaN if
+            unknown.
+        kept: time that motions and samples cover, where the recording is longer; None where
+            motions cover all of it and samples are not kept.
     """
 
     path: Path
@@ -239,9 +60,11 @@ class Recording:
     duration: float
     delay: float
     warmth: Array
+    told_payload: Array
+    kept: KeptTime | None
     _motion: MotionBuffer = field(repr=False)
     _torque: TorqueBuffer = field(repr=False)
-    _supply: SupplyBuffer = field(repr=False)
+    _samples: SampleBuffer = field(repr=False)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "sha256": self.sha256}
@@ -254,14 +77,16 @@ class Recording:
     def renamed(self, path: Path) -> Recording:
         """The recording under another path to the same bag."""
         source = str(path)
-        renamed = replace(
-            self,
-            path=path,
-            info=replace(self.info, source=source),
-            quality=replace(self.quality, source=source),
-        )
-        renamed.__dict__["sha256"] = self.sha256
-        return renamed
+        info, quality = replace(self.info, source=source), replace(self.quality, source=source)
+        return self._same_bag(replace(self, path=path, info=info, quality=quality))
+
+    def motion_only(self) -> Recording:
+        """The recording without target_moment and samples."""
+        return self._same_bag(replace(self, _torque=TorqueBuffer(), _samples=SampleBuffer()))
+
+    def _same_bag(self, other: Recording) -> Recording:
+        other.__dict__["sha256"] = self.sha256
+        return other
 
     @property
     def dof(self) -> int:
@@ -273,25 +98,32 @@ class Recording:
         """Whether target_moment belongs to recorded targets or measured motion, or is missing."""
         return self._torque.reference
 
-    @property
-    def told_payload(self) -> Array:
-        """First payload told to the controller, mass and centre [4], kg and m; NaN if unknown."""
-        first = next(iter(self._motion), None)
-        return np.full(4, np.nan) if first is None else first.payload[0]
-
     def motions(self) -> Iterable[FilteredMotion]:
         """Filtered motion, in order, read anew in each iteration."""
         return self._motion
 
+    def kept_samples(self) -> Iterable[Telemetry] | None:
+        """Samples as recorded, in parts, read anew in each iteration; None if they are not kept."""
+        return None if self.kept is None else self._samples
+
     def torque_telemetry(self) -> Iterator[Telemetry]:
         """target_moment and the motion it belongs to, as recorded (targets at a reduced rate)."""
-        return self._torque.telemetry(self.info, self.rate)
+        if self._torque.complete:
+            return self._torque.telemetry(self.info, self.rate)
+        return (replace(part, info=self.info) for part in self._samples)
 
     def supply(self) -> Iterator[tuple[Array, Array, Array, Array]]:
-        """Time [samples], speed and current [samples, n] and bus power [samples], as recorded."""
-        return iter(self._supply)
+        """Time [samples], speed and current [samples, n] and bus power [samples].
+
+        Of the samples that are kept, while the brakes are released.
+        """
+        for part in self._samples:
+            rows = power_rows(part)
+            if rows is not None:
+                use = np.isin(rows.mode, BRAKES_RELEASED)
+                yield rows.time[use], rows.qd[use], rows.current[use], rows.power[use]
 
     def close(self) -> None:
         """Release temporary files."""
-        for buffer in (self._motion, self._torque, self._supply):
+        for buffer in (self._motion, self._torque, self._samples):
             buffer.close()

@@ -10,15 +10,13 @@ import numpy as np
 from ur_energy_model.energy.recording_checks import check_batch, check_robot
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.identification.fields import FIELDS
+from ur_energy_model.identification.long_recordings.kept_parts import KeptParts
+from ur_energy_model.identification.long_recordings.part_pool import KeptTime
 from ur_energy_model.identification.power.power_fit import PowerFit
 from ur_energy_model.identification.quality.inspector import Inspector
 from ur_energy_model.identification.quality.verdict import judge
-from ur_energy_model.identification.recording import (
-    MotionBuffer,
-    Recording,
-    SupplyBuffer,
-    TorqueBuffer,
-)
+from ur_energy_model.identification.recording import Recording
+from ur_energy_model.identification.recording_buffers import TorqueBuffer
 from ur_energy_model.identification.regression.filtered_motion import FilteredMotion, merged_ranges
 from ur_energy_model.identification.regression.motion_stream import MotionStream
 from ur_energy_model.identification.regression.narrow_filter import choose_cutoff, sample_period
@@ -40,6 +38,7 @@ def read_recording(
     robot: RobotDescription,
     *,
     effort: str = CURRENT,
+    kept: KeptTime | None = None,
     progress: Progress | None = None,
 ) -> Recording:
     """Read a bag once.
@@ -49,6 +48,8 @@ def read_recording(
         robot: the arm.
         effort: field that the filtered motions carry as their current: `CURRENT`, or `TORQUE`,
             joint side, N m, which needs no currents in the bag.
+        kept: time of motions and of samples that is kept of a long recording; None keeps all
+            motions and no samples.
         progress: called with NaN and a text.
 
     Raises:
@@ -56,18 +57,20 @@ def read_recording(
         MissingFieldError: a field that identification needs is not in it.
         WrongRobotError: it was recorded on another robot.
     """
-    return _Reader(Path(path), robot, effort).read(progress)
+    return _Reader(Path(path), robot, effort, kept).read(progress)
 
 
 class _Reader:
     """State of reading one bag."""
 
-    def __init__(self, path: Path, robot: RobotDescription, effort: str) -> None:
-        self.path, self.robot, self.effort = path, robot, effort
+    def __init__(
+        self, path: Path, robot: RobotDescription, effort: str, kept: KeptTime | None
+    ) -> None:
+        self.path, self.robot, self.effort, self.kept = path, robot, effort, kept
         self._inspector = Inspector()
         self._power = PowerFit(robot)
-        self._motion, self._supply = MotionBuffer(robot.dof), SupplyBuffer(robot.dof)
-        self._torque = TorqueBuffer()
+        self._parts = KeptParts(robot.dof, kept)
+        self._torque = TorqueBuffer(np.inf if kept is None else kept.samples)
         self._lag = PositionDelay()
         self._warmth = np.full((robot.dof, 2), np.nan)
 
@@ -92,13 +95,14 @@ class _Reader:
                 if batch.time[-1] - first[0].time[0] >= _LOOK_AHEAD:
                     stream = self._started_stream(first)
             else:
-                self._keep(stream.process(batch))
+                self._keep(batch, stream.process(batch))
             if progress is not None:
                 progress(float("nan"), f"reading {self.path.name}: {samples} samples")
         if samples == 0:
             raise RecordingError(self.path, "holds no samples", "record again")
         stream = stream or self._started_stream(first)
-        self._keep(stream.finish())
+        self._keep(None, stream.finish())
+        self._parts.finish()
         return Recording(
             path=self.path,
             info=info,
@@ -110,9 +114,11 @@ class _Reader:
             duration=duration,
             delay=self._lag.value,
             warmth=self._warmth,
-            _motion=self._motion,
+            told_payload=self._parts.told_payload,
+            kept=self._parts.covered,
+            _motion=self._parts.motions,
             _torque=self._torque,
-            _supply=self._supply,
+            _samples=self._parts.samples,
         )
 
     @property
@@ -133,7 +139,6 @@ class _Reader:
         """Everything that takes the batch as recorded."""
         self._inspector.observe(batch)
         self._power.accumulate(batch)
-        self._supply.append(batch)
         self._torque.append(batch)
         self._lag.accumulate(batch)
 
@@ -141,15 +146,17 @@ class _Reader:
         """The filter of motions, its cut-off chosen from the first batches, which pass it too."""
         joined = concatenate(first)
         period = sample_period(joined.time)
-        stream = MotionStream(self.robot.dof, choose_cutoff(joined), period)
+        # The fits take target_moment from the torques where it belongs to recorded targets.
+        moment = self.kept is None or self._torque.reference != "target"
+        stream = MotionStream(self.robot.dof, choose_cutoff(joined), period, moment=moment)
         for batch in first:
-            self._keep(stream.process(batch))
+            self._keep(batch, stream.process(batch))
         return stream
 
-    def _keep(self, motions: list[FilteredMotion]) -> None:
+    def _keep(self, batch: Telemetry | None, motions: list[FilteredMotion]) -> None:
         for motion in motions:
             self._warmth = merged_ranges(self._warmth, motion.temperature_range)
-            self._motion.append(motion)
+        self._parts.add(batch, motions)
 
 
 class PositionDelay:

@@ -74,8 +74,8 @@ class ArmDynamics:
         """
         out = np.empty((len(q), self.dof, 10 * self.dof))
         model, data = self.model, self.data
-        for i in range(len(q)):
-            out[i] = pin.computeJointTorqueRegressor(model, data, q[i], qd[i], qdd[i])
+        for i, motion in enumerate(zip(q, qd, qdd, strict=True)):
+            out[i] = pin.computeJointTorqueRegressor(model, data, *motion)
         blocks = out.reshape(len(q), self.dof, self.dof, 10)
         for body, transform in enumerate(self._to_joint_axes):
             blocks[:, :, body] = blocks[:, :, body] @ transform
@@ -105,13 +105,27 @@ class ArmDynamics:
 
     def gravity_regressor(self, q: Array) -> Array:
         """G [samples, n, 3] with G @ gravity = joint torques at rest, payload included."""
-        zero = np.zeros_like(q)
-        model = self.model.copy()
-        out = np.empty((len(q), self.dof, 3))
-        for axis in range(3):
-            model.gravity = pin.Motion(np.eye(3)[axis], np.zeros(3))
-            out[:, :, axis] = self._rnea(model, q, zero, zero)
-        return out
+        _, joints = self.frames(q)
+        bodies = list(self.model.inertias)[1:]
+        levers = np.array([[*body.lever, 1.0] for body in bodies])
+        masses = np.array([body.mass for body in bodies])
+        weighted = masses[:, None] * (joints @ levers[:, :, None])[:, :, :3, 0]
+        outer = np.cumsum(weighted[:, ::-1], axis=1)[:, ::-1]  # of all bodies beyond the joint
+        mass = np.cumsum(masses[::-1])[::-1, None]
+        return -np.cross(joints[:, :, :3, 2], outer - mass * joints[:, :, :3, 3])
+
+    def flange_weight_regressor(self, q: Array) -> Array:
+        """Joint torques at rest [samples, n, 3, 4] of a body on the flange in unit gravity.
+
+        Axes: direction of gravity along each base axis; mass and first moments of the body about
+        the origin and in the axes of the flange.
+        """
+        links, joints = self.frames(q)
+        flange = links[:, -1]
+        arms = np.empty((*q.shape, 4, 3))
+        arms[:, :, 0] = flange[:, None, :3, 3] - joints[:, :, :3, 3]
+        arms[:, :, 1:] = np.swapaxes(flange[:, None, :3, :3], -1, -2)
+        return -np.swapaxes(np.cross(joints[:, :, None, :3, 2], arms), -1, -2)
 
     def frames(self, q: Array) -> tuple[Array, Array]:
         """Poses of all links and joints in the base frame, array-wise over samples.
@@ -165,8 +179,8 @@ class ArmDynamics:
     def _rnea(self, model: pin.Model, q: Array, qd: Array, qdd: Array) -> Array:
         out = np.empty((len(q), self.dof))
         data = model.createData()
-        for i in range(len(q)):
-            out[i] = pin.rnea(model, data, q[i], qd[i], qdd[i])
+        for i, motion in enumerate(zip(q, qd, qdd, strict=True)):
+            out[i] = pin.rnea(model, data, *motion)
         return out
 
 

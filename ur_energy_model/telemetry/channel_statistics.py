@@ -27,7 +27,8 @@ class Extremes:
 
     def update(self, values: Array) -> None:
         """Include values [samples, k]; rows with NaN are ignored."""
-        finite = values[np.isfinite(values).all(axis=1)]
+        finite = np.isfinite(values)
+        finite = values if finite.all() else values[finite.all(axis=1)]
         if not len(finite):
             return
         low, high = finite.min(axis=0), finite.max(axis=0)

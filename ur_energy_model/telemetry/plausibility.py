@@ -84,9 +84,9 @@ def impossible_rows(
     for name, values in columns.items():
         wide = values.reshape(rows, -1)
         low, high = limits.get(name, _COUNTS)
-        wrong = ~((wide >= low) & (wide <= high))
-        if not wrong.any():
+        if (wide.min(axis=0) >= low).all() and (wide.max(axis=0) <= high).all():
             continue
+        wrong = ~((wide >= low) & (wide <= high))
         here = wrong.any(axis=1)
         row = int(np.argmax(here))
         if first is None or row < first.row:
@@ -106,7 +106,7 @@ def possible(
     if not len(telemetry):
         return telemetry, np.zeros(0, dtype=bool), None
     known = {
-        name: np.where(np.isfinite(values), values, 0.0)
+        name: values if (finite := np.isfinite(values)).all() else np.where(finite, values, 0.0)
         for name, values in telemetry.columns.items()
     }
     bad, first = impossible_rows(known, limits)

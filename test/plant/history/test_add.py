@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -217,12 +218,8 @@ def test_what_a_killed_process_left_is_removed(tmp_path: Path) -> None:
     other = Session(at=NOON).bag(tmp_path / "other")
     (record,) = add(store, bag).records
     whole = rows(store)
-    (store / "sources" / f"{record.source}.json").rename(
-        store / "sources" / f"{record.source}.begun"
-    )
-    (store / "sources" / f"{record.source}.begun").write_text(
-        str(list(record.files)).replace("'", '"')
-    )
+    (store / "sources" / f"{record.source}.json").unlink()
+    (store / "begun" / f"{record.source}.json").write_text(json.dumps(record.files))
     (store / record.files[1]).unlink()
     assert not HistoryStore(store).has(record.source)
     add(store, other)

@@ -7,7 +7,7 @@ pass the same zero-phase filter, so that it biases neither side ("parallel filte
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -31,6 +31,8 @@ proportional to speed times stiffness of gravity, and vanishes with 2.3 to 2.6 m
 """
 _BLOCK = 2.0
 """Duration of a block of time [s]."""
+_GROUP = 500
+"""Samples whose columns are computed together."""
 _STEP = 0.001
 _GRID_RATE = 100.0
 _ACCELERATION_BANDWIDTH = 15.0
@@ -90,26 +92,41 @@ def _target_blocks(telemetry: Telemetry, columns: Columns) -> Iterator[Reference
         return
     tick = np.floor(telemetry.time[keep] * TARGET_RATE)
     keep = keep[np.concatenate([[True], np.diff(tick) != 0])]
-    for part in time_blocks(telemetry.time[keep], _BLOCK, telemetry.time[keep[0]]):
-        rows = keep[part]
+    blocks = time_blocks(telemetry.time[keep], _BLOCK, telemetry.time[keep[0]])
+    for group in _groups(blocks):
+        rows = keep[group[0].start : group[-1].stop]
         q, qd, qdd, torque = (telemetry[name][rows] for name in names)
-
-        def at(delay: float, q: Array = q, qd: Array = qd, qdd: Array = qdd) -> Array:
-            return columns(q - delay * qd + 0.5 * delay**2 * qdd, qd, qdd)
-
-        zero = np.zeros_like(torque)
-        late, early = at(POSITION_DELAY + _STEP), at(POSITION_DELAY - _STEP)
-        yield ReferenceBlock(
-            kind="target",
-            nominal_delay=POSITION_DELAY,
-            columns=at(POSITION_DELAY),
-            column_slopes=(late - early) / (2 * _STEP),
-            torque=torque,
-            torque_slope=zero,
-            torque_curve=zero,
-            position=q,
-            duration=_BLOCK,
+        now, late, early = (
+            columns(q - delay * qd + 0.5 * delay**2 * qdd, qd, qdd)
+            for delay in (POSITION_DELAY, POSITION_DELAY + _STEP, POSITION_DELAY - _STEP)
         )
+        slopes = (late - early) / (2 * _STEP)
+        for block in group:
+            part = slice(block.start - group[0].start, block.stop - group[0].start)
+            zero = np.zeros_like(torque[part])
+            yield ReferenceBlock(
+                kind="target",
+                nominal_delay=POSITION_DELAY,
+                columns=now[part],
+                column_slopes=slopes[part],
+                torque=torque[part],
+                torque_slope=zero,
+                torque_curve=zero,
+                position=q[part],
+                duration=_BLOCK,
+            )
+
+
+def _groups(blocks: Iterable[slice]) -> Iterator[list[slice]]:
+    """Consecutive blocks, some hundred samples together: columns of few samples cost more each."""
+    group: list[slice] = []
+    for block in blocks:
+        group.append(block)
+        if block.stop - group[0].start >= _GROUP:
+            yield group
+            group = []
+    if group:
+        yield group
 
 
 def _actual_blocks(telemetry: Telemetry, columns: Columns) -> Iterator[ReferenceBlock]:

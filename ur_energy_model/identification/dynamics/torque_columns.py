@@ -47,25 +47,29 @@ class TorqueColumns:
         return 1 + 3 + COUNT + 3 * _STATIC + n + (6 * n if self.tensors else 0)
 
     @cached_property
-    def _dynamics(self) -> tuple[ArmDynamics, tuple[ArmDynamics, ...]]:
-        """The arm without gravity, and in unit gravity along each base axis."""
-        arms = [ArmDynamics(self.robot, Setup(gravity=g)) for g in (np.zeros(3), *np.eye(3))]
-        return arms[0], tuple(arms[1:])
+    def _dynamics(self) -> ArmDynamics:
+        """The arm without gravity."""
+        return ArmDynamics(self.robot, Setup(gravity=np.zeros(3)))
+
+    @cached_property
+    def _parameters(self) -> Array:
+        """Inertial parameters of the bare arm [10 n]."""
+        return self._dynamics.parameters()
 
     def __call__(self, q: Array, qd: Array, qdd: Array) -> Array:
         """Columns [samples, n, width] for joint positions, velocities, accelerations [samples, n].
 
         Multiplied with `coefficients` they give joint torques in N m.
         """
-        weightless, pulled = self._dynamics
+        weightless = self._dynamics
         n = self.robot.dof
         regressor = weightless.regressor(q, qd, qdd)
-        bare = regressor @ weightless.parameters()
+        bare = regressor @ self._parameters
         parts = [
             bare[:, :, None],
             weightless.gravity_regressor(q),
             regressor[:, :, -COUNT:],
-            _payload_weight(pulled, q),
+            weightless.flange_weight_regressor(q).reshape(len(q), n, 3 * _STATIC),
             np.eye(n)[None] * qdd[:, None, :],
         ]
         if self.tensors:
@@ -90,13 +94,3 @@ class TorqueColumns:
         if self.tensors:
             parts.append(np.zeros(6 * self.robot.dof) if tensors is None else tensors)
         return np.concatenate(parts)
-
-
-def _payload_weight(pulled: tuple[ArmDynamics, ...], q: Array) -> Array:
-    """Torques [samples, n, 12] of a payload's mass and first moments under unit gravity.
-
-    Three groups of four columns, one group per axis of the base frame.
-    """
-    zero = np.zeros_like(q)
-    groups = [arm.payload_regressor(q, zero, zero)[:, :, :_STATIC] for arm in pulled]
-    return np.concatenate(groups, axis=2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 
 from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.energy.power_options import FIELDS, MEASURED_FIELDS, Method, PowerOptions
+from ur_energy_model.energy.power_table import PowerTable
 from ur_energy_model.energy.recording_checks import check_joints
 from ur_energy_model.energy.recording_energy import recording_powers
 from ur_energy_model.energy.session.friction_anchor import MeasuredMotion, anchor_friction
@@ -28,6 +30,8 @@ from ur_energy_model.identification.recording_reader import read_recording
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.sessions import Session
 from ur_energy_model.model.setup import Payload, Setup
+from ur_energy_model.telemetry.bag.reader import BATCH
+from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.typing import Progress
 
 
@@ -143,14 +147,15 @@ def measure(
     for _, recorded, modelled in compare_target_torque(model, recording, setups):
         torque.accumulate(recorded, modelled)
     actual = replace(model, setup=setups.actual_setup(recording.told_payload))
+    bag = PowerSource(recording.path, recording.kept_samples())
     fields = FIELDS
     if len(recording.quality.payloads) <= 1:  # the actual payload may differ from the set one
         fields = tuple(name for name in FIELDS if not name.startswith("payload"))
     if anchor:  # standstill may come late in the recording
-        _, session = compare_power(actual, recording.path, MEASURED_FIELDS, "current", anchor=True)
+        _, session = compare_power(actual, bag, MEASURED_FIELDS, "current", anchor=True)
         actual = actual.in_session(session)
-    power, session = compare_power(actual, recording.path, fields, "current", anchor=anchor)
-    from_motion, _ = compare_power(actual, recording.path, fields, "motion", anchor=anchor)
+    power, session = compare_power(actual, bag, fields, "current", anchor=anchor)
+    from_motion, _ = compare_power(actual, bag, fields, "motion", anchor=anchor)
     known = bool(everything.count.any())
     return Metrics(
         bag=str(recording.path),
@@ -180,7 +185,7 @@ def identify_session(model: EnergyModel, bag: str | Path) -> Session:
     recording, setups = read_for_comparison(model, bag)
     try:
         model = model.in_session(anchored_friction(model, recording, setups))
-        return compare_power(model, bag, MEASURED_FIELDS, "current", anchor=True)[1]
+        return compare_power(model, PowerSource(bag), MEASURED_FIELDS, "current", anchor=True)[1]
     finally:
         recording.close()
 
@@ -198,14 +203,45 @@ def recorded_setup(model: EnergyModel, bag: str | Path) -> Setup:
         recording.close()
 
 
+@dataclass(frozen=True)
+class PowerSource:
+    """Samples that powers are compared on.
+
+    Attributes:
+        bag: recording.
+        kept: parts of it that were kept when it was read; None to read all of the bag.
+    """
+
+    bag: str | Path
+    kept: Iterable[Telemetry] | None = None
+
+    def powers(self, calculator: EnergyCalculator, fields: tuple[str, ...]) -> Iterator[PowerTable]:
+        """Powers of the samples from these RTDE fields."""
+        if self.kept is None:
+            yield from recording_powers(calculator, self.bag, fields=fields)
+            return
+        for part in self.kept:
+            columns = {name: part[name] for name in fields if name in part}
+            known = replace(part, columns=columns)
+            for start in range(0, len(known), BATCH):
+                table = calculator(known.cut(slice(start, start + BATCH)))
+                if table is not None:
+                    yield table
+
+
 def compare_power(
-    model: EnergyModel, bag: str | Path, fields: tuple[str, ...], method: Method, *, anchor: bool
+    model: EnergyModel,
+    source: PowerSource,
+    fields: tuple[str, ...],
+    method: Method,
+    *,
+    anchor: bool,
 ) -> tuple[PowerStatistics, Session]:
     """Errors of the modelled supply power while brakes are released, and the session.
 
     Args:
         model: of the arm, in the setup and with the friction of the recording.
-        bag: recording.
+        source: recording.
         fields: RTDE fields to read.
         method: powers from measured "current", or from "motion" alone.
         anchor: take standby power from the recording's own standstill.
@@ -214,7 +250,7 @@ def compare_power(
     calculator = EnergyCalculator(model, model.description(), options)
     statistics = PowerStatistics(calculator.channels, model.bus.residual)
     try:
-        for table in recording_powers(calculator, bag, fields=fields):
+        for table in source.powers(calculator, fields):
             statistics.accumulate(table)
     except MissingFieldError:  # the recording lacks what this method needs
         statistics = PowerStatistics(calculator.channels)

@@ -20,7 +20,7 @@ from ur_energy_model.model.friction.terms import SMOOTHING
 from ur_energy_model.typing import Array
 
 TRAVELS = (0.0, 2e-4, 4e-4, 7e-4, 1.2e-3, 2e-3, 3.5e-3, 6e-3)
-"""Travels tried, joint side [rad]; 0 means friction without memory."""
+"""Travels tried, joint side [rad]; the first one, 0, means friction without memory."""
 TYPICAL_TRAVEL = 2e-3
 """Typical travel in recordings of three e-Series arms [rad]."""
 _TRAVEL_SPREAD = 0.7
@@ -81,22 +81,32 @@ class PreslidingFit:
         inside = narrow.inside(motion)
         if len(motion.time[inside]) < 2:
             return
-        measured = narrow(motion, motion.current)[inside]
         still = narrow(motion, (np.abs(motion.qd) < STILL_SPEED).astype(float))[inside] > 0.9
-        for k in range(len(TRAVELS)):
-            current = self.model.from_link_torque(
+        if still.any():
+            currents = self._currents(motion, link_torque, directions)
+            error = narrow(motion, currents - motion.current[:, None])[inside]
+            self._squares += (np.square(error) * still[:, None]).sum(axis=0)
+        self._episodes += (np.diff(still.astype(int), axis=0, prepend=0) > 0).sum(axis=0)
+        time = motion.time[inside]
+        self._still += still.sum(axis=0) * float(time[1] - time[0])
+
+    def _currents(self, motion: FilteredMotion, link_torque: Array, directions: Array) -> Array:
+        """Modelled currents [samples, travels, n], A; linear in the direction of friction."""
+
+        def current(direction: Array | None) -> Array:
+            return self.model.from_link_torque(
                 link_torque,
                 motion.qd,
                 motion.qdd,
                 temperature=motion.known_temperature,
-                direction=directions[:, k],
+                direction=direction,
                 std=False,
             ).current
-            error = narrow(motion, current)[inside] - measured
-            self._squares[k] += (np.square(error) * still).sum(axis=0)
-        self._episodes += (np.diff(still.astype(int), axis=0, prepend=0) > 0).sum(axis=0)
-        time = motion.time[inside]
-        self._still += still.sum(axis=0) * float(time[1] - time[0])
+
+        base, one = current(np.zeros_like(motion.qd)), current(np.ones_like(motion.qd))
+        out = base[:, None] + (one - base)[:, None] * directions
+        out[:, 0] = current(None)
+        return out
 
     def saved(self) -> dict[str, Array]:
         """The errors accumulated so far, see `restore`."""

@@ -10,7 +10,7 @@ constants of those that it loads.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -35,7 +35,7 @@ Fitted = TypeVar("Fitted")
 IDENTIFIED = "identify"
 """In place of a payload: identify it from the currents where they contradict the set one."""
 _ROUNDS = 3
-_LONGEST = 120.0
+_LONGEST = 60.0
 """Motion of a recording that the check uses [s]; more adds hardly any information."""
 _LEAST_SHARE = 0.015
 """Smallest difference that is reported, relative to the mass of all links: with free torque
@@ -80,54 +80,44 @@ class PayloadCheck:
         )
 
 
-def check_payloads(
-    model: EnergyModel,
-    robot: RobotDescription,
-    recordings: Sequence[Recording],
-    setups: Sequence[RecordingDynamics],
+def check_payload(
+    model: EnergyModel, robot: RobotDescription, recording: Recording, own: RecordingDynamics
 ) -> tuple[PayloadCheck, ...]:
-    """Identified payload of each recording and the one that its torques were computed with.
+    """Identified payload of a recording and the one that its torques were computed with.
 
-    Recordings with a changing payload or too little motion are left out; arms without torque
-    constants in the robot file are not checked.
+    Nothing for recordings with a changing payload or too little motion, and for arms without
+    torque constants in the robot file.
 
     Args:
-        model: identified from the recordings.
+        model: identified from the recording, perhaps with others.
         robot: the arm, n joints.
-        recordings: that it was identified from.
-        setups: of the recordings, as used for the currents.
+        recording: that it was identified from.
+        own: setups of the recording, as used for the currents.
     """
-    if not np.isfinite(robot.torque_constant).all():
+    motions = _first_motions(recording)
+    known = np.isfinite(robot.torque_constant).all()
+    if not known or not motions or len(recording.quality.payloads) > 1:
         return ()
     constant = np.array([joint.torque_constant for joint in model.joints])
     alike = robot.torque_constant[:, None] == robot.torque_constant
     columns = PayloadColumns(model, robot, model.setup.gravity)
     spread = (ARM_SPREAD, JOINT_SPREAD)
     prior = size_prior(columns, constant / robot.torque_constant, alike, spread)
-    out = []
-    for recording, own in zip(recordings, setups, strict=True):
-        if len(recording.quality.payloads) > 1:
-            continue
-        motions = _first_motions(recording)
-        if not motions:
-            continue
-        setup, _ = own.setup_and_delay(motions[0].payload[0])
-        fit = PayloadFit(model, robot, setup.gravity, calibration=prior, friction_change=1.0)
-        try:
-            found = fit.estimate(motions, NarrowFilter(recording.cutoff))
-        except IdentificationError:
-            continue
-        out.append(
-            PayloadCheck(
-                source=str(recording.path),
-                told_mass=(setup.payload if own.carried is None else own.carried).mass,
-                mass=found.shown_mass,
-                std=found.mass_std,
-                least=_LEAST_SHARE * float(columns.masses.sum()),
-                payload=found.payload,
-            )
-        )
-    return tuple(out)
+    setup, _ = own.setup_and_delay(motions[0].payload[0])
+    fit = PayloadFit(model, robot, setup.gravity, calibration=prior, friction_change=1.0)
+    try:
+        found = fit.estimate(motions, NarrowFilter(recording.cutoff))
+    except IdentificationError:
+        return ()
+    check = PayloadCheck(
+        source=str(recording.path),
+        told_mass=(setup.payload if own.carried is None else own.carried).mass,
+        mass=found.shown_mass,
+        std=found.mass_std,
+        least=_LEAST_SHARE * float(columns.masses.sum()),
+        payload=found.payload,
+    )
+    return (check,)
 
 
 def fit_with_payload(

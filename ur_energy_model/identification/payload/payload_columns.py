@@ -67,6 +67,8 @@ _ERROR_STD: dict[str, float] = {
     "asymmetric_coulomb": _ASYMMETRY,
 }
 """Standard deviations of the error terms of each joint; the last term is a constant."""
+_LOADED = ("load", "delay", "compliance")
+"""Error terms that depend on the payload."""
 _FRICTION_CHANGES = ("coulomb", "viscous", "root", "fast_fade", "slow_fade")
 _JOINT_SIZE = 0.05
 """Length of a link beyond its joints [m]."""
@@ -134,35 +136,64 @@ class PayloadColumns:
             motion: of the arm.
             payload: inertial parameters at the flange [10], for load-dependent friction.
         """
-        q, qd, qdd = motion.q, motion.qd, motion.qdd
-        bodies = self._dynamics.regressor(q, qd, qdd)
-        links = self._dynamics.inverse_dynamics(q, qd, qdd)
-        transmitted = links + bodies[:, :, -COUNT:] @ payload
-        friction = self._ratio * self._friction.torque(qd, transmitted, motion.temperature)
-        drive = self._ratio * self.torque_constant * motion.current - friction
-        rest = np.stack(
-            [links + self._inertia * qdd, *self._error_columns(motion, transmitted), drive], axis=2
-        )
-        return np.concatenate([bodies, rest], axis=2)
+        out, links = self.fixed_rows(motion)
+        transmitted = links + out[:, :, self.flange] @ payload
+        out[:, :, self.loaded] = self.loaded_columns(motion, transmitted)
+        return out
 
-    def _error_columns(self, motion: FilteredMotion, transmitted: Array) -> list[Array]:
-        """Columns of the error terms, without the constant [samples, n] each."""
-        qd, scale = motion.qd, self.typical_friction
-        direction, speed = np.tanh(qd / SMOOTHING), np.abs(qd)
-        slope = np.gradient(transmitted, motion.time, axis=0)
+    @property
+    def flange(self) -> slice:
+        """Columns of the last body, which the payload is part of."""
+        return slice(self.bare - COUNT, self.bare)
+
+    @property
+    def loaded(self) -> list[int]:
+        """Positions of the columns that depend on the payload: those of _LOADED and the drive."""
+        return [*(self.bare + list(_ERROR_STD).index(name) + 1 for name in _LOADED), self.drive]
+
+    def fixed_rows(self, motion: FilteredMotion) -> tuple[Array, Array]:
+        """Columns of a motion without those that depend on the payload, and its links' torque.
+
+        Returns:
+            [samples, n, width - 1], N m, zero in the columns `loaded`; and [samples, n], N m.
+        """
+        q, qd, qdd = motion.q, motion.qd, motion.qdd
+        out = np.zeros((*q.shape, self.one))
+        out[:, :, : self.bare] = self._dynamics.regressor(q, qd, qdd)
+        links = out[:, :, : self.bare] @ self._dynamics.parameters()
+        out[:, :, self.bare] = links + self._inertia * qdd
+        scale, direction, speed = self.typical_friction, np.tanh(qd / SMOOTHING), np.abs(qd)
         columns = {
-            "inertia": self._inertia * motion.qdd,
-            "load": direction * np.abs(transmitted),
+            "inertia": self._inertia * qdd,
             "coulomb": scale * direction,
             "viscous": scale * qd,
             "root": scale * direction * np.sqrt(speed),
             "fast_fade": scale * direction * np.exp(-speed / _FADES[0]),
             "slow_fade": scale * direction * np.exp(-speed / _FADES[1]),
             "asymmetric_viscous": scale * speed,
-            "delay": slope,
-            "compliance": np.gradient(slope, motion.time, axis=0),
         }
-        return [columns[name] for name in _ERROR_STD if name in columns]
+        for position, name in enumerate(_ERROR_STD, start=self.bare + 1):
+            if name in columns:
+                out[:, :, position] = columns[name]
+        return out, links
+
+    def loaded_columns(self, motion: FilteredMotion, transmitted: Array) -> Array:
+        """The columns `loaded` of a motion [samples, n, 4], N m.
+
+        Args:
+            motion: of the arm.
+            transmitted: torque of links and payload [samples, n], N m, joint side.
+        """
+        qd, time = motion.qd, motion.time
+        friction = self._ratio * self._friction.torque(qd, transmitted, motion.temperature)
+        slope = np.gradient(transmitted, time, axis=0)
+        columns = {
+            "load": np.tanh(qd / SMOOTHING) * np.abs(transmitted),
+            "delay": slope,
+            "compliance": np.gradient(slope, time, axis=0),
+        }
+        drive = self._ratio * self.torque_constant * motion.current - friction
+        return np.stack([*(columns[name] for name in _LOADED), drive], axis=2)
 
     def error_std(self, joint: int, friction_change: float) -> Array:
         """Standard deviations of the error terms of a joint, in the order of `errors`.

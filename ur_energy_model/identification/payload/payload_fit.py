@@ -17,12 +17,13 @@ import numpy as np
 from ur_energy_model.errors import IdentificationError, InputError
 from ur_energy_model.identification.dynamics.physical_consistency import possible_inertia
 from ur_energy_model.identification.friction.unmoved_joint import SHORTEST_MOTION
+from ur_energy_model.identification.payload.loaded_motion import LoadedMotions
 from ur_energy_model.identification.payload.payload_columns import PayloadColumns
 from ur_energy_model.identification.payload.payload_estimate import PayloadEstimate
 from ur_energy_model.identification.payload.payload_priors import another_recording, stated_prior
 from ur_energy_model.identification.payload.payload_solver import PayloadSolution, PayloadSolver
 from ur_energy_model.identification.regression.filtered_motion import FilteredMotion
-from ur_energy_model.identification.regression.gram_matrices import BlockedGram, joint_gram_matrices
+from ur_energy_model.identification.regression.gram_matrices import BlockedGram
 from ur_energy_model.identification.regression.narrow_filter import NarrowFilter
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.inertial_parameters import (
@@ -42,8 +43,6 @@ _STATIC = slice(MASS, FIRST_MOMENT.stop)
 _ROUNDS = 6
 _CONVERGED = 1e-3
 """Change of mass [kg] and first moments [kg m] between rounds at which the fit has converged."""
-_SHORTEST = 3
-"""Samples needed for two derivatives."""
 _ONE_SIDED_FRICTION = 0.01
 """Relative error of a torque constant that currents cannot distinguish from load friction that
 depends on the direction of power flow, assumed."""
@@ -105,8 +104,9 @@ class PayloadFit:
         """
         payload = np.zeros(COUNT)
         payload[MASS] = self._mass or 0.0
+        loaded = LoadedMotions(self._columns, motions, narrow)
         for _ in range(_ROUNDS):
-            blocks, joints, temperature = self._grams(motions, payload, narrow)
+            blocks, joints, temperature = self._grams(loaded, payload)
             change = self._columns.friction_change(temperature)
             if self._friction_change is not None:
                 change = np.full_like(change, self._friction_change)
@@ -129,9 +129,7 @@ class PayloadFit:
         weight = np.sqrt(total[:, bare, bare] / np.maximum(total[:, one, one], 1.0))
         return stated_prior(self._columns, self.model.joints, weight, empty=self._empty)
 
-    def _grams(
-        self, motions: Iterable[FilteredMotion], payload: Array, narrow: NarrowFilter | None
-    ) -> tuple[Array, list[int], Array]:
+    def _grams(self, motions: LoadedMotions, payload: Array) -> tuple[Array, list[int], Array]:
         """Normal equations of a recording.
 
         Returns:
@@ -142,16 +140,11 @@ class PayloadFit:
         temperature, samples = np.zeros(self._columns.dof), 0
         moving = np.zeros(self._columns.dof)
         for motion in motions:
-            temperature += motion.temperature.sum(axis=0)
-            samples += len(motion)
-            if len(motion) < _SHORTEST:
-                continue
-            step = 1 if narrow is None else narrow.inside(motion).step or 1
-            period = step * motion.period
-            rows = self._columns.rows(motion, payload)
-            for gram, duration in joint_gram_matrices(motion, rows, narrow, moving_only=True):
+            temperature += motion.temperature
+            samples += motion.samples
+            for gram, duration in motion.gram_matrices(payload):
                 grams.accumulate(gram, duration)
-                moving += period * gram[:, one, one]
+                moving += motion.period * gram[:, one, one]
         joints = [int(j) for j in np.flatnonzero(moving >= SHORTEST_MOTION)]
         if not joints:
             raise IdentificationError(

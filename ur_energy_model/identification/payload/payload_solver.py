@@ -214,7 +214,7 @@ class PayloadSolver:
         scores = (self._blocks[:, joint] @ residual) @ slopes.T
         few = len(scores) / max(len(scores) - 1, 1)
         scatter = few * ((scores - scores.mean(axis=0)) ** 2).sum(axis=0)
-        white = np.einsum("uc,cd,ud->u", slopes, total, slopes)
+        white = (slopes @ total * slopes).sum(axis=1)
         seen = white > 1e-9 * white.max()
         return _SYSTEMATIC * float(np.sqrt(max(variance, np.mean(scatter[seen] / white[seen]))))
 

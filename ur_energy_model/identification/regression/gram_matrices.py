@@ -19,7 +19,7 @@ from ur_energy_model.identification.regression.filtered_motion import (
 )
 from ur_energy_model.identification.regression.narrow_filter import NarrowFilter
 from ur_energy_model.telemetry.runs import time_blocks
-from ur_energy_model.typing import Array
+from ur_energy_model.typing import Array, Mask
 
 MAX_BLOCKS = 64
 SMALLEST_BLOCK = 1.0
@@ -128,10 +128,20 @@ def joint_gram_matrices(
         if moving_only:
             used = narrow.moving(motion, MOVING_SPEED)
         rows, used, time = narrow(motion, rows)[inside], used[inside], time[inside]
-    if not len(time):
-        return
-    ones = np.ones((*rows.shape[:2], 1))
-    whole = np.concatenate([rows, ones], axis=2) * used[:, :, None]
+    if len(time):
+        ones = np.ones((*rows.shape[:2], 1))
+        yield from masked_gram_matrices(time, np.concatenate([rows, ones], axis=2), used)
+
+
+def masked_gram_matrices(time: Array, rows: Array, used: Mask) -> Iterator[tuple[Array, float]]:
+    """Gram matrices [n, k, k] of the samples used and their durations [s], block by block.
+
+    Args:
+        time: [samples], one or more, s.
+        rows: [samples, n, k].
+        used: samples of each joint that count [samples, n].
+    """
+    whole = rows * used[:, :, None]
     for block in time_blocks(time, _BLOCK, time[0]):
         if used[block].any():
             yield gram_matrices_by_joint(whole[block]), float(time[block][-1] - time[block][0])

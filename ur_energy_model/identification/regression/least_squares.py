@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import t as student
+from scipy.special import stdtrit
 
 from ur_energy_model.typing import Array
 
 RCOND = 1e-12
 """Singular values below this share of the largest count as zero."""
 _NORMAL_QUANTILE = 1.959964
+_WEIGHTINGS = 5
 _FOLDS = 8
 _FINEST = 1e-4
 """Least noise of a measurement, as a share of its RMS. Exact data would outweigh the priors beyond
@@ -99,39 +101,70 @@ def solve(blocks: Array, prior: Prior, counts: Array) -> Solution:
     """
     used = counts > 0
     blocks, counts = blocks[used], counts[used]
-    p = blocks.shape[-1] - 1 if len(blocks) else len(prior.mean)
     if not len(blocks):
         return prior_alone(prior)
+    fit = _weighted(blocks, prior, counts)
+    total = blocks.sum(axis=0)
+    information = total[:-1, :-1]
+    weight = fit.weight
+    bread = pseudo_inverse(information * weight + prior.precision)
+    meat = score_scatter(fit.scores) * weight**2
+    if len(blocks) <= fit.freedom + 1:  # too few blocks to estimate scatter: use inflated noise
+        meat = information * weight
+    quantile = float(stdtrit(max(len(blocks) - fit.freedom, 1.0), 0.975))
+    factor = (quantile / _NORMAL_QUANTILE) ** 2
+    middle = meat * min(factor, 9.0) + prior.precision
+    samples = float(counts.sum())
+    return Solution(
+        coefficients=fit.coefficients,
+        covariance=_at_most(bread @ middle @ bread, prior),
+        residual=float(np.sqrt(_squares(total, fit.coefficients) / samples)),
+        samples=samples,
+        effective_samples=samples / fit.inflation,
+    )
+
+
+class _Weighted(NamedTuple):
+    """Least squares with the prior's weight found from the residuals.
+
+    Attributes:
+        coefficients: [p].
+        scores: of the blocks [blocks, p].
+        noise: variance of the residual.
+        inflation: samples that count as one.
+        freedom: coefficients that the data determine.
+    """
+
+    coefficients: Array
+    scores: Array
+    noise: float
+    inflation: float
+    freedom: float
+
+    @property
+    def weight(self) -> float:
+        """Of the normal equations beside the prior."""
+        return 1.0 / (self.noise * self.inflation)
+
+
+def _weighted(blocks: Array, prior: Prior, counts: Array) -> _Weighted:
+    """Coefficients, noise and inflation in turn."""
+    p = blocks.shape[-1] - 1
     total = blocks.sum(axis=0)
     information = total[:p, :p]
-    count, samples = len(blocks), float(counts.sum())
-    inflation, noise, freedom = 1.0, 1.0, 0.0
+    samples = float(counts.sum())
     least = max(_FINEST**2 * float(total[p, p]) / samples, 1e-18)
-    coefficients, bread = prior.mean, np.zeros((p, p))
-    scores = np.zeros((count, p))
-    for _ in range(5):
-        weight = 1.0 / (noise * inflation)
+    fit = _Weighted(prior.mean, np.zeros((len(blocks), p)), 1.0, 1.0, 0.0)
+    for _ in range(_WEIGHTINGS):
+        weight = fit.weight
         coefficients = _coefficients(total, prior, weight)
         bread = pseudo_inverse(information * weight + prior.precision)
         freedom = float(np.sum(bread * information)) * weight
         noise = max(_squares(total, coefficients) / max(samples - freedom, 1.0), least)
         scores = blocks[:, :p, p] - blocks[:, :p, :p] @ coefficients
         inflation = _inflation(information, bread, scores, noise, freedom)
-    weight = 1.0 / (noise * inflation)
-    bread = pseudo_inverse(information * weight + prior.precision)
-    meat = score_scatter(scores) * weight**2
-    if count <= freedom + 1:  # too few blocks to estimate their scatter: use the inflated noise
-        meat = information * weight
-    quantile = float(student.ppf(0.975, max(count - freedom, 1.0)))
-    factor = (quantile / _NORMAL_QUANTILE) ** 2
-    middle = meat * min(factor, 9.0) + prior.precision
-    return Solution(
-        coefficients=coefficients,
-        covariance=_at_most(bread @ middle @ bread, prior),
-        residual=float(np.sqrt(_squares(total, coefficients) / samples)),
-        samples=samples,
-        effective_samples=samples / inflation,
-    )
+        fit = _Weighted(coefficients, scores, noise, inflation, freedom)
+    return fit
 
 
 def cross_validate(blocks: Array, prior: Prior, counts: Array) -> Array:
@@ -143,8 +176,9 @@ def cross_validate(blocks: Array, prior: Prior, counts: Array) -> Array:
     blocks, counts = blocks[used], counts[used]
     parts = np.array_split(np.arange(len(blocks)), min(_FOLDS, len(blocks)))
     total = blocks.sum(axis=0)
-    whole = solve(blocks, prior, counts)
-    weight = whole.effective_samples / max(whole.samples * whole.residual**2, 1e-30)
+    fit = _weighted(blocks, prior, counts)
+    residual = _squares(total, fit.coefficients) / counts.sum()
+    weight = 1.0 / (fit.inflation * max(residual, 1e-30))
     out = []
     for part in parts:
         held_out = blocks[part].sum(axis=0)

@@ -41,10 +41,12 @@ class MotionStream:
         dof: number of joints n.
         cutoff: of the second, narrow filter [Hz]; the filter applied here is WIDENING times wider.
         period: nominal sample period [s].
+        moment: filter target_moment too.
     """
 
-    def __init__(self, dof: int, cutoff: float, period: float) -> None:
+    def __init__(self, dof: int, cutoff: float, period: float, *, moment: bool = True) -> None:
         self.dof, self.cutoff, self.period = dof, cutoff, period
+        self._moment = moment
         self.rate = 1 / period
         self.bandwidth = min(WIDENING * cutoff, 0.4 / period)
         self.stride = max(1, int(self.rate / (OVERSAMPLING * self.bandwidth)))
@@ -129,7 +131,8 @@ class MotionStream:
 
         qd = smooth("actual_qd")
         moment = np.full_like(qd[thin], np.nan)
-        if "target_moment" in part and np.isfinite(part["target_moment"][rows]).all():
+        recorded = self._moment and "target_moment" in part
+        if recorded and np.isfinite(part["target_moment"][rows]).all():
             moment = smooth("target_moment")[thin]
         return FilteredMotion(
             time=grid[thin],

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
+import os
 import signal
 import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from ur_energy_model.interrupts import postponed
@@ -19,9 +20,14 @@ if TYPE_CHECKING:
 
 CONNECT = 10.0
 """Longest time to reach a scheduler [s]."""
+_SCHEMES = ("tcp", "tls")
 _LOOPBACK = "127.0.0.1"
 _ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 """Environment of worker processes: each has one core."""
+_SETTINGS = {
+    "distributed.scheduler.worker-saturation": 1.0,  # a bag that waits is not blamed for a death
+    "distributed.scheduler.allowed-failures": 1,
+}
 
 
 @contextmanager
@@ -43,9 +49,10 @@ def local_workers(count: int) -> Iterator[DaskBags]:
     with ExitStack() as opened:
         opened.enter_context(_quiet())
         folder = opened.enter_context(tempfile.TemporaryDirectory(prefix="ur_energy-workers-"))
-        opened.enter_context(dask.config.set({"distributed.scheduler.worker-saturation": 1.0}))
+        opened.enter_context(dask.config.set({**_SETTINGS, "temporary-directory": folder}))
         cluster = _scheduler(folder)
         opened.callback(_closed, cluster)
+        opened.push(lambda kind, *_: _kill_workers(cluster) if kind else None)
         cluster.scale(count)
         client = Client(cluster, set_as_default=False)
         opened.callback(_closed, client)
@@ -65,13 +72,7 @@ def running_cluster(address: str) -> Iterator[DaskBags]:
     """
     with needed_here():
         from distributed import Client
-        from distributed.comm.addressing import parse_address, parse_host_port
-    try:
-        parse_host_port(parse_address(address)[1])
-    except ValueError:
-        raise ClusterError(
-            address, "is not the address of a scheduler", "give one such as tcp://10.0.0.5:8786"
-        ) from None
+    _check_address(address)
     with ExitStack() as opened:
         opened.enter_context(_quiet())
         try:
@@ -84,6 +85,32 @@ def running_cluster(address: str) -> Iterator[DaskBags]:
             ) from None
         opened.callback(_closed, client)
         yield DaskBags(client, address)
+
+
+def _check_address(address: str) -> None:
+    """Refuse what cannot be the address of a scheduler, before Dask waits for it.
+
+    Raises:
+        ClusterError: it is malformed, or needs keys for TLS that are not configured.
+    """
+    from distributed import Security
+    from distributed.comm.addressing import parse_address, parse_host_port
+
+    try:
+        scheme, place = parse_address(address)
+        parse_host_port(place)
+    except ValueError:
+        scheme = ""
+    if scheme not in _SCHEMES:
+        raise ClusterError(
+            address, "is not the address of a scheduler", "give one such as tcp://10.0.0.5:8786"
+        )
+    if scheme == "tls" and not Security().get_connection_args("client").get("ssl_context"):
+        raise ClusterError(
+            address,
+            "needs certificates",
+            "name them in Dask's configuration (distributed.comm.tls)",
+        )
 
 
 def _scheduler(folder: str) -> LocalCluster:
@@ -126,6 +153,15 @@ def _quiet() -> Iterator[None]:
         yield
     finally:
         logger.setLevel(level)
+
+
+def _kill_workers(cluster: LocalCluster) -> None:
+    """End worker processes at once: what they are still doing is of no use."""
+    for nanny in cluster.workers.values():
+        nanny.auto_restart = False
+        if nanny.pid is not None:
+            with suppress(ProcessLookupError):
+                os.kill(nanny.pid, signal.SIGKILL)
 
 
 def _closed(what: Client | LocalCluster) -> None:

@@ -23,6 +23,8 @@ PATIENCE = 300.0
 """Time after which a cluster without any worker counts as one that will have none [s]."""
 _GLANCE = 0.2
 """Time between two looks at the progress [s]."""
+_STEP = 0.01
+"""Time between two looks at a task [s]."""
 _AHEAD = 2
 """Bags at the cluster per thread of its workers."""
 _LEAST_AHEAD = 16
@@ -34,7 +36,7 @@ class DaskBags:
 
     Only so many bags are at the cluster as keep its workers busy: memory does not grow with the
     number of bags. The scheduler gives the bags of a worker that dies to other workers, and gives
-    up a bag with which four died.
+    up a bag with which several died.
     """
 
     def __init__(self, client: Client, address: str, patience: float = PATIENCE) -> None:
@@ -86,15 +88,18 @@ class DaskBags:
         Raises:
             ClusterError: the scheduler is lost, or no task will have a result.
         """
-        from distributed import TimeoutError as NotYetError
         from distributed.scheduler import KilledWorker
 
+        # Not future.result(timeout=...): on a busy machine it fails in many ways besides a timeout.
+        glance = time.monotonic() + _GLANCE
+        while not future.done():
+            if time.monotonic() > glance:
+                self._check_cluster()
+                return None
+            time.sleep(_STEP)
         try:
-            result: BagResult[Result] = future.result(timeout=_GLANCE)
+            result: BagResult[Result] = future.result()
             return result
-        except NotYetError:
-            self._check_cluster()
-            return None
         except KilledWorker:
             problem = "every worker that tried it died, perhaps for lack of memory"
             return BagResult(bag, None, f"{bag}: {problem}")

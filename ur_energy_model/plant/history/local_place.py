@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,7 +17,7 @@ from ur_energy_model.missing_packages import needed_here
 if TYPE_CHECKING:
     import pyarrow.fs
 
-LOCK = ".lock"
+LOCK, WRITING = ".lock", ".writing"
 
 
 class LocalPlace:
@@ -35,10 +37,13 @@ class LocalPlace:
 
     def write(self, name: str, data: bytes) -> None:
         """See Place."""
-        path = self.folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with new_file(path, "wb") as file:
+        path, written = self.folder / name, self.folder / WRITING / uuid.uuid4().hex
+        for folder in (path.parent, written.parent):
+            folder.mkdir(parents=True, exist_ok=True)
+        # Not beside its place: some readers take every file of a folder.
+        with new_file(written, "wb") as file:
             file.write(data)
+        written.replace(path)
         _sync(path.parent)
 
     def read(self, name: str) -> bytes | None:
@@ -62,11 +67,15 @@ class LocalPlace:
 
     @contextmanager
     def exclusive(self) -> Iterator[Callable[[], bool]]:
-        """See Place; the lock ends with the process, however that ends."""
+        """See Place; the lock ends with the process, however that ends.
+
+        Everything is written in such a block: what is half written at its begin was abandoned.
+        """
         self.folder.mkdir(parents=True, exist_ok=True)
         handle = os.open(self.folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX)
+            shutil.rmtree(self.folder / WRITING, ignore_errors=True)
             yield lambda: True
         finally:
             os.close(handle)

@@ -2,12 +2,13 @@
 
     STORE/<table>/arm=<arm>/day=<YYYY-MM-DD>/<source>.parquet   rows, for any Parquet reader
     STORE/sources/<source>.json                                 a source that is complete
-    STORE/sources/<source>.begun                                one whose files are being written
+    STORE/begun/<source>.json                                   one whose files are being written
 
-A source is written by one process at a time: first `.begun` with the names of its files, then the
-files, then `.json`, at last `.begun` is removed. What a killed process left is removed by the next
-one that writes, so that adding the source again completes it. The footer of each file of `seconds`
-tells which time it covers, so that no time of an arm is counted twice.
+A source is written by one process at a time: first its file below `begun`, with the names of its
+files, then these, then its record; at last the one below `begun` is removed. What a killed process
+left is removed by the next one that writes, so that adding the source again completes it. The
+footer of each file of `seconds` tells which time it covers, so that no time of an arm is counted
+twice.
 """
 
 from __future__ import annotations
@@ -32,11 +33,10 @@ if TYPE_CHECKING:
     import pyarrow
     import pyarrow.dataset
 
-SOURCES = "sources"
-COMPLETE, BEGUN = ".json", ".begun"
+SOURCES, BEGUN = "sources", "begun"
 MOST_KNOWN = 10_000
 """Files whose covered time is kept in memory."""
-_S3 = "s3://"
+_S3, _JSON = "s3://", ".json"
 
 
 class TimeTakenError(Exception):
@@ -79,10 +79,9 @@ class HistoryStore:
         """
         with self._problems("read"):
             for name in self._place.names(SOURCES):
-                if name.endswith(COMPLETE):
-                    content = self._place.read(f"{SOURCES}/{name}")
-                    if content is not None:
-                        yield SourceRecord.from_json(content)
+                content = self._place.read(f"{SOURCES}/{name}")
+                if content is not None:
+                    yield SourceRecord.from_json(content)
 
     def covered(self, arm: str, days: Iterable[str], *, besides: str) -> TimeRanges:
         """Time of an arm that the sources besides one cover on some days (YYYY-MM-DD).
@@ -191,7 +190,7 @@ class HistoryStore:
         return self._known[file]
 
     def _write(self, record: SourceRecord, files: Mapping[str, bytes]) -> None:
-        begun = f"{SOURCES}/{record.source}{BEGUN}"
+        begun = _begun(record.source)
         try:
             self._place.write(begun, json.dumps(list(files)).encode())
             for name, content in files.items():
@@ -207,19 +206,17 @@ class HistoryStore:
         self._place.remove(_record(source))
         for name in files:
             self._place.remove(name)
-        self._place.remove(f"{SOURCES}/{source}{BEGUN}")
+        self._place.remove(_begun(source))
 
     def _remove_abandoned(self) -> None:
         """Remove the files of sources that killed processes began."""
-        for name in self._place.names(SOURCES):
-            if not name.endswith(BEGUN):
-                continue
-            source = name.removesuffix(BEGUN)
-            content = self._place.read(f"{SOURCES}/{name}")
+        for name in self._place.names(BEGUN):
+            source = name.removesuffix(_JSON)
+            content = self._place.read(f"{BEGUN}/{name}")
             if self._place.read(_record(source)) is None:
                 self._remove(source, json.loads(content or b"[]"))
             else:
-                self._place.remove(f"{SOURCES}/{name}")
+                self._place.remove(f"{BEGUN}/{name}")
 
     @contextmanager
     def _problems(self, what: str) -> Iterator[None]:
@@ -255,4 +252,8 @@ def _place(address: str) -> Place:
 
 
 def _record(source: str) -> str:
-    return f"{SOURCES}/{source}{COMPLETE}"
+    return f"{SOURCES}/{source}{_JSON}"
+
+
+def _begun(source: str) -> str:
+    return f"{BEGUN}/{source}{_JSON}"

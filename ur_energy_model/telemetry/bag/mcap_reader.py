@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 from ur_energy_model.telemetry.bag.mcap_chunk import MAX_CHUNK, ChunkUnpacker
 from ur_energy_model.telemetry.bag.mcap_definitions import DEFINITIONS, McapDefinitions
 from ur_energy_model.telemetry.bag.mcap_format import MAGIC, MESSAGE_HEAD, PREFIX, MessageBlock, Op
+from ur_energy_model.telemetry.bag.message_places import MessagePlaces, Positions
 from ur_energy_model.telemetry.runs import equal_runs
 
 MAX_RECORD = MAX_CHUNK + (1 << 20)
@@ -19,12 +19,11 @@ MAX_RECORD = MAX_CHUNK + (1 << 20)
 _LOOSE = 1 << 20
 """Messages outside chunks are read in groups of about this size in bytes."""
 _BLOCK_ROWS = 4096
+_PATTERN = 32
+"""Consecutive messages in which a pattern that repeats is looked for."""
 _TIME = slice(6, 14)
 """Log time in the head of a message."""
 _INDEXES = frozenset({Op.MESSAGE_INDEX, Op.CHUNK_INDEX})
-
-Positions = tuple[NDArray[np.int64], NDArray[np.int64]]
-"""Offsets [n] and lengths [n] of messages in a chunk."""
 
 
 class McapReader:
@@ -114,8 +113,8 @@ class McapReader:
         Raises:
             RecordingError: the records do not fit into the chunk.
         """
-        places: dict[int, tuple[array[int], array[int]]] = {}
-        position, size = 0, len(body)
+        found = MessagePlaces()
+        position, size, seen = 0, len(body), 0
         unpack, message = PREFIX.unpack_from, int(Op.MESSAGE)
         while position + PREFIX.size <= size:
             op, length = unpack(body, position)
@@ -126,20 +125,16 @@ class McapReader:
             if op == message:
                 if length < MESSAGE_HEAD.size:
                     raise self.definitions.refuse("has a message without header")
-                channel = body[start] | body[start + 1] << 8
-                if channel not in places:
-                    places[channel] = (array("q"), array("q"))
-                starts, lengths = places[channel]
-                starts.append(start)
-                lengths.append(length)
+                found.add(body[start] | body[start + 1] << 8, start, length)
+                seen += 1
+                if seen == _PATTERN:
+                    position, seen = found.repeat(body, position, seen), 0
             else:
+                seen = 0
                 self.definitions.note(op, body[start:position] if op in DEFINITIONS else b"")
         if position != size:
             raise self.definitions.refuse("has a chunk whose records do not fit")
-        return {
-            channel: (np.frombuffer(starts, np.int64), np.frombuffer(lengths, np.int64))
-            for channel, (starts, lengths) in places.items()
-        }
+        return found.by_channel()
 
 
 def _message_block(

@@ -1,0 +1,187 @@
+"""Work on many bags by the workers of a Dask cluster."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from test.plant.cluster import clusters as works
+from test.plant.cluster.clusters import Cluster, cluster, wait_for
+from ur_energy_model.many_bags import BagResult, in_this_process
+from ur_energy_model.plant.cluster import clusters
+from ur_energy_model.plant.cluster.clusters import local_workers, running_cluster
+from ur_energy_model.plant.cluster.errors import ClusterError
+from ur_energy_model.plant.cluster.on_worker import bag_task, run_task
+
+pytest.importorskip("distributed")
+BAGS = [Path(name) for name in ("a", "bb", "bad", "cccc", "ddddd")]
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with cluster(tmp_path_factory.mktemp("cluster")) as started:
+        yield started
+
+
+def test_results_are_those_of_one_process(running: Cluster) -> None:
+    seen: list[float] = []
+    with running_cluster(running.address) as each:
+        results = list(each(works.size, BAGS, lambda fraction, text: seen.append(fraction)))
+        numbers = [each.value for each in each(works.added, BAGS, given=[10, 20, 30, 40, 50])]
+    assert results == list(in_this_process(works.size, BAGS))
+    assert results[2] == BagResult(Path("bad"), None, "bad: is damaged")
+    assert numbers == [11, 22, 33, 44, 55]
+    assert all(0 <= fraction <= 1 for fraction in seen)
+
+
+def test_both_workers_work(running: Cluster, tmp_path: Path) -> None:
+    bags = [tmp_path / name for name in ("a", "b")]
+    for bag in bags:
+        bag.mkdir()
+    with running_cluster(running.address) as each:
+        found = {result.value for result in each(works.meets_the_others, bags)}
+    assert found == {worker.pid for worker in running.workers}
+
+
+def test_a_worker_that_is_killed_is_survived(tmp_path: Path) -> None:
+    bags = [tmp_path / name for name in ("slow", "b", "c", "d")]
+    for bag in bags:
+        bag.mkdir()
+    results: list[BagResult[str]] = []
+    with cluster(tmp_path) as started, running_cluster(started.address) as each:
+        thread = threading.Thread(
+            target=lambda: results.extend(each(works.first_try_waits, bags)), daemon=True
+        )
+        thread.start()
+        wait_for(bags[0] / "pid")
+        (victim,) = (w for w in started.workers if w.pid == int((bags[0] / "pid").read_text()))
+        victim.kill()
+        thread.join(works.PATIENCE)
+    assert results == [BagResult(bag, bag.name) for bag in bags]
+
+
+def test_a_scheduler_that_dies_is_said(tmp_path: Path) -> None:
+    bag = tmp_path / "slow"
+    bag.mkdir()
+    ends: list[Exception] = []
+    with cluster(tmp_path, workers=1) as started, running_cluster(started.address) as each:
+
+        def work() -> None:
+            try:
+                list(each(works.first_try_waits, [bag]))
+            except ClusterError as error:
+                ends.append(error)
+
+        thread = threading.Thread(target=work, daemon=True)
+        thread.start()
+        wait_for(bag / "pid")
+        started.scheduler.kill()
+        thread.join(works.PATIENCE)
+    (end,) = ends
+    assert str(end).startswith(f"{started.address}: the scheduler does not answer any more")
+
+
+def test_a_cluster_without_workers_is_said(tmp_path: Path) -> None:
+    with cluster(tmp_path, workers=0) as started, running_cluster(started.address) as each:
+        each._patience = 0.1
+        with pytest.raises(ClusterError, match=r"has had no worker .* dask worker tcp://"):
+            list(each(works.size, BAGS))
+
+
+def test_an_address_where_no_scheduler_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clusters, "CONNECT", 0.3)
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        address = f"tcp://127.0.0.1:{held.getsockname()[1]}"
+        with pytest.raises(ClusterError, match="no scheduler answers") as caught:
+            running_cluster(address).__enter__()
+    assert caught.value.source == address
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("address", ["", "here", "tcp://here", "tcp://a:b", "ftp://127.0.0.1:21"])
+def test_what_is_no_address(address: str) -> None:
+    with pytest.raises(ClusterError, match="not the address of a scheduler"):
+        running_cluster(address).__enter__()
+
+
+def test_tls_needs_certificates() -> None:
+    with pytest.raises(ClusterError, match="needs certificates"):
+        running_cluster("tls://127.0.0.1:8786").__enter__()
+
+
+def test_workers_of_this_machine_survive_a_deadly_bag() -> None:
+    with local_workers(2) as each:
+        results = list(each(works.deadly, BAGS))
+        environments = {r.value[1] for r in each(works.process, BAGS) if r.value is not None}
+    assert [result.value for result in results] == ["a", "bb", None, "cccc", "ddddd"]
+    assert "every worker that tried it died" in (results[2].reason or "")
+    assert environments == {"1"}
+
+
+def test_workers_of_this_machine_are_reached_from_here_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    psutil = pytest.importorskip("psutil")
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+
+    def family() -> list[int]:
+        return [os.getpid(), *(child.pid for child in psutil.Process().children(recursive=True))]
+
+    def listening() -> set[tuple[str, int]]:
+        return {
+            (entry.laddr.ip, entry.laddr.port)
+            for pid in family()
+            for entry in psutil.Process(pid).net_connections(kind="inet")
+            if entry.status == psutil.CONN_LISTEN
+        }
+
+    before, others = listening(), set(family())
+    with local_workers(2) as each:
+        pids = {r.value[0] for r in each(works.process, BAGS * 4) if r.value is not None}
+        opened = listening() - before
+        assert pids <= set(family())
+    assert opened
+    assert {host for host, _ in opened} == {"127.0.0.1"}
+    assert not pids & set(family()) - others
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_error_ends_workers_of_this_machine_at_once(tmp_path: Path) -> None:
+    bag = tmp_path / "slow"
+    bag.mkdir()
+    with pytest.raises(KeyboardInterrupt), local_workers(1) as each:
+        list(each(works.first_try_waits, [bag], lambda *_: interrupt(bag)))
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((bag / "pid").read_text()), 0)
+
+
+def interrupt(bag: Path) -> None:
+    """Ctrl-C once the bag is worked on."""
+    if (bag / "pid").exists() and (bag / "pid").stat().st_size:
+        signal.raise_signal(signal.SIGINT)
+
+
+def test_a_bag_that_a_worker_cannot_reach() -> None:
+    task = replace(bag_task(works.size, Path("/nowhere/bag"), ()), exists=True)
+    reason = run_task(task).reason or ""
+    assert reason.startswith("/nowhere/bag: is not on ")
+    assert socket.gethostname() in reason
+    assert "under the same path" in reason
+
+
+def test_a_worker_of_another_version() -> None:
+    task = replace(bag_task(works.size, Path("bag"), ()), version="0.0.1")
+    assert "install the same on all machines" in (run_task(task).reason or "")
+
+
+def test_reasons_name_bags_as_given() -> None:
+    result = run_task(bag_task(works.size, Path("bad"), ()))
+    assert result == BagResult(Path("bad"), None, "bad: is damaged")

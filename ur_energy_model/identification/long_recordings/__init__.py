@@ -1,0 +1,1 @@
+"""Long recordings: which parts of them the fits use."""
