@@ -21,7 +21,9 @@ def register(subparsers: arguments.Subparsers) -> None:
         description="Keep the energy of many arms per second and per cycle in a store of Parquet "
         "files, and question it.",
         examples="ur_energy history add plant monday tuesday --model arm.yaml\n"
-        "ur_energy history watch plant recordings --model arm.yaml",
+        "ur_energy history watch plant recordings --model arm.yaml\n"
+        "ur_energy history summary plant --by day --tariff 0.25\n"
+        "ur_energy history report plant -o plant.html",
     )
     own = parser.add_subparsers(
         dest="history_command", metavar="COMMAND", required=True, help="(see COMMAND --help)"

@@ -93,7 +93,7 @@ def _object(names: list[str], row: tuple[Any, ...]) -> str:
 def _print(names: list[str], rows: list[tuple[Any, ...]]) -> None:
     cells = [[_cell(value) for value in row] for row in rows]
     if len(names) <= WIDEST:
-        print_table(f"{len(rows)} rows", names, cells)
+        print_table(f"{len(rows)} row{'' if len(rows) == 1 else 's'}", names, cells)
         return
     for number, row in enumerate(cells, start=1):
         print_table(f"row {number}", ("column", "value"), list(zip(names, row, strict=True)))

@@ -112,7 +112,8 @@ def _print(
         columns.append(tariff.currency)
     if tariff.co2 is not None:
         columns.append("kg CO2")
-    print_table(f"energy of {summary.total['arms']} arms", columns, rows)
+    arms = summary.total["arms"]
+    print_table(f"energy of {arms} arm{'' if arms == 1 else 's'}", columns, rows)
     if not summary.rows:
         note(f"{options.store}: has no energy of this time; add recordings with history add")
     note(f"days and hours are those of {options.time_zone}")

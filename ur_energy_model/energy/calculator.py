@@ -186,10 +186,9 @@ class EnergyCalculator:
                 due_temperature = None if temperature is None else temperature[due]
                 at_due = self._measured.sensitivities(qd[due], current[due], due_temperature)
                 held.append(self._sensitivity_columns(at_due))
-        values, errors = np.concatenate(held), out[:, columns.sensitivity :]
-        starts = np.flatnonzero(due).tolist()
-        for value, start, stop in zip(values, [0, *starts], [*starts, len(out)], strict=True):
-            errors[start:stop] = value
+        values = np.concatenate(held)
+        counts = np.diff(np.flatnonzero(due), prepend=0, append=len(out))
+        out[:, columns.sensitivity :] = np.repeat(values, counts, axis=0)
         self._sensitivities = values[-1]
         return out, good
 

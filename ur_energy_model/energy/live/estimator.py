@@ -41,8 +41,7 @@ class LiveEstimator:
         robot: its description.
         options: see LiveOptions.
         on_cycle: called with each completed cycle.
-        on_powers: called with the powers of samples that were integrated, and the indices of those
-            at which a cycle begins.
+        on_powers: called with integrated powers and the indices of samples that begin a cycle.
 
     Raises:
         InputError: the state file is damaged, in use or belongs to another robot.
@@ -68,10 +67,8 @@ class LiveEstimator:
         self._pending: list[Telemetry] = []
         self._on_cycle, self._on_powers = on_cycle, on_powers
         self._detector = CycleDetector(self.options.cycle_trigger, self.options.cycle_output)
-        self._cycle = CycleCounter()
-        self._cycle_requested = False
-        log = self.options.cycle_log
-        self._log = None if log is None else CycleLog(log)
+        self._cycle, self._cycle_requested = CycleCounter(), False
+        self._log = CycleLog(log) if (log := self.options.cycle_log) is not None else None
         self._counters = EnergyCounters(self.channels, self.options.state_file, robot.name)
         self._shown: dict[str, MeterReading] = {}
         self._last: PowerTable | None = None
@@ -270,7 +267,7 @@ class LiveEstimator:
         if self._cycle_requested:
             self._cycle_requested = False
             starts.add(0)
-        total = table.power[:, self.channels.arm["total"]]
+        total = self.channels.arm["total"]
         for part, correction in table.parts(starts):
             if part.start in starts:
                 self._begin_cycle(float(time[part.start]))
@@ -278,7 +275,7 @@ class LiveEstimator:
                 self._counters.correct(correction)
             self._counters.integrate(time[part], table.steps.cut(part), table.power[part])
             if self._cycle.open:
-                self._cycle.observe(float(total[part].max()))
+                self._cycle.observe(float(table.power[part, total].max()))
         if self._on_powers is not None:
             self._on_powers(table, sorted(starts))
 
