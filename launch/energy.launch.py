@@ -43,6 +43,8 @@ def launch_setup(context):
             "tf_prefix",
             "record",
             "bag_directory",
+            "retention_days",
+            "retention_gb",
             "publish_joint_states",
         ],
     )
@@ -73,7 +75,14 @@ def generate_launch_description():
             *parameter_arguments(
                 "estimator", "source", "bag", "effort_unit", "tf_prefix", "state_file"
             ),
-            *parameter_arguments("logger", "record", "bag_directory", "publish_joint_states"),
+            *parameter_arguments(
+                "logger",
+                "record",
+                "bag_directory",
+                "retention_days",
+                "retention_gb",
+                "publish_joint_states",
+            ),
             DeclareLaunchArgument(
                 "logger",
                 default_value="true",

@@ -77,7 +77,7 @@ def run(options: argparse.Namespace) -> None:
     """Record."""
     from ur_energy_model.errors import IncompleteRecordingError, RecordingError
     from ur_energy_model.model.robots import load_robot
-    from ur_energy_model.telemetry.bag.writer import FileSplit
+    from ur_energy_model.telemetry.bag.file_split import FileSplit
     from ur_energy_model.telemetry.fields import ENERGY_FIELDS
     from ur_energy_model.telemetry.recording.options_and_status import RecorderOptions
     from ur_energy_model.telemetry.recording.recorder import Recorder

@@ -113,7 +113,7 @@ class SessionFriction:
 
 
 def begins_session(before: float, time: float) -> bool:
-    """Whether another session begins with a sample: after SESSION_GAP, or where the clock goes back.
+    """Whether a sample begins another session: after SESSION_GAP, or where the clock goes back.
 
     Args:
         before: controller time of the previous sample [s].

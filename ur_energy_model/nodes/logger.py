@@ -24,7 +24,8 @@ from ur_energy_model.nodes.other_publishers import OtherPublishers
 from ur_energy_model.nodes.recording_session import RecordingSession
 from ur_energy_model.nodes.terminal.line import Level, Line
 from ur_energy_model.nodes.terminal.problem_lines import RepeatedLines
-from ur_energy_model.telemetry.bag.writer import FileSplit
+from ur_energy_model.telemetry.bag.file_split import FileSplit
+from ur_energy_model.telemetry.bag.retention import Retention
 from ur_energy_model.telemetry.fields import ENERGY_FIELDS
 from ur_energy_model.telemetry.recording.options_and_status import RecorderOptions
 from ur_energy_model.telemetry.rtde.source import RtdeSource
@@ -83,7 +84,8 @@ class LoggerNode(ManagedNode):
             self._make_source,
             Path(self.value("bag_directory")).expanduser(),
             RecorderOptions(
-                split=FileSplit(seconds=self.value("split_duration") or None),
+                split=self._file_split(),
+                retention=self._retention(),
                 resume=True,
                 messages=tuple if self._energy is None else self._energy.take,
             ),
@@ -98,6 +100,20 @@ class LoggerNode(ManagedNode):
         """Finish the bag and disconnect."""
         self._session.stop()
         self.say(self._health.end_lines())
+
+    def _retention(self) -> Retention | None:
+        """Budget of the bags, None if all are kept."""
+        days, gigabytes = self.value("retention_days"), self.value("retention_gb")
+        if not (days or gigabytes):
+            return None
+        return Retention(bytes=round(gigabytes * 1e9) or None, days=days or None)
+
+    def _file_split(self) -> FileSplit:
+        """When files end: as stated, or often enough for the budget, which deletes whole files."""
+        seconds, budget = self.value("split_duration") or None, self._retention()
+        if budget is None:
+            return FileSplit(seconds=seconds)
+        return FileSplit(seconds or budget.file_seconds, budget.file_bytes)
 
     def _make_source(self) -> TelemetrySource:
         if self._given_source is not None:

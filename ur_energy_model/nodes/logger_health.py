@@ -98,7 +98,10 @@ class LoggerHealth:
             level, text = ERROR, f"not recording: {refusal}"
         elif level == OK and recorder.lost:
             level = WARN
-        values = {
+        storage = recorder.storage
+        if level == OK and storage is not None and storage.problem is not None:
+            level, text = WARN, f"bags exceed their budget: {storage.problem}"
+        values: dict[str, object] = {
             "bag": recorder.bag,
             "samples": recorder.samples,
             "lost": recorder.lost,
@@ -110,4 +113,13 @@ class LoggerHealth:
             "waiting": recorder.waiting,
             "last_error": recorder.last_error or "none",
         }
+        if storage is not None:
+            values |= {
+                "stored_GB": storage.bytes / 1e9,
+                "stored_files": storage.files,
+                "stored_days": storage.oldest_days,
+                "marked_files": storage.marked,
+                "removed_files": storage.removed_files,
+                "removed_GB": storage.removed_bytes / 1e9,
+            }
         return status(f"{self._node}: recording", level, text, values)

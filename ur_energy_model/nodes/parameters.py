@@ -55,6 +55,14 @@ LOGGER: tuple[Parameter, ...] = (
         minimum=0.0, maximum=1e6,
     ),
     Parameter(
+        "retention_days", 0.0, "delete files of bags in bag_directory that are older, the oldest "
+        "first, without marked ones; 0 keeps all", unit="days", minimum=0.0, maximum=36500.0,
+    ),
+    Parameter(
+        "retention_gb", 0.0, "delete the oldest files of bags in bag_directory, without marked "
+        "ones, while all together take more; 0 keeps all", unit="GB", minimum=0.0, maximum=1e6,
+    ),
+    Parameter(
         "record_energy", True, "record energy/stamped, energy/summary, energy/cycle and "
         "energy/prediction of an estimator in the same namespace, if there is one",
     ),

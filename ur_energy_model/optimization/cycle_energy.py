@@ -100,6 +100,10 @@ class CycleEnergies:
             start += stretch.plan.duration
         return out
 
+    def total(self, stretches: Sequence[Stretch]) -> float:
+        """Energy of a cycle that repeats, from its stretches in order [J]."""
+        return sum(part.energy for part in self.of(stretches, std=False))
+
     def _motions(
         self, stretches: Sequence[Stretch], start: float
     ) -> Iterator[tuple[Motion, ArmDynamics]]:

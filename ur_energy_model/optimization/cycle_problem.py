@@ -46,6 +46,7 @@ class CycleProblem:
     Attributes:
         energies: of cycles of this arm.
         recorded: the cycle as it was run.
+        recorded_energies: of its stretches.
         limits: that the new moves keep: the usual ones, where the recording goes beyond them its
             own, except for the tool speed.
         recorded_tool_speed: highest of flange and elbow in the recording [m/s].
@@ -61,6 +62,7 @@ class CycleProblem:
         self.model, self.cycle, self.options, self.robot = model, cycle, options, robot
         self.energies = CycleEnergies(model, cycle.temperature)
         self.recorded = recorded_stretches(cycle)
+        self.recorded_energies = self.energies.of(self.recorded)
         self.limits, self.beyond = self._limits()
         self.arms = [
             PathDynamics(
@@ -190,10 +192,9 @@ class CycleProblem:
             usual = replace(usual, tool_speed=TOOL_SPEED_SHARE * self.options.tool_speed)
         if self.options.jerk is not None:
             usual = replace(usual, jerk=self.options.jerk)
-        powers = self.energies.of(self.recorded, std=False)
         shown = [
             self._reached(stretch, energy.torque)
-            for stretch, energy in zip(self.recorded, powers, strict=True)
+            for stretch, energy in zip(self.recorded, self.recorded_energies, strict=True)
             if stretch.moving
         ]
         largest = shown[0].at_least(shown)

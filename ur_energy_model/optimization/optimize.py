@@ -62,7 +62,7 @@ def optimize_cycle(
     report(0.2, "finding the fastest cycle")
     problem = _feasible_problem(model, cycle, options, robot, duration)
     report(0.3, "distributing time over the moves")
-    before = problem.energies.of(problem.recorded)
+    before = problem.recorded_energies
     allocation = problem.allocate(duration)
     scaled = problem.scaled(duration)
     others = [scaled] if duration != cycle.duration else [scaled, problem.recorded]
@@ -75,7 +75,6 @@ def optimize_cycle(
         ],
     )
     report(0.6, "drawing energy over cycle time" if options.pareto else "summing up")
-    fastest = problem.fastest()
     curve = pareto_curve(problem) if options.pareto else None
     found = OptimizedCycle(
         cycle=problem.cycle,
@@ -86,8 +85,8 @@ def optimize_cycle(
         new_energy=_total(after),
         saving_interval=saving_interval(before, after),
         time_optimal_duration=problem.shortest,
-        time_optimal_energy=_total(problem.energies.of(fastest, std=False)),
-        scaled_energy=_total(problem.energies.of(scaled, std=False)),
+        time_optimal_energy=problem.energies.total(problem.fastest()),
+        scaled_energy=problem.energies.total(scaled),
         bound_gap=allocation.gap,
         pareto=curve,
         notes=(*cycle.notes, *problem.notes(), *remarks),

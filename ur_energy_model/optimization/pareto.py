@@ -1,13 +1,10 @@
-"""Energy of the cheapest cycle over its cycle time, and that of speed scaling beside it."""
+"""Energy of the cheapest cycle over its cycle time."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 import numpy as np
 
 from ur_energy_model.optimization.allocation import SLOWEST
-from ur_energy_model.optimization.cycle_energy import Stretch
 from ur_energy_model.optimization.cycle_problem import CycleProblem
 from ur_energy_model.typing import Array
 
@@ -17,7 +14,6 @@ NEXT = 1.003
 """Least ratio of consecutive cycle times."""
 LONGEST = 2.0
 """Longest cycle time of the curve, relative to the recorded one."""
-_SCALED = 30
 
 
 def pareto_curve(problem: CycleProblem) -> Array:
@@ -35,14 +31,4 @@ def pareto_curve(problem: CycleProblem) -> Array:
             points.append((duration, problem.stretches(laws)))
     last = problem.allocate(longest)
     points.append((longest, problem.stretches(last.laws, last.waiting)))
-    return np.array([(duration, _energy(problem, cycle)) for duration, cycle in points])
-
-
-def scaled_curve(problem: CycleProblem) -> Array:
-    """Cycle times [s] and energies [J] [k, 2] of the recorded cycle at other speed scaling."""
-    times = np.geomspace(problem.shortest, LONGEST * problem.cycle.duration, _SCALED)
-    return np.array([(time, _energy(problem, problem.scaled(time))) for time in times.tolist()])
-
-
-def _energy(problem: CycleProblem, stretches: Sequence[Stretch]) -> float:
-    return sum(part.energy for part in problem.energies.of(stretches, std=False))
+    return np.array([(duration, problem.energies.total(cycle)) for duration, cycle in points])

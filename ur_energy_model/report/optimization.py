@@ -142,6 +142,5 @@ def _scaled(energies: CycleEnergies, cycle: WorkCycle, longest: float) -> Array:
     out = []
     for time in times:
         factor = max((float(time) - kept) / moving, 1.0 + 1e-9)  # 1 would keep the slack
-        parts = energies.of(recorded_stretches(cycle, stretch=factor), std=False)
-        out.append((float(time), sum(part.energy for part in parts)))
+        out.append((float(time), energies.total(recorded_stretches(cycle, stretch=factor))))
     return np.array(out)

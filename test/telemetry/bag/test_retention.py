@@ -1,57 +1,111 @@
-"""Retention: the oldest bags are deleted, and nothing that is not a bag of ours."""
+"""Retention: whole files go, the bags stay complete, and nothing of others is touched."""
 
-import os
+from __future__ import annotations
 
+from pathlib import Path
+
+import numpy as np
 import pytest
 
 from test.telemetry.bag.bag_files import write_bag
-from test.telemetry.conftest import make_telemetry
-from ur_energy_model.telemetry.bag.retention import Retention
+from test.telemetry.conftest import EPOCH, make_telemetry
+from ur_energy_model.telemetry.bag.file_contents import FileContents, file_contents
+from ur_energy_model.telemetry.bag.file_split import FileSplit
+from ur_energy_model.telemetry.bag.layout import EVENTS_TOPIC, TELEMETRY_TOPIC
+from ur_energy_model.telemetry.bag.mcap_format import MAGIC
+from ur_energy_model.telemetry.bag.reader import MISSING_FILE, read_bag
+from ur_energy_model.telemetry.bag.retention import (
+    DAY,
+    Retention,
+    StoredFile,
+    delete_file,
+    stored_files,
+)
+from ur_energy_model.telemetry.bag.writer import BagWriter
+from ur_energy_model.telemetry.event import Event
 
-NOON = 1_700_000_000.0
-
-
-DAY = 86400.0
+SECONDS, RATE = 6, 500
 
 
 @pytest.fixture
-def folder(tmp_path):
-    """Four bags, one day apart, and files of others."""
-    for i in range(4):
-        write_bag(tmp_path / f"bag{i}", make_telemetry(50, fields=("actual_q",)))
-        os.utime(tmp_path / f"bag{i}", (NOON + i * DAY, NOON + i * DAY))
-    (tmp_path / "foreign").mkdir()
-    (tmp_path / "foreign" / "metadata.yaml").write_text("rosbag2_bagfile_information: {}\n")
-    (tmp_path / "notes.txt").write_text("keep")
-    return tmp_path
+def bag(tmp_path: Path) -> Path:
+    """Six seconds in six files, a mark in the third."""
+    telemetry = make_telemetry(SECONDS * RATE, fields=("actual_q",))
+    path = tmp_path / "long"
+    with BagWriter(path, telemetry.info, ("actual_q",), split=FileSplit(seconds=0.9)) as writer:
+        for second in range(SECONDS):
+            stamp = EPOCH + second * 1_000_000_000
+            if second == 2:
+                writer.write_event(Event(stamp, "mark", "spill"))
+            writer.write_event(Event(stamp, "mode", "RUNNING"))
+            writer.write(telemetry.cut(slice(second * RATE, (second + 1) * RATE)))
+    return path
 
 
-def names(folder):
-    return sorted(path.name for path in folder.iterdir())
+def files_of(bag: Path) -> list[Path]:
+    return [file.path for file in stored_files(bag.parent, {})]
 
 
-def test_the_newest_are_kept(folder):
-    gone = Retention(bags=2).apply(folder, spare=folder / "bag3")
-    assert [path.name for path in gone] == ["bag0", "bag1"]
-    assert names(folder) == ["bag2", "bag3", "foreign", "notes.txt"]
+def test_contents_by_summary_and_by_reading_are_the_same(bag: Path) -> None:
+    complete = [file_contents(file) for file in files_of(bag)]
+    assert sum(each.messages[TELEMETRY_TOPIC] for each in complete) == SECONDS * RATE
+    assert [each.marked for each in complete].count(True) == 1
+    for file, expected in zip(files_of(bag), complete, strict=True):
+        data = file.read_bytes()
+        file.write_bytes(data[: -len(MAGIC)])  # as a killed writer leaves it: no summary is found
+        scanned = file_contents(file)
+        assert scanned.marked == expected.marked
+        for topic in (TELEMETRY_TOPIC, EVENTS_TOPIC):
+            assert scanned.messages.get(topic, 0) == expected.messages.get(topic, 0)
 
 
-def test_the_bag_being_recorded_is_spared_even_if_it_is_the_oldest(folder):
-    Retention(bags=1).apply(folder, spare=folder / "bag0")
-    assert names(folder) == ["bag0", "foreign", "notes.txt"]
+def test_a_bag_without_some_of_its_files_is_complete_and_says_where_they_were(bag: Path) -> None:
+    whole = read_bag(bag)
+    files = files_of(bag)
+    counts = [file_contents(file).messages[TELEMETRY_TOPIC] for file in files]
+    for number in (0, 3):
+        delete_file(files[number], file_contents(files[number]))
+    rest = read_bag(bag)
+    owner = np.repeat(np.arange(len(files)), counts)
+    kept = ~np.isin(owner, (0, 3))
+    np.testing.assert_array_equal(rest.time, whole.time[kept])
+    (gap,) = rest.gaps
+    assert gap.cause == MISSING_FILE
+    assert gap.index == counts[1] + counts[2]
+    assert gap.missing == counts[3]
 
 
-def test_bytes_are_counted(folder):
-    size = sum(path.stat().st_size for path in (folder / "bag0").iterdir())
-    Retention(bytes=round(2.5 * size)).apply(folder, spare=folder / "bag3")
-    assert names(folder) == ["bag2", "bag3", "foreign", "notes.txt"]
+def test_the_last_file_takes_the_bag_along_but_nothing_of_others(bag: Path) -> None:
+    (bag / "notes.txt").write_text("keep")
+    for file in files_of(bag):
+        delete_file(file, file_contents(file))
+    assert [path.name for path in bag.iterdir()] == ["notes.txt"]
+    other = write_bag(bag.parent / "other", make_telemetry(50, fields=("actual_q",)))
+    for file in files_of(other):
+        delete_file(file, FileContents({}, marked=False))
+    assert not other.exists()
 
 
-def test_old_bags_are_deleted_by_age(folder, monkeypatch):
-    monkeypatch.setattr("time.time", lambda: NOON + 3 * DAY)
-    Retention(days=1.5).apply(folder, spare=folder / "bag3")
-    assert names(folder) == ["bag2", "bag3", "foreign", "notes.txt"]
+def test_only_bags_of_this_package_count(bag: Path) -> None:
+    foreign = bag.parent / "foreign"
+    foreign.mkdir()
+    (foreign / "metadata.yaml").write_text("rosbag2_bagfile_information: {}\n")
+    (foreign / "foreign_0.mcap").write_bytes(b"")
+    (bag.parent / "thesis.txt").write_text("years of work")
+    assert {path.parent for path in files_of(bag)} == {bag}
 
 
-def test_no_limits_delete_nothing(folder):
-    assert Retention().apply(folder, spare=folder / "bag3") == []
+def test_budget() -> None:
+    file = StoredFile(Path("bag/bag_0.mcap"), 100, modified=10 * DAY)
+    assert not Retention().is_due(file, 10**15, 1e9)
+    assert Retention(bytes=500).is_due(file, 501, 10 * DAY)
+    assert not Retention(bytes=500).is_due(file, 500, 10 * DAY)
+    assert Retention(days=2.0).is_due(file, 0, 12.1 * DAY)
+    assert not Retention(days=2.0).is_due(file, 0, 11.9 * DAY)
+
+
+def test_files_end_often_enough_for_the_budget() -> None:
+    assert Retention(days=30.0).file_seconds == 3600.0
+    assert Retention(days=0.1).file_seconds == pytest.approx(432.0)
+    assert Retention(bytes=20_000_000_000).file_bytes == 1_000_000_000
+    assert Retention(days=1.0).file_bytes is None

@@ -13,9 +13,9 @@ import pytest
 
 from test.telemetry.recording.scripted_source import ScriptedSource, batches, wait_for
 from ur_energy_model.errors import RecordingError, UrEnergyError
+from ur_energy_model.telemetry.bag.file_split import FileSplit
 from ur_energy_model.telemetry.bag.reader import iterate_bag, read_bag, read_events
 from ur_energy_model.telemetry.bag.recovery import recover_bag
-from ur_energy_model.telemetry.bag.writer import FileSplit
 from ur_energy_model.telemetry.recording import fault_tolerant_writer, writing_thread
 from ur_energy_model.telemetry.recording.options_and_status import RecorderOptions
 from ur_energy_model.telemetry.recording.recorder import Recorder

@@ -1,6 +1,5 @@
 """The recorder: what the source sends between start and stop is in the bag."""
 
-import os
 from dataclasses import replace
 
 import numpy as np
@@ -10,7 +9,6 @@ from test.telemetry.conftest import assert_same_samples
 from test.telemetry.recording.scripted_source import batches, wait_for
 from ur_energy_model.errors import ControllerError, RecordingError
 from ur_energy_model.telemetry.bag.reader import read_bag, read_events
-from ur_energy_model.telemetry.bag.retention import Retention
 from ur_energy_model.telemetry.event import Event
 from ur_energy_model.telemetry.recording.options_and_status import RecorderOptions
 from ur_energy_model.telemetry.recording.recorder import Recorder
@@ -158,20 +156,3 @@ def test_every_batch_passes_the_tap(tmp_path, source):
         given = batches(5)
         source.give(*given)
     assert seen == given
-
-
-def test_old_bags_go_when_new_ones_come(tmp_path, source):
-    (tmp_path / "precious").mkdir()
-    (tmp_path / "precious" / "thesis.txt").write_text("years of work")
-    with Recorder(
-        source, tmp_path, options=RecorderOptions(name="{number}", retention=Retention(bags=2))
-    ) as tidy:
-        for i in range(4):
-            bag = tidy.start()
-            os.utime(bag, (i, i))
-            source.give(*batches(1, first=25 * i))
-            tidy.stop()
-            os.utime(bag, (i, i))
-    bags = [path for path in tmp_path.iterdir() if path.name != "precious"]
-    assert sorted(read_bag(bag).time[0] for bag in bags) == [1000.1, 1000.15]
-    assert (tmp_path / "precious" / "thesis.txt").exists()

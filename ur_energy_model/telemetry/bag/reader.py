@@ -37,6 +37,8 @@ from ur_energy_model.telemetry.samples import Gap, RecordingInfo, Telemetry, fin
 from ur_energy_model.typing import Array
 
 BATCH = 5000
+MISSING_FILE = "a file between is no longer part of the bag"
+"""Cause of a gap between two files."""
 
 
 def read_bag(path: Path | str, fields: Sequence[str] | None = None) -> Telemetry:
@@ -125,6 +127,7 @@ class _BagReader:
     wanted: Sequence[str] | None
     _custom: dict[str, str] = field(default_factory=dict)
     _gaps: list[Gap] = field(default_factory=list)
+    _file_starts: list[int] = field(default_factory=list)
     _has_own_gaps: bool = False
     _info: RecordingInfo | None = None
     _decoded: int = 0
@@ -173,6 +176,8 @@ class _BagReader:
         self, reader: McapReader, decoder: TelemetryDecoder
     ) -> Iterator[DecodedSamples]:
         definitions, first = reader.definitions, self._decoded
+        if first:
+            self._file_starts.append(first)
         for block in reader.blocks(TELEMETRY_TOPIC):
             self._take_metadata(definitions.take_metadata(), first)
             schema = definitions.schemas.get(definitions.channels[block.channel].schema_id)
@@ -215,6 +220,7 @@ class _BagReader:
                 if first <= gap.index < stop + last
             )
             self._gaps = [gap for gap in self._gaps if gap.index >= stop]
+            gaps = self._with_missing_files(gaps, time, self._info.rate)
         else:
             gaps = self._found_gaps(time, self._info.rate)
         self._returned, self._last_time = stop, float(time[-1])
@@ -226,6 +232,29 @@ class _BagReader:
             if wanted is None or name in wanted
         }
         return Telemetry(time, columns, self._info, gaps, part.stamp if host else None)
+
+    def _with_missing_files(
+        self, gaps: tuple[Gap, ...], time: Array, rate: float | None
+    ) -> tuple[Gap, ...]:
+        """Gaps of a batch, with those that files leave which are no longer part of the bag.
+
+        Args:
+            gaps: as recorded.
+            time: controller times of the batch [n], s.
+            rate: of the samples [Hz], None if unknown.
+        """
+        first, stop = self._returned, self._returned + len(time)
+        known = {gap.index for gap in gaps}
+        found = list(gaps)
+        for start in self._file_starts:
+            place = start - first
+            if not first <= start < stop or place in known:
+                continue
+            before = time[place - 1] if place else self._last_time
+            jump = find_gaps(np.array([before, time[place]]), None if rate is None else 1.0 / rate)
+            found += [replace(gap, index=place, cause=MISSING_FILE) for gap in jump]
+        self._file_starts = [start for start in self._file_starts if start >= stop]
+        return tuple(sorted(found, key=lambda gap: gap.index))
 
     def _found_gaps(self, time: Array, rate: float | None) -> tuple[Gap, ...]:
         """Gaps found from the clock, for bags of other writers."""

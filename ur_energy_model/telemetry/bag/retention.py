@@ -1,51 +1,118 @@
-"""Retention: which old bags of a folder to delete."""
+"""Retention: the budget for the bags of a folder, kept by deleting whole storage files."""
 
 from __future__ import annotations
 
-import shutil
-import time
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ur_energy_model.errors import RecordingError
-from ur_energy_model.telemetry.bag.metadata import read_metadata
+from ur_energy_model.telemetry.bag.file_contents import FileContents
+from ur_energy_model.telemetry.bag.files import file_number
+from ur_energy_model.telemetry.bag.metadata import FILE_NAME, read_metadata
+
+DAY = 86400.0
+PARTS = 20
+"""Files into which a budget is divided at least."""
+LONGEST_FILE = 3600.0
+"""Longest duration of a file under a budget [s]."""
 
 
 @dataclass(frozen=True)
 class Retention:
-    """How many bags of a folder to keep; the oldest are deleted first.
-
-    Only bags of this package count and are deleted.
+    """Budget for the bags of a folder; None sets no limit.
 
     Attributes:
-        bags: at most this many, the one being recorded included.
-        bytes: at most this much together.
-        days: greatest age.
+        bytes: of all storage files together.
+        days: greatest age of a file, from its end.
     """
 
-    bags: int | None = None
     bytes: int | None = None
     days: float | None = None
 
-    def apply(self, folder: Path, *, spare: Path) -> list[Path]:
-        """Delete bags beyond the limits, but never `spare`; returns the deleted ones."""
-        bags = filter(_is_own, folder.glob("*"))
-        own = sorted((bag for bag in bags if bag.resolve() != spare.resolve()), key=_age_key)
-        sizes = [_bytes_of(path) for path in own]
-        total = sum(sizes) + _bytes_of(spare)
-        deleted = []
-        for i, path in enumerate(own):
-            left = len(own) - i + 1
-            old = time.time() - _age_key(path)[0]
-            if (
-                (self.bags is not None and left > self.bags)
-                or (self.bytes is not None and total > self.bytes)
-                or (self.days is not None and old > self.days * 86400.0)
-            ):
-                shutil.rmtree(path, ignore_errors=True)
-                total -= sizes[i]
-                deleted.append(path)
-        return deleted
+    def is_due(self, file: StoredFile, total: int, now: float) -> bool:
+        """Whether a file has to go.
+
+        Args:
+            file: the oldest one that is left.
+            total: size of all files [bytes].
+            now: present time [s since the epoch].
+        """
+        old = self.days is not None and now - file.modified > self.days * DAY
+        return old or (self.bytes is not None and total > self.bytes)
+
+    @property
+    def file_seconds(self) -> float:
+        """Duration after which a file should end, so that whole files can go [s]."""
+        return LONGEST_FILE if self.days is None else min(LONGEST_FILE, self.days * DAY / PARTS)
+
+    @property
+    def file_bytes(self) -> int | None:
+        """Size at which a file should end, None without a limit."""
+        return None if self.bytes is None else max(self.bytes // PARTS, 1)
+
+
+@dataclass(frozen=True)
+class StoredFile:
+    """A storage file of a bag.
+
+    Attributes:
+        path: of the file; its folder is the bag.
+        bytes: its size.
+        modified: time of the last change [s since the epoch].
+    """
+
+    path: Path
+    bytes: int
+    modified: float
+
+
+def stored_files(folder: Path, own: dict[Path, bool]) -> list[StoredFile]:
+    """MCAP files of this package's bags in a folder, oldest first.
+
+    Args:
+        folder: that holds the bags.
+        own: whether directories seen before are such bags; brought up to date.
+    """
+    found = []
+    for bag in folder.glob("*"):
+        if not own.get(bag):
+            own[bag] = _is_own(bag)
+        for path in bag.glob("*.mcap") if own[bag] else ():
+            with suppress(OSError):
+                status = path.stat()
+                found.append(StoredFile(path, status.st_size, status.st_mtime))
+    return sorted(found, key=lambda file: (file.modified, file_number(file.path)))
+
+
+def delete_file(file: Path, contents: FileContents) -> None:
+    """Delete a storage file of a finished bag, and the bag with its last one.
+
+    Where others are left, metadata.yaml is rewritten first, so that the bag is complete without the
+    file at any time.
+
+    Args:
+        file: to delete.
+        contents: of the file.
+
+    Raises:
+        RecordingError: metadata.yaml is damaged.
+        OSError: the disk fails.
+    """
+    bag = file.parent
+    metadata = read_metadata(bag)
+    left = [entry for entry in metadata.files if entry.name != file.name]
+    if 0 < len(left) < len(metadata.files):
+        topics = [
+            replace(topic, messages=max(0, topic.messages - contents.messages.get(topic.name, 0)))
+            for topic in metadata.topics
+        ]
+        replace(metadata, files=left, topics=topics).write(bag)
+    file.unlink(missing_ok=True)
+    if not left:
+        (bag / FILE_NAME).unlink(missing_ok=True)
+        with suppress(OSError):  # other files in it are not ours to delete
+            bag.rmdir()
 
 
 def _is_own(path: Path) -> bool:
@@ -53,16 +120,3 @@ def _is_own(path: Path) -> bool:
         return path.is_dir() and "package_version" in read_metadata(path).custom
     except RecordingError:
         return False
-
-
-def _age_key(path: Path) -> tuple[float, str]:
-    try:
-        return path.stat().st_mtime, path.name
-    except OSError:
-        return 0.0, path.name
-
-
-def _bytes_of(path: Path) -> int:
-    if not path.is_dir():
-        return 0
-    return sum(file.stat().st_size for file in path.iterdir() if file.is_file())

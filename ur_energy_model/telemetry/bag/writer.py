@@ -6,11 +6,12 @@ import shutil
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.telemetry.bag.extra_messages import BagTopic, ExtraMessages, Messages
+from ur_energy_model.telemetry.bag.file_split import FileSplit
 from ur_energy_model.telemetry.bag.layout import JOINT_NAMES
 from ur_energy_model.telemetry.bag.message_encoder import (
     CHUNK_SAMPLES,
@@ -35,25 +36,6 @@ from ur_energy_model.typing import Self
 
 CHUNK_NS = 500_000_000
 MOST_EVENTS = 1000
-
-
-@dataclass(frozen=True)
-class FileSplit:
-    """Largest extent of a storage file; None sets no limit.
-
-    Attributes:
-        seconds: between its first and last log time [s].
-        bytes: of the file.
-    """
-
-    seconds: float | None = None
-    bytes: int | None = None
-
-    def is_due(self, age: int, size: int) -> bool:
-        """Whether a file of this age [ns] and size [bytes] has reached a limit."""
-        return (self.seconds is not None and age >= round(self.seconds * 1e9)) or (
-            self.bytes is not None and size >= self.bytes
-        )
 
 
 class BagWriter:
@@ -122,7 +104,12 @@ class BagWriter:
     @property
     def readable_samples(self) -> int:
         """Samples in files that can be read back, by the last `write_metadata`."""
-        return self._files.samples - self._files.unreadable
+        return self._files.samples - self._files.unreadable - self._files.released
+
+    @property
+    def released_samples(self) -> int:
+        """Samples in files that were released."""
+        return self._files.released
 
     @property
     def unreadable_samples(self) -> int:
@@ -197,6 +184,17 @@ class BagWriter:
         self._files.open()
         self.flush()
         self.write_metadata()
+
+    def release(self, path: Path) -> bool:
+        """Take a complete file out of the bag, so that it can be deleted.
+
+        Returns:
+            Whether the file no longer belongs to the bag; False for the one being written.
+        """
+        if not self._files.release(path):
+            return False
+        self.write_metadata()
+        return True
 
     def check_file(self) -> None:
         """Check that the file being written still exists under its name.

@@ -56,6 +56,7 @@ class WrittenFiles:
         intact: files that can be read back, by the last `verify`; the open one is among them.
         samples: written to all files.
         unreadable: samples of files that were deleted, moved, replaced or changed.
+        released: samples of complete files that no longer belong to the bag.
     """
 
     def __init__(
@@ -63,7 +64,7 @@ class WrittenFiles:
     ) -> None:
         self.current: WrittenFile | None = None
         self.intact: list[WrittenFile] = []
-        self.samples = self.unreadable = 0
+        self.samples = self.unreadable = self.released = 0
         self._folder, self._name, self._custom, self._durable = folder, name, custom, durable
         self._opened = 0
 
@@ -111,6 +112,15 @@ class WrittenFiles:
         file, self.current = self.current, None
         if file is not None:
             file.mcap.abandon()
+
+    def release(self, path: Path) -> bool:
+        """Take a complete file out of the bag; returns whether it is no longer a part of it."""
+        if self.current is not None and self.current.mcap.path == path:
+            return False
+        for file in [file for file in self.intact if file.mcap.path == path]:
+            self.intact.remove(file)
+            self.released += file.samples
+        return True
 
     def verify(self) -> Gap | None:
         """Find files that can no longer be read back, and count their samples as unreadable.

@@ -13,9 +13,9 @@ import numpy as np
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.robot_modes import ROBOT_MODES
 from ur_energy_model.telemetry.bag.extra_messages import Messages
+from ur_energy_model.telemetry.bag.file_split import FileSplit
 from ur_energy_model.telemetry.bag.files import remove_abandoned_in_bags
-from ur_energy_model.telemetry.bag.retention import Retention
-from ur_energy_model.telemetry.bag.writer import BagWriter, FileSplit
+from ur_energy_model.telemetry.bag.writer import BagWriter
 from ur_energy_model.telemetry.event import ERROR, WARNING, Event
 from ur_energy_model.telemetry.host_clock import HOST_CLOCK
 from ur_energy_model.telemetry.modes import SAFETY_MODES
@@ -41,7 +41,6 @@ class FaultTolerantWriter:
         info: robot and recording.
         fields: RTDE names to write.
         split: when to start a new file.
-        retention: which old bags beside it to delete.
         resume: never give up a full disk.
         messages: returns messages of other topics since its last call.
 
@@ -63,7 +62,6 @@ class FaultTolerantWriter:
         fields: Sequence[str],
         *,
         split: FileSplit | None = None,
-        retention: Retention | None = None,
         resume: bool = False,
         messages: Callable[[], Iterable[Messages]] = tuple,
     ) -> None:
@@ -72,14 +70,12 @@ class FaultTolerantWriter:
         self.reason = ""
         self._full_since: float | None = None
         self._using_reserve = False
-        self._retention, self._resume, self._messages = retention, resume, messages
+        self._resume, self._messages = resume, messages
         self._modes: dict[str, float] = {}
         now = time.monotonic()
         self._next_flush = now + FLUSH_SECONDS
         self._next_metadata = now + METADATA_SECONDS
         remove_abandoned_in_bags(path.parent)
-        if retention is not None:
-            retention.apply(path.parent, spare=path)
         check_room(path)
         try:
             self.bag = BagWriter(path, info, fields, durable=True, split=split)
@@ -128,6 +124,14 @@ class FaultTolerantWriter:
             self._fail(error)
             raise _refusal(self.bag.path, error) from None
 
+    def release(self, path: Path) -> bool:
+        """Take a complete file out of the bag; returns whether it no longer belongs to it."""
+        try:
+            return self.bag.release(path)
+        except OSError as error:
+            self._fail(error)
+            return False
+
     def use_reserve(self) -> None:
         """Write from now on even on a nearly full disk: the bag is about to be finished."""
         self._using_reserve, self.failure = True, None
@@ -164,8 +168,6 @@ class FaultTolerantWriter:
         if now >= self._next_metadata:
             self._next_metadata = now + METADATA_SECONDS
             self.bag.write_metadata()
-            if self._retention is not None:
-                self._retention.apply(self.bag.path.parent, spare=self.bag.path)
         self._has_room()
 
     def _take_messages(self) -> None:

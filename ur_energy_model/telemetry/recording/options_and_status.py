@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ur_energy_model.telemetry.bag.extra_messages import Messages
+from ur_energy_model.telemetry.bag.file_split import FileSplit
 from ur_energy_model.telemetry.bag.files import DEFAULT_NAME
 from ur_energy_model.telemetry.bag.retention import Retention
-from ur_energy_model.telemetry.bag.writer import FileSplit
+from ur_energy_model.telemetry.recording.storage_use import StorageUse
 from ur_energy_model.telemetry.samples import Gap
 
 
@@ -23,7 +24,7 @@ class RecorderOptions:
         split: when to start a new file of a bag.
         pretrigger: time before `start` with which a bag begins [s].
         duration: length after which a bag ends by itself, by the controller's clock [s].
-        retention: which old bags beside the new one to delete; None keeps all.
+        retention: budget for all bags in the folder; None keeps all.
         resume: continue when a full disk has room again; otherwise a disk that is full for ten
             seconds ends the bag.
         messages: called in the writing thread about twice a second while a bag is open, for
@@ -54,6 +55,7 @@ class RecorderStatus:
         lost_seconds: time without samples, a present outage included [s].
         unreadable: samples that were written but cannot be read back (file deleted, replaced or
             cut, bag renamed, disk full).
+        removed: samples of this bag that were deleted to keep within the budget; not lost ones.
         duplicates: packets left out because the controller sent the same tick again.
         gaps: in this bag.
         bytes: size of the bag so far.
@@ -64,6 +66,7 @@ class RecorderStatus:
         connected: False while a live source has lost its robot.
         last_error: the last error, None if there was none.
         stopped_because: what ended the recording too early, None if nothing did.
+        storage: what all bags of the folder take, None without a budget.
     """
 
     state: str = "idle"
@@ -72,6 +75,7 @@ class RecorderStatus:
     lost: int = 0
     lost_seconds: float = 0.0
     unreadable: int = 0
+    removed: int = 0
     duplicates: int = 0
     gaps: tuple[Gap, ...] = ()
     bytes: int = 0
@@ -82,3 +86,4 @@ class RecorderStatus:
     connected: bool = True
     last_error: str | None = None
     stopped_because: str | None = None
+    storage: StorageUse | None = None

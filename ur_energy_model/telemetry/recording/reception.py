@@ -6,6 +6,9 @@ import math
 import time
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+
+from ur_energy_model.telemetry.recording.options_and_status import RecorderStatus
 from ur_energy_model.telemetry.samples import Gap, Telemetry
 from ur_energy_model.telemetry.source import LinkStatus
 
@@ -57,6 +60,17 @@ class Reception:
         if self.samples and (away or first < self.last_time):
             self.first_time = first - (time.monotonic() - self.began)
 
+    def within_duration(self, batch: Telemetry, rate: float | None) -> tuple[Telemetry, bool]:
+        """The part of a batch that belongs into the bag, and whether the bag ends with it."""
+        if self.duration is None:
+            return batch, False
+        self.note_restart(batch)
+        begin = float(batch.time[0]) if math.isnan(self.first_time) else self.first_time
+        half = 0.5 / (rate or 1000.0)
+        keep = int(np.searchsorted(batch.time, begin + self.duration - half))
+        gaps = tuple(gap for gap in batch.gaps if gap.index < keep)  # one may lie in front
+        return replace(batch.cut(slice(0, keep)), gaps=gaps), keep < len(batch)
+
     def outage(self, link: LinkStatus, rate: float | None) -> Gap | None:
         """The present outage as a gap behind the last sample, None if samples arrive.
 
@@ -71,6 +85,28 @@ class Reception:
             return None
         what = "no samples" if link.connected else "connection lost"
         return self._last_gap(away, rate, f"{what}: {link.problem}")
+
+    def counted(
+        self, status: RecorderStatus, outage: Gap | None, rate: float | None
+    ) -> RecorderStatus:
+        """State of a bag with the samples that are missing in it.
+
+        Args:
+            status: as the writing side knows it.
+            outage: in which the bag ends, or that lasts; None if there is none.
+            rate: of the samples [Hz], None if unknown.
+        """
+        dropped = status.overflow + status.unreadable
+        if status.state in ("idle", "stopped"):  # now the bag counts
+            dropped = max(0, self.samples - status.samples - status.removed)
+            status = replace(status, unreadable=max(0, dropped - status.overflow))
+        return replace(
+            status,
+            lost=self.missing + dropped + (0 if outage is None else outage.missing),
+            lost_seconds=self.missing_seconds
+            + (dropped / rate if rate else 0.0)
+            + (0.0 if outage is None else outage.seconds),
+        )
 
     def cut_gap(self, gap: Gap, rate: float | None) -> Gap | None:
         """The part within the bag of a gap at whose end the bag's duration is over."""

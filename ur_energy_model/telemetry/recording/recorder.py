@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import threading
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-
-import numpy as np
 
 from ur_energy_model.errors import RecordingError, UrEnergyError
 from ur_energy_model.telemetry.bag.files import bag_name
@@ -19,6 +16,7 @@ from ur_energy_model.telemetry.host_clock import HOST_CLOCK
 from ur_energy_model.telemetry.recording.options_and_status import RecorderOptions, RecorderStatus
 from ur_energy_model.telemetry.recording.reception import Reception
 from ur_energy_model.telemetry.recording.sample_queue import Command, SampleQueue
+from ur_energy_model.telemetry.recording.storage_budget import StorageBudget
 from ur_energy_model.telemetry.recording.writing_thread import CLOSE_TIMEOUT, WritingThread
 from ur_energy_model.telemetry.samples import Gap, Telemetry
 from ur_energy_model.telemetry.source import TelemetrySource
@@ -68,14 +66,22 @@ class Recorder:
         self._closing = threading.Event()
         self._writing = WritingThread(self._queue, self._options, self._stop_taking)
         self._reading = threading.Thread(target=self._read, name="telemetry reader", daemon=True)
+        retention = self._options.retention
+        self._budget = (
+            None
+            if retention is None
+            else StorageBudget(self._folder, retention, self._bag_in_work, self._release)
+        )
 
     def __enter__(self) -> Self:
         self._writing.start()
+        if self._budget is not None:
+            self._budget.start()
         if self._at_once is not False:
             try:
                 self._begin(None if self._at_once is True else self._at_once)
             except BaseException:
-                self._writing.close()
+                self.close()
                 raise
         self._reading.start()
         return self
@@ -171,6 +177,8 @@ class Recorder:
 
     def close(self) -> None:
         """Finish the bag and stop reading; the source stays open."""
+        if self._budget is not None:
+            self._budget.close()
         if self._writing.alive:
             with suppress(UrEnergyError):
                 self.stop()
@@ -188,25 +196,16 @@ class Recorder:
     @property
     def status(self) -> RecorderStatus:
         """State of recording, now."""
-        link, status, received = self._source.status, self._writing.status, self._reception
-        outage = self._outage
+        link, rate, outage = self._source.status, self._source.info.rate, self._outage
         if self._taking:
-            outage = received.outage(link, self._source.info.rate)
-        finished = status.state in ("idle", "stopped")
-        dropped = status.overflow + status.unreadable
-        if finished:  # now the bag counts
-            dropped = max(0, received.samples - status.samples)
-            status = replace(status, unreadable=max(0, dropped - status.overflow))
-        rate = self._source.info.rate
+            outage = self._reception.outage(link, rate)
+        status = self._reception.counted(self._writing.status, outage, rate)
         return replace(
             status,
-            lost=received.missing + dropped + (0 if outage is None else outage.missing),
-            lost_seconds=received.missing_seconds
-            + (dropped / rate if rate else 0.0)
-            + (0.0 if outage is None else outage.seconds),
             duplicates=link.duplicates,
             connected=link.connected,
             last_error=status.last_error or link.last_error,
+            storage=None if self._budget is None else self._budget.use,
         )
 
     def _read(self) -> None:
@@ -243,7 +242,7 @@ class Recorder:
         over, cut = False, None
         with self._lock:
             if self._taking:
-                inside, over = self._within_duration(batch)
+                inside, over = self._reception.within_duration(batch, self._source.info.rate)
                 if over and not len(inside) and batch.gaps and batch.gaps[0].index == 0:
                     cut = self._reception.cut_gap(batch.gaps[0], self._source.info.rate)
                 self._queue.put(HOST_CLOCK.corrected(self._reception.accept(inside)))
@@ -251,19 +250,6 @@ class Recorder:
                 self._remember(batch)
         if over:
             self._end_bag(None, cut)
-
-    def _within_duration(self, batch: Telemetry) -> tuple[Telemetry, bool]:
-        """The part of a batch that belongs into the bag, and whether the bag ends with it."""
-        duration = self._options.duration
-        if duration is None:
-            return batch, False
-        received = self._reception
-        received.note_restart(batch)
-        begin = float(batch.time[0]) if math.isnan(received.first_time) else received.first_time
-        half = 0.5 / (self._source.info.rate or 1000.0)
-        keep = int(np.searchsorted(batch.time, begin + duration - half))
-        gaps = tuple(gap for gap in batch.gaps if gap.index < keep)  # one may lie in front
-        return replace(batch.cut(slice(0, keep)), gaps=gaps), keep < len(batch)
 
     def _remember(self, batch: Telemetry) -> None:
         """Keep the last seconds for a bag that may begin soon."""
@@ -291,6 +277,15 @@ class Recorder:
             self._outage = cut
         outage = self._outage
         self._queue.put(Command(lambda: self._writing.finish("stopped", error, outage)))
+
+    def _bag_in_work(self) -> Path | None:
+        """The bag being recorded, None if there is none."""
+        status = self._writing.status
+        return status.bag if status.state in ("recording", "failing") else None
+
+    def _release(self, path: Path) -> bool:
+        """Take a file out of the bag being recorded; returns whether it may be deleted."""
+        return bool(self._run_command(lambda: self._writing.release(path)))
 
     def _run_command(self, action: Callable[[], object]) -> object:
         """Run an action in the writing thread, after what the queue holds."""

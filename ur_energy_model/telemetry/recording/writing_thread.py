@@ -93,7 +93,6 @@ class WritingThread:
             info,
             fields,
             split=options.split,
-            retention=options.retention,
             resume=options.resume,
             messages=options.messages,
         )
@@ -111,6 +110,10 @@ class WritingThread:
         if self._writer is None:
             raise RecordingError("split", "nothing is being recorded", "start recording first")
         self._writer.split()
+
+    def release(self, path: Path) -> bool:
+        """Take a complete file out of the bag; returns whether it may be deleted."""
+        return self._writer is None or self._writer.release(path)
 
     def finish(self, state: str, error: str | None = None, outage: Gap | None = None) -> str | None:
         """Close the bag, if there is one.
@@ -209,6 +212,7 @@ class WritingThread:
             state="recording" if writer.failure is None else "failing",
             samples=bag.samples,
             unreadable=bag.unreadable_samples,
+            removed=bag.released_samples,
             bytes=bag.size,
             last_error=writer.last_failure,
         )

@@ -1,0 +1,128 @@
+"""StorageBudget: the oldest files go; never the one being written, a marked one or others'."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from test.telemetry.bag.bag_files import write_bag
+from test.telemetry.conftest import make_telemetry
+from test.telemetry.recording.scripted_source import FIELDS as SCRIPTED
+from ur_energy_model.telemetry.bag.file_split import FileSplit
+from ur_energy_model.telemetry.bag.reader import read_bag
+from ur_energy_model.telemetry.bag.retention import DAY, Retention, stored_files
+from ur_energy_model.telemetry.bag.writer import BagWriter
+from ur_energy_model.telemetry.event import Event
+from ur_energy_model.telemetry.recording.options_and_status import RecorderOptions
+from ur_energy_model.telemetry.recording.recorder import Recorder
+from ur_energy_model.telemetry.recording.storage_budget import StorageBudget
+
+FIELDS = ("actual_q",)
+
+
+def old_bags(folder: Path, count: int, *, marked: int | None = None) -> None:
+    """Bags of `count` days, the first one the oldest, the last one a day old."""
+    now = time.time()
+    for i in range(count):
+        path = folder / f"bag{i}"
+        telemetry = make_telemetry(50, fields=FIELDS)
+        with BagWriter(path, telemetry.info, FIELDS) as writer:
+            writer.write(telemetry)
+            if i == marked:
+                writer.write_event(Event(writer.last_stamp, "mark", "collision"))
+        age(path, now - (count - i) * DAY)
+
+
+def age(bag: Path, when: float) -> None:
+    for file in bag.glob("*.mcap"):
+        os.utime(file, (when, when))
+
+
+def budget(folder: Path, retention: Retention) -> StorageBudget:
+    return StorageBudget(folder, retention, lambda: None, lambda path: True)
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def total(folder: Path) -> int:
+    return sum(file.bytes for file in stored_files(folder, {}))
+
+
+def test_the_oldest_go_until_the_rest_fits(tmp_path: Path) -> None:
+    old_bags(tmp_path, 4)
+    keeper = budget(tmp_path, Retention(bytes=round(0.6 * total(tmp_path))))
+    keeper.look()
+    assert names(tmp_path) == ["bag2", "bag3"]
+    use = keeper.use
+    assert (use.files, use.removed_files, use.problem) == (2, 2, None)
+    assert use.bytes == total(tmp_path)
+    assert use.oldest_days == pytest.approx(2.0, abs=0.01)
+
+
+def test_files_go_by_age(tmp_path: Path) -> None:
+    old_bags(tmp_path, 4)
+    budget(tmp_path, Retention(days=2.5)).look()
+    assert names(tmp_path) == ["bag2", "bag3"]
+
+
+def test_marked_files_stay_and_a_budget_that_cannot_be_kept_says_so(tmp_path: Path) -> None:
+    old_bags(tmp_path, 3, marked=0)
+    keeper = budget(tmp_path, Retention(bytes=1))
+    keeper.look()
+    assert names(tmp_path) == ["bag0"]
+    assert keeper.use.marked == 1
+    assert "marked" in (keeper.use.problem or "")
+    keeper.look()  # the second look does not read it again, and comes to the same result
+    assert (keeper.use.marked, keeper.use.removed_files) == (1, 2)
+
+
+def test_a_bag_that_another_process_may_be_recording_stays(tmp_path: Path) -> None:
+    old_bags(tmp_path, 1)
+    write_bag(tmp_path / "fresh", make_telemetry(50, fields=FIELDS))
+    keeper = budget(tmp_path, Retention(bytes=1))
+    keeper.look()
+    assert names(tmp_path) == ["fresh"]
+    assert "being written" in (keeper.use.problem or "")
+
+
+def test_files_that_cannot_be_read_are_kept_and_named(tmp_path: Path) -> None:
+    old_bags(tmp_path, 2)
+    (file,) = (tmp_path / "bag0").glob("*.mcap")
+    file.write_bytes(b"no mcap")
+    age(tmp_path / "bag0", time.time() - 2 * DAY)
+    keeper = budget(tmp_path, Retention(bytes=1))
+    keeper.look()
+    assert names(tmp_path) == ["bag0"]
+    assert "bag0_0.mcap" in (keeper.use.problem or "")
+
+
+def test_the_bag_being_recorded_loses_its_oldest_files_and_nothing_is_counted_as_lost(
+    tmp_path: Path, source
+) -> None:
+    options = RecorderOptions(
+        split=FileSplit(seconds=0.2), retention=Retention(bytes=1), name="{number}"
+    )
+    with Recorder(source, tmp_path, options=options) as recorder:
+        keeper = recorder._budget
+        assert keeper is not None
+        bag = recorder.start()
+        telemetry = make_telemetry(1000, fields=SCRIPTED)
+        for first in range(0, 1000, 100):
+            source.give(telemetry.cut(slice(first, first + 100)))
+        end = time.monotonic() + 20
+        while len(list(bag.glob("*.mcap"))) < 4 and time.monotonic() < end:
+            time.sleep(0.01)
+        keeper.look()
+        assert len(list(bag.glob("*.mcap"))) == 1  # the one being written
+        status = recorder.stop()
+    assert status.removed > 0
+    assert status.lost == status.unreadable == 0
+    assert status.samples + status.removed == 1000
+    rest = read_bag(bag)
+    assert len(rest) == status.samples
+    assert rest.time[-1] == telemetry.time[-1]

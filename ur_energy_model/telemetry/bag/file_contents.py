@@ -1,0 +1,129 @@
+"""What a storage file holds: number of messages by topic, and whether it is marked."""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ur_energy_model.errors import RecordingError
+from ur_energy_model.telemetry.bag.cdr import CdrError
+from ur_energy_model.telemetry.bag.layout import EVENTS_TOPIC, decode_event
+from ur_energy_model.telemetry.bag.mcap_chunk import ChunkUnpacker
+from ur_energy_model.telemetry.bag.mcap_definitions import DEFINITIONS
+from ur_energy_model.telemetry.bag.mcap_format import MAGIC, PREFIX, Op
+from ur_energy_model.telemetry.bag.mcap_reader import McapReader
+
+MARK = "mark"
+"""Kind of the events that a user puts into a bag."""
+_MOST_SUMMARY = 32 << 20
+"""Largest summary that is read [bytes]; larger files are read as a whole."""
+_FOOTER = PREFIX.size + 20
+_STATISTICS = struct.Struct("<QHIIIIQQI")
+_CHUNK_INDEX = struct.Struct("<4QI")
+
+
+@dataclass(frozen=True)
+class FileContents:
+    """What a storage file holds.
+
+    Attributes:
+        messages: number of messages by topic.
+        marked: whether a user put a mark into it.
+    """
+
+    messages: Mapping[str, int]
+    marked: bool
+
+
+def file_contents(path: Path) -> FileContents:
+    """What a storage file holds; only its summary and its events are read, if it has a summary.
+
+    Raises:
+        RecordingError: it cannot be read.
+    """
+    try:
+        summary = _summary(path)
+    except OSError as error:
+        raise RecordingError(path, f"cannot be read ({error.strerror})", "check the file") from None
+    try:
+        return _summarised(path, summary) if summary else _scanned(path)
+    except (struct.error, CdrError) as error:
+        raise RecordingError(path, f"is damaged ({error})", "recover the bag") from None
+
+
+def _summary(path: Path) -> bytes:
+    """The records between data and footer; empty if the file has none."""
+    with path.open("rb", buffering=0) as file:
+        size = file.seek(0, os.SEEK_END)
+        place = size - len(MAGIC) - _FOOTER
+        if place < 0:
+            return b""
+        end = os.pread(file.fileno(), _FOOTER + len(MAGIC), place)
+        op, length = PREFIX.unpack_from(end)
+        (start,) = struct.unpack_from("<Q", end, PREFIX.size)
+        if not end.endswith(MAGIC) or op != Op.FOOTER or length != 20 or not 0 < start < place:
+            return b""
+        if place - start > _MOST_SUMMARY:
+            return b""
+        return os.pread(file.fileno(), place - start, start)
+
+
+def _summarised(path: Path, summary: bytes) -> FileContents:
+    """Contents by the summary; the chunks with events are read."""
+    reader, counts = McapReader(path), Counter[int]()
+    chunks: list[tuple[int, int, frozenset[int]]] = []
+    for op, content in _records(summary):
+        if op in DEFINITIONS:
+            reader.definitions.note(op, content)
+        elif op == Op.STATISTICS:
+            counts.update(dict(struct.iter_unpack("<HQ", content[_STATISTICS.size :])))
+        elif op == Op.CHUNK_INDEX:
+            _, _, offset, length, entries = _CHUNK_INDEX.unpack_from(content)
+            head = _CHUNK_INDEX.size
+            numbers = struct.iter_unpack("<HQ", content[head : head + entries])
+            chunks.append((offset, length, frozenset(number for number, _ in numbers)))
+    topics = {number: channel.topic for number, channel in reader.definitions.channels.items()}
+    events = {number for number, topic in topics.items() if topic == EVENTS_TOPIC}
+    unpacker = ChunkUnpacker(path, path.stat().st_size)
+    marked = False
+    with path.open("rb", buffering=0) as file:
+        for offset, length, numbers in chunks:
+            if marked or not events & numbers:
+                continue
+            content = os.pread(file.fileno(), length, offset)[PREFIX.size :]
+            marked = _has_mark(reader, unpacker.unpack(content))
+    return FileContents(
+        {topics[number]: count for number, count in counts.items() if number in topics}, marked
+    )
+
+
+def _scanned(path: Path) -> FileContents:
+    """Contents by reading the whole file."""
+    reader, counts, marked = McapReader(path), Counter[str](), False
+    for body in reader.bodies():
+        for block in reader.blocks_of(body, None):
+            counts[reader.definitions.channels[block.channel].topic] += len(block.payload)
+        marked = marked or _has_mark(reader, body)
+    return FileContents(counts, marked)
+
+
+def _has_mark(reader: McapReader, body: bytes) -> bool:
+    """Whether the records of a chunk contain a mark."""
+    return any(
+        decode_event(row.tobytes()).kind == MARK
+        for block in reader.blocks_of(body, EVENTS_TOPIC)
+        for row in block.payload
+    )
+
+
+def _records(data: bytes) -> Iterator[tuple[int, bytes]]:
+    position = 0
+    while position + PREFIX.size <= len(data):
+        op, length = PREFIX.unpack_from(data, position)
+        position += PREFIX.size
+        yield op, data[position : position + length]
+        position += length

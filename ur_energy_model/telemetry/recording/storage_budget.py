@@ -1,0 +1,144 @@
+"""StorageBudget: keeps the bags of a folder within a budget while others are recorded."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from ur_energy_model.errors import RecordingError
+from ur_energy_model.telemetry.bag.file_contents import file_contents
+from ur_energy_model.telemetry.bag.retention import (
+    DAY,
+    Retention,
+    StoredFile,
+    delete_file,
+    stored_files,
+)
+from ur_energy_model.telemetry.recording.storage_use import StorageUse
+
+PERIOD = 10.0
+"""Time between looks at the folder [s]."""
+UNTOUCHED = 60.0
+"""A bag changed more recently may still be recorded by another process [s]."""
+_CLOSE_TIMEOUT = 5.0
+
+
+class StorageBudget:
+    """Deletes whole storage files, oldest first, in a thread of its own.
+
+    The file being written and files with marks are never deleted; files that cannot be read are
+    not either, since they might be marked.
+
+    Args:
+        folder: of the bags.
+        retention: the budget.
+        recording: returns the bag being recorded by this process, None if there is none.
+        release: takes a file out of it; returns whether it may be deleted.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        retention: Retention,
+        recording: Callable[[], Path | None],
+        release: Callable[[Path], bool],
+    ) -> None:
+        self.use = StorageUse()
+        """What the bags take now."""
+        self._folder, self._retention = folder, retention
+        self._recording, self._release = recording, release
+        self._own: dict[Path, bool] = {}
+        self._kept: dict[StoredFile, str] = {}
+        self._closing = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="storage budget", daemon=True)
+
+    def start(self) -> None:
+        """Start looking."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stop looking."""
+        self._closing.set()
+        if self._thread.is_alive() and self._thread is not threading.current_thread():
+            self._thread.join(_CLOSE_TIMEOUT)
+
+    def look(self) -> None:
+        """Delete what exceeds the budget now."""
+        files, now = stored_files(self._folder, self._own), time.time()
+        changed = {file.path.parent: file.modified for file in files}  # the newest is the last
+        total, left, reasons = sum(file.bytes for file in files), len(files), list[str]()
+        oldest: float | None = None
+        for file in files:
+            if self._closing.is_set():
+                return
+            reason = self._kept.get(file)
+            if reason is None and self._retention.is_due(file, total, now):
+                young = now - changed[file.path.parent] < UNTOUCHED
+                reason = self._delete(file, young=young)
+                if reason is None:
+                    total -= file.bytes
+                    left -= 1
+                    self.use = replace(
+                        self.use,
+                        removed_files=self.use.removed_files + 1,
+                        removed_bytes=self.use.removed_bytes + file.bytes,
+                    )
+                    continue
+            if reason is None:
+                oldest = now - file.modified if oldest is None else oldest
+            elif reason != _MARKED:
+                reasons.append(f"{file.path}: {reason}")
+        self._kept = {file: reason for file, reason in self._kept.items() if file in files}
+        self.use = replace(
+            self.use,
+            bytes=total,
+            files=left,
+            oldest_days=None if oldest is None else oldest / DAY,
+            marked=sum(reason == _MARKED for reason in self._kept.values()),
+            problem=self._problem(total, reasons),
+        )
+
+    def _problem(self, total: int, reasons: list[str]) -> str | None:
+        """Why the budget is exceeded; None if it is kept."""
+        limit = self._retention.bytes
+        if limit is not None and total > limit:
+            why = reasons[0] if reasons else "the rest is marked, or still being written"
+            return f"{total / 1e9:.3g} GB instead of {limit / 1e9:.3g} GB: {why}"
+        return reasons[0] if reasons else None
+
+    def _delete(self, file: StoredFile, *, young: bool) -> str | None:
+        """Delete a file; returns why it was not deleted, None if it was.
+
+        Args:
+            file: to delete.
+            young: whether its bag has changed a moment ago.
+        """
+        bag = self._recording()
+        own = bag is not None and bag.resolve() == file.path.parent.resolve()
+        if young and not own:
+            return _WRITTEN
+        try:
+            contents = file_contents(file.path)
+            if contents.marked:
+                self._kept[file] = _MARKED
+                return _MARKED
+            if own and not self._release(file.path):
+                return _WRITTEN
+            delete_file(file.path, contents)
+        except RecordingError as error:
+            self._kept[file] = f"{error.problem}; it is kept"
+            return self._kept[file]
+        except OSError as error:
+            return f"cannot be deleted ({error.strerror or error})"
+        return None
+
+    def _run(self) -> None:
+        while not self._closing.wait(PERIOD):
+            self.look()
+
+
+_MARKED = "it is marked"
+_WRITTEN = "it is being written"
