@@ -25,3 +25,10 @@ def one_line(text: str) -> str:
     if len(text) > _LONGEST:
         text = f"{text[: _LONGEST // 2]} ... {text[-_LONGEST // 2 :]}"
     return printable(text).replace("\n", r"\n").replace("\t", r"\t")
+
+
+def span(seconds: float) -> str:
+    """A time as text, in the unit that suits it."""
+    if seconds < 120:
+        return f"{seconds:.1f} s"
+    return f"{seconds / 60:.1f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

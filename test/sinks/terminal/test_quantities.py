@@ -6,7 +6,8 @@ import math
 
 import pytest
 
-from ur_energy_model.sinks.terminal.quantities import degrees, joules, percent, span, watts
+from ur_energy_model.sinks.terminal.quantities import degrees, joules, percent, watts
+from ur_energy_model.terminal_text import span
 
 
 @pytest.mark.parametrize(

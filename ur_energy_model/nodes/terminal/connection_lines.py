@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from ur_energy_model.nodes.terminal.line import Level, Line, RateLimit, count, span, without_numbers
+from ur_energy_model.nodes.terminal.line import Level, Line, RateLimit, count, without_numbers
 from ur_energy_model.telemetry.samples import RecordingInfo
 from ur_energy_model.telemetry.source import LinkStatus
+from ur_energy_model.terminal_text import span
 
 PATIENCE = 1.0
 """Time for which a connection may take to be made before anything is said about it [s]."""

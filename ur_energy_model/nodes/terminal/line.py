@@ -71,13 +71,6 @@ def without_numbers(text: str) -> str:
     return _NUMBERS.sub("", text)
 
 
-def span(seconds: float) -> str:
-    """A time as text, in the unit that suits it."""
-    if seconds < 120:
-        return f"{seconds:.1f} s"
-    return f"{seconds / 60:.1f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
-
-
 def count(number: int, thing: str) -> str:
     """A number with a noun, such as "1 sample" or "2,000 samples"."""
     return f"{number:,} {thing}{'' if number == 1 else 's'}"

@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from ur_energy_model.nodes.terminal.line import Level, Line, RateLimit, count, span
+from ur_energy_model.nodes.terminal.line import Level, Line, RateLimit, count
+from ur_energy_model.terminal_text import span
 
 
 class ProblemLines:

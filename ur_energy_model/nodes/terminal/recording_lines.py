@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from ur_energy_model.nodes.terminal.line import Level, Line, RateLimit, count, span, without_numbers
+from ur_energy_model.nodes.terminal.line import Level, Line, RateLimit, count, without_numbers
 from ur_energy_model.telemetry.recording.options_and_status import RecorderStatus
+from ur_energy_model.terminal_text import span
 
 
 class RecordingLines:

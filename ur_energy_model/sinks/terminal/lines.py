@@ -14,9 +14,9 @@ from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.plain import plain
 from ur_energy_model.sinks.joint_row import joint_rows
 from ur_energy_model.sinks.live_state import LiveState
-from ur_energy_model.sinks.terminal.quantities import joules, span, watts
+from ur_energy_model.sinks.terminal.quantities import joules, watts
 from ur_energy_model.telemetry.host_clock import HOST_CLOCK
-from ur_energy_model.terminal_text import one_line
+from ur_energy_model.terminal_text import one_line, span
 from ur_energy_model.typing import Self
 
 

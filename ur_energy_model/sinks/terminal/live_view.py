@@ -19,10 +19,9 @@ from ur_energy_model.sinks.terminal.quantities import (
     degrees,
     joules,
     percent,
-    span,
     watts,
 )
-from ur_energy_model.terminal_text import one_line
+from ur_energy_model.terminal_text import one_line, span
 
 LEAST_ENERGY = 1.0
 """Electrical energy from which on an efficiency is shown [J]."""

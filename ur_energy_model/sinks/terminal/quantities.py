@@ -32,10 +32,3 @@ def percent(share: float) -> str:
 def degrees(value: float | None) -> str:
     """A temperature, such as "35 °C"."""
     return UNKNOWN if value is None or not math.isfinite(value) else f"{value:.0f} °C"
-
-
-def span(seconds: float) -> str:
-    """A time in the unit that suits it, such as "12.3 s" or "2.5 min"."""
-    if seconds < 120.0:
-        return f"{seconds:.1f} s"
-    return f"{seconds / 60.0:.1f} min" if seconds < 7200.0 else f"{seconds / 3600.0:.1f} h"
