@@ -254,6 +254,8 @@ def _fit_drives(
 ) -> _Drives:
     """Torque constants and friction from currents, then the power model from bus power."""
     joints = fit_currents(arm.fitted, arm.fitted_dynamics, arm.robot, arm.inertia, options.friction)
+    places = [arm.given.index(recording) for recording in arm.fitted]
+    joints = tuple(joint.in_order(places) for joint in joints)
     if arm.mounting is not None:
         joints = with_load_error(joints, arm.mounting.load_error)
     body = BodyResults(arm.robot, arm.estimate, arm.stated, arm.inertia)

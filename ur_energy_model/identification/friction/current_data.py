@@ -76,10 +76,18 @@ class CurrentData:
 
     def of_joint(self, j: int) -> list[SessionBlocks]:
         """Sessions in which a joint moved."""
-        sessions = [
-            SessionBlocks(g.blocks[:, j], c.blocks[:, j]) for g, c in self.sessions if len(c)
+        sessions = (self.sessions[number] for number in self.moved(j))
+        return [
+            SessionBlocks(grams.blocks[:, j], counts.blocks[:, j]) for grams, counts in sessions
         ]
-        return [session for session in sessions if session.counts.any()]
+
+    def moved(self, j: int) -> tuple[int, ...]:
+        """Numbers of these sessions."""
+        return tuple(
+            number
+            for number, (_, counts) in enumerate(self.sessions)
+            if len(counts) and counts.blocks[:, j].any()
+        )
 
     def with_inertia_changed(self, change: Array) -> CurrentData:
         """The same data with loads computed from other inertias.

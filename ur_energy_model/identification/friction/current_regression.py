@@ -231,6 +231,7 @@ class CurrentRegression:
             comparison=comparison,
             unexplained_over_load=ratio,
             session_scales=found.scales,
+            sessions=self.data.moved(j),
             inertia=fitted,
         )
 

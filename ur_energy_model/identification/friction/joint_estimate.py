@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -45,6 +46,7 @@ class JointEstimate:
         load_error: relative uncertainty of the load from mounting and payload.
         regressed_constant, regressed_std: torque constant from currents alone [N m/A].
         session_scales: friction of each session in which the joint moved, over their mean.
+        sessions: numbers of these sessions.
         inertia: reflected inertia fitted too; None if it was known or the joint did not move.
     """
 
@@ -63,7 +65,19 @@ class JointEstimate:
     regressed_constant: float = float("nan")
     regressed_std: float = float("nan")
     session_scales: Array = field(default_factory=lambda: np.ones(0))
+    sessions: tuple[int, ...] = ()
     inertia: InertiaFromCurrent | None = None
+
+    def in_order(self, places: Sequence[int]) -> JointEstimate:
+        """The estimate with its sessions in another order.
+
+        Args:
+            places: new number of each session.
+        """
+        numbers = [places[number] for number in self.sessions]
+        order = np.argsort(numbers)
+        scales = self.session_scales[order] if len(numbers) else self.session_scales
+        return replace(self, session_scales=scales, sessions=tuple(sorted(numbers)))
 
 
 def friction_from_coefficients(coefficients: Array, covariance: Array) -> tuple[Array, Array]:
