@@ -128,9 +128,11 @@ def as_json(added: Added) -> dict[str, object]:
 
 def print_added(added: Added, store: str) -> None:
     """Say what was added."""
+    count = len(added.records)
     note(
-        f"{store}: {len(added.records)} bags added ({added.seconds} s, {added.energy:.1f} J), "
-        f"{len(added.skipped)} were there already, {len(added.failed)} failed"
+        f"{store}: {count} bag{'' if count == 1 else 's'} added "
+        f"({added.seconds} s, {added.energy:.1f} J), {len(added.skipped)} were there already, "
+        f"{len(added.failed)} failed"
     )
     for record in added.records:
         if record.left_out:
