@@ -8,11 +8,13 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from test.cli.conftest import Capture, printed, refused
+from test.identification.exact_arm import write_bag
 from test.plant.history.made_up_bags import HOUR, MODEL, NOON, Session, estimated, rows
 from ur_energy_model.cli.main import DONE, main
 from ur_energy_model.learning.kept_models import file_digest
@@ -47,6 +49,25 @@ def test_add(folder: Path, tmp_path: Path, capsys: Capture) -> None:
     assert len(rows(tmp_path / "store", "cycles")) == 12
     assert main(command) == DONE
     assert "2 were there already" in capsys.readouterr().err
+
+
+def test_without_a_model_each_bag_gets_the_generic_one_of_its_type(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    bags = []
+    for robot in ("ur5e", "ur10e", None):
+        telemetry = Session(serial=robot).telemetry()
+        telemetry = replace(telemetry, info=replace(telemetry.info, robot=robot))
+        bags.append(str(write_bag(tmp_path / str(robot), telemetry)))
+    store = tmp_path / "store"
+    assert main(["history", "add", str(store), *bags, "--json"]) == 3
+    (failed,) = json.loads(capsys.readouterr().out)["failed"]
+    assert failed["bag"] == bags[2]
+    assert "--robot ur5e" in failed["reason"]
+    assert {(row["robot"], row["model"]) for row in rows(store)} == {
+        ("ur5e", "generic"),
+        ("ur10e", "generic"),
+    }
 
 
 def test_a_bag_that_fails_is_named_and_the_others_are_added(

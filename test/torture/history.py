@@ -10,7 +10,7 @@ import signal
 import time
 from pathlib import Path
 
-from test.plant.history.made_up_bags import HOUR, NOON, Session, rows
+from test.plant.history.made_up_bags import HOUR, NOON, Session, file_count, rows
 from test.torture.case import Case, Family, Verdict
 from test.torture.surroundings import PATIENCE, Surroundings, command
 from test.torture.watched import Watched
@@ -53,7 +53,7 @@ def run(case: Case) -> Verdict:
     verdict = Verdict(f"SIGKILL after {files} files{' beside another adder' if two else ''}")
     victim = start(case, store)
     other = start(case, store) if two else None
-    while victim.running and sum(path.is_file() for path in store.rglob("*")) < files:
+    while victim.running and file_count(store) < files:
         time.sleep(0.001)
     victim.wait(random.uniform(0.0, 0.02) if files else random.uniform(0.0, 2.0))
     victim.send(signal.SIGKILL)

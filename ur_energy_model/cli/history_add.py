@@ -49,12 +49,12 @@ def add_history_options(parser: argparse.ArgumentParser) -> None:
         "--model",
         type=Path,
         metavar="MODEL.yaml",
-        help="identified model (default: the generic one of --robot)",
+        help="identified model of the arm (default: the generic one of its type)",
     )
     parser.add_argument(
         "--robot",
         metavar="NAME",
-        help="name of the robot, such as ur5e (default: the one of the model, or of the first bag)",
+        help="type of the arm, such as ur5e (default: the one of the model, or of each bag)",
     )
     parser.add_argument(
         "--arm",
@@ -76,11 +76,11 @@ def add_history_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def work_of(options: argparse.Namespace, bags: list[Path]) -> BagWork:
+def work_of(options: argparse.Namespace) -> BagWork:
     """The work on each bag that the options describe.
 
     Raises:
-        InputError: no such model or robot, or nothing names the robot.
+        InputError: no such model or robot.
     """
     from ur_energy_model.plant.history.add import BagWork
     from ur_energy_model.plant.history.bag_history import HistoryOptions
@@ -88,12 +88,13 @@ def work_of(options: argparse.Namespace, bags: list[Path]) -> BagWork:
     from ur_energy_model.telemetry.arm_identity import arm_name
     from ur_energy_model.telemetry.samples import RecordingInfo
 
-    chosen = chosen_model(options.model, options.robot, bags)
+    each_its_own = options.model is None and options.robot is None
+    chosen = None if each_its_own else chosen_model(options.model, options.robot)
     arm = None if options.arm is None else arm_name(RecordingInfo(serial=options.arm))
     return BagWork(
         options.store,
-        chosen.model,
-        model_key(chosen.path),
+        None if chosen is None else chosen.model,
+        model_key(options.model),
         HistoryOptions(arm, options.cycle_trigger, options.cycle_output),
     )
 
@@ -102,7 +103,7 @@ def run(options: argparse.Namespace) -> None:
     """Add and print."""
     from ur_energy_model.plant.history.add import add_bags
 
-    work = work_of(options, options.bags)
+    work = work_of(options)
     with progress("adding") as report, for_each_bag(options) as each:
         added = add_bags(work, options.bags, each, report)
     done = len(added.records) + len(added.skipped)
@@ -127,9 +128,11 @@ def as_json(added: Added) -> dict[str, object]:
 
 def print_added(added: Added, store: str) -> None:
     """Say what was added."""
+    count = len(added.records)
     note(
-        f"{store}: {len(added.records)} bags added ({added.seconds} s, {added.energy:.1f} J), "
-        f"{len(added.skipped)} were there already, {len(added.failed)} failed"
+        f"{store}: {count} bag{'' if count == 1 else 's'} added "
+        f"({added.seconds} s, {added.energy:.1f} J), {len(added.skipped)} were there already, "
+        f"{len(added.failed)} failed"
     )
     for record in added.records:
         if record.left_out:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ur_energy_model.cli import arguments
 from ur_energy_model.cli.history import add_store
+from ur_energy_model.cli.history_options import store_given
 from ur_energy_model.cli.output import note, print_json, print_line, print_table, progress
 
 if TYPE_CHECKING:
@@ -34,8 +35,9 @@ def run(options: argparse.Namespace) -> None:
     """Read, follow and print."""
     from ur_energy_model.plant.health.plant_health import plant_health
 
+    store = store_given(options)
     with progress("following the arms") as report:
-        arms = plant_health(options.store, progress=report)
+        arms = plant_health(store.address, progress=report)
     changes = [change for arm in arms for change in arm.changes]
     if options.json:
         print_json(

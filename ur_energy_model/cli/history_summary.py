@@ -16,6 +16,7 @@ from ur_energy_model.cli.history_options import (
 )
 from ur_energy_model.cli.output import note, print_json, print_table
 from ur_energy_model.cli.tariff_options import add_tariff_options, tariff_given
+from ur_energy_model.model.joint_model import short_name
 from ur_energy_model.plain import plain
 from ur_energy_model.plant.history.groupings import KEYS
 
@@ -100,7 +101,7 @@ def priced(row: Row, tariff: Tariff) -> dict[str, Any]:
 def _print(
     summary: Summary, keys: tuple[str, ...], tariff: Tariff, options: argparse.Namespace
 ) -> None:
-    rows = [_cells(row, [_name(row[key]) for key in keys], tariff) for row in summary.rows]
+    rows = [_cells(row, [_name(key, row[key]) for key in keys], tariff) for row in summary.rows]
     blank = [""] * (len(keys) - 1)
     if summary.outside_cycles is not None:
         rows.append(_cells(summary.outside_cycles, ["outside", *blank], tariff))
@@ -115,7 +116,8 @@ def _print(
     arms = summary.total["arms"]
     print_table(f"energy of {arms} arm{'' if arms == 1 else 's'}", columns, rows)
     if not summary.rows:
-        note(f"{options.store}: has no energy of this time; add recordings with history add")
+        arms = " of these arms" if options.arm else ""
+        note(f"{options.store}: has no energy{arms} of this time; add recordings with history add")
     note(f"days and hours are those of {options.time_zone}")
 
 
@@ -145,8 +147,10 @@ def _cells(row: Mapping[str, Any], names: list[str], tariff: Tariff) -> list[Any
     return cells
 
 
-def _name(value: Any) -> str:
+def _name(key: str, value: Any) -> str:
     """A key in words."""
     if value is None:
         return "unnamed"
+    if key == "joint":
+        return short_name(str(value))
     return f"{value:%Y-%m-%d %H:%M}" if hasattr(value, "hour") else str(value)

@@ -69,7 +69,7 @@ def _add(options: argparse.Namespace, bag: Path) -> bool:
     from ur_energy_model.plant.history.add import add_bags
 
     try:
-        added = add_bags(work_of(options, [bag]), [bag])
+        added = add_bags(work_of(options), [bag])
     except UrEnergyError as error:
         if options.once:
             raise

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from rich import box
 from rich.console import Console
+from rich.measure import Measurement
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
@@ -21,6 +22,8 @@ from ur_energy_model.terminal_text import one_line
 
 WIDTH = 80
 """Columns of tables outside a terminal, and of descriptions in help texts."""
+LONG_HEADING = 7
+"""Headings of tables that are longer may be broken into lines."""
 
 
 def print_json(value: Any) -> None:
@@ -53,10 +56,33 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]
         title=one_line(title), title_justify="left", box=box.SIMPLE_HEAD, title_style="bold"
     )
     for i, column in enumerate(columns):
-        table.add_column(one_line(column), justify="left" if i == 0 else "right")
+        numbers = all(row[i] is None or isinstance(row[i], int | float) for row in rows)
+        table.add_column(
+            one_line(column),
+            justify="left" if i == 0 else "right",
+            overflow="fold",  # a number without its last digits would be another one
+            no_wrap=numbers and bool(rows),
+        )
     for row in rows:
         table.add_row(*(_cell(value) for value in row))
+    _make_narrow(console, table)
     console.print(table)
+
+
+def _make_narrow(console: Console, table: Table) -> None:
+    """Break long headings of numbers, the longest first; then leave out spaces."""
+    options = console.options.update(width=10 * WIDTH)
+    while Measurement.get(console, options, table).maximum > console.width:
+        long = [each for each in table.columns if each.no_wrap and _breakable(str(each.header))]
+        if not long:
+            table.padding = 0
+            return
+        longest = max(long, key=lambda each: max(map(len, str(each.header).split("\n"))))
+        longest.header = "\n".join(str(longest.header).rsplit(" ", 1))
+
+
+def _breakable(heading: str) -> bool:
+    return " " in heading and max(map(len, heading.split("\n"))) > LONG_HEADING
 
 
 class ProgressReport:

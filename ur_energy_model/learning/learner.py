@@ -15,11 +15,12 @@ from ur_energy_model.identification.regression.filtered_motion import MOVING_SPE
 from ur_energy_model.learning.arm_watch import ArmWatch
 from ur_energy_model.learning.history import Attempt, Change, Need, attempt_from_json
 from ur_energy_model.learning.information import ArmInformation
+from ur_energy_model.learning.model_record import ModelRecord
 from ur_energy_model.learning.options import LearningOptions, next_refit
 from ur_energy_model.learning.provenance import LearnedTime, with_provenance
 from ur_energy_model.learning.saved_samples import restored_samples, saved_samples
 from ur_energy_model.learning.state_codec import decoded, encoded
-from ur_energy_model.learning.trial import ModelRecord, Trial, Verdict
+from ur_energy_model.learning.trial import Trial, Verdict
 from ur_energy_model.learning.windows import Windows
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.file.document import document

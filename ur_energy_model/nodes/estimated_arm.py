@@ -141,7 +141,7 @@ class EstimatedArm:
     def _keep_powers(self, table: PowerTable, starts: Sequence[int]) -> None:
         """Powers for the history (called in the reading thread, with the lock held)."""
         if self.history is not None:
-            self.history.update(table, starts, self.estimator.channels)
+            self.history.update(table, starts, self.estimator.calculator)
 
     def _close_history(self) -> None:
         if self.history is not None:

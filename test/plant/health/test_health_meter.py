@@ -83,7 +83,8 @@ def test_batches_do_not_matter():
         assert first.minute == pytest.approx(second.minute)
 
 
-def test_standby_of_an_arm_that_rests():
+@pytest.mark.parametrize("batch", [5, 1000])
+def test_standby_of_an_arm_that_rests(batch: int):
     model = generic()
     time = 60.0 + np.arange(6500) / 50.0
     zero = np.zeros((len(time), N))
@@ -94,7 +95,7 @@ def test_standby_of_an_arm_that_rests():
         "actual_robot_current": np.full(len(time), (model.bus.standby + 3.0) / 48.0),
         "robot_mode": np.full(len(time), 7.0),
     }
-    found = rows(Telemetry(time, columns, RecordingInfo(rate=50.0)), 1000)
+    found = rows(Telemetry(time, columns, RecordingInfo(rate=50.0)), batch)
     assert len(found) == 3
     for row in found:
         assert row.standby == pytest.approx(model.bus.standby + 3.0, abs=0.2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -89,13 +90,18 @@ def rows(store: Path, table: str = "seconds", what: str = "*") -> list[dict[str,
     files = sorted(map(str, (store / table).glob("arm=*/day=*/*.parquet")))
     if not files:
         return []
-    time = "second" if table == "seconds" else "start"
+    time = {"seconds": "second", "cycles": "start", "health": "minute"}[table]
     query = f"""SELECT {what} FROM read_parquet($files, hive_partitioning = true,
         hive_types = {{'arm': VARCHAR, 'day': VARCHAR}}) ORDER BY arm, {time}, source"""
     with duckdb.connect() as connection:
         found = connection.execute("SET TimeZone = 'UTC'").execute(query, {"files": files})
         names = [column[0] for column in found.description]
         return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
+
+
+def file_count(store: Path) -> int:
+    """Number of files in a store, in which folders may vanish meanwhile."""
+    return sum(len(files) for _, _, files in os.walk(store))
 
 
 def total(store: Path, column: str = "total_energy") -> float:

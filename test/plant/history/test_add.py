@@ -79,7 +79,7 @@ def test_rows_say_what_the_arm_did(tmp_path: Path) -> None:
     assert found[1]["moving_time"] == pytest.approx(1.0)
     assert found[5]["standstill_time"] == pytest.approx(1.0)
     assert [row["samples"] for row in found[:-1]] == [500] * 7
-    assert record.rows == {"seconds": 8, "cycles": 0}
+    assert record.rows == {"seconds": 8, "cycles": 0, "health": 1}
     assert (record.start, record.host_time) == (NOON, True)
 
 

@@ -40,7 +40,7 @@ def estimator(history: LiveHistory, trigger: str = "program") -> LiveEstimator:
     made: list[LiveEstimator] = []
 
     def on_powers(table: object, cycles: object) -> None:
-        history.update(table, cycles, made[0].channels)  # type: ignore[arg-type]
+        history.update(table, cycles, made[0].calculator)  # type: ignore[arg-type]
 
     options = LiveOptions(cycle_trigger=trigger)  # type: ignore[arg-type]
     made.append(LiveEstimator(MODEL, ROBOT, options, on_powers=on_powers))
@@ -101,6 +101,30 @@ def test_rows_appear_while_it_runs_one_file_per_hour(tmp_path: Path) -> None:
     assert total(store) == pytest.approx(estimated(session.bag(tmp_path / "bag")).supply)
     assert len(list((store / "seconds").rglob("*.parquet"))) == 2
     assert len({row["source"] for row in rows(store)}) == 1
+
+
+def test_health_equals_that_of_the_bag_also_over_the_hour(tmp_path: Path) -> None:
+    session = Session(at=NOON + HOUR - 65 * 10**9, moving=125.0, still=25.0)
+    telemetry, store = session.telemetry(), tmp_path / "live"
+    history = live(store, period=0.05)
+    source = estimator(history)
+    feed(source, telemetry.cut(slice(0, 45_000)), 500)
+    source.save()
+    until(lambda: len(rows(store, "health")) >= 1)  # while the arm works
+    feed(source, telemetry.cut(slice(45_000, None)), 500)
+    source.close()
+    history.close()
+    assert history.problem is None
+    add(tmp_path / "bags", session.bag(tmp_path / "bag"))
+    mine, its = rows(store, "health"), rows(tmp_path / "bags", "health")
+    assert len(mine) == len(its) == 4
+    for one, other in zip(mine, its, strict=True):
+        assert (one["arm"], one["minute"]) == (SERIAL, other["minute"])
+        for name in ("joint_moving", "joint_friction", "joint_torque_constant"):
+            assert one[name] == pytest.approx(other[name], rel=1e-9, nan_ok=True)
+    for found in (mine, its):
+        assert [row["standby"] is None for row in found] == [True, True, False, False]
+        assert [row["standby"] for row in found[2:]] == pytest.approx([25.0, 25.0])
 
 
 def test_the_bag_of_the_same_time_adds_nothing(tmp_path: Path) -> None:

@@ -13,7 +13,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from test.plant.history.made_up_bags import HOUR, MODEL, NOON, Session, estimated, rows, total
+from test.plant.history.made_up_bags import (
+    HOUR,
+    MODEL,
+    NOON,
+    Session,
+    estimated,
+    file_count,
+    rows,
+    total,
+)
 from ur_energy_model.model.file.model_file import save_model
 from ur_energy_model.plant.history.store import HistoryStore
 
@@ -61,20 +70,16 @@ def wait_for(condition: object, process: subprocess.Popen[str]) -> None:
         time.sleep(0.001)
 
 
-def files(store: Path) -> int:
-    return sum(1 for path in store.rglob("*") if path.is_file())
-
-
 def test_killed_at_any_moment_it_reads_and_adding_again_completes_it(
     tmp_path: Path, bags: list[Path], model: Path
 ) -> None:
     whole = tmp_path / "whole"
     finish(adder(whole, bags, model))
-    most, random = files(whole), np.random.default_rng(7)
+    most, random = file_count(whole), np.random.default_rng(7)
     store = tmp_path / "store"
     for most_files in (1, 5, int(random.integers(2, most)), int(random.integers(2, most))):
         process = adder(store, bags, model)
-        wait_for(lambda: files(store) >= most_files, process)  # noqa: B023
+        wait_for(lambda: file_count(store) >= most_files, process)  # noqa: B023
         time.sleep(float(random.uniform(0.0, 0.01)))
         process.send_signal(signal.SIGKILL)
         process.communicate(timeout=100)

@@ -29,6 +29,7 @@ from ur_energy_model.identification.power.power_structures import (
     expected_constant,
     free,
 )
+from ur_energy_model.identification.power.supply_rest import SupplyRest
 from ur_energy_model.identification.regression.gram_matrices import BlockedGram
 from ur_energy_model.identification.regression.least_squares import cross_validate, solve
 from ur_energy_model.model.bus_model import BusModel
@@ -38,7 +39,7 @@ from ur_energy_model.robot_modes import ROBOT_MODES
 from ur_energy_model.telemetry.modes import BRAKES_RELEASED
 from ur_energy_model.telemetry.runs import time_blocks
 from ur_energy_model.telemetry.samples import Telemetry
-from ur_energy_model.typing import Array, Mask
+from ur_energy_model.typing import Array
 
 FREE_TERM_GAIN = 0.01
 """Relative reduction of the held-out RMSE that a further term must bring."""
@@ -52,11 +53,6 @@ _SECOND_ORDER = 4000.0
 order. Simulated UR5 and UR10 were 0.0 to 0.3 W wrong."""
 _BLOCK = 1.0
 """Duration of a block of time [s]."""
-_FLOOR_MARGIN = 3.0
-"""Expected power below which the supply may rest [W]."""
-_DISCHARGE_TIME = 0.3
-"""Time in which the surplus energy of the bus capacitor is used up [s]: 10 mF charged to the
-voltage at which the braking resistor switches on hold 3 J, a tenth of a second of standby."""
 
 
 class PowerFit:
@@ -77,8 +73,7 @@ class PowerFit:
         self._counts = BlockedGram()
         self._modes: dict[str, Array] = {}
         """By robot mode other than running: sum of powers [W], number of samples."""
-        self._rested = -np.inf
-        """Time at which the supply last may have rested [s]."""
+        self._rest = SupplyRest()
 
     @property
     def samples(self) -> int:
@@ -88,7 +83,7 @@ class PowerFit:
     @property
     def supply_rested(self) -> bool:
         """Whether regeneration was strong enough that the supply may have rested."""
-        return bool(np.isfinite(self._rested))
+        return bool(np.isfinite(self._rest.last))
 
     def accumulate(self, telemetry: Telemetry) -> None:
         """Accumulate a batch; batches without bus power or currents are ignored."""
@@ -102,7 +97,7 @@ class PowerFit:
                 self._add_to_mode(name, np.array([shown.sum(), len(shown)]))
         columns = power_columns(rows, self.robot.gear_ratio, self._constant)
         expected = columns @ self._expected
-        keep = np.isin(mode, BRAKES_RELEASED) & self._supplied(time, expected)
+        keep = np.isin(mode, BRAKES_RELEASED) & self._rest.supplied(time, expected)
         keep &= ~breaking_away(rows)
         data = np.column_stack([columns, power])[keep]
         time = time[keep]
@@ -114,18 +109,6 @@ class PowerFit:
             duration = float(time[block.stop - 1] - time[block.start]) + period
             self._gram.accumulate(piece.T @ piece, duration)
             self._counts.accumulate(np.asarray(float(len(piece))), duration)
-
-    def _supplied(self, time: Array, expected: Array) -> Mask:
-        """Samples at which all power comes from the supply [samples].
-
-        Regenerated energy charges the bus capacitor and is used up first.
-        """
-        if len(time) and time[0] < self._rested:  # another recording
-            self._rested = -np.inf
-        resting = np.where(expected > _FLOOR_MARGIN, -np.inf, time)
-        last = np.maximum.accumulate(np.append(self._rested, resting))[1:]
-        self._rested = float(last[-1]) if len(last) else self._rested
-        return time - last > _DISCHARGE_TIME
 
     def conversion_power(self, constant: Array) -> Array:
         """RMS of each joint's converted power with these torque constants [n], W."""
@@ -146,7 +129,7 @@ class PowerFit:
             "gram": self._gram.saved(),
             "counts": self._counts.saved(),
             "modes": {name: sums.tolist() for name, sums in self._modes.items()},
-            "rested": self._rested,
+            "rested": self._rest.last,
         }
 
     def restore(self, saved: Mapping[str, Any]) -> PowerFit:
@@ -155,7 +138,7 @@ class PowerFit:
         self._counts = BlockedGram.restored(saved["counts"])
         for name, sums in saved["modes"].items():
             self._modes[name] = np.array(sums, dtype=float)
-        self._rested = float(saved["rested"])
+        self._rest.last = float(saved["rested"])
         return self
 
     def merge(self, other: PowerFit) -> None:

@@ -76,6 +76,8 @@ class HealthMeter:
         self._time = -np.inf
         self._begin: dict[float, float] = {}
         """Host time at which each minute in progress began [s]."""
+        self._still: dict[float, float] = {}
+        """Standstill in each minute in progress [s]."""
         self._standby: dict[float, tuple[float, float]] = {}
         self._minutes: dict[float, Minute] = {}
 
@@ -105,6 +107,7 @@ class HealthMeter:
         self._keep(self._meter.finish())
         out = self._rows(np.inf)
         self._begin.clear()
+        self._still.clear()
         return out
 
     def _move(self, samples: Telemetry) -> None:
@@ -138,8 +141,10 @@ class HealthMeter:
             own, last = float(number[part.start]), part.stop - 1
             offset = float(host[run][part.start] - time[part.start])
             self._begin.setdefault(own, offset + MINUTE * own)
+            rested = self._still.get(own, 0.0) + float(still[part].sum())
+            self._still[own] = rested
             tracker = self._calculator.standby
-            if tracker.anchored and still[part].sum() >= LEAST_STILL:
+            if tracker.anchored and rested >= LEAST_STILL:
                 self._standby[own] = float(standby[last]), tracker.std
 
     def _rows(self, until: float) -> list[HealthRow]:
@@ -151,6 +156,7 @@ class HealthMeter:
             if number in self._begin
         ]
         self._begin = {number: begin for number, begin in self._begin.items() if number >= until}
+        self._still = {number: still for number, still in self._still.items() if number >= until}
         return out
 
     def _row(

@@ -1,4 +1,4 @@
-"""HealthRows: the history's table `health`, made from the powers of a bag."""
+"""HealthRows: the history's table `health`, made from powers."""
 
 from __future__ import annotations
 
@@ -41,13 +41,25 @@ class HealthRows:
             powers, np.asarray(1e-9 * host_times(powers.samples), dtype=float)
         )
 
-    def rows(self, keys: SourceKeys) -> pyarrow.Table:
-        """Rows of all minutes, the one in progress included, which ends with this call.
+    def complete(self, keys: SourceKeys) -> pyarrow.Table:
+        """Rows of the minutes that are over; each is returned once.
 
         Raises:
             MissingPackageError: pyarrow is not installed.
         """
-        rows, self._rows = [*self._rows, *self._meter.finish()], []
+        rows, self._rows = self._rows, []
+        return self._table(rows, keys)
+
+    def rows(self, keys: SourceKeys) -> pyarrow.Table:
+        """Rows that were not returned yet; the minute in progress ends with this call.
+
+        Raises:
+            MissingPackageError: pyarrow is not installed.
+        """
+        self._rows += self._meter.finish()
+        return self.complete(keys)
+
+    def _table(self, rows: Sequence[HealthRow], keys: SourceKeys) -> pyarrow.Table:
         return health_table(rows, self._meter.reference, self._joints, keys)
 
 

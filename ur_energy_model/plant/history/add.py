@@ -12,6 +12,7 @@ from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.errors import RecordingError, UrEnergyError
 from ur_energy_model.many_bags import BagResult, ForEachBag, in_this_process
 from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.generic import generic_model
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.plant.history.bag_history import BagHistory, HistoryOptions, bag_history
 from ur_energy_model.plant.history.parquet_files import DAY, days_of
@@ -20,7 +21,7 @@ from ur_energy_model.plant.history.source_record import SourceRecord
 from ur_energy_model.plant.history.store import HistoryStore, TimeTakenError
 from ur_energy_model.plant.history.time_ranges import TimeRanges
 from ur_energy_model.telemetry.bag.bag_hash import bag_hash
-from ur_energy_model.telemetry.bag.reader import iterate_bag
+from ur_energy_model.telemetry.bag.reader import iterate_bag, read_info
 from ur_energy_model.typing import Progress
 
 MOST_TRIES = 5
@@ -35,14 +36,14 @@ class BagWork:
 
     Attributes:
         address: of the store.
-        model: of the arm.
+        model: of the arm; None takes the generic one of the type that each bag names.
         model_name: see `model_key`.
         options: how history is made.
         days: from the begin of a bag on, for which other sources are looked up.
     """
 
     address: str
-    model: EnergyModel
+    model: EnergyModel | None
     model_name: str
     options: HistoryOptions
     days: int = FIRST_DAYS
@@ -64,7 +65,8 @@ class BagWork:
             days = days_of(TimeRanges.of([(start, start + self.days * DAY)]))
             return store.covered(arm, days, besides=source)
 
-        calculator = EnergyCalculator(self.model, load_robot(self.model.robot))
+        model = _generic(bag) if self.model is None else self.model
+        calculator = EnergyCalculator(model, load_robot(model.robot))
         return bag_history(bag, calculator, (source, self.model_name), self.options, covered)
 
 
@@ -158,6 +160,19 @@ def _commit(
         return
     reason = f"{bag}: others add the same time again and again; add it later"
     added.failed.append(BagResult(bag, None, reason))
+
+
+def _generic(bag: Path) -> EnergyModel:
+    """The generic model of the arm in a bag.
+
+    Raises:
+        UrEnergyError: the bag cannot be read, does not name its robot, or that has none.
+    """
+    robot = read_info(bag).robot
+    if robot is None:
+        remedy = "give --robot NAME, such as --robot ur5e, or a model file"
+        raise RecordingError(bag, "does not name the robot", remedy)
+    return generic_model(robot)
 
 
 def _begin(bag: Path) -> tuple[float, str]:

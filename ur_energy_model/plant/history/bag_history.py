@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -16,11 +16,11 @@ from ur_energy_model.energy.power_table import PowerTable
 from ur_energy_model.energy.recording_energy import measured_powers
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.missing_packages import needed_here
-from ur_energy_model.plant.health.health_rows import HealthRows
 from ur_energy_model.plant.history.cycle_rows import CycleRows
 from ur_energy_model.plant.history.energy_parts import EnergyParts
 from ur_energy_model.plant.history.parquet_files import DAY
 from ur_energy_model.plant.history.part_table import PartTable, has_host_time, host_times
+from ur_energy_model.plant.history.row_makers import MAKERS, RowMaker
 from ur_energy_model.plant.history.second_rows import second_rows
 from ur_energy_model.plant.history.source_keys import SourceKeys, robot_key
 from ur_energy_model.plant.history.source_record import SourceRecord
@@ -69,25 +69,6 @@ class BagHistory:
     def days(self) -> int:
         """Number of days on which the bag may have rows."""
         return (self.record.end - self.record.start) // DAY + 2
-
-
-class RowMaker(Protocol):
-    """Makes the rows of one further table from the powers of a bag."""
-
-    table: str
-    """Its name in TABLES."""
-
-    def update(self, powers: PowerTable) -> None:
-        """Take powers that follow those of the last call."""
-        ...
-
-    def rows(self, keys: SourceKeys) -> pyarrow.Table:
-        """Rows, after the last powers."""
-        ...
-
-
-MAKERS: tuple[Callable[[EnergyCalculator], RowMaker], ...] = (HealthRows,)
-"""Make what makes the rows of the further tables."""
 
 
 def bag_history(

@@ -15,7 +15,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ur_energy_model.energy.channels import Channels
+from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.energy.power_table import PowerTable
 from ur_energy_model.errors import UrEnergyError
 from ur_energy_model.plant.history.live_hours import LiveHours
@@ -80,15 +80,17 @@ class LiveHistory:
         lost = f"{self._lost} s of history are lost" if self._lost else None
         return "; ".join(filter(None, (self._problem, lost))) or None
 
-    def update(self, table: PowerTable, cycles: Sequence[int], channels: Channels) -> None:
+    def update(
+        self, table: PowerTable, cycles: Sequence[int], calculator: EnergyCalculator
+    ) -> None:
         """Take powers that follow those of the last call; never waits for the store.
 
         Args:
             table: powers of samples; without host stamps they are taken as of now.
             cycles: indices of the samples at which a cycle begins.
-            channels: of the powers.
+            calculator: that computed the powers.
         """
-        info = table.samples.info
+        info, channels = table.samples.info, calculator.channels
         robot = robot_key(info, self._robot)
         arm = arm_name(replace(info, robot=robot)) if self._arm is None else self._arm
         keys = SourceKeys(self._source, robot, self._model)
@@ -102,7 +104,7 @@ class LiveHistory:
                     self._earlier.append(current)
                 current = LiveHours(arm, keys, channels, next(self._numbers))
                 self._current = current
-            current.parts.update(table, cycles)
+            current.update(table, cycles, calculator)
             if current.parts.waiting > MOST_WAITING:
                 dropped = current.parts.take(anyway=True)
                 self._lost += 0 if dropped is None else len(dropped)

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.energy.channels import Channels
+from ur_energy_model.energy.power_table import PowerTable
 from ur_energy_model.missing_packages import needed_here
 from ur_energy_model.plant.history.cycle_rows import CycleRows
 from ur_energy_model.plant.history.energy_parts import EnergyParts
 from ur_energy_model.plant.history.parquet_files import DAY, day_files, day_name
 from ur_energy_model.plant.history.part_table import PartTable
+from ur_energy_model.plant.history.row_makers import MAKERS, RowMaker
 from ur_energy_model.plant.history.second_rows import second_rows
 from ur_energy_model.plant.history.source_keys import SourceKeys
 from ur_energy_model.plant.history.store import HistoryStore
@@ -28,6 +32,8 @@ MOST_HOURS = 24
 """Hours whose rows wait while the store cannot be written."""
 MOST_PARTS = 6 * 3600
 """Parts that wait for the store before they are rows."""
+MOST_FURTHER = MOST_HOURS * 60
+"""Pieces of further tables, mostly a minute each, that wait for the store."""
 
 
 @dataclass
@@ -36,6 +42,8 @@ class _Hour:
 
     seconds: list[pyarrow.Table] = field(default_factory=list)
     cycles: list[pyarrow.Table] = field(default_factory=list)
+    further: dict[str, list[pyarrow.Table]] = field(default_factory=dict)
+    """Rows of further tables that were complete in this hour, by table."""
     ranges: TimeRanges = NOTHING
 
     @property
@@ -51,11 +59,18 @@ class LiveHours:
         keys: of the writer.
         channels: of the powers.
         part: number of these among those of the writer, a part of the file names.
+
+    Attributes:
+        parts: of the seconds that were not collected yet.
     """
 
     def __init__(self, arm: str, keys: SourceKeys, channels: Channels, part: int) -> None:
         self.parts = EnergyParts(channels)
         self._arm, self._keys, self._channels, self._part = arm, keys, channels, part
+        self._calculator: EnergyCalculator | None = None
+        self._makers: list[RowMaker] = []
+        self._further: list[tuple[str, pyarrow.Table]] = []
+        """Complete rows of further tables that wait for the store."""
         self._cycles = CycleRows(channels)
         self._hours: dict[int, _Hour] = {}
         self._fixed: list[PartTable] = []
@@ -67,12 +82,34 @@ class LiveHours:
         same = channels is self._channels or channels.names == self._channels.names
         return same and (arm, keys) == (self._arm, self._keys)
 
+    def update(
+        self, table: PowerTable, cycles: Sequence[int], calculator: EnergyCalculator
+    ) -> None:
+        """Take powers that follow those of the last call.
+
+        Args:
+            table: powers of samples.
+            cycles: indices of the samples at which a cycle begins.
+            calculator: that computed the powers.
+        """
+        if calculator is not self._calculator:
+            self._end_makers()
+            self._calculator = calculator
+            self._makers = [make(calculator) for make in MAKERS]
+        self.parts.update(table, cycles)
+        for maker in self._makers:
+            maker.update(table)
+
     def collect(self, *, last: bool = False) -> None:
-        """Take the parts so far; nobody updates `parts` meanwhile.
+        """Take the rows so far; nobody updates these meanwhile.
 
         Args:
             last: no more will follow.
         """
+        if last:
+            self._end_makers()
+        for maker in self._makers:
+            self._keep(maker.table, maker.complete(self._keys))
         self._waiting = None
         if not self.parts.waiting:
             return
@@ -87,6 +124,15 @@ class LiveHours:
             self.parts, self._waiting = EnergyParts(self._channels), None
         while sum(map(len, self._fixed)) > MOST_PARTS:
             self._lost += len(self._fixed.pop(0))
+
+    def _end_makers(self) -> None:
+        for maker in self._makers:
+            self._keep(maker.table, maker.rows(self._keys))
+        self._calculator, self._makers = None, []
+
+    def _keep(self, table: str, rows: pyarrow.Table) -> None:
+        if rows.num_rows:
+            self._further = [*self._further, (table, rows)][-MOST_FURTHER:]
 
     def take_lost(self) -> int:
         """Number of seconds that had to be given up since the last call."""
@@ -127,6 +173,10 @@ class LiveHours:
         if self._waiting is not None:
             for number in np.unique(self._waiting.begin // HOUR).tolist():
                 self._hours.setdefault(number, _Hour())
+        # A minute may be complete in the next hour only, when the files of its own are final.
+        while self._further and self._hours:
+            table, rows = self._further.pop(0)
+            self._hours[max(self._hours)].further.setdefault(table, []).append(rows)
 
     def _write_hour(
         self, store: HistoryStore, number: int, waiting: PartTable | None, others: TimeRanges
@@ -145,7 +195,7 @@ class LiveHours:
         if waiting is not None and len(waiting):
             part = _left_out(waiting, others)
             seconds, ranges = [second_rows(part, self._keys, self._channels)], part.ranges()
-        tables = {"seconds": [*hour.seconds, *seconds], "cycles": hour.cycles}
+        tables = {"seconds": [*hour.seconds, *seconds], "cycles": hour.cycles, **hour.further}
         rows = {name: pa.concat_tables(each) for name, each in tables.items() if each}
         file = f"{self._keys.source}-{self._part}-{number}"
         for name, content in day_files(self._arm, file, rows, hour.ranges.joined(ranges)).items():
