@@ -137,7 +137,9 @@ def test_a_controller_that_dies_and_comes_back(simulate: Simulate, fresh_host: H
 
         until(lambda: metric("total_energy_joules") >= back["values"]["energy/total/energy"])
         assert metric("samples_lost") > 0
-        _, err = ended(child, signal.SIGINT)
+        out, err = ended(child, signal.SIGINT)
+    last = json.loads(out.splitlines()[-1])
+    assert (last["ended"], last["connected"], last["problem"]) == (True, True, None)
     assert f"no samples from {host}" in err
 
 

@@ -21,6 +21,7 @@ from ur_energy_model.sinks.live_arm import LiveArm, NamedModel
 from ur_energy_model.sinks.outlets import Outlets
 from ur_energy_model.sinks.sink import SinkStatus
 from ur_energy_model.telemetry.event import Event
+from ur_energy_model.telemetry.host_clock import HostClock
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 from ur_energy_model.telemetry.source import LinkStatus
 from ur_energy_model.typing import Self
@@ -158,6 +159,15 @@ def test_the_samples_of_another_robot_end_the_reading() -> None:
     with closing(arm):
         run(arm)
         assert isinstance(arm.reader.failure, WrongRobotError)
+
+
+def test_a_controller_of_another_robot_is_named_by_its_address() -> None:
+    source = Played(packets(motion(0.1), 10), info=replace(ARM, robot="ur10e"))
+    arm = LiveArm("10.0.0.7", lambda: source, named, LiveOptions(), clock=HostClock())
+    with closing(arm):
+        run(arm)
+        assert isinstance(arm.reader.failure, WrongRobotError)
+        assert "10.0.0.7: is a ur10e, but the model is of a ur5e" in str(arm.reader.failure)
 
 
 def test_an_arm_that_is_not_known_yet_is_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -171,6 +171,8 @@ def _watch(viewer: Screen | Lines, arm: LiveArm, duration: float | None) -> None
         while (left := min(due, end) - time.monotonic()) > 0.0:
             if viewer.wait(left):
                 return
+        if arm.reader.failure is not None:  # told once, as the error that ends the command
+            return
         viewer.update()
         now = time.monotonic()
         if now - saved >= SAVE_PERIOD:

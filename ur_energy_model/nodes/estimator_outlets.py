@@ -22,7 +22,7 @@ from ur_energy_model.sinks.estimator_reading import About, estimator_reading
 from ur_energy_model.sinks.open_sinks import open_sinks
 from ur_energy_model.sinks.options import SinkOptions
 from ur_energy_model.sinks.outlets import Outlets
-from ur_energy_model.sinks.sink import SinkStatus
+from ur_energy_model.sinks.sink import NOT_OPEN, SinkStatus
 from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.telemetry.source import LinkStatus
 
@@ -122,7 +122,7 @@ class EstimatorOutlets:
                 self._worked.add(each.name)
                 lines.append(Line(Level.INFO, f"energies go to {each.name}"))
             problem = None if each.problem is None else f"{each.name}: {each.problem}"
-            if each.name in self._worked or each.problem != "not open yet":
+            if each.name in self._worked or each.problem != NOT_OPEN:
                 lines += self._lines[each.name].update(problem)
         return lines
 

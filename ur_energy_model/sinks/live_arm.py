@@ -11,7 +11,7 @@ from ur_energy_model.energy.live.estimator import LiveEstimator
 from ur_energy_model.energy.live.options import LiveOptions
 from ur_energy_model.energy.live.source_reader import SourceReader
 from ur_energy_model.energy.recording_checks import check_robot
-from ur_energy_model.errors import UrEnergyError
+from ur_energy_model.errors import UrEnergyError, WrongRobotError
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.sinks.arm_reading import ArmReading
@@ -69,6 +69,7 @@ class LiveArm:
         clock: HostClock | None = None,
     ) -> None:
         self._name, self._model_of, self._options = name, model_of, options
+        self._live = clock is not None
         self.reader = SourceReader(open_source, self._consume, clock=clock, on_end=self._offer_last)
         self._lock = threading.Lock()
         self.actions = estimator_actions(self._known, self._lock, None)
@@ -139,6 +140,12 @@ class LiveArm:
         """The arm is known now: begin to count."""
         named, options = self._model_of(batch.info), self._options
         robot = load_robot(named.model.robot)
+        if self._live and batch.info.robot not in (None, robot.name):
+            raise WrongRobotError(
+                self._name,
+                f"is a {batch.info.robot}, but the model is of a {robot.name}",
+                f"state a model of a {batch.info.robot}, or the address of the {robot.name}",
+            )
         check_robot(batch.info.source, batch.info, robot)
         if options.cycle_trigger == "program" and "runtime_state" not in batch.columns:
             options = replace(options, cycle_trigger="none")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ur_energy_model.energy.live.cycles import Cycle
 from ur_energy_model.sinks.arm_reading import ArmReading
-from ur_energy_model.sinks.sink import SinkStatus
+from ur_energy_model.sinks.sink import NOT_OPEN, SinkStatus
 from ur_energy_model.telemetry.source import LinkStatus
 
 
@@ -46,5 +46,9 @@ class LiveState:
         return (
             *(() if silence is None else (f"no samples from {self.source}: {silence}",)),
             *(() if self.disk_problem is None else (self.disk_problem,)),
-            *(f"{sink.name}: {sink.problem}" for sink in self.sinks if sink.problem is not None),
+            *(
+                f"{sink.name}: {sink.problem}"
+                for sink in self.sinks
+                if sink.problem not in (None, NOT_OPEN)
+            ),
         )

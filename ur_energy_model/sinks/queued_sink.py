@@ -8,7 +8,7 @@ from collections import deque
 from typing import Protocol
 
 from ur_energy_model.sinks.arm_reading import ArmReading
-from ur_energy_model.sinks.sink import SinkStatus
+from ur_energy_model.sinks.sink import NOT_OPEN, SinkStatus, problem_words
 
 MOST_WAITING = 50
 """Readings that wait; the oldest is dropped for a new one."""
@@ -64,7 +64,7 @@ class QueuedSink:
         self._closing = False
         self._deadline = float("inf")
         self._delivered = self._dropped = 0
-        self._problem: str | None = "not open yet"
+        self._problem: str | None = NOT_OPEN
         self._thread = threading.Thread(target=self._run, name=delivery.name, daemon=True)
         self._thread.start()
 
@@ -113,7 +113,7 @@ class QueuedSink:
                 self._problem = None
                 self._deliver_all()
             except Exception as error:  # a library of another project may raise anything
-                self._problem = f"{type(error).__name__}: {error}" if str(error) else repr(error)
+                self._problem = problem_words(error)
             finally:
                 self._release()
             pause = FIRST_PAUSE if self._delivered > delivered else pause
@@ -143,4 +143,4 @@ class QueuedSink:
         try:
             self._delivery.close()
         except Exception as error:
-            self._problem = self._problem or f"{type(error).__name__}: {error}"
+            self._problem = self._problem or problem_words(error)

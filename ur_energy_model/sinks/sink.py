@@ -5,7 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+from ur_energy_model.errors import UrEnergyError
 from ur_energy_model.sinks.arm_reading import ArmReading
+
+NOT_OPEN = "not open yet"
+"""Problem of a sink that was made a moment ago."""
 
 
 @dataclass(frozen=True)
@@ -48,3 +52,12 @@ class Sink(Protocol):
     def close(self) -> None:
         """Deliver what waits, for a short time at most, and release everything."""
         ...
+
+
+def problem_words(error: Exception) -> str:
+    """Why a sink failed, for users: in the system's words, or as a library of others says it."""
+    if isinstance(error, OSError):
+        return error.strerror or str(error) or type(error).__name__
+    if isinstance(error, UrEnergyError):
+        return str(error)
+    return f"{type(error).__name__}: {error}" if str(error) else repr(error)

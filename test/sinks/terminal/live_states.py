@@ -13,7 +13,7 @@ from ur_energy_model.telemetry.source import LinkStatus
 SINKS = (
     SinkStatus("foxglove 127.0.0.1:8765", None, 12, 0, 0, 2),
     SinkStatus("prometheus 127.0.0.1:9464", None, 12),
-    SinkStatus("mqtt 127.0.0.1:1883", "ConnectionRefusedError: nobody listens", 0, 40, 50),
+    SinkStatus("mqtt 127.0.0.1:1883", "nobody listens", 0, 40, 50),
     SinkStatus("opcua 127.0.0.1:4840", None, 12, 3),
 )
 AWAY = LinkStatus(connected=False, problem="192.168.0.9: sent nothing for 3 s; check the network")

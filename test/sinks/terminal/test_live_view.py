@@ -67,8 +67,8 @@ def test_what_matters_is_visible(width: int, height: int) -> None:
 def test_all_sinks_are_listed_where_there_is_room() -> None:
     text = "\n".join(shown(full(), 80, 24))
     assert "foxglove 127.0.0.1:8765: 2 clients, 12 sent" in text
-    assert "mqtt 127.0.0.1:1883: ConnectionRefusedError: nobody listens" in text
-    assert "opcua 127.0.0.1:4840: 3 dropped" in text
+    assert "mqtt 127.0.0.1:1883: nobody listens, 50 waiting, 40 dropped" in text
+    assert "opcua 127.0.0.1:4840: 12 sent, 3 dropped" in text
 
 
 def test_sinks_share_a_line_where_there_is_little_room() -> None:

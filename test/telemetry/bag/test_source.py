@@ -1,5 +1,8 @@
 """BagSource: a bag as a telemetry source."""
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 
 from test.telemetry.bag.bag_files import write_bag
@@ -30,3 +33,15 @@ def test_a_real_time_source_waits(tmp_path, telemetry):
         batch = source.read(5.0)
         assert batch is not None
         assert len(batch) == 500
+
+
+@pytest.mark.parametrize("stated", [None, 500.0])
+def test_batches_have_their_time_span_whatever_rate_the_bag_states(tmp_path, telemetry, stated):
+    """Imported recordings state no rate, and drivers may send at another one than they state."""
+    every_tenth = telemetry.select(np.arange(len(telemetry)) % 10 == 0)
+    info = replace(every_tenth.info, rate=stated)
+    bag = write_bag(tmp_path / "bag", replace(every_tenth, info=info))
+    with BagSource(bag, batch_seconds=0.1) as source:
+        batches = [source.read(0.0) for _ in range(10)]
+    ends = [batch.time[-1] for batch in batches if batch is not None]
+    assert np.diff(ends) == pytest.approx(0.1)

@@ -56,6 +56,7 @@ class SourceReader:
         self.ended = False
         """Whether a recorded source has no more samples."""
         self._source: TelemetrySource | None = None
+        self._final: LinkStatus | None = None
         self.attempts = 0
         """Number of times the source was opened."""
         self.samples = 0
@@ -75,7 +76,9 @@ class SourceReader:
 
     @property
     def link(self) -> LinkStatus:
-        """State of the connection, with the reason where there is none."""
+        """State of the connection, with the reason where there is none; once stopped, the last."""
+        if self._final is not None:
+            return self._final
         if self._source is None or self.problem is not None:
             return replace(self._status(), connected=False, problem=self.problem)
         return self._source.status
@@ -126,3 +129,4 @@ class SourceReader:
                     self.problem = None
                     self.samples += len(batch)
                     self._consume(batch)
+            self._final = source.status  # before it is closed

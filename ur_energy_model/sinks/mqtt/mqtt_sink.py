@@ -16,7 +16,7 @@ from ur_energy_model.sinks.mqtt.reading_store import Batch, ReadingStore
 from ur_energy_model.sinks.mqtt.stored_reading import ReadingCompressor
 from ur_energy_model.sinks.options import SinkOptions
 from ur_energy_model.sinks.queued_sink import FIRST_PAUSE, LAST_CHANCE
-from ur_energy_model.sinks.sink import SinkStatus
+from ur_energy_model.sinks.sink import NOT_OPEN, SinkStatus, problem_words
 
 OPTION = "--mqtt"
 BATCH = 50
@@ -74,7 +74,7 @@ class MqttSink:
         self._compress = ReadingCompressor()
         self._seen: dict[str, float] = {}
         self._rebirth = False
-        self._problem: str | None = "not connected yet"
+        self._problem: str | None = NOT_OPEN
         self._closing = threading.Event()
         self._deadline = float("inf")
         self._thread = threading.Thread(target=self._run, name=str(broker), daemon=True)
@@ -116,7 +116,7 @@ class MqttSink:
             try:
                 self._serve()
             except Exception as error:  # paho and ssl may raise anything
-                self._problem = f"{type(error).__name__}: {error}" if str(error) else repr(error)
+                self._problem = problem_words(error)
             pause = FIRST_PAUSE if self._store.delivered > delivered else pause
             # Many arms whose broker was restarted do not come back in step.
             self._closing.wait(random.uniform(0.5, 1.0) * pause)

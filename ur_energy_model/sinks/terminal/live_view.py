@@ -11,7 +11,7 @@ from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.sinks.arm_reading import ArmReading
 from ur_energy_model.sinks.joint_row import joint_rows
 from ur_energy_model.sinks.live_state import LiveState
-from ur_energy_model.sinks.sink import SinkStatus
+from ur_energy_model.sinks.sink import NOT_OPEN, SinkStatus
 from ur_energy_model.sinks.terminal.bars import bar, end_of_scale, sparkline
 from ur_energy_model.sinks.terminal.history import PowerHistory
 from ur_energy_model.sinks.terminal.quantities import (
@@ -75,6 +75,8 @@ class LiveView:
             text = f"waiting for {state.source}: {state.silence}"
             return Text(one_line(text), "yellow")
         robot = "" if reading.robot is None else f"{reading.robot.name} "
+        if robot.strip() == reading.arm:  # an arm without serial number is called as its type
+            robot = ""
         left = Text.assemble((one_line(robot + reading.arm), "bold"), "  ")
         if state.silence is None:
             left.append(reading.snapshot.state.name.lower().replace("_", " "), "green")
@@ -184,17 +186,21 @@ def _below(state: LiveState) -> Iterator[Text]:
 
 def _sinks(sinks: Sequence[SinkStatus]) -> Iterator[Text]:
     for sink in sinks:
-        clients = "" if sink.clients is None else f"{sink.clients} clients, "
-        dropped = f"{sink.dropped:,} dropped" if sink.dropped else f"{sink.delivered:,} sent"
-        line = Text(f"{one_line(sink.name)}: {clients}{dropped}", "yellow" if sink.dropped else "")
+        parts, style = [f"{sink.delivered:,} sent"], ""
+        if sink.clients is not None:
+            parts.insert(0, f"{sink.clients} client{'' if sink.clients == 1 else 's'}")
         if sink.problem is not None:
-            line = Text(f"{one_line(sink.name)}: {one_line(sink.problem)}", "bold red")
-        yield line
+            parts, style = [one_line(sink.problem), f"{sink.waiting:,} waiting"], "bold red"
+        if sink.dropped:
+            parts, style = [*parts, f"{sink.dropped:,} dropped"], style or "yellow"
+        if sink.problem == NOT_OPEN:
+            style = "dim"
+        yield Text(f"{one_line(sink.name)}: {', '.join(parts)}", style)
 
 
 def _sinks_together(sinks: Sequence[SinkStatus]) -> Text:
     """All sinks in one line, for small terminals."""
-    bad = [sink.name for sink in sinks if sink.problem is not None]
+    bad = [sink.name for sink in sinks if sink.problem not in (None, NOT_OPEN)]
     if bad:
         return Text(f"sinks with a problem: {one_line(', '.join(bad))}", "bold red")
     dropped = sum(sink.dropped for sink in sinks)

@@ -6,14 +6,18 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+
 from ur_energy_model.telemetry.bag.reader import iterate_bag
 from ur_energy_model.telemetry.event import Event
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 from ur_energy_model.telemetry.source import LinkStatus
-from ur_energy_model.typing import Self
+from ur_energy_model.typing import Array, Self
 
-DEFAULT_RATE = 500.0
-"""Sample rate of a bag without one of its own [Hz]."""
+DEFAULT_PERIOD = 0.002
+"""Assumed period of a bag with a single sample [s]."""
+_FIRST_SAMPLES = 100
+"""Samples from which the period of a bag is measured: not every bag states its rate."""
 
 
 class BagSource:
@@ -24,7 +28,7 @@ class BagSource:
         fields: names wanted, None for all.
         real_time: return samples at the rate they were recorded at (pauses last a second at
             most); otherwise at once.
-        batch_seconds: time span of a batch.
+        batch_seconds: time span of a batch, by the period of the first samples.
 
     Attributes:
         info: robot and recording; known once the source is entered.
@@ -51,8 +55,8 @@ class BagSource:
         self._last: float | None = None
 
     def __enter__(self) -> Self:
-        first = next(iterate_bag(self._path, self._wanted, samples=1))
-        samples = max(1, round(self._batch_seconds * (first.info.rate or DEFAULT_RATE)))
+        first = next(iterate_bag(self._path, (), _FIRST_SAMPLES))
+        samples = max(1, round(self._batch_seconds / _period(first.time)))
         self._batches = iterate_bag(self._path, self._wanted, samples)
         self._next = next(self._batches)
         self.info, self.fields = self._next.info, tuple(self._next.columns)
@@ -97,3 +101,10 @@ class BagSource:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _period(time: Array) -> float:
+    """Median step of timestamps [n], s; DEFAULT_PERIOD if there is none."""
+    steps = np.diff(time)
+    steps = steps[steps > 0.0]
+    return float(np.median(steps)) if steps.size else DEFAULT_PERIOD
