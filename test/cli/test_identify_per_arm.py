@@ -51,6 +51,7 @@ def test_a_bag_that_fails_is_named(bags, tmp_path, capsys):
         (["--payload", "1"], "--payload"),
         (["--gravity", "0", "0", "-9.8"], "--gravity"),
         (["--fleet", "/nowhere"], "not a folder with models"),
+        (["-o", "arm.yaml"], "name of a model file"),
     ],
 )
 def test_what_does_not_fit(bags, tmp_path, capsys, more, words):

@@ -73,6 +73,9 @@ def identify_per_arm(options: argparse.Namespace) -> None:
     given = [f"--{name}" for name in _SINGLE if getattr(options, name)]
     if given:
         raise InputError(given[0], "states something of one arm", "leave it out with --per-arm")
+    if options.output.suffix == ".yaml":
+        remedy = "name a folder for one model per arm, or leave out --per-arm"
+        raise InputError(options.output, "is the name of a model file", remedy)
     make_folder(options.output)
     known = _read(options.output if options.fleet is None else options.fleet)
     with progress("identifying") as report, for_each_bag(options) as each:
@@ -95,8 +98,10 @@ def identify_per_arm(options: argparse.Namespace) -> None:
     if options.json:
         print_json(_as_json(result, files))
     else:
-        _print(result)
-        note(f"{len(files)} models written to {options.output}")
+        if files:
+            _print(result)
+        count = len(files)
+        note(f"{count} model{'' if count == 1 else 's'} written to {options.output}")
     report_failed(result.failed, len(options.bags))
 
 
@@ -157,7 +162,7 @@ def _print(result: FleetIdentification) -> None:
         ],
     )
     print_table(
-        f"what {len(result.fleet.arms)} arms have in common",
+        f"what arms of the fleet ({len(result.fleet.arms)}) have in common",
         ["constant", "joints", "spread [%]", "95 % below", "arms"],
         [
             [
