@@ -132,6 +132,17 @@ def test_the_same_time_of_an_arm_counts_once(tmp_path: Path) -> None:
     assert total(store, "accounted") == seconds
 
 
+def test_a_moment_that_the_store_has_already(tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    moment = Session(at=NOON + 3 * 10**9, moving=0.2, still=0.3).bag(tmp_path / "moment")
+    whole = Session(moving=4.0, still=3.0).bag(tmp_path / "whole")
+    add(store, moment)
+    added = add(store, whole)
+    assert not added.failed
+    assert added.records[0].left_out == pytest.approx(0.5, abs=0.01)
+    assert total(store, "accounted") == pytest.approx(7.0, abs=0.01)
+
+
 def test_other_arms_and_unknown_times_do_not_overlap(tmp_path: Path) -> None:
     bags = [
         Session(serial="a").bag(tmp_path / "a"),

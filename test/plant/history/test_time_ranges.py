@@ -27,3 +27,12 @@ def test_pauses_of_a_second_are_covered() -> None:
     first, pause = TimeRanges.of([(0, 10)]), TimeRanges.of([(10 + SECOND, 20 + SECOND)])
     assert first.joined(pause).pairs() == [(0, 20 + SECOND)]
     assert len(first.joined(TimeRanges.of([(11 + SECOND, 12 + SECOND)])).pairs()) == 2
+
+
+def test_what_is_outside_other_ranges() -> None:
+    ranges = TimeRanges.of([(0, 10), (20, 30), (40, 40)])
+    others = TimeRanges.of([(-5, 2), (4, 6), (25, 35)])
+    assert ranges.without(others).pairs() == [(2, 4), (6, 10), (20, 25), (40, 40)]
+    assert ranges.without(NOTHING).pairs() == ranges.pairs()
+    assert not ranges.without(TimeRanges.of([(-1, 50)])).within(0, 50)
+    assert not NOTHING.without(others)

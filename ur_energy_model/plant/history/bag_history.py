@@ -114,6 +114,8 @@ class _State:
     arm: str
     host_time: bool
     channels: Channels
+    others: TimeRanges
+    """Time that other sources cover."""
     parts: EnergyParts
     detector: CycleDetector
     cycles: CycleRows
@@ -147,6 +149,7 @@ class _State:
             arm=arm,
             host_time=known,
             channels=channels,
+            others=others,
             parts=EnergyParts(channels, others),
             detector=CycleDetector(trigger, options.cycle_output),
             cycles=CycleRows(channels),
@@ -184,7 +187,8 @@ class _State:
             accounted=self.accounted,
             left_out=self.left_out,
         )
-        return BagHistory(record, tables, self.ranges)
+        # Stretches of others that are shorter than the pauses that joining bridges are cut out.
+        return BagHistory(record, tables, self.ranges.without(self.others))
 
     def _take(self, parts: PartTable | None) -> None:
         if parts is None:

@@ -166,7 +166,7 @@ class LiveHours:
                 part = _left_out(parts.cut(rows), others)
                 hour = self._hours.setdefault(int(part.begin[0]) // HOUR, _Hour())
                 hour.seconds.append(second_rows(part, self._keys, self._channels))
-                hour.ranges = hour.ranges.joined(part.ranges())
+                hour.ranges = hour.ranges.joined(part.ranges()).without(others)
                 self._cycles.update(part)
                 hour.cycles.append(self._cycles.take(self._keys))
             del self._fixed[0]

@@ -47,6 +47,19 @@ class TimeRanges:
         """With the ranges that follow; pauses of a second between two ranges count as covered."""
         return TimeRanges.of([*self.pairs(), *later.pairs()], SECOND)
 
+    def without(self, others: TimeRanges) -> TimeRanges:
+        """The parts that are outside other ranges."""
+        out = []
+        for start, end in self.pairs():
+            begin = start
+            for taken, free in others.within(start, end).pairs():
+                if begin < taken:
+                    out.append((begin, taken))
+                begin = free
+            if begin < end or start == end:
+                out.append((begin, end))
+        return TimeRanges(np.array(out, dtype=np.int64).reshape(-1, 2))
+
     def pairs(self) -> list[tuple[int, int]]:
         """Begin and end of each [ns]."""
         return [(int(start), int(end)) for start, end in self.edges]
