@@ -103,3 +103,8 @@ def test_the_scale_of_the_bars_holds_the_largest_power() -> None:
     powers = [abs(what.reading.numbers()[f"energy/{name}_joint/power"]) for name in JOINTS]
     scale = float(heading.split(" to ")[1].split(" W")[0])
     assert max(powers) <= scale <= 2.5 * max(powers)
+
+
+def test_the_whole_reason_is_visible_before_the_first_sample() -> None:
+    text = " ".join(shown(waiting(), 40, 12))
+    assert "waiting for 192.168.0.9: sent nothing for 3 s; check the network" in text

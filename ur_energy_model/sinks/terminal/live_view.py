@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from textwrap import wrap
 
 from rich.text import Text
 
@@ -52,7 +53,7 @@ class LiveView:
         """
         width = min(width, WIDEST)
         blocks = [
-            [self._head(state, width)],
+            list(self._head(state, width)),
             list(self._arm(state.reading, width)),
             list(self._joints(state, width)),
             list(_below(state)),
@@ -69,11 +70,12 @@ class LiveView:
             line.truncate(width, overflow="crop" if self.ascii_only else "ellipsis")
         return shown
 
-    def _head(self, state: LiveState, width: int) -> Text:
+    def _head(self, state: LiveState, width: int) -> Iterator[Text]:
         reading = state.reading
         if reading is None:
-            text = f"waiting for {state.source}: {state.silence}"
-            return Text(one_line(text), "yellow")
+            text = one_line(f"waiting for {state.source}: {state.silence}")
+            yield from (Text(line, "yellow") for line in wrap(text, width))
+            return
         robot = "" if reading.robot is None else f"{reading.robot.name} "
         if robot.strip() == reading.arm:  # an arm without serial number is called as its type
             robot = ""
@@ -88,7 +90,7 @@ class LiveView:
             left.append(model.rjust(room + 2), "dim")
         elif room > 20:
             left.append("  " + "…" + model[-(room - 1) :], "dim")
-        return left
+        yield left
 
     def _arm(self, reading: ArmReading | None, width: int) -> Iterator[Text]:
         if reading is None:
