@@ -22,6 +22,7 @@ from test.energy.known_arm import ROBOT, known_model, motion, packets, total
 from test.nodes.conftest import PATIENCE, Cell
 from ur_energy_model.energy.live.state_file import StateFile
 from ur_energy_model.energy.recording_energy import estimate_energy
+from ur_energy_model.errors import UrEnergyError
 from ur_energy_model.model.file.model_file import load_model, save_model
 from ur_energy_model.nodes.conversions import time_message
 from ur_energy_model.nodes.estimator import EstimatorNode
@@ -323,6 +324,23 @@ def test_unusable_parameters_are_refused_in_one_line(
     output = capfd.readouterr().err
     assert problem in output
     assert len(output.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "wanted"),
+    [
+        ("prometheus", "127.0.0.1:9464", "a list of text"),
+        ("sink_rate", 1000.0, "a number with a decimal point, 0.1 to 50"),
+        ("cycle_output", 99, "a whole number, 0 to 17"),
+        ("mqtt_json", 7, "true or false"),
+        ("mqtt_group", 7, "text"),
+    ],
+)
+def test_values_of_another_type_or_range_are_refused(
+    cell: Cell, name: str, value: object, wanted: str
+) -> None:
+    with pytest.raises(UrEnergyError, match=f"estimator: {name} must be {wanted}"):
+        cell.make_node(EstimatorNode, **{name: value})
 
 
 def test_an_unusable_source_ends_the_process_with_one_error(cell: Cell, model: Path) -> None:

@@ -27,6 +27,11 @@ from ur_energy_model.nodes.parameters import NODES
         ),
         ("set --friction", "logger", "set --friction"),
         ("free address with --host", "simulated_robot", "free address with host"),
+        (
+            "--mqtt: permit it with --allow-network",
+            "estimator",
+            "mqtt: permit it with allow_network",
+        ),
         ("a -- b --no c--robot", "logger", "a -- b --no c--robot"),
     ],
 )

@@ -22,10 +22,10 @@ from rclpy.task import Future
 from std_srvs.srv import Trigger
 
 from ur_energy_model.errors import UrEnergyError
+from ur_energy_model.nodes.declared_parameters import declare_parameters
 from ur_energy_model.nodes.diagnostics import diagnostic_array
 from ur_energy_model.nodes.log_lines import log_lines
 from ur_energy_model.nodes.parameter import Parameter
-from ur_energy_model.nodes.parameter_descriptor import descriptor
 from ur_energy_model.nodes.parameter_wording import explain
 from ur_energy_model.nodes.parameters import NODES, ignored
 from ur_energy_model.nodes.polled_subscription import PolledSubscription
@@ -60,12 +60,7 @@ class ManagedNode(LifecycleNode):
     def __init__(self, name: str, **options: Any) -> None:
         super().__init__(name, **options)
         self._table: dict[str, Parameter] = {entry.name: entry for entry in NODES[name]}
-        self._values: dict[str, Any] = {
-            entry.name: entry.normalized(
-                self.declare_parameter(entry.name, entry.default, descriptor(entry)).value
-            )
-            for entry in NODES[name]
-        }
+        self._values = declare_parameters(self, NODES[name])
         self._check_all()
         self.add_on_set_parameters_callback(self._on_parameters)
         self._opened = self._started = False

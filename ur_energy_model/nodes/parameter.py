@@ -44,6 +44,19 @@ class Parameter:
         """Whether it is a text that YAML, and so the command line of ROS, may read as a bool."""
         return {"on", "off"} <= set(self.choices)
 
+    @property
+    def wanted(self) -> str:
+        """What a value must be, in words."""
+        if isinstance(self.default, bool):
+            return "true or false"
+        if isinstance(self.default, list):
+            return "a list of text, such as \"['first', 'second']\""
+        if isinstance(self.default, str):
+            return "text, in quotes if it looks like a number"
+        whole = isinstance(self.default, int)
+        kind = "a whole number" if whole else "a number with a decimal point"
+        return f"{kind}, {self.minimum:g} to {self.maximum:g}"
+
     def normalized(self, value: Value) -> Value:
         """The value with on and off as text, which YAML reads as true and false."""
         if self.is_switch and isinstance(value, bool):

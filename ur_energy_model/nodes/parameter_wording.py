@@ -18,6 +18,12 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     "--rate": ("rtde_rate",),
     "--method": ("method",),
     "--state-file": ("state_file",),
+    "--foxglove": ("foxglove",),
+    "--prometheus": ("prometheus",),
+    "--mqtt": ("mqtt",),
+    "--opcua": ("opcua",),
+    "--credentials": ("credentials",),
+    "--allow-network": ("allow_network",),
 }
 """Parameters that say the same as an option; the first one that a node has."""
 _OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")

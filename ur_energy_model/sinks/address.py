@@ -68,6 +68,6 @@ def listening_address(
         raise InputError(
             option,
             f"{address} can be reached from other machines",
-            "use 127.0.0.1, or add --allow-network (parameter allow_network)",
+            "use 127.0.0.1, or permit it with --allow-network",
         )
     return address

@@ -63,6 +63,6 @@ def broker_of(option: str, url: str, *, allow_network: bool) -> Broker:
         raise InputError(
             option,
             f"{address} is on another machine and the connection is not encrypted",
-            "use mqtts://, or add --allow-network (parameter allow_network)",
+            "use mqtts://, or permit it with --allow-network",
         )
     return Broker(address, tls)
