@@ -193,8 +193,8 @@ ESTIMATOR: tuple[Parameter, ...] = (
         "from the robot file, for rviz without ur_description",
     ),
     Parameter(
-        "history_store", "", "folder or s3:// address of the history, to which energies per second, "
-        "energies per cycle and health per minute are written; empty for none",
+        "history_store", "", "folder or s3:// address of the history, for energies per second and "
+        "per cycle, and health per minute; empty for none",
     ),
     *SINKS,
 )  # fmt: skip

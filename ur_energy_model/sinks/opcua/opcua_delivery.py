@@ -129,8 +129,14 @@ class OpcuaDelivery:
     async def _stop(self) -> None:
         if self._watch is not None:
             self._watch.cancel()
-        if self._server is not None:
-            await self._server.stop()
+        try:
+            if self._server is not None:
+                await self._server.stop()
+        finally:  # the library leaves tasks of subscriptions behind
+            left = asyncio.all_tasks() - {asyncio.current_task()}
+            for task in left:
+                task.cancel()
+            await asyncio.gather(*left, return_exceptions=True)
 
     async def _take(self, reading: ArmReading) -> None:
         assert self._server is not None
