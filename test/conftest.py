@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import hypothesis
@@ -53,9 +53,23 @@ def fresh_host() -> Callable[[], str]:
     return running.fresh_host
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture
 def fresh_domain() -> Iterator[Callable[[], int]]:
-    """ROS domains that are unique among tests and concurrent test runs."""
+    """ROS domains that are unique among tests and concurrent test runs, for one test."""
+    with _fresh_domains() as claim:
+        yield claim
+
+
+@pytest.fixture(scope="module")
+def fresh_domain_of_module() -> Iterator[Callable[[], int]]:
+    """The same for all tests of a module."""
+    with _fresh_domains() as claim:
+        yield claim
+
+
+@contextmanager
+def _fresh_domains() -> Iterator[Callable[[], int]]:
+    """Claims domains, which are free again after the block."""
     with ExitStack() as held:
 
         def claim() -> int:

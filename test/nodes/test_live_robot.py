@@ -73,9 +73,9 @@ class Robot:
 def robot(
     tmp_path_factory: pytest.TempPathFactory,
     fresh_host: Callable[[], str],
-    fresh_domain: Callable[[], int],
+    fresh_domain_of_module: Callable[[], int],
 ) -> Iterator[Robot]:
-    cell = Cell(tmp_path_factory.mktemp("robot"), fresh_domain())
+    cell = Cell(tmp_path_factory.mktemp("robot"), fresh_domain_of_module())
     try:
         yield Robot(cell, fresh_host())
     finally:

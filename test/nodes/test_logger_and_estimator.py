@@ -41,12 +41,12 @@ JOINTS = ROBOT.joint_names
 def cell(
     tmp_path_factory: pytest.TempPathFactory,
     fresh_host: Callable[[], str],
-    fresh_domain: Callable[[], int],
+    fresh_domain_of_module: Callable[[], int],
 ) -> Iterator[Cell]:
     """Simulated controller, logger and estimator, all publishing."""
     folder = tmp_path_factory.mktemp("cell")
     save_model(known_model(), folder / "model.yaml")
-    made, host = Cell(folder, fresh_domain()), fresh_host()
+    made, host = Cell(folder, fresh_domain_of_module()), fresh_host()
     try:
         made.start_process("simulated_robot", host=host, motion="trajectory_b")
         made.start_process("logger", robot_ip=host, bag_directory=str(folder / "bags"))

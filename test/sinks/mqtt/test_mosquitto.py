@@ -93,8 +93,8 @@ def test_a_session_from_birth_to_death(broker: Mosquitto) -> None:
 
 def test_a_killed_broker_gets_every_reading_once(broker: Mosquitto) -> None:
     with Gate(broker.port) as gate:
-        sink = sink_to(gate.port)
         with SparkplugHost(broker.port) as before:
+            sink = sink_to(gate.port)
             until(lambda: sink.status.problem is None)
             offer(sink, range(1, 31))
             until(lambda: len(before.stamps(NAME)) == 30)

@@ -121,6 +121,8 @@ def add_bags(
     ordered = sorted(dict.fromkeys(bags), key=_begin)
     for result in for_each(work, ordered, progress):
         _commit(store, work, result, for_each, added)
+    if added.skipped:  # a process that was killed after its last bag was written
+        store.tidy()
     return added
 
 

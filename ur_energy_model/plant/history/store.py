@@ -125,6 +125,17 @@ class HistoryStore:
                 raise TimeTakenError
         return record
 
+    def tidy(self) -> None:
+        """Remove what killed processes left; the next `add` would do it too.
+
+        Raises:
+            StoreError: the store cannot be written.
+        """
+        with self._problems("written"):
+            if any(self._place.names(BEGUN)):
+                with self._place.exclusive():
+                    self._remove_abandoned()
+
     @contextmanager
     def exclusive(self) -> Iterator[None]:
         """A block in which no other process writes sources.
