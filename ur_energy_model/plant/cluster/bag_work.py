@@ -11,8 +11,8 @@ from pathlib import Path
 from ur_energy_model.errors import InputError
 from ur_energy_model.many_bags import ForEachBag, in_this_process
 
-_WORTH_A_PROCESS = 20e6
-"""Bytes of bags per process from which starting one saves time."""
+_WORTH_A_PROCESS = 400e6
+"""Bytes of bags per process from which starting one saves time: a start takes some seconds."""
 
 
 @contextmanager
