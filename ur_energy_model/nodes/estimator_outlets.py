@@ -97,16 +97,18 @@ class EstimatorOutlets:
             batch: last samples.
             reader: that they come from.
         """
-        link = LinkStatus() if reader is None else reader.link
-        about = About(batch, link, arm.model_words, self._joints)
-        self._make = partial(self._reading, arm, about)
+        self._make = partial(self._reading, arm, batch, reader)
         self._outlets.offer(float(batch.time[-1]), self._make)
 
     def offer_last(self) -> None:
         """Offer a reading after the last samples of a recording; the estimator's lock is held."""
         self._outlets.offer_at_once(self._make)
 
-    def _reading(self, arm: EstimatedArm, about: About) -> ArmReading | None:
+    def _reading(
+        self, arm: EstimatedArm, batch: Telemetry, reader: SourceReader | None
+    ) -> ArmReading | None:
+        link = LinkStatus() if reader is None else reader.link
+        about = About(batch, link, arm.model_words, self._joints)
         made = estimator_reading(arm.estimator, "sinks", about)
         if made is None:
             return None

@@ -66,6 +66,9 @@ _WHOLE_ARM = (
            "are common to all rows, so that sums of it are upper bounds"),
     Column("bus_energy", "number", "J", "measured voltage times current", nullable=True),
 )  # fmt: skip
+_PEAK_POWER = Column("peak_power", "number", "W", "largest total power")
+_JOINTS = Column("joints", "texts", "", "names of the joints, the order of all lists")
+_JOINT_ENERGY = Column("joint_energy", "numbers", "J", "electrical energy, regeneration subtracted")
 
 SECONDS: tuple[Column, ...] = (
     Column("second", "time", "UTC", "begin of the second"),
@@ -77,10 +80,10 @@ SECONDS: tuple[Column, ...] = (
     Column("standby_energy", "number", "J", "standby, part of total_energy"),
     Column("driver_energy", "number", "J", "drivers, part of total_energy"),
     Column("residual_energy", "number", "J", "total_energy minus bus_energy", nullable=True),
-    Column("peak_power", "number", "W", "largest total power"),
+    _PEAK_POWER,
     *_states(),
-    Column("joints", "texts", "", "names of the joints, the order of all lists"),
-    Column("joint_energy", "numbers", "J", "electrical energy, regeneration subtracted"),
+    _JOINTS,
+    _JOINT_ENERGY,
     Column("joint_mechanical_energy", "numbers", "J", "mechanical energy, motor side"),
     Column("joint_friction_energy", "numbers", "J", "friction losses"),
     Column("joint_copper_energy", "numbers", "J", "copper losses"),
@@ -99,13 +102,13 @@ CYCLES: tuple[Column, ...] = (
     *_WHOLE_ARM,
     Column("energy_low", "number", "J", "lower end of the 95 % interval of total_energy"),
     Column("energy_high", "number", "J", "upper end of the 95 % interval of total_energy"),
-    Column("peak_power", "number", "W", "largest total power"),
+    _PEAK_POWER,
     Column("motion_time", "number", "s", "time in motion"),
     Column("motion_energy", "number", "J", "total_energy in motion"),
     Column("idle_time", "number", "s", "time without motion"),
     Column("idle_energy", "number", "J", "total_energy without motion"),
-    Column("joints", "texts", "", "names of the joints, the order of all lists"),
-    Column("joint_energy", "numbers", "J", "electrical energy, regeneration subtracted"),
+    _JOINTS,
+    _JOINT_ENERGY,
     Column("standby_energy", "number", "J", "standby, part of total_energy", nullable=True),
 )
 """Per program cycle."""
@@ -124,7 +127,7 @@ _JOINT_HEALTH = (
 HEALTH: tuple[Column, ...] = (
     Column("minute", "time", "UTC", "begin of the minute"),
     *_SOURCE,
-    Column("joints", "texts", "", "names of the joints, the order of all lists"),
+    _JOINTS,
     *_JOINT_HEALTH,
     Column("standby", "number", "W", "standby power at standstill", nullable=True),
     Column("standby_std", "number", "W", "standard deviation of standby", nullable=True),
