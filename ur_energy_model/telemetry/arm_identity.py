@@ -18,3 +18,8 @@ def arm_name(info: RecordingInfo) -> str:
     """
     text = info.serial or info.robot or UNKNOWN_ARM
     return _FORBIDDEN.sub("_", text).strip("._") or UNKNOWN_ARM
+
+
+def same_serial(first: str | None, second: str | None) -> bool | None:
+    """Whether two serial numbers are those of one arm; None where either is unknown."""
+    return first == second if first and second else None
