@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -14,16 +16,27 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from test.model.made_up import with_tensors
+from ur_energy_model.energy.channels import Channels
+from ur_energy_model.energy.live.cycle_log import CycleLog
+from ur_energy_model.energy.live.cycles import Cycle
+from ur_energy_model.energy.live.state_file import StateFile
+from ur_energy_model.energy.meter import MeterReading
 from ur_energy_model.errors import InputError, UrEnergyError
 from ur_energy_model.experiment.papers.contents import papers
 from ur_energy_model.experiment.protocols.published_results import published_results
+from ur_energy_model.files import open_regular, user_path, write_text
+from ur_energy_model.learning.kept_models import file_digest
+from ur_energy_model.learning.state_store import StateStore
 from ur_energy_model.model.capsules import read_capsules
 from ur_energy_model.model.file.model_file import load_model, save_model
 from ur_energy_model.model.generic import is_generic
 from ur_energy_model.model.robots import load_robot
+from ur_energy_model.model.urdf_import import robot_content
 from ur_energy_model.resources import config_file
 from ur_energy_model.simulation.arm.constants_file import read_constants
+from ur_energy_model.sinks.credentials import read_credentials
 from ur_energy_model.trajectory.fourier import load_trajectory
+from ur_energy_model.trajectory.plan_csv import read_plan
 
 READERS: dict[str, Callable[[Path], Any]] = {
     "robot": load_robot,
@@ -277,3 +290,67 @@ def check(kind: str, text: str) -> None:
         assert str(path) in message
         assert "\n" not in message
         assert len(message) < 1500
+
+
+CHANNELS = Channels(("a_joint", "b_joint"))
+
+
+def _logged(path: Path) -> None:
+    log = CycleLog(path)
+    log.append(Cycle(1, 1.0, MeterReading.zero(len(CHANNELS)), 10.0), CHANNELS, "now")
+    if log.problem:
+        raise OSError(log.problem)
+
+
+def _learned(path: Path) -> None:
+    """The pipe is where a learning state is looked for."""
+    path.rename(path.with_name("x.learning"))
+    StateStore(path.with_name("x")).load(None)
+
+
+def _journalled(path: Path) -> None:
+    """The pipe is where the journal of a state file is looked for."""
+    path.rename(path.with_name("x.journal"))
+    StateFile(path.with_name("x"), CHANNELS)
+
+
+FILES: dict[str, Callable[[Path], Any]] = {
+    **READERS,
+    "plan": lambda path: read_plan(path, CHANNELS.joints),
+    "cycles": _logged,
+    "state": lambda path: StateFile(path, CHANNELS).load(),
+    "journal": _journalled,
+    "learned": _learned,
+    "written": lambda path: write_text(path, ""),
+    "opened": open_regular,
+    "urdf": robot_content,
+    "credentials": read_credentials,
+}
+"""What reads or writes a file that a user names."""
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_a_pipe_instead_of_a_file_is_refused_at_once(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "x.yaml"
+    os.mkfifo(path)
+    signal.alarm(5)  # ends the tests where something blocks
+    try:
+        with pytest.raises((InputError, OSError, ValueError), match="not a regular file"):
+            FILES[kind](path)
+    finally:
+        signal.alarm(0)
+    assert file_digest(path) is None
+
+
+def test_a_journal_that_is_a_link_is_refused_and_its_target_stays(tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.write_bytes(b"x" * 4096)
+    (tmp_path / "state.journal").symlink_to(victim)
+    with pytest.raises(InputError, match="symbolic link"):
+        StateFile(tmp_path / "state", CHANNELS)
+    assert victim.read_bytes() == b"x" * 4096
+
+
+def test_a_user_who_is_not_there() -> None:
+    with pytest.raises(InputError, match="no-such-user-at-all"):
+        user_path("~no-such-user-at-all/x")

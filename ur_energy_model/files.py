@@ -1,17 +1,60 @@
-"""Atomic writing of files."""
+"""Opening regular files, and atomic writing of them."""
 
 from __future__ import annotations
 
 import errno
 import os
+import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, BinaryIO
 
 from ur_energy_model.errors import InputError
 from ur_energy_model.temporary_files import remove_abandoned, temporary_name
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
+
+
+def user_path(path: str | Path) -> Path:
+    """The path, "~" and "~user" at its begin replaced.
+
+    Raises:
+        InputError: there is no such user.
+    """
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:
+        raise InputError(path, "names a user who is not there", "write the whole path") from None
+
+
+def open_regular(path: str | Path) -> BinaryIO:
+    """Open a regular file to read its bytes; a pipe is refused, where `open` could wait for ever.
+
+    Raises:
+        OSError: it cannot be opened, or is a device, a pipe, a socket or a folder.
+    """
+    file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        kind = os.fstat(file).st_mode
+        if stat.S_ISDIR(kind):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+        if not stat.S_ISREG(kind):
+            raise OSError(errno.EINVAL, "not a regular file", str(path))
+        return os.fdopen(file, "rb")
+    except BaseException:
+        os.close(file)
+        raise
+
+
+def cell_text(text: str) -> str:
+    """Text for a cell of a CSV file, which a spreadsheet must not take for a formula.
+
+    Text that begins with =, +, -, @, a tab or a line end gets an apostrophe in front of it (OWASP,
+    CSV injection). Numbers are no text.
+    """
+    return f"'{text}" if text.startswith(_FORMULA) else text
 
 
 def check_target(path: str | Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -78,11 +77,12 @@ def store_given(options: argparse.Namespace) -> HistoryStore:
     Raises:
         UrEnergyError: it is no folder, cannot be read, or a package is missing.
     """
+    from ur_energy_model.files import user_path
     from ur_energy_model.plant.history.places import StoreError
     from ur_energy_model.plant.history.store import HistoryStore
 
     store = HistoryStore(options.store)
-    if "://" not in options.store and not Path(options.store).expanduser().is_dir():
+    if "://" not in options.store and not user_path(options.store).is_dir():
         raise StoreError(options.store, "is not there", "make a store with ur_energy history add")
     return store
 

@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 from ur_energy_model.errors import ModelFileError
+from ur_energy_model.files import open_regular
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.file.model_file import load_model, model_text, save_model
 
@@ -64,7 +65,8 @@ def is_learned(model: EnergyModel) -> bool:
 def file_digest(path: str | Path) -> str | None:
     """SHA-256 of a model file; None if there is none."""
     try:
-        return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+        with open_regular(path) as file:
+            return hashlib.sha256(file.read()).hexdigest()
     except OSError:
         return None
 

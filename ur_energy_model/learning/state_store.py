@@ -8,7 +8,7 @@ import re
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from ur_energy_model.files import new_file
+from ur_energy_model.files import new_file, open_regular
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.file.document import document
 from ur_energy_model.model.generic import GENERIC, is_generic
@@ -83,7 +83,7 @@ class StateStore:
         """
         path = self.path(serial)
         try:
-            with path.open("rb") as file:
+            with open_regular(path) as file:
                 data = file.read(LARGEST_FILE + 1)
         except FileNotFoundError:
             return None

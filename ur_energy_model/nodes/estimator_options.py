@@ -9,6 +9,7 @@ from typing import Any
 from ur_energy_model.energy.live.options import LiveOptions
 from ur_energy_model.energy.power_options import PowerOptions
 from ur_energy_model.errors import InputError
+from ur_energy_model.files import user_path
 from ur_energy_model.nodes.watched_model import WatchedModel
 
 
@@ -47,7 +48,7 @@ def first_model(value: Callable[[str], Any], robot: str) -> WatchedModel | None:
         WrongRobotError: the model is of another arm.
         RobotFileError: no such robot.
     """
-    path = Path(value("model_file")).expanduser() if value("model_file") else None
+    path = user_path(value("model_file")) if value("model_file") else None
     keep = value("learn") == "keep"
     if not robot and (path is None or (keep and not path.exists())):
         return None

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticStatus
 
 from ur_energy_model.energy.live.cycles import Cycle
 from ur_energy_model.energy.live.source_reader import SourceReader
+from ur_energy_model.files import user_path
 from ur_energy_model.nodes.diagnostics import OK, WARN, status
 from ur_energy_model.nodes.estimated_arm import EstimatedArm
 from ur_energy_model.nodes.terminal.line import Level, Line
@@ -39,13 +39,13 @@ def options_of_sinks(value: Callable[[str], Any]) -> SinkOptions:
 
     return SinkOptions(
         foxglove=texts("foxglove"),
-        mcap=tuple(Path(text).expanduser() for text in texts("mcap")),
+        mcap=tuple(user_path(text) for text in texts("mcap")),
         prometheus=texts("prometheus"),
         mqtt=texts("mqtt"),
         opcua=texts("opcua"),
         rate=value("sink_rate"),
         allow_network=value("allow_network"),
-        credentials=Path(value("credentials")).expanduser() if value("credentials") else None,
+        credentials=user_path(value("credentials")) if value("credentials") else None,
         mqtt_group=value("mqtt_group"),
         mqtt_node=value("mqtt_node"),
         mqtt_json=value("mqtt_json"),

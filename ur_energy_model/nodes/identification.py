@@ -10,6 +10,7 @@ from typing import Any
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 
 from ur_energy_model.errors import InputError, UrEnergyError
+from ur_energy_model.files import user_path
 from ur_energy_model.identification.pipeline import Identification, IdentificationOptions, identify
 from ur_energy_model.model.file.model_file import save_model
 from ur_energy_model.nodes.diagnostics import ERROR, OK, diagnostic_array, status
@@ -78,7 +79,7 @@ class IdentificationNode(ManagedNode):
                 raise InputError(
                     self.get_name(), "is empty", "name the bags to identify from", field="bags"
                 )
-            output = Path(self.value("output")).expanduser()
+            output = user_path(self.value("output"))
             self.say([Line(Level.INFO, f"identifying a model from {', '.join(bags)}")])
             result = identify(
                 bags,

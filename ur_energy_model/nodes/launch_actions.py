@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from launch.actions import DeclareLaunchArgument, LogInfo
 from launch_ros.actions import Node
 
+from ur_energy_model.files import user_path
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.urdf_export import urdf
 from ur_energy_model.nodes.launch_arguments import LaunchArgument, common, of_parameters
@@ -133,7 +133,7 @@ def _declared(argument: LaunchArgument) -> DeclareLaunchArgument:
 
 def _params_file(arguments: Mapping[str, str]) -> list[str]:
     path = arguments["params_file"]
-    return [str(Path(path).expanduser())] if path else []
+    return [str(user_path(path))] if path else []
 
 
 def _process(

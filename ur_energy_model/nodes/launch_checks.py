@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 
 from ament_index_python.packages import get_package_prefix
 
 from ur_energy_model.errors import UrEnergyError
+from ur_energy_model.files import user_path
 from ur_energy_model.model.file.model_file import load_model
 
 VIEWERS: Mapping[str, tuple[str, ...]] = {
@@ -84,7 +84,7 @@ def described_robot(arguments: Mapping[str, str]) -> str:
     if arguments["robot_model"]:
         return arguments["robot_model"]
     if arguments["model_file"]:
-        return load_model(Path(arguments["model_file"]).expanduser()).robot
+        return load_model(user_path(arguments["model_file"])).robot
     raise UrEnergyError(
         "nothing is started: robot_description:=true needs robot_model, such as "
         "robot_model:=ur5e, or model_file"

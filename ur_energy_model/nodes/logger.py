@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from sensor_msgs.msg import JointState
@@ -13,6 +12,7 @@ from std_msgs.msg import String
 
 from ur_energy_model import topics_and_services as names
 from ur_energy_model.errors import UrEnergyError
+from ur_energy_model.files import user_path
 from ur_energy_model.model.robots import ANY_ROBOT, load_robot
 from ur_energy_model.nodes.energy_recording import EnergyRecording
 from ur_energy_model.nodes.estimator_sources import batch_seconds
@@ -82,7 +82,7 @@ class LoggerNode(ManagedNode):
         """Start connecting."""
         self._session = RecordingSession(
             self._make_source,
-            Path(self.value("bag_directory")).expanduser(),
+            user_path(self.value("bag_directory")),
             RecorderOptions(
                 split=self._file_split(),
                 retention=self._retention(),

@@ -12,14 +12,14 @@ expand a few lines to gigabytes), a second document and duplicate keys are refus
 
 from __future__ import annotations
 
-import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
-from errno import EINVAL
 from pathlib import Path
 from typing import Any
 
 import yaml
+
+from ur_energy_model.files import open_regular
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """libyaml's parser if PyYAML includes it: twenty times faster."""
@@ -82,9 +82,7 @@ def read_bytes(path: Path, limits: ReadingLimits) -> bytes:
         OSError: the file cannot be read, or is a device, a pipe or a folder.
         UnreadableError: too large.
     """
-    if not stat.S_ISREG(path.stat().st_mode):
-        raise OSError(EINVAL, "not a regular file")
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         raw = file.read(limits.size + 1)
     if len(raw) > limits.size:
         raise UnreadableError(f"is larger than {limits.size} bytes")

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ur_energy_model.errors import InputError
+from ur_energy_model.files import user_path
 from ur_energy_model.reading.readers import text
 from ur_energy_model.reading.record import Record
 from ur_energy_model.reading.yaml_tree import YamlTree
@@ -129,7 +130,7 @@ def _passwords(tree: YamlTree) -> dict[str, str]:
 
 
 def _existing(tree: YamlTree, folder: Path) -> Path:
-    path = folder / Path(text(tree)).expanduser()
+    path = folder / user_path(text(tree))
     if not path.is_file():
         raise tree.refuse(f"{path} is not a file")
     return path

@@ -5,11 +5,13 @@ from __future__ import annotations
 import csv
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
+from io import TextIOWrapper
 from pathlib import Path
 
 import numpy as np
 
 from ur_energy_model.errors import InputError
+from ur_energy_model.files import open_regular
 from ur_energy_model.trajectory.plan import Plan, check_points
 from ur_energy_model.typing import Array
 
@@ -46,7 +48,7 @@ def read_plan(path: str | Path, joint_names: Sequence[str]) -> Plan:
         InputError: names the column or line at fault.
     """
     try:
-        with Path(path).open(newline="", encoding="utf-8-sig") as file:
+        with TextIOWrapper(open_regular(path), encoding="utf-8-sig", newline="") as file:
             return _read(path, csv.reader(file), joint_names)
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise InputError(path, f"cannot be read ({error})", "check the path") from error

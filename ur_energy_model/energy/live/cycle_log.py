@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ur_energy_model.energy.channels import Channels
 from ur_energy_model.energy.live.cycles import Cycle
+from ur_energy_model.files import cell_text, check_target, user_path
 
 MOST_WAITING = 10_000
 """Rows that wait in memory while the disk cannot be written; older ones are dropped."""
@@ -27,14 +28,20 @@ class CycleLog:
     """
 
     def __init__(self, path: str | Path) -> None:
-        self.path = Path(path).expanduser()
+        self.path = user_path(path)
         self.problem: str | None = None
         self._waiting: deque[dict[str, object]] = deque()
         self._dropped = 0
 
     def append(self, cycle: Cycle, channels: Channels, ended: str) -> None:
         """Append a cycle that ended at an ISO 8601 time."""
-        self._waiting.append({"cycle": cycle.number, "ended": ended, **cycle.summary(channels)})
+        row = {"cycle": cycle.number, "ended": ended, **cycle.summary(channels)}
+        self._waiting.append(
+            {
+                cell_text(name): cell_text(value) if isinstance(value, str) else value
+                for name, value in row.items()
+            }
+        )
         if len(self._waiting) > MOST_WAITING:
             self._waiting.popleft()
             self._dropped += 1
@@ -54,6 +61,7 @@ class CycleLog:
             self.problem = None
 
     def _write(self) -> None:
+        check_target(self.path)
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self.path.open("ab", buffering=0) as file:
             size = file.seek(0, os.SEEK_END)

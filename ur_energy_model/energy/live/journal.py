@@ -10,11 +10,14 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import stat
 import struct
 import zlib
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+
+_OWN = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class Journal:
@@ -37,21 +40,26 @@ class Journal:
 
         Raises:
             BlockingIOError: another process has locked it.
-            OSError: it cannot be opened, or only for reading.
+            OSError: it cannot be opened, or only for reading, or is no file of its own: a symbolic
+                link would let it overwrite another file, a pipe could block.
         """
         self.close()
         refusal: OSError | None = None
         try:
-            file = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o644)
+            file = os.open(self.path, os.O_RDWR | os.O_CREAT | _OWN, 0o644)
         except OSError as error:
+            if error.errno == errno.ELOOP:
+                raise OSError(errno.EINVAL, f"{self.path.name} is a symbolic link") from None
             if error.errno != errno.EROFS:
                 raise
             refusal = error
             try:
-                file = os.open(self.path, os.O_RDONLY)
+                file = os.open(self.path, os.O_RDONLY | _OWN)
             except OSError:
                 raise error from None
         try:
+            if not stat.S_ISREG(os.fstat(file).st_mode):
+                raise OSError(errno.EINVAL, f"{self.path.name} is not a regular file")
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             os.close(file)

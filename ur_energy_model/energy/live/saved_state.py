@@ -13,6 +13,7 @@ import numpy as np
 from ur_energy_model.energy.channels import Channels
 from ur_energy_model.energy.live.counters_check import check_highest, check_reading, check_time
 from ur_energy_model.energy.meter import MeterReading
+from ur_energy_model.files import open_regular
 from ur_energy_model.typing import Array
 
 SCHEMA = 1
@@ -116,7 +117,7 @@ def read_state(path: Path) -> SavedState:
         OSError: the file cannot be read.
         ValueError: it is no state file, or holds counters that no arm can have.
     """
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         data = file.read(LARGEST_FILE + 1)
     if len(data) > LARGEST_FILE:
         raise ValueError(f"more than {LARGEST_FILE} bytes")

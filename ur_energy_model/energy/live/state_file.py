@@ -25,7 +25,7 @@ from ur_energy_model.energy.live.saved_state import (
     read_state,
 )
 from ur_energy_model.errors import InputError
-from ur_energy_model.files import new_file
+from ur_energy_model.files import new_file, user_path
 
 SICK_DISK = frozenset(
     {
@@ -65,7 +65,7 @@ class StateFile:
     """
 
     def __init__(self, path: str | Path, channels: Channels, robot: str | None = None) -> None:
-        self.path = Path(path).expanduser()
+        self.path = user_path(path)
         self.problem: str | None = None
         self._channels = channels
         self._robot = robot

@@ -20,6 +20,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ur_energy_model.files import user_path
 from ur_energy_model.missing_packages import needed_here
 from ur_energy_model.plant.history.local_place import LocalPlace
 from ur_energy_model.plant.history.parquet_files import covered_time, day_files
@@ -256,7 +257,7 @@ def _place(address: str) -> Place:
         return S3Place(path)
     if "://" in address:
         raise StoreError(address, "is neither a folder nor an s3:// address", "give one of these")
-    folder = Path(address).expanduser().absolute()
+    folder = user_path(address).absolute()
     if folder.exists() and not folder.is_dir():
         raise StoreError(folder, "is not a folder", "name the folder of the store")
     return LocalPlace(folder)
