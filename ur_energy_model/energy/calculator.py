@@ -238,7 +238,9 @@ class EnergyCalculator:
         standby = self.standby.update(time, steps, still, unexplained, errors)
         errors += standby.errors
         out[:, arm["standby"]] = standby.power
-        out[:, arm["total"]] = self._capacitor(steps, motors + standby.power)
+        demand = motors + standby.power
+        out[:, arm["total"]] = self._capacitor(steps, demand)
+        out[:, arm["regeneration"]] = out[:, arm["total"]] - demand
         out[:, -1] *= standby.std
         return standby
 

@@ -19,8 +19,11 @@ QUANTITIES: tuple[str, ...] = (
 )
 """Of each joint, W."""
 
-ARM: tuple[str, ...] = ("total", "standby", "driver", "bus")
-"""Of the whole arm, W; bus is the measured power."""
+ARM: tuple[str, ...] = ("total", "standby", "driver", "regeneration", "bus")
+"""Of the whole arm, W; bus is the measured power. The total is the sum of the joints' electrical
+power, standby, driver and regeneration. Regeneration is what the supply cannot take back: positive
+while the bus capacitor stores it or the braking resistor burns it, negative while the capacitor
+feeds the arm."""
 
 
 class Channels:
@@ -102,18 +105,37 @@ class Channels:
         return {state: float(net[first + state]) for state in ArmState}
 
     def convert(self, reading: MeterReading, names: Sequence[str]) -> MeterReading:
-        """A reading of other channels `names` for these channels; new ones start at zero."""
+        """A reading of other channels `names` for these channels; see `convert_values`."""
         net, consumed = (
             self.convert_values(values, names) for values in (reading.net, reading.consumed)
         )
+        if "regeneration" not in names:
+            column = self.arm["regeneration"]
+            consumed[column] = max(float(net[column]), 0.0)
         return replace(reading, net=net, consumed=consumed)
 
     def convert_values(self, values: Array, names: Sequence[str]) -> Array:
-        """Values of other channels `names` for these channels; new ones are zero."""
+        """Values of other channels `names` for these channels; new ones are zero.
+
+        Earlier versions did not count regeneration: it is what the other parts lack of the total.
+        """
         if tuple(names) == self.names:
             return values
         old = dict(zip(names, values.tolist(), strict=True))
-        return np.array([old.get(name, 0.0) for name in self.names])
+        new = np.array([old.get(name, 0.0) for name in self.names])
+        if "regeneration" not in old:
+            new[self.arm["regeneration"]] = new[self.arm["total"]] - self.sum_of_parts(new)
+        return new
+
+    def sum_of_parts(self, values: Array) -> Array:
+        """Sum of the joints' electrical values, standby, driver and regeneration [...].
+
+        Args:
+            values: of every channel [..., channels].
+        """
+        parts = [self.arm[name] for name in ("standby", "driver", "regeneration")]
+        joints = values[..., self.per_joint["electrical_power"]].sum(axis=-1)
+        return np.asarray(joints + values[..., parts].sum(axis=-1))
 
     def __len__(self) -> int:
         return len(self.names)

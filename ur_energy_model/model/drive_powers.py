@@ -20,7 +20,7 @@ class DrivePowers:
         copper_loss: [W].
         friction_loss: friction's part of the mechanical power [W].
         electrical_power: of the motors [W].
-        driver_power, standby_power: whole arm [samples], W.
+        driver_power, standby_power: whole arm [samples], W; EcBot's inductive term is the drivers'.
         demand: of the whole arm, negative while it regenerates [samples], W.
         total_power: at the supply, which takes no power back [samples], W; `SupplyStore` models
             what the bus capacitance stores of it.

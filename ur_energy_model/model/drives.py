@@ -57,9 +57,9 @@ class Drives:
         electrical = copper + joints.back_emf_constant * motor_speed * current
         driver = np.abs(current) @ bus.driver
         idle = np.full(len(qd), bus.standby if standby is None else standby)
-        demand = idle + electrical.sum(axis=1) + driver
         if current_rate is not None:
-            demand = demand + (current * current_rate) @ bus.inductance
+            driver = driver + (current * current_rate) @ bus.inductance
+        demand = idle + electrical.sum(axis=1) + driver
         sensitivity, total_sensitivity = (
             (np.zeros((*qd.shape, 0)), np.zeros((len(qd), 0)))
             if current_errors is None
